@@ -11,11 +11,10 @@ use clap::{Arg, ArgMatches, Command};
 use super::{DisplayArgs, listen};
 use crate::error::{Error, Result};
 use crate::mysql::ConnectionArgs;
-use crate::plan::knobs::Knobs;
-use crate::plan::timed::{LoadKnobs, LoadSpec};
+use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
 use crate::plan::value::Whole;
-use crate::plan::{Plan, defaults, value};
+use crate::plan::{defaults, value};
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;
 use crate::run::{Invocation, Place, print_data, random};
@@ -36,6 +35,18 @@ pub(crate) struct WorkloadArgs {
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct MeasureArgs {
+    /// The row of the table [default: the server's version]
+    #[arg(long, value_name = "NAME", value_parser = value::label)]
+    pub label: Option<String>,
+
+    /// Something to keep in the summaries; may be given several times
+    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = value::key_value)]
+    pub notes: Vec<(String, String)>,
+
+    /// Directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
+    pub out: PathBuf,
+
     /// Print the plan and connect nowhere
     #[arg(long)]
     pub list: bool,
@@ -82,13 +93,8 @@ fn option(text: &str) -> std::result::Result<(String, Option<String>), String> {
 
 impl MeasureArgs {
     /// Measures what is asked, on this server, or lists it.
-    fn run(
-        self,
-        asked: &Asked<'_>,
-        out: PathBuf,
-        calibration: Option<PathBuf>,
-        random_seed: bool,
-    ) -> Result<()> {
+    fn run(self, asked: &Asked<'_>, calibration: Option<PathBuf>, random_seed: bool) -> Result<()> {
+        let out = self.out;
         if self.list {
             return print_data(&measure::list(asked, &out, random_seed)?);
         }
@@ -110,10 +116,11 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     // 53 bits, so that every reader of JSON sees the same number.
     let plan = knobs.resolve(workload, random()? >> 11)?;
     let Knobs { gates, slo, slo_resolution, seed, .. } = args.knobs;
-    let Plan { label, notes, repeats, out, .. } = plan.clone();
-    let (job, slo_resolution) = (Job::Sweep(&plan), slo_resolution.unwrap_or(0.05));
-    let asked = Asked { job, label, notes, repeats, gates, slo, slo_resolution, yes: false };
-    args.measure.run(&asked, out, args.calibration, seed.is_none())
+    let (job, repeats) = (Job::Sweep(&plan), plan.repeats);
+    let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
+    let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
+    let asked = Asked { job, label, notes, repeats, gates, slo, slo_resolution, yes };
+    args.measure.run(&asked, args.calibration, seed.is_none())
 }
 
 const HEADING: &str = "Options of this workload";
@@ -213,14 +220,6 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
-    /// The row of the table [default: the server's version]
-    #[arg(long, value_name = "NAME", value_parser = value::label)]
-    pub label: Option<String>,
-
-    /// Something to keep in the summaries; may be given several times
-    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = value::key_value)]
-    pub notes: Vec<(String, String)>,
-
     /// Drop also tables that prepare made
     #[arg(long)]
     pub force: bool,
@@ -228,10 +227,6 @@ pub(crate) struct LoadArgs {
     /// Do not ask before that
     #[arg(long)]
     pub yes: bool,
-
-    /// Directory of the summaries
-    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
-    pub out: PathBuf,
 
     #[command(flatten)]
     pub measure: MeasureArgs,
@@ -248,10 +243,11 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
         None => knobs.rows = knobs.rows.or(Some(Whole(defaults::ROWS))),
     }
     let spec = LoadSpec::try_from(knobs).map_err(Error::usage)?;
-    let LoadArgs { repeat: repeats, label, notes, force, yes, out, measure, .. } = args;
+    let LoadArgs { repeat: repeats, force, yes, measure, .. } = args;
+    let (label, notes) = (measure.label.clone(), measure.notes.clone());
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
     let asked = Asked { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
-    measure.run(&asked, out, None, false)
+    measure.run(&asked, None, false)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use super::wait;
 use crate::error::{Error, Result, plain};
 use crate::mysql::{Address, ConnectOptions, SslMode};
 use crate::observe::{Cost, children_usage};
-use crate::plan::timed::{SuiteSpec, SuiteTest};
+use crate::plan::knobs::{SuiteSpec, SuiteTest};
 use crate::progress::Progress;
 use crate::stop::{Group, Stop};
 use crate::summary;

@@ -521,8 +521,6 @@ pub(crate) mod tests {
     pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
         Plan {
             workload: builtin().remove(workload),
-            label: None,
-            notes: Vec::new(),
             tables: None,
             rows: None,
             clients: vec![clients],
@@ -539,7 +537,6 @@ pub(crate) mod tests {
             seed: 1,
             engine_threads: None,
             charset: None,
-            out: plan::defaults::OUT.into(),
             interval: Duration::from_secs(1),
             before: crate::plan::Before::default(),
             interval_log: None,

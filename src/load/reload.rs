@@ -36,7 +36,7 @@ use crate::mysql::{
     quoted_text,
 };
 use crate::observe::{Cost, Ns, Op, Phases, Recorder, Timeline, process_usage};
-use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
+use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::summary::ErrorCount;

@@ -1,29 +1,35 @@
-//! What a person says of a sweep: the flags of a workload's verb, and the keys of a profile's run.
+//! What a person says of a sweep, a load or a suite: the flags of their verbs, and the keys of a
+//! profile's run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::value::{
-    CharsetName, Clients, ErrorsMax, Length, Names, OpCount, OptionValue, Phase, Rates, Repeats,
-    RowsOrAuto, TableCount, Threads, Whole, key_value, label, named,
+    CharsetName, Clients, ErrorsMax, InsertBytes, Length, Names, OpCount, OptionValue, Phase,
+    Rates, Repeats, RowCount, RowsOrAuto, TableCount, Threads, Whole, command, named,
 };
 use super::{
     Ahi, Arrival, Before, OnError, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, Warm,
-    check_steps,
+    check_steps, defaults,
 };
 use crate::error::{Error, Result};
 use crate::terms::units::parse_percent;
-use crate::terms::{Class, Gate, parse_level};
+use crate::terms::{Class, Gate, InsertWord, parse_level};
 use crate::workload::{Distribution, Workload};
 
+/// Bytes of an extended INSERT by default: mysqldump's `net_buffer_length`, as its manual has it.
+pub const INSERT_BYTES: u64 = 1_046_528;
 const WINDOW: Duration = Duration::from_mins(1);
 const WARMUP: Duration = Duration::from_secs(10);
 /// A rate's search begins here, ops a second.
 const SLO_START: f64 = 1000.0;
 
 /// What is said; what is not has the default that the help names.
-#[derive(clap::Args, serde::Deserialize, Debug, Clone, Default)]
+#[derive(clap::Args, Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knobs {
     #[arg(skip)]
@@ -95,21 +101,6 @@ pub struct Knobs {
     /// Character set of the sessions (SET NAMES) and of tables that a sandbox gets
     #[arg(long, value_name = "NAME")]
     pub charset: Option<CharsetName>,
-
-    /// The row of the table [default: the server's version]
-    #[arg(long, value_name = "NAME", value_parser = label)]
-    #[serde(skip)]
-    pub label: Option<String>,
-
-    /// Something to keep in the summaries; may be given several times
-    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = key_value)]
-    #[serde(skip)]
-    pub notes: Vec<(String, String)>,
-
-    /// Directory of the summaries
-    #[arg(long, value_name = "DIR", default_value = super::defaults::OUT)]
-    #[serde(skip)]
-    pub out: Option<PathBuf>,
 
     /// Length of an interval of the timeline, 100ms or more
     #[arg(long, value_name = "DURATION", default_value = "1s")]
@@ -188,10 +179,10 @@ pub struct Knobs {
 const BEFORE: &str = "Before the steps";
 
 /// A value, or the knob that forbids it and why.
-type Located<T> = std::result::Result<T, (&'static str, Error)>;
+type Located<T> = Result<T, (&'static str, Error)>;
 
 /// Reads how near two rates must be: finer than chance between two windows makes no sense.
-fn resolution(text: &str) -> std::result::Result<f64, String> {
+fn resolution(text: &str) -> Result<f64, String> {
     match parse_percent(text)? {
         share if share < 0.01 => Err(format!("'{text}' is finer than 1%")),
         share => Ok(share),
@@ -233,8 +224,6 @@ impl Knobs {
         }
         let plan = Plan {
             workload,
-            label: self.label,
-            notes: self.notes,
             tables: self.tables.map(Whole::small),
             rows: self.rows.and_then(|rows| rows.0),
             clients,
@@ -251,7 +240,6 @@ impl Knobs {
             seed: self.seed.map_or(seed, |seed| seed.0),
             engine_threads: self.engine_threads.map(Whole::small),
             charset: self.charset.map(|charset| charset.0),
-            out: self.out.unwrap_or_else(|| super::defaults::OUT.into()),
             interval: self.interval.map_or(Duration::from_secs(1), |interval| interval.0),
             interval_log: self.interval_log,
             before: Before {
@@ -270,6 +258,163 @@ impl Knobs {
         // Where the tables are given, what they forbid needs no server to be said.
         let spread = plan.tables.map_or(Ok(()), |tables| plan.spread_over(tables).map(drop));
         spread.map(|()| plan).map_err(|error| ("spread", error))
+    }
+}
+
+/// A table (or several, one after the other) that is dropped, created and loaded again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "LoadKnobs")]
+pub struct LoadSpec {
+    /// Tables `sbtest1` … `sbtestN` of generated rows; 1 for a dump, which names its own.
+    pub tables: u32,
+    pub source: LoadSource,
+    /// For generated rows; a dump is replayed as it is.
+    pub insert: InsertMode,
+    /// Character set on the wire (`SET NAMES`); None: what the server's connection starts with.
+    pub charset: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum LoadSource {
+    /// sysbench's rows, made on the fly.
+    Generated { rows: u64, data_seed: u32 },
+    /// A file that mysqldump wrote; `-` is standard input.
+    Dump { path: PathBuf },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum InsertMode {
+    /// INSERTs of many rows, as `mysqldump --opt` writes them.
+    Extended {
+        /// A statement ends before it would grow longer than this.
+        bytes: u64,
+    },
+    /// One row a statement, as `mysqldump --opt --skip-extended-insert` writes them.
+    Single,
+    LoadData,
+}
+
+impl Default for InsertMode {
+    fn default() -> Self {
+        InsertMode::Extended { bytes: INSERT_BYTES }
+    }
+}
+
+impl fmt::Display for InsertMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self {
+            InsertMode::Extended { .. } => InsertWord::Extended,
+            InsertMode::Single => InsertWord::Single,
+            InsertMode::LoadData => InsertWord::LoadData,
+        };
+        word.fmt(f)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteSpec {
+    /// Its name; the workload of its summary is `suite-NAME`.
+    #[serde(deserialize_with = "named")]
+    pub name: String,
+    pub tests: Vec<SuiteTest>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteTest {
+    #[serde(deserialize_with = "named")]
+    pub name: String,
+    /// Program and arguments; no shell reads them.
+    #[serde(deserialize_with = "command")]
+    pub run: Vec<String>,
+    pub dir: Option<PathBuf>,
+}
+
+/// What a person says of a load: the flags of its verb, and a profile's `load`.
+#[derive(clap::Args, Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoadKnobs {
+    /// Tables sbtest1 to sbtestN, one after the other [default: 1]
+    #[arg(long, value_name = "N")]
+    pub tables: Option<TableCount>,
+
+    /// Rows of each table, up to 10G [default: 10k]
+    #[arg(long, value_name = "N")]
+    pub rows: Option<RowCount>,
+
+    /// Seed of the rows' content [default: 1]
+    #[arg(long, value_name = "N")]
+    pub data_seed: Option<u32>,
+
+    /// Load this file of mysqldump's instead, statement by statement as it is; - is standard input
+    #[arg(
+        long = "from-dump", value_name = "FILE",
+        conflicts_with_all = ["tables", "rows", "data_seed", "mode", "insert_bytes"]
+    )]
+    pub dump: Option<PathBuf>,
+
+    /// extended (many rows a statement), single (one row) or load-data (LOAD DATA LOCAL)
+    /// [default: extended]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    pub mode: Option<InsertWord>,
+
+    /// Bytes that an extended INSERT stays below [default: 1046528, as mysqldump]
+    #[arg(long, value_name = "N")]
+    pub insert_bytes: Option<InsertBytes>,
+
+    /// Character set of the statements (SET NAMES), such as latin1, utf8 or utf8mb4
+    #[arg(long, value_name = "NAME")]
+    pub charset: Option<CharsetName>,
+}
+
+impl TryFrom<LoadKnobs> for LoadSpec {
+    type Error = String;
+
+    fn try_from(knobs: LoadKnobs) -> Result<LoadSpec, String> {
+        let refused = |what: &str| Err(what.to_owned());
+        let own = knobs.mode.is_some() || knobs.insert_bytes.is_some() || knobs.tables.is_some();
+        let source = match (knobs.dump, knobs.rows) {
+            (Some(_), Some(_)) => return refused("a load has rows or a dump, not both"),
+            (None, None) => return refused("a load needs rows = \"16M\", or dump = \"FILE\""),
+            (Some(_), None) if own => {
+                return refused(
+                    "a dump is replayed as it is: its statements are its own, and tables, mode and \
+                     insert_bytes say nothing",
+                );
+            }
+            (Some(path), None) => LoadSource::Dump { path },
+            (None, Some(rows)) => LoadSource::Generated {
+                rows: rows.0,
+                data_seed: knobs.data_seed.unwrap_or(defaults::DATA_SEED),
+            },
+        };
+        let insert = match (knobs.mode.unwrap_or_default(), knobs.insert_bytes) {
+            (InsertWord::Extended, bytes) => {
+                InsertMode::Extended { bytes: bytes.map_or(INSERT_BYTES, |bytes| bytes.0) }
+            }
+            (_, Some(_)) => return refused("only the mode extended has a number of bytes"),
+            (InsertWord::Single, None) => InsertMode::Single,
+            (InsertWord::LoadData, None) => InsertMode::LoadData,
+        };
+        let tables = knobs.tables.map_or(1, Whole::small);
+        Ok(LoadSpec { tables, source, insert, charset: knobs.charset.map(|name| name.0) })
+    }
+}
+
+impl LoadSpec {
+    /// Names the summary's workload: loads of different kinds are different tables of a report.
+    pub(crate) fn name(&self) -> String {
+        match (&self.source, self.insert) {
+            (LoadSource::Generated { .. }, InsertMode::Extended { .. }) => "load".to_owned(),
+            (LoadSource::Generated { .. }, InsertMode::Single) => "load-single".to_owned(),
+            (LoadSource::Generated { .. }, InsertMode::LoadData) => "load-data".to_owned(),
+            (LoadSource::Dump { path }, _) if path == Path::new("-") => "load-dump".to_owned(),
+            (LoadSource::Dump { path }, _) => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                format!("load-dump-{}", stem.chars().take(100).collect::<String>())
+            }
+        }
     }
 }
 
@@ -305,5 +450,55 @@ mod tests {
         assert_eq!(warmup(ops.clone()), Duration::ZERO);
         let both = Knobs { warmup: Some(Length(Duration::from_secs(1))), ..ops };
         assert_eq!(warmup(both), Duration::from_secs(1));
+    }
+
+    fn load(text: &str) -> Result<LoadSpec, String> {
+        toml::from_str(text).map_err(|e: toml::de::Error| e.to_string())
+    }
+
+    #[test]
+    fn a_load_as_a_profile_spells_it() {
+        let spec = load("rows = \"16M\"\nmode = \"single\"\ncharset = \"latin1\"").expect("fine");
+        assert_eq!(
+            spec,
+            LoadSpec {
+                tables: 1,
+                source: LoadSource::Generated { rows: 16_000_000, data_seed: 1 },
+                insert: InsertMode::Single,
+                charset: Some("latin1".to_owned()),
+            }
+        );
+        let spec =
+            load("rows = 5\ntables = 8\ninsert_bytes = \"64Ki\"\ndata_seed = 3").expect("fine");
+        assert_eq!((spec.tables, spec.insert), (8, InsertMode::Extended { bytes: 65_536 }));
+        let spec = load("dump = \"a.sql\"").expect("fine");
+        assert_eq!(spec.source, LoadSource::Dump { path: PathBuf::from("a.sql") });
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for (text, part) in [
+            ("", "needs rows"),
+            ("rows = 1\ndump = \"x\"", "not both"),
+            ("dump = \"x\"\nmode = \"single\"", "as it is"),
+            ("rows = 0", "from 1"),
+            ("rows = \"1x\"", "'1x'"),
+            ("rows = 1\nmode = \"fast\"", "fast"),
+            ("rows = 1\nmode = \"single\"\ninsert_bytes = 2000", "extended"),
+            ("rows = 1\ninsert_bytes = 10", "'10'"),
+            ("rows = 1\ntables = 4294967297", "tables"),
+            ("rows = 1\nrow = 2", "row"),
+        ] {
+            let error = load(text).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_suite_as_a_profile_spells_it() {
+        let text = "name = \"s\"\ntests = [{ name = \"a\", run = [\"true\"], dir = \"/\" }]";
+        let suite: SuiteSpec = toml::from_str(text).expect("fine");
+        assert_eq!(suite.tests[0].run, ["true"]);
+        assert!(toml::from_str::<SuiteSpec>("name = \"s\"\ntests = []\nx = 1").is_err());
     }
 }

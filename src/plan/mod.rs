@@ -5,7 +5,6 @@ pub mod experiment;
 pub mod knobs;
 pub mod profile;
 pub(crate) mod search;
-pub mod timed;
 pub mod value;
 
 use std::fmt;
@@ -15,15 +14,15 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use self::value::{ErrorsMax, Scale};
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::terms::{self, Cell, Class};
 pub use crate::terms::{
     Ahi, Arrival, OnError, Order, Spread, SpreadChoice, StatementMode, Warm, units,
 };
 use crate::workload::{Distribution, Setting, Stream, Workload, seed_of};
 
-pub mod defaults {
-    pub const OUT: &str = "results";
+pub(crate) mod defaults {
+    pub(crate) const OUT: &str = "results";
     /// `--tables` where the database has none.
     pub(crate) const TABLES: u32 = 1;
     pub(crate) const ROWS: u64 = 10_000;
@@ -54,11 +53,6 @@ pub(crate) mod limits {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     pub workload: Workload,
-    /// The row of the table; None: the server's version.
-    #[serde(skip)]
-    pub label: Option<String>,
-    #[serde(skip)]
-    pub notes: Vec<(String, String)>,
     /// Tables; None: those that are there.
     pub tables: Option<u32>,
     pub rows: Option<u64>,
@@ -89,8 +83,6 @@ pub struct Plan {
     pub engine_threads: Option<u32>,
     /// Character set of the sessions; None: the driver's handshake.
     pub charset: Option<String>,
-    #[serde(skip)]
-    pub out: PathBuf,
     pub interval: Duration,
     #[serde(skip)]
     pub interval_log: Option<PathBuf>,
@@ -278,20 +270,22 @@ impl Plan {
         }
     }
 
-    /// Shows the whole plan, for `--list`, where each step may become so many. A random seed is
+    /// Lists what is decided, for `--list`, where each step may become so many. A random seed is
     /// another one in the run, so it is not shown.
-    pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> String {
+    pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> Vec<(&'static str, String)> {
         let mut lines = self.list_work();
         lines.extend(self.list_settings(seed_is_random));
         lines.extend(self.list_times(each));
-        let lines =
-            lines.iter().map(|(name, value)| format!("{name:<14} {}\n", error::line(value)));
+        lines
+    }
+
+    pub(crate) fn list_steps(&self) -> String {
         let step = |Step { place, of, clients, rate, repeat, .. }: Step| {
             let rate = rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s"));
             let (clients, repeats) = (terms::clients(clients), self.repeats);
             format!("step {place:>3} of {of}  {clients:>14}{rate}  repeat {repeat} of {repeats}\n")
         };
-        lines.chain(self.steps().into_iter().map(step)).collect()
+        self.steps().into_iter().map(step).collect()
     }
 
     fn list_work(&self) -> Vec<(&'static str, String)> {
@@ -313,16 +307,10 @@ impl Plan {
 
     fn list_settings(&self, seed_is_random: bool) -> Vec<(&'static str, String)> {
         let or = |value: Option<String>, usual: &str| value.unwrap_or_else(|| usual.to_owned());
-        let spread = match self.tables.map(|tables| self.spread_over(tables)) {
-            Some(Ok(spread)) => spread.to_string(),
-            _ if self.spread == SpreadChoice::Auto => {
-                "pinned where the tables divide the clients".to_owned()
-            }
-            _ => self.spread.to_string(),
-        };
+        let spread = self.tables.and_then(|tables| self.spread_over(tables).ok());
+        let spread = spread.map_or_else(|| self.spread.to_string(), |spread| spread.to_string());
         let threads = self.engine_threads.map(|n| n.to_string());
-        let mut lines = vec![
-            ("label", or(self.label.clone(), "the server's version")),
+        vec![
             ("tables", or(self.tables.map(|n| n.to_string()), "those that are there")),
             ("rows", or(self.rows.map(units::count), "what the tables say")),
             ("distribution", self.distribution.to_string()),
@@ -331,9 +319,7 @@ impl Plan {
             ("seed", if seed_is_random { "random".to_owned() } else { self.seed.to_string() }),
             ("engine threads", or(threads, "the smaller of cores and clients")),
             ("charset", or(self.charset.clone(), "utf8mb4 (utf8 before 5.5.3)")),
-        ];
-        lines.extend(self.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
-        lines
+        ]
     }
 
     fn list_times(&self, each: u32) -> impl Iterator<Item = (&'static str, String)> {
@@ -362,7 +348,6 @@ impl Plan {
             ("errors at most", errors_max.map(|max| max.to_string())),
             ("op timeout", op_timeout.map(units::duration)),
             ("interval", Some(units::duration(self.interval))),
-            ("out", Some(self.out.display().to_string())),
         ];
         lines.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
@@ -399,8 +384,6 @@ mod tests {
     fn plan(clients: &str) -> Plan {
         Plan {
             workload: builtin().remove(0),
-            label: None,
-            notes: Vec::new(),
             tables: None,
             rows: None,
             clients: clients.parse::<value::Clients>().expect(clients).0,
@@ -417,7 +400,6 @@ mod tests {
             seed: 1,
             engine_threads: None,
             charset: None,
-            out: PathBuf::from(defaults::OUT),
             interval: Duration::from_secs(1),
             interval_log: None,
             before: Before::default(),
@@ -441,8 +423,8 @@ mod tests {
             plan.steps().iter().map(|s| (s.of, s.clients, s.rate)).collect();
         let (slow, fast) = (Some(1000.0), Some(2000.0));
         assert_eq!(cells, [(4, 8, slow), (4, 8, fast), (4, 16, slow), (4, 16, fast)]);
-        let text = plan.list(true, 1);
-        assert!(text.contains("arrival        poisson") && text.contains("2000 ops/s"), "{text}");
+        assert!(plan.list(true, 1).contains(&("arrival", "poisson".to_owned())));
+        assert!(plan.list_steps().contains("2000 ops/s"), "{}", plan.list_steps());
     }
 
     #[test]
@@ -450,12 +432,12 @@ mod tests {
         let mut plan = plan("8,16");
         (plan.rates, plan.repeats) = (vec![1000.0], 1);
         let of = |each: u32| -> Vec<String> {
-            let list = plan.list(true, each);
-            let times = list.lines().filter_map(|line| line.strip_prefix("at "));
-            times.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+            let times = plan.list(true, each).into_iter();
+            let times = times.filter(|(name, _)| name.starts_with("at "));
+            times.map(|(name, time)| format!("{name} {time}")).collect()
         };
-        assert_eq!(of(1), ["least 140s for 2 steps"]);
-        assert_eq!(of(30), ["least 140s for 2 steps", "most 80m for 60 steps"]);
+        assert_eq!(of(1), ["at least 140s for 2 steps"]);
+        assert_eq!(of(30), ["at least 140s for 2 steps", "at most 80m for 60 steps"]);
     }
 
     #[test]
@@ -491,9 +473,9 @@ mod tests {
 
     #[test]
     fn the_list_names_every_step_and_the_time() {
-        let text = plan("8..32").list(true, 1);
-        assert_eq!(text.matches("\nstep ").count(), 6, "{text}");
-        assert!(text.contains("7m"), "{text}");
+        let plan = plan("8..32");
+        assert_eq!(plan.list_steps().lines().count(), 6);
+        assert!(plan.list(true, 1).contains(&("at least", "7m for 6 steps".to_owned())));
     }
 
     #[test]

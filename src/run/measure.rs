@@ -1,7 +1,6 @@
 //! The verbs of one server. Those that measure have one pipeline: plan, progress, store, sandbox,
 //! connection, steps, gates, table. The others make, drop and verify the tables that prepare makes.
 
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,8 +15,8 @@ use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Numbers};
 use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, resolve};
 use crate::plan::experiment::Dataset;
+use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
-use crate::plan::timed::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
 use crate::report;
@@ -182,25 +181,27 @@ fn print_table(summaries: &[Summary]) -> Result<()> {
 
 /// Writes what is going to happen, for `--list`. A random seed is another one in the run.
 pub(crate) fn list(asked: &Asked<'_>, out: &Path, random_seed: bool) -> Result<String> {
-    let (mut text, mut lines) = (String::new(), Vec::new());
-    match asked.job {
+    let (mut lines, steps) = match asked.job {
         Job::Sweep(plan) => {
             asked.search()?;
-            text = plan.list(random_seed, if asked.slo.is_empty() { 1 } else { STEPS_MAX as u32 });
-            lines.extend(asked.gates.iter().map(|gate| ("gate", gate.to_string())));
-            let each = format!("these steps begin a search each, of {STEPS_MAX} steps at most");
-            lines.extend(asked.slo.iter().map(|level| ("slo", format!("{level}: {each}"))));
+            let each = if asked.slo.is_empty() { 1 } else { STEPS_MAX as u32 };
+            (plan.list(random_seed, each), plan.list_steps())
         }
-        Job::Load { spec, .. } => lines = list_load(spec, asked, out),
+        Job::Load { spec, .. } => (list_load(spec), String::new()),
         Job::Suite(_) => unreachable!("no verb runs a suite"),
-    }
-    for (name, value) in lines {
-        let _ = writeln!(text, "{name:<14} {}", line(&value));
-    }
-    Ok(text)
+    };
+    lines.push(("label", asked.label.clone().unwrap_or("the server's version".to_owned())));
+    lines.extend(asked.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
+    lines.push(("repeats", asked.repeats.to_string()));
+    lines.push(("out", out.display().to_string()));
+    lines.extend(asked.gates.iter().map(|gate| ("gate", gate.to_string())));
+    let each = format!("these steps begin a search each, of {STEPS_MAX} steps at most");
+    lines.extend(asked.slo.iter().map(|level| ("slo", format!("{level}: {each}"))));
+    let lines = lines.iter().map(|(name, value)| format!("{name:<14} {}\n", line(value)));
+    Ok(lines.chain([steps]).collect())
 }
 
-fn list_load(spec: &LoadSpec, asked: &Asked<'_>, out: &Path) -> Vec<(&'static str, String)> {
+fn list_load(spec: &LoadSpec) -> Vec<(&'static str, String)> {
     let mut lines = vec![("workload", spec.name())];
     match &spec.source {
         LoadSource::Generated { rows, data_seed } => {
@@ -214,12 +215,8 @@ fn list_load(spec: &LoadSpec, asked: &Asked<'_>, out: &Path) -> Vec<(&'static st
         }
         LoadSource::Dump { path } => lines.push(("dump", path.display().to_string())),
     }
-    let or = |given: &Option<String>, usual: &str| given.clone().unwrap_or(usual.to_owned());
-    lines.push(("label", or(&asked.label, "the server's version")));
-    lines.push(("charset", or(&spec.charset, "utf8mb4 (utf8 before 5.5.3)")));
-    lines.extend(asked.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
-    lines.push(("repeats", asked.repeats.to_string()));
-    lines.push(("out", out.display().to_string()));
+    let usual = || "utf8mb4 (utf8 before 5.5.3)".to_owned();
+    lines.push(("charset", spec.charset.clone().unwrap_or_else(usual)));
     lines
 }
 

@@ -20,8 +20,8 @@ use crate::mysql::{
     resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, What};
+use crate::plan::knobs::{LoadSource, LoadSpec};
 use crate::plan::profile::{self, Data, Profile};
-use crate::plan::timed::{LoadSource, LoadSpec};
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::sandbox::{self, DataDir, Sandbox, Spec};

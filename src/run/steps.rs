@@ -23,7 +23,7 @@ use crate::mysql::{
     ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
 use crate::observe::{ClientReading, Host, IntervalLog, Times, Whereabouts, host};
-use crate::plan::timed::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
+use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, Warm, limits, units};
 use crate::progress::{Progress, Table};
 use crate::stats::{self, is_scarce};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadgen::plan::timed::{InsertMode, LoadSpec};
+use loadgen::plan::knobs::{InsertMode, LoadSpec};
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
 

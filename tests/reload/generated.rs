@@ -1,6 +1,6 @@
 //! Rows that are made on the fly.
 
-use loadgen::plan::timed::{INSERT_BYTES, InsertMode, LoadSpec};
+use loadgen::plan::knobs::{INSERT_BYTES, InsertMode, LoadSpec};
 use loadgen::stop::Stop;
 use loadgen::summary::{Outcome, Summary};
 use loadgen::workload::rows::proves;

@@ -17,7 +17,7 @@ use loadgen::load;
 use loadgen::mysql::session::ServerLink;
 use loadgen::plan::Step;
 use loadgen::plan::experiment::Dataset;
-use loadgen::plan::timed::{InsertMode, LoadSource, LoadSpec};
+use loadgen::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
 use loadgen::run::steps::{Job as Measuring, Steps};
 use loadgen::stop::Stop;

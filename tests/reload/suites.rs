@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use loadgen::error::Kind;
-use loadgen::plan::timed::{SuiteSpec, SuiteTest};
+use loadgen::plan::knobs::{SuiteSpec, SuiteTest};
 use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;

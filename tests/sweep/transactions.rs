@@ -6,9 +6,7 @@ use loadgen::engine::{self, StepContext, Tables};
 use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::observe::times::Times;
-use loadgen::plan::{
-    Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt, defaults,
-};
+use loadgen::plan::{Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt};
 use loadgen::plan::{OnError, Policy};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
@@ -49,8 +47,6 @@ expect = { rows = 1 }
 fn plan(ops: u64) -> Plan {
     Plan {
         workload: Workload::parse(OWN, "own.toml").expect("a workload"),
-        label: None,
-        notes: Vec::new(),
         tables: None,
         rows: None,
         clients: vec![4],
@@ -67,7 +63,6 @@ fn plan(ops: u64) -> Plan {
         seed: 9,
         engine_threads: Some(2),
         charset: None,
-        out: defaults::OUT.into(),
         interval: Duration::from_secs(1),
         before: loadgen::plan::Before::default(),
         interval_log: None,

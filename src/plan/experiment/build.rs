@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use super::{Dataset, Experiment, Overrides, Part, Subject, What};
 use crate::error::{Error, Result};
-use crate::plan::knobs::Knobs;
+use crate::plan::knobs::{Knobs, LoadSource};
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
-use crate::plan::timed::LoadSource;
 use crate::plan::value::{Length, Names, Scale, Whole};
 use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
 use crate::terms::joined;
@@ -235,7 +234,6 @@ fn plan(
     // Where each client has a table, the number of the other runs' tables is not meant.
     let count = profile.tables.count.filter(|_| !workload.table_a_client);
     knobs.tables = knobs.tables.or(count).filter(|_| named);
-    knobs.out = Some(overrides.out.clone());
     let rows = knobs.rows.take().and_then(|rows| rows.0);
     let rows = rows.or(profile.tables.rows.map(|rows| rows.0)).unwrap_or(defaults::ROWS);
     let rows = schema.filled().then(|| overrides.scale.rows(rows));

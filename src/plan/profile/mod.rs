@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
 
-use super::knobs::Knobs;
-use super::timed::{LoadSpec, SuiteSpec};
+use super::knobs::{Knobs, LoadSpec, SuiteSpec};
 use super::value::{
     CharsetName, Clients, Length, Names, Phase, Repeats, RowCount, Size, TableCount, Threads,
     as_flag, command, items, named,
