@@ -19,15 +19,8 @@ const RATE_MIN: f64 = 0.01;
 /// Significant digits of a rate.
 const DIGITS: i32 = 4;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Held,
-    Failed,
-    /// Too few answers to tell: higher rates are looked at.
-    Unknown,
-}
-
-/// Counts of each [`Answer`], in their order.
+/// Counts of what held, of what failed, and of what had too few answers to tell: then higher rates are
+/// looked at.
 type Answers = [usize; 3];
 
 /// Weighs those for it against those against it.
@@ -61,8 +54,10 @@ impl Search {
         Search { start: rounded(start), resolution, tries: BTreeMap::new() }
     }
 
-    pub(crate) fn tell(&mut self, rate: f64, answer: Answer) {
-        self.tries.entry(Rate::new(rate)).or_default()[answer as usize] += 1;
+    /// Takes what a rate came to, which may not be known.
+    pub(crate) fn tell(&mut self, rate: f64, held: Option<bool>) {
+        let answer = held.map_or(2, |held| usize::from(!held));
+        self.tries.entry(Rate::new(rate)).or_default()[answer] += 1;
     }
 
     pub(crate) fn next(&self) -> Option<f64> {
@@ -138,7 +133,7 @@ mod tests {
     use super::*;
 
     /// Runs a search; `answer` knows the rate and how often it was asked before.
-    fn run(start: f64, mut answer: impl FnMut(f64, usize) -> Answer) -> (Vec<f64>, Found) {
+    fn run(start: f64, mut answer: impl FnMut(f64, usize) -> Option<bool>) -> (Vec<f64>, Found) {
         let mut search = Search::new(start, 0.05);
         let mut path: Vec<f64> = Vec::new();
         while let Some(rate) = search.next() {
@@ -149,8 +144,8 @@ mod tests {
         (path, search.found())
     }
 
-    fn up_to(limit: f64) -> impl Fn(f64, usize) -> Answer {
-        move |rate, _| if rate <= limit { Answer::Held } else { Answer::Failed }
+    fn up_to(limit: f64) -> impl Fn(f64, usize) -> Option<bool> {
+        move |rate, _| Some(rate <= limit)
     }
 
     #[test]
@@ -174,7 +169,7 @@ mod tests {
         let (path, found) = run(1000.0, up_to(90.0));
         assert_eq!(path[..5], [1000.0, 500.0, 250.0, 125.0, 62.5]);
         assert!(found.rate.is_some_and(|rate| (85.0..=90.0).contains(&rate)), "{found:?}");
-        let (path, found) = run(1.0, |_, _| Answer::Failed);
+        let (path, found) = run(1.0, |_, _| Some(false));
         assert!(path.len() < STEPS_MAX, "{path:?}");
         assert_eq!((found.rate, found.confirmed), (None, true));
     }
@@ -183,7 +178,7 @@ mod tests {
     fn one_wrong_answer_is_outvoted_and_said() {
         // A hiccup of the machine at 2000: by itself it would halve the answer.
         let hiccup = |rate: f64, before: usize| match (rate, before) {
-            (2000.0, 0) => Answer::Failed,
+            (2000.0, 0) => Some(false),
             _ => up_to(5000.0)(rate, before),
         };
         let (_, found) = run(1000.0, hiccup);
@@ -191,7 +186,7 @@ mod tests {
         assert!(found.rate.is_some_and(|rate| (4750.0..=5000.0).contains(&rate)), "{found:?}");
         // Luck at the upper edge does not survive the second measurement.
         let luck = |rate: f64, before: usize| match (rate, before) {
-            (5188.0, 0) => Answer::Held,
+            (5188.0, 0) => Some(true),
             _ => up_to(5000.0)(rate, before),
         };
         let (_, found) = run(1000.0, luck);
@@ -201,17 +196,16 @@ mod tests {
     #[test]
     fn what_is_not_known_is_looked_for_above_and_said_at_the_end() {
         let few = |rate: f64, _| match rate {
-            r if r < 100.0 => Answer::Unknown,
-            r if r <= 5000.0 => Answer::Held,
-            _ => Answer::Failed,
+            r if r < 100.0 => None,
+            r if r <= 5000.0 => Some(true),
+            _ => Some(false),
         };
         let (_, found) = run(1.0, few);
         assert!(
             found.unknown.is_none() && found.rate.is_some_and(|rate| rate > 4500.0),
             "{found:?}"
         );
-        let (_, found) =
-            run(1.0, |rate, _| if rate < 50.0 { Answer::Unknown } else { Answer::Failed });
+        let (_, found) = run(1.0, |rate, _| (rate >= 50.0).then_some(false));
         assert!(found.unknown.is_some_and(|rate| rate < 50.0), "{found:?}");
         assert_eq!((found.rate, found.confirmed), (None, true), "none was seen to hold");
     }
@@ -219,8 +213,8 @@ mod tests {
     #[test]
     fn a_rate_is_not_the_answer_when_it_held_no_more_often_than_it_failed() {
         let answers = |rate: f64, before: usize| match (rate, before) {
-            (4968.0, 1) => Answer::Failed,
-            (4968.0, 2) => Answer::Unknown,
+            (4968.0, 1) => Some(false),
+            (4968.0, 2) => None,
             _ => up_to(5000.0)(rate, before),
         };
         let (_, found) = run(1000.0, answers);
@@ -229,7 +223,7 @@ mod tests {
 
     #[test]
     fn it_ends_at_the_highest_rate_there_is() {
-        let (path, found) = run(1e6, |_, _| Answer::Held);
+        let (path, found) = run(1e6, |_, _| Some(true));
         assert_eq!(path, [1e6, 2e6, 4e6, 8e6, 1e7, 1e7]);
         assert!(found.confirmed);
     }
@@ -248,9 +242,9 @@ mod tests {
         fn any_answers_end(answers in prop::collection::vec(0_u8..3, STEPS_MAX), start in 0.01_f64..1e7) {
             let mut answers = answers.into_iter();
             let (path, _) = run(start, |_, _| match answers.next() {
-                Some(0) => Answer::Held,
-                Some(1) => Answer::Unknown,
-                _ => Answer::Failed,
+                Some(0) => Some(true),
+                Some(1) => None,
+                _ => Some(false),
             });
             prop_assert!(path.len() <= STEPS_MAX && path.iter().all(|rate| *rate > 0.0));
         }

@@ -63,13 +63,13 @@ pub(crate) fn run(
         return Err(Error::failed("the canned server has answered nothing"));
     }
     progress.clear();
-    let (noisy, of) = (measured.iter().filter(|step| step.disturbed().is_some()), measured.len());
-    match noisy.count() {
-        0 => {}
-        noisy => progress.warn(&format!(
+    let of = measured.len();
+    let noisy = measured.iter().filter(|step| step.disturbed().is_some()).count();
+    if noisy > 0 {
+        progress.warn(&format!(
             "this host was not idle in {noisy} of {of} steps, which later runs will not use: \
              calibrate it when it is"
-        )),
+        ));
     }
     let calibration = Calibration {
         schema: CALIBRATION.to_owned(),

@@ -21,31 +21,24 @@ const WINDOW_MIN: Duration = Duration::from_secs(3);
 /// Instants of the readings, as parts of the window. The last one is over before its end.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
 
-/// Hosts whose state a step depends on.
-struct Hosts {
-    client: Probe,
-    /// None where it is the client's, or nobody can look at it.
-    server: Option<Probe>,
+/// Hosts whose state a step depends on: the client's, and the server's where it is another one that
+/// can be looked at.
+type Hosts = (Probe, Option<Probe>);
+
+fn hosts(probe: Option<&Probe>) -> Hosts {
+    let own = |root: &Path| Probe::below(root, &Whereabouts::default());
+    match (host::recorded(), probe) {
+        (Some(root), _) => (own(&root), None),
+        // The server's process is known there.
+        (None, Some(probe)) if probe.is_local() => (probe.clone(), None),
+        (None, other) => (own(Path::new(host::ROOT)), other.cloned()),
+    }
 }
 
-impl Hosts {
-    fn of(probe: Option<&Probe>) -> Hosts {
-        let own = |root: &Path| Probe::below(root, &Whereabouts::default());
-        let (client, server) = match (host::recorded(), probe) {
-            (Some(root), _) => (own(&root), None),
-            // The server's process is known there.
-            (None, Some(probe)) if probe.is_local() => (probe.clone(), None),
-            (None, other) => (own(Path::new(host::ROOT)), other.cloned()),
-        };
-        Hosts { client, server }
-    }
-
-    /// Reads them off the thread that keeps time: there are many files, or a command is waited for.
-    async fn read(&self) -> [Option<HostReading>; 2] {
-        let (client, server) = (self.client.clone(), self.server.clone());
-        let read = aside(move || [client.state(), server.and_then(|server| server.state())]);
-        read.await.unwrap_or_default()
-    }
+/// Reads them off the thread that keeps time: there are many files, or a command is waited for.
+async fn read((client, server): Hosts) -> [Option<HostReading>; 2] {
+    let read = aside(move || [client.state(), server.and_then(|server| server.state())]);
+    read.await.unwrap_or_default()
 }
 
 pub(super) struct Watch {
@@ -64,8 +57,8 @@ impl Watch {
         at_start: Option<Levels>,
         opened: watch::Receiver<Option<Instant>>,
     ) -> Watch {
-        let hosts = Hosts::of(at.probe.as_ref());
-        let first = hosts.read().await;
+        let hosts = hosts(at.probe.as_ref());
+        let first = read(hosts.clone()).await;
         let window = match plan.stop {
             StopAt::Time(length) if length >= WINDOW_MIN => {
                 // Looking needs a connection of its own, where there is an InnoDB.
@@ -75,7 +68,7 @@ impl Watch {
                     None => None,
                 };
                 let session = session.and_then(Result::ok);
-                Some(tokio::spawn(sample(session, hosts.client.clone(), opened, length)))
+                Some(tokio::spawn(sample(session, hosts.0.clone(), opened, length)))
             }
             StopAt::Time(_) | StopAt::Ops(_) => None,
         };
@@ -92,7 +85,7 @@ impl Watch {
         let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {
             Some(last?.state_since(&first?))
         };
-        let ([client, server], [client_then, server_then]) = (self.hosts.read().await, self.first);
+        let ([client, server], [client_then, server_then]) = (read(self.hosts).await, self.first);
         Conditions {
             window,
             client_host: since(client, client_then),

@@ -19,6 +19,9 @@ type Spot = (String, terms::Cell, String);
 /// Spots with the repeats that they have and shall have.
 type Wanted = BTreeMap<Spot, (u32, u32)>;
 
+/// Spots that get more repeats, and what is in doubt.
+type Open = (Wanted, Vec<Doubt>);
+
 pub(crate) struct Recheck {
     /// Summaries, or directories of them; the first directory gets the new ones.
     pub(crate) paths: Vec<PathBuf>,
@@ -56,21 +59,18 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     // The keys of one experiment have one seed.
     overrides.seed = run.seed;
     let mut again = Again { args, experiment: &extended(&overrides)?, found };
-    let (mut wanted, mut doubts) = again.wanted()?;
+    let mut open = again.wanted()?;
     let mut errors = Vec::new();
-    let mut progress = if args.list || wanted.is_empty() {
-        invocation.progress
-    } else {
-        invocation.out = out
-            .ok_or_else(|| Error::usage("no PATH is a directory: the new summaries go into one"))?;
+    if !args.list && !open.0.is_empty() {
+        let no_directory = || Error::usage("no PATH is a directory: the new summaries go into one");
+        invocation.out = out.ok_or_else(no_directory)?;
         let store = invocation.begin()?;
         let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found)?;
-        errors = again.measure(&mut legs, wanted)?;
-        (wanted, doubts) = again.wanted()?;
-        invocation.progress
-    };
+        errors = again.measure(&mut legs, &mut open)?;
+    }
+    let mut progress = invocation.progress;
     progress.clear();
-    let reported = again.report(&doubts, &wanted);
+    let reported = again.report(&open);
     conclude([worst(errors).map_or(Ok(()), Err), reported], &mut progress)
 }
 
@@ -78,14 +78,13 @@ fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {
     let experiments = loaded.summaries.iter().filter_map(|(_, step)| step.experiment.as_ref());
     let of_profile = experiments.filter(|experiment| experiment.profile == name);
     let scales: BTreeSet<String> = of_profile.map(|of| of.scale.to_string()).collect();
-    let error = match scales.first() {
-        Some(one) if scales.len() == 1 => return one.parse().map_err(Error::data),
-        Some(_) => Error::data(format!("these are runs of '{name}' at several scales"))
-            .hint("name the directory of one of them"),
-        None => Error::data(format!("no summary here is of the profile '{name}'"))
-            .hint("summaries of `loadgen run` say which profile they are of"),
-    };
-    Err(error)
+    match Vec::from_iter(scales).as_slice() {
+        [one] => one.parse().map_err(Error::data),
+        [] => Err(Error::data(format!("no summary here is of the profile '{name}'"))
+            .hint("summaries of `loadgen run` say which profile they are of")),
+        _ => Err(Error::data(format!("these are runs of '{name}' at several scales"))
+            .hint("name the directory of one of them")),
+    }
 }
 
 fn spot(step: &Summary) -> Spot {
@@ -109,16 +108,16 @@ impl Again<'_> {
         (part.title.clone(), terms::Cell::new(cell.clients, cell.rate), subject.label.clone())
     }
 
-    /// Rounds of more repeats, until nothing is wanted or nothing more comes of it.
-    fn measure(&mut self, running: &mut Legs<'_>, mut wanted: Wanted) -> Result<Vec<Error>> {
+    /// Measures rounds of more repeats, until nothing is wanted or nothing more comes of it.
+    fn measure(&mut self, running: &mut Legs<'_>, open: &mut Open) -> Result<Vec<Error>> {
         let mut errors = Vec::new();
-        while !wanted.is_empty() {
+        loop {
             let wants = |cell: &Cell| {
-                wanted.get(&self.spot(cell)).is_some_and(|(_, repeats)| cell.repeat <= *repeats)
+                open.0.get(&self.spot(cell)).is_some_and(|(_, repeats)| cell.repeat <= *repeats)
                     && !self.found.done.contains_key(&cell.key)
             };
             let legs = self.experiment.legs(wants);
-            lines(&wanted).for_each(|line| running.progress.note(&line));
+            lines(&open.0).for_each(|line| running.progress.note(&line));
             let steps: usize = legs.iter().map(|leg| leg.cells.len()).sum();
             let steps = terms::counted(steps as u64, "step");
             running.progress.note(&format!("measuring again: {steps}"));
@@ -127,16 +126,15 @@ impl Again<'_> {
             let stopped =
                 ended.iter().any(|e| matches!(e.kind(), Kind::Interrupted | Kind::Terminated));
             errors.extend(ended);
-            if stopped || self.found.done.len() == there {
-                break;
+            *open = self.wanted()?;
+            if stopped || self.found.done.len() == there || open.0.is_empty() {
+                return Ok(errors);
             }
-            (wanted, _) = self.wanted()?;
         }
-        Ok(errors)
     }
 
     /// Finds what is in doubt, and the repeats that its cells shall have.
-    fn wanted(&self) -> Result<(Wanted, Vec<Doubt>)> {
+    fn wanted(&self) -> Result<Open> {
         let cells = self.experiment.cells.iter().map(|cell| (self.spot(cell), 0));
         let mut repeats: BTreeMap<Spot, u32> = cells.collect();
         for step in self.found.done.values() {
@@ -208,7 +206,7 @@ impl Again<'_> {
     }
 
     /// Prints what is in doubt and what it gets; an error where something stays open.
-    fn report(&self, doubts: &[Doubt], wanted: &Wanted) -> Result<()> {
+    fn report(&self, (wanted, doubts): &Open) -> Result<()> {
         let told =
             doubts.iter().map(|doubt| format!("in doubt  {}: {}\n", doubt.workload, doubt.why));
         let again = lines(wanted).map(|line| format!("again     {line}\n"));

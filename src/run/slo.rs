@@ -3,7 +3,7 @@
 use super::print_data;
 use crate::error::{Error, Kind, Result};
 use crate::judge::thresholds::LEVEL_FAILED_MAX;
-use crate::plan::search::{Answer, STEPS_MAX, Search};
+use crate::plan::search::{STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
 use crate::report::{self, Probe, quantity_shown};
 use crate::summary::{Outcome, Summary, VerdictKind};
@@ -58,24 +58,19 @@ impl Slo {
     fn learn(&mut self, measured: &[Summary]) -> Result<()> {
         // A step that could not begin has no summary.
         let Some(step) = measured.get(self.probes.len()) else { return Ok(()) };
-        let judged: Vec<(Option<bool>, Option<f64>)> =
-            self.gates.iter().map(|gate| report::holds(gate, step)).collect::<Result<_>>()?;
-        let (holds, numbers): (Vec<Option<bool>>, Vec<Option<f64>>) = judged.into_iter().unzip();
+        let judged = self.gates.iter().map(|gate| report::holds(gate, step));
+        let (holds, numbers): (Vec<Option<bool>>, Vec<Option<f64>>) =
+            judged.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let mut why = lost(step);
-        let (held, answer) = if why.is_some() || holds.contains(&Some(false)) {
-            (Some(false), Answer::Failed)
-        } else if holds.contains(&None) {
-            (None, Answer::Unknown)
-        } else {
-            (Some(true), Answer::Held)
-        };
+        let fails = why.is_some() || holds.contains(&Some(false));
+        let held = if fails { Some(false) } else { (!holds.contains(&None)).then_some(true) };
         if why.is_none() && numbers.iter().flatten().any(|number| number.is_infinite()) {
             why = report::failed_share(&[step]).map(failed);
         }
         let may_hold = self.gates.iter().all(|gate| report::may_hold(gate, step));
         let (one, rate) = self.here().expect("a rate was asked for");
         one.scarce |= held.is_none() && may_hold;
-        one.search.tell(rate, answer);
+        one.search.tell(rate, held);
         let (clients, search) = (one.clients, one.number);
         self.probes.push(Probe {
             clients,
@@ -96,7 +91,6 @@ impl Slo {
         self.learn(measured)?;
         let Some(first) = measured.first() else { return Ok(()) };
         let (mut searches, mut none, mut open) = (Vec::new(), Vec::new(), Vec::new());
-        let at = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         for OneSearch { clients, number, search, scarce } in &self.searches {
             let here = |probe: &&Probe| (probe.clients, probe.search) == (*clients, *number);
             let probes: Vec<&Probe> = self.probes.iter().filter(here).collect();
@@ -104,7 +98,6 @@ impl Slo {
                 break;
             }
             let found = search.found();
-            let unknown = found.unknown.is_some();
             let noisy = "noisy: a rate held and failed, or one held above one that failed; \
                          majorities decided";
             let end = match search.next() {
@@ -116,11 +109,13 @@ impl Slo {
                 found.noisy.then(|| noisy.to_owned()),
                 found.failed.and_then(|failed| limited(&probes, failed)),
                 end,
-                unknown.then(|| format!("too few answers{} to tell", at(found.unknown))),
+                found.unknown.map(|rate| format!("too few answers at {rate}/s to tell")),
             ];
             let rate_failed = found.rate.is_none() && found.failed.is_some() && !scarce;
-            if !found.confirmed || (unknown && !rate_failed) {
-                open.push(terms::clients(*clients) + &at(found.unknown.or(found.rate)));
+            if !found.confirmed || (found.unknown.is_some() && !rate_failed) {
+                let rate = found.unknown.or(found.rate);
+                let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+                open.push(terms::clients(*clients) + &at);
             } else if found.rate.is_none() {
                 none.push(terms::clients(*clients));
             }
@@ -130,18 +125,17 @@ impl Slo {
         print_data(&report::path(first, &self.probes, &searches, &self.gates))?;
         let level: Vec<&str> = self.gates.iter().map(|gate| gate.text.as_str()).collect();
         let level = level.join(" and ");
-        let (kind, text, hint) = if !none.is_empty() {
+        if !none.is_empty() {
             let text = format!("no rate holds {level} at {}", none.join(", "));
-            (Kind::Gate, text, "a lower --rate to begin with, or another level")
-        } else if !open.is_empty() {
-            let text = format!("whether {level} holds is not known at {}", open.join(", "));
-            let hint = "a longer --time gives more answers to judge by, a coarser --slo-resolution is \
-                        sooner done";
-            (Kind::Undecided, text, hint)
-        } else {
+            let hint = "a lower --rate to begin with, or another level";
+            return Err(Error::new(Kind::Gate, text).hint(hint));
+        }
+        if open.is_empty() {
             return Ok(());
-        };
-        Err(Error::new(kind, text).hint(hint))
+        }
+        let text = format!("whether {level} holds is not known at {}", open.join(", "));
+        let hint = "a longer --time gives more answers, a coarser --slo-resolution is sooner done";
+        Err(Error::new(Kind::Undecided, text).hint(hint))
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::before::{Patience, Preparation, Surveyed, open, patiently, preflight, probe};
 use super::conditions::Watch;
-use super::in_profile::InProfile;
+use super::profile::InProfile;
 use super::{conclude, keep, random};
 use crate::commands::{beside, suite};
 use crate::engine::{self, ServerReading, StepContext, Tables, begin, host_facts};
