@@ -17,7 +17,7 @@ use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, HostFacts, Interval, Phase, Server, SettingChange, Summary};
 use crate::terms::Value::{Number, Short};
-use crate::terms::{self, Finding, counted, finding};
+use crate::terms::{Finding, counted, finding};
 use crate::workload::{Setting, Statement};
 
 /// Begins the summary of a step with what the summaries of all steps have.
@@ -316,14 +316,13 @@ impl LiveLine<'_> {
     }
 
     fn head(&self) -> String {
-        let Step { place, of, clients, rate, repeat, .. } = self.step;
+        let Step { place, of, repeat, .. } = self.step;
         let repeat = match self.plan.repeats {
             1 => String::new(),
             n => format!(", repeat {repeat} of {n}"),
         };
-        let rate = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        let (name, clients) = (&self.plan.workload.name, terms::clients(*clients));
-        format!("[{place}/{of}] {name} {clients}{rate}{repeat}")
+        let (name, cell) = (&self.plan.workload.name, self.step.cell().told());
+        format!("[{place}/{of}] {name} {cell}{repeat}")
     }
 
     pub(crate) fn opening(&self, opened: u32) -> String {

@@ -269,15 +269,15 @@ impl Preparation<'_> {
 
     async fn ahi_is_on(&mut self) -> Result<bool> {
         let sql = format!("SELECT @@GLOBAL.{AHI}");
-        let asked = async { Ok::<_, Error>(one(self.control, &sql).await) };
-        match ask(self.at.link, asked).await? {
-            Ok(value) => Ok(matches!(value.as_deref(), Some("1" | "ON"))),
-            Err(failure @ Failure::Server { .. }) => {
-                Err(Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
-                    .hint("leave --ahi away"))
+        let reading = one(self.control, &sql).map_err(|failure| match failure {
+            Failure::Server { .. } => {
+                Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
+                    .hint("leave --ahi away")
             }
-            Err(lost) => Err(lost.into()),
-        }
+            lost @ Failure::Lost(_) => lost.into(),
+        });
+        let value = ask(self.at.link, reading).await?;
+        Ok(matches!(value.as_deref(), Some("1" | "ON")))
     }
 
     /// Empties the index by switching it off and on again; one that is off is empty. However that
@@ -311,10 +311,11 @@ impl Preparation<'_> {
         }
         let mut stream = Stream::new(seed_of(&[self.plan.seed, name_part("adaptive hash index")]));
         let began = Instant::now();
-        let (mut counted, mut share, mut steady) = (self.searches().await?, None::<f64>, 0);
+        let (mut counted, mut share, mut steady) =
+            (ask(self.at.link, status::searches(self.control)).await?, None::<f64>, 0);
         while steady < PERIODS && began.elapsed() < AHI_MOST {
             self.read_rows(&mut stream).await?;
-            let now = self.searches().await?;
+            let now = ask(self.at.link, status::searches(self.control)).await?;
             let here = now.zip(counted).and_then(|(now, then)| {
                 let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
                 (hits + others > 0).then(|| hits as f64 / (hits + others) as f64)
@@ -342,10 +343,6 @@ impl Preparation<'_> {
             ask(self.at.link, self.control.query(&sql)).await?;
         }
         Ok(())
-    }
-
-    async fn searches(&mut self) -> Result<Option<(u64, u64)>> {
-        ask(self.at.link, status::searches(self.control)).await
     }
 
     /// Puts back by these orders what was done to the server, whatever became of what it was done

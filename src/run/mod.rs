@@ -156,14 +156,15 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
     };
     let parts = [(failed, "failed"), (undecided, "are undecided")].into_iter().filter_map(listed);
     let text = parts.collect::<Vec<_>>().join("\n");
-    match (failed.is_empty(), undecided.is_empty(), scarce) {
-        (true, true, _) => Ok(()),
-        (false, ..) => Err(Error::new(Kind::Gate, text)),
-        (.., true) => Err(Error::new(Kind::Undecided, text)
-            .hint("a longer --time gives more answers to judge by")),
-        (.., false) => Err(Error::new(Kind::Undecided, text)
-            .hint("loadgen report has a footnote for each run that did not complete")),
+    if failed.is_empty() && undecided.is_empty() {
+        return Ok(());
     }
+    let hint = match scarce {
+        _ if !failed.is_empty() => return Err(Error::new(Kind::Gate, text)),
+        true => "a longer --time gives more answers to judge by",
+        false => "loadgen report has a footnote for each run that did not complete",
+    };
+    Err(Error::new(Kind::Undecided, text).hint(hint))
 }
 
 /// Steps in these directories that were begun and left no summary, a line each; with `latest` those

@@ -224,8 +224,7 @@ impl Again<'_> {
 
 fn lines(wanted: &Wanted) -> impl Iterator<Item = String> {
     wanted.iter().map(|((title, cell, label), (there, next))| {
-        let rate = cell.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        let clients = terms::clients(cell.clients);
-        format!("{title}  {clients}{rate}  {label}: {there} repeats, then {next}")
+        let cell = cell.told();
+        format!("{title}  {cell}  {label}: {there} repeats, then {next}")
     })
 }

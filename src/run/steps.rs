@@ -122,21 +122,20 @@ impl<'a> Steps<'a> {
         let control = &mut session;
         let look = async |control: &mut Session| self.look(link, control).await;
         let mut at = patiently(link, control, look).await?;
-        if let Job::Sweep(plan) = self.job {
-            if let (Some(path), None) = (&plan.interval_log, &self.log) {
-                let log = IntervalLog::create(path, jiff::Timestamp::now())?;
-                self.log = Some(Arc::new(Mutex::new(log)));
-            }
-            if plan.before.warm == Warm::Pool {
-                let progress = &mut *self.progress;
-                Preparation { plan, at: &at, control, progress }.warm_pool().await?;
-            }
-        }
-        match self.job {
-            Job::Sweep(_) => at.control = Some(session),
+        let Job::Sweep(plan) = self.job else {
             // It would be idle meanwhile, for hours perhaps.
-            Job::Load { .. } | Job::Suite(_) => session.close(limits::COURTESY).await,
+            session.close(limits::COURTESY).await;
+            return Ok(at);
+        };
+        if let (Some(path), None) = (&plan.interval_log, &self.log) {
+            let log = IntervalLog::create(path, jiff::Timestamp::now())?;
+            self.log = Some(Arc::new(Mutex::new(log)));
         }
+        if plan.before.warm == Warm::Pool {
+            let progress = &mut *self.progress;
+            Preparation { plan, at: &at, control, progress }.warm_pool().await?;
+        }
+        at.control = Some(session);
         Ok(at)
     }
 
@@ -360,10 +359,9 @@ impl<'a> Steps<'a> {
 /// Tells the interval log that a step begins. Where there are several, their tags differ.
 fn log_step(context: &StepContext, step: &Step) {
     let Some(log) = &context.log else { return };
-    let rate = step.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-    let (name, clients) = (&context.plan.workload.name, terms::clients(step.clients));
+    let (name, cell) = (&context.plan.workload.name, step.cell().told());
     let Step { place, of, repeat, number, .. } = step;
-    let about = format!("step {place} of {of}: {name} {clients}{rate}, repeat {repeat}");
+    let about = format!("step {place} of {of}: {name} {cell}, repeat {repeat}");
     let several = *of > 1 || *number > 1;
     let prefix = if several { format!("step{number}.") } else { String::new() };
     locked(log).step(&about, step.rate.is_some(), &prefix);
@@ -612,35 +610,30 @@ const TO_COME: &str = "·";
 
 /// Writes the line that stays of what has ended.
 fn line(summary: &Summary) -> String {
-    let (name, client, mark) = (&summary.workload.name, &summary.client, summary.outcome.mark());
-    let (measured_s, user_s, sys_s) = (summary.measured_s, client.user_s, client.sys_s);
-    let cpu = format!("CPU {user_s:.2} s user {sys_s:.2} s system");
-    if let Some(load) = &summary.load {
-        let (rows, per_s) = (units::count(summary.totals.rows), load.rows_per_s);
-        let statements = load.statements;
-        return format!(
-            "{name}: {rows} rows in {measured_s:.3} s, {per_s:.0} rows/s, {statements} statements, \
-             client {cpu}{mark}"
-        );
-    }
-    if let Some(suite) = &summary.suite {
-        let (good, of) = (summary.totals.ops, suite.tests.len());
-        return format!("{name}: {good} of {of} tests in {measured_s:.3} s, {cpu}{mark}");
-    }
-    format!("{}{mark}", step(summary))
+    let (client, mark) = (&summary.client, summary.outcome.mark());
+    let what = match (&summary.load, &summary.suite) {
+        (Some(load), _) => {
+            let (rows, per_s) = (units::count(load.rows), load.rows_per_s);
+            format!("{rows} rows, {per_s:.0} rows/s, {} statements", load.statements)
+        }
+        (_, Some(suite)) => format!("{} of {} tests", summary.totals.ops, suite.tests.len()),
+        (None, None) => return step(summary) + &mark,
+    };
+    let (name, user_s, sys_s) = (&summary.workload.name, client.user_s, client.sys_s);
+    let measured_s = summary.measured_s;
+    format!("{name}: {what} in {measured_s:.3} s, CPU {user_s:.2} s user {sys_s:.2} s system{mark}")
 }
 
 /// Tells an open loop with the response time: a closed one has no other than the service time.
 fn step(summary: &Summary) -> String {
-    let (totals, plan) = (&summary.totals, &summary.plan);
-    let rate = plan.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+    let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
     let outages = summary.outages.len() as u64;
     let mut text = format!(
-        "{} {}{rate}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",
+        "{} {}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
-        terms::clients(plan.clients),
+        summary.cell().told(),
         totals.qps,
         ms(percentile(summary, 50.0, |times| times.p50_us)),
         ms(percentile(summary, 99.0, |times| times.p99_us)),

@@ -75,6 +75,12 @@ impl Cell {
         self.rate.map(Rate::per_s)
     }
 
+    /// Names it in a sentence.
+    pub(crate) fn told(&self) -> String {
+        let rate = self.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        clients(self.clients) + &rate
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.rate.is_some()
     }
