@@ -102,17 +102,17 @@ impl Liveness {
             let own = session.as_ref().map(Session::id);
             let (Some(own), Some(list)) = (own, list) else { continue };
             let enough = self.silence.as_millis() / self.every.as_millis().max(1);
-            match looks.take(&list, own, &self.ids().waiting, self.every) {
-                Some((id, looks)) if u128::from(looks) >= enough => {
-                    let message = format!(
-                        "connection {id} to {address} is silent: the server has had nothing to answer \
-                         there for {silence}, and its last answer never came"
-                    );
-                    return Error::server(message).hint(
-                        "something on the way drops idle connections; give the same command again",
-                    );
-                }
-                _ => {}
+            let most = looks.take(&list, own, &self.ids().waiting, self.every);
+            if let Some((id, looks)) = most
+                && u128::from(looks) >= enough
+            {
+                let message = format!(
+                    "connection {id} to {address} is silent: the server has had nothing to answer \
+                     there for {silence}, and its last answer never came"
+                );
+                return Error::server(message).hint(
+                    "something on the way drops idle connections; give the same command again",
+                );
             }
         }
     }

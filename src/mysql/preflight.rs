@@ -32,7 +32,6 @@ pub struct Needs<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ready {
-    pub product: Product,
     pub dataset: Dataset,
     pub warnings: Vec<Finding>,
 }
@@ -43,23 +42,28 @@ pub struct Ready {
 /// timeouts) they will find too. Then it is set up to be kept as the control session.
 pub async fn check(session: &mut Session, needs: &Needs<'_>) -> Result<Ready> {
     let mut findings = Findings::default();
-    let (product, dataset) = examine(session, needs, &mut findings)
+    let dataset = examine(session, needs, &mut findings)
         .await
         .map_err(|failure| explain(&failure, "ask the server what it can do"))?;
     let warnings = findings.conclude()?;
     let dataset = dataset.expect("without a dataset there is a problem");
-    Ok(Ready { product, dataset, warnings })
+    Ok(Ready { dataset, warnings })
 }
 
 async fn examine(
     session: &mut Session,
     needs: &Needs<'_>,
     findings: &mut Findings,
-) -> Asked<(Product, Option<Dataset>)> {
-    let product = Product::ask(session).await?;
-    check_product(&product, findings);
-    let value = one(session, "SELECT @@session.autocommit").await;
-    check_autocommit(optional(value)?.flatten().as_deref(), findings);
+) -> Asked<Option<Dataset>> {
+    check_product(&Product::ask(session).await?, findings);
+    let autocommit = optional(one(session, "SELECT @@session.autocommit").await)?.flatten();
+    if autocommit.as_deref() != Some("1") {
+        let said = autocommit.as_deref().unwrap_or("not told: is a proxy in between?");
+        findings.problem(
+            format!("autocommit is off in a new session (@@session.autocommit is {said})"),
+            "SET GLOBAL autocommit = 1, and look at init_connect",
+        );
+    }
     let seen = look(session).await?;
     // Another session's lock must not hold up the preflight for a day (MySQL: a year).
     for setting in ["lock_wait_timeout = 10", "wait_timeout = 604800"] {
@@ -69,7 +73,7 @@ async fn examine(
     let hint =
         |_| "loadgen finds its tables there; does the account have rights on them?".to_owned();
     let Some(found) = findings.asked(listed, "information_schema cannot be read", hint)? else {
-        return Ok((product, None));
+        return Ok(None);
     };
     let mut tables = Tables { session, found: &found, needs, findings };
     let dataset = tables.settle().await?;
@@ -91,7 +95,7 @@ async fn examine(
         }
         Err(error) => findings.warn(finding!(Unchecked, error.to_string())),
     }
-    Ok((product, dataset))
+    Ok(dataset)
 }
 
 fn check_product(product: &Product, findings: &mut Findings) {
@@ -113,20 +117,6 @@ fn check_product(product: &Product, findings: &mut Findings) {
     }
 }
 
-fn check_autocommit(value: Option<&str>, findings: &mut Findings) {
-    match value {
-        Some("1") => {}
-        Some(_) => findings.problem(
-            "autocommit is off in a new session, so that nothing would be committed",
-            "SET GLOBAL autocommit = 1, and look at init_connect",
-        ),
-        None => findings.problem(
-            "the server does not say whether autocommit is on (@@session.autocommit)",
-            "is a proxy in between?",
-        ),
-    }
-}
-
 /// Reads the numbers that limit connections and statements; what cannot be read is not there.
 async fn look(session: &mut Session) -> Asked<Numbers> {
     let mut texts = optional(control::variables(session).await)?.unwrap_or_default();
@@ -144,7 +134,6 @@ const PROBES: u64 = 1000;
 const PROBES_TOTAL: u64 = 1_000_000;
 /// Ids in one statement: MariaDB turns a list of a thousand into a join.
 const PROBES_A_STATEMENT: usize = 250;
-const MAX_ID: &str = "MAX(id)";
 
 /// The tables that are there, as they are examined.
 struct Tables<'a> {
@@ -178,7 +167,7 @@ impl Tables<'_> {
         for (number, table) in &used {
             let rows = match table.mark {
                 Some(mark) => Some(mark.rows),
-                None => self.number(*number, MAX_ID, &found.sql_name(*number)).await?,
+                None => self.number(*number, "MAX(id)", &found.sql_name(*number)).await?,
             };
             let Some(rows) = rows else { return Ok(None) };
             held.push((*number, rows));
@@ -197,11 +186,10 @@ impl Tables<'_> {
     async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
         let asked = one(self.session, &format!("SELECT {which} FROM {from}")).await;
         let what = format!("{} cannot be read", self.found.name(table));
-        let hint = |code| read_hint(code, self.needs.database);
+        let hint = |code| rights_hint(code, self.needs.database);
         let Some(text) = self.findings.asked(asked, &what, hint)? else { return Ok(None) };
-        // A table without rows has no such id.
-        let text = text.or_else(|| (which == MAX_ID).then(|| "0".to_owned()));
-        let number = text.and_then(|text| text.parse::<i128>().ok());
+        // A table without rows has no largest id.
+        let number = text.map_or(Some(0), |text| text.parse::<i128>().ok());
         let odd = || Failure::Lost(format!("{which} that is no number"));
         number.map(|number| Some(u64::try_from(number).unwrap_or(0))).ok_or_else(odd)
     }
@@ -248,7 +236,7 @@ impl Tables<'_> {
             let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
             let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
-            let hint = |code| write_hint(code, self.needs.database);
+            let hint = |code| rights_hint(code, self.needs.database);
             // What holds for one table mostly holds for all.
             if self.findings.asked(tried, &what, hint)?.is_none() {
                 break;
@@ -259,30 +247,25 @@ impl Tables<'_> {
 }
 
 fn choose_tables(found: &Discovered, needs: &Needs<'_>, findings: &mut Findings) -> Option<u32> {
-    let (there, database, schema) = (found.contiguous(), &found.database, found.schema);
+    let (there, schema) = (found.contiguous(), found.schema);
     let last = found.tables.keys().next_back().copied().unwrap_or(0);
-    let prepare = |tables: u32| {
-        let of = if schema == Schema::Sbtest { "" } else { &format!(" --schema {schema}") };
-        let rows = needs.rows.map_or("N".to_owned(), |rows| rows.to_string());
-        let rows = if schema.filled() { &format!(" --rows {rows}") } else { "" };
-        format!("`loadgen prepare{of} --tables {tables}{rows}` creates what is missing")
-    };
     let wanted = needs.tables.unwrap_or(last.max(1));
     let missing = (1..=wanted).filter(|number| !found.tables.contains_key(number));
     let missing = names(schema, missing);
     if missing.is_empty() {
         return Some(wanted);
     }
-    let has = match needs.tables {
-        Some(tables) => format!("--tables {tables}, but `{database}` lacks {missing}"),
-        None if last == 0 => format!("there is no table {missing} in `{database}`"),
-        None => format!("`{database}` has tables up to {}, but lacks {missing}", found.name(last)),
-    };
+    let of = if schema == Schema::Sbtest { "" } else { &format!(" --schema {schema}") };
+    let rows = needs.rows.map_or("N".to_owned(), |rows| rows.to_string());
+    let rows = if schema.filled() { &format!(" --rows {rows}") } else { "" };
     let before = match needs.tables {
         None if there > 0 => format!("--tables {there} uses those before the gap; "),
         _ => String::new(),
     };
-    findings.refuse(has, before + &prepare(wanted))
+    findings.refuse(
+        format!("`{}` lacks {missing}", found.database),
+        format!("{before}`loadgen prepare{of} --tables {wanted}{rows}` creates what is missing"),
+    )
 }
 
 fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Findings) -> bool {
@@ -330,19 +313,17 @@ fn choose_rows(
         );
     }
     let (least_in, most_in) = (schema.name(least_in), schema.name(most_in));
-    let hint = format!("--rows {least} uses what every table has");
-    match wanted {
-        Some(rows) if rows <= least => Some(rows),
-        Some(rows) => findings.refuse(
-            format!("--rows {rows}, but {least_in} has {least}"),
-            format!("{hint}; prepare makes larger tables"),
-        ),
-        None if least == most => Some(least),
+    let message = match wanted {
+        Some(rows) if rows <= least => return Some(rows),
+        None if least == most => return Some(least),
+        Some(rows) => format!("--rows {rows}, but {least_in} has {least}"),
         None => {
             let differ = format!("{least_in} has {least}, {most_in} has {most}");
-            findings.refuse(format!("the tables differ in their rows: {differ}"), hint)
+            format!("the tables differ in their rows: {differ}")
         }
-    }
+    };
+    let hint = format!("--rows {least} uses what every table has; prepare makes larger tables");
+    findings.refuse(message, hint)
 }
 
 fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Dataset {
@@ -387,29 +368,25 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
     }
 }
 
-fn read_hint(code: u16, database: &str) -> String {
-    match code {
+/// Says what keeps this account from a table, by the error of a read or of a write.
+fn rights_hint(code: u16, database: &str) -> String {
+    let hint = match code {
         1044 | 1142 | 1143 | 1227 => {
-            format!("GRANT SELECT, UPDATE ON {}.* TO the account", quoted(database))
+            return format!("GRANT SELECT, UPDATE ON {}.* TO the account", quoted(database));
         }
-        1205 => "another session holds a lock on it: SHOW PROCESSLIST says which".to_owned(),
-        _ => "CHECK TABLE says whether it is damaged".to_owned(),
-    }
-}
-
-fn write_hint(code: u16, database: &str) -> String {
-    match code {
+        1205 => "another session holds a lock on it: SHOW PROCESSLIST says which",
         // ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE and what old versions say.
         1290 | 1836 | 1036 | 1015 | 1874 => {
             "the server is read-only: SET GLOBAL read_only = 0 (super_read_only), start it without \
              innodb_read_only or innodb_force_recovery, or take another server"
-                .to_owned()
         }
-        1792 => "transactions are read-only by default: SET GLOBAL tx_read_only = 0, or \
-                 transaction_read_only"
-            .to_owned(),
-        _ => read_hint(code, database),
-    }
+        1792 => {
+            "transactions are read-only by default: SET GLOBAL tx_read_only = 0, or \
+             transaction_read_only"
+        }
+        _ => "CHECK TABLE says whether it is damaged",
+    };
+    hint.to_owned()
 }
 
 /// Connections beyond the clients: for reconnects, and for somebody who looks.
@@ -786,16 +763,13 @@ mod settle_tests {
     fn missing_tables_and_gaps_are_named() {
         let error = |numbers, tables| chosen(numbers, tables).expect_err("refused");
         let missing = error(&[1, 4], Some(6));
-        assert_eq!(
-            missing.to_string(),
-            "--tables 6, but `sbtest` lacks sbtest2, sbtest3, sbtest5, sbtest6"
-        );
+        assert_eq!(missing.to_string(), "`sbtest` lacks sbtest2, sbtest3, sbtest5, sbtest6");
         assert!(missing.hints()[0].contains("prepare --tables 6 --rows 100"));
         let gap = error(&[1, 2, 5], None);
-        assert!(gap.to_string().contains("up to sbtest5, but lacks sbtest3, sbtest4"), "{gap}");
+        assert!(gap.to_string().contains("lacks sbtest3, sbtest4"), "{gap}");
         assert!(gap.hints()[0].starts_with("--tables 2 "), "{:?}", gap.hints());
         assert!(error(&[3], None).hints()[0].contains("prepare --tables 3"));
-        assert!(error(&[], None).to_string().contains("no table sbtest1"));
+        assert!(error(&[], None).to_string().contains("lacks sbtest1"));
     }
 
     #[test]

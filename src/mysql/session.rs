@@ -310,6 +310,13 @@ pub struct Answer {
 }
 
 impl Answer {
+    fn take(&mut self, row: Row) {
+        self.rows += 1;
+        if self.first.is_none() {
+            self.first = Some(row);
+        }
+    }
+
     /// Reads the first column of the first row.
     pub fn content(&self) -> Option<&[u8]> {
         match self.first.as_ref()?.as_ref(0)? {
@@ -475,15 +482,6 @@ fn begin(waiting: &mut bool) -> Asked<()> {
         return Err(Failure::Lost("the answer before was given up on".to_owned()));
     }
     Ok(())
-}
-
-impl Answer {
-    fn take(&mut self, row: Row) {
-        self.rows += 1;
-        if self.first.is_none() {
-            self.first = Some(row);
-        }
-    }
 }
 
 fn size(row: &Row) -> usize {
