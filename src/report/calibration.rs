@@ -1,7 +1,7 @@
 //! What a host can generate, as a table.
 
 use super::notes::{as_one, mark};
-use super::page::{Page, Rows};
+use super::page::{Page, Rows, Share};
 use super::{Format, escape, write};
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
@@ -40,26 +40,19 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
         .filed("measured_s", |step| step.measured_s)
         .both("QPS", "qps", |step| (step.qps, 0))
         .both("CPU us/op", "us_per_op", |step| (step.us_per_op, 1))
-        .shown("busy", |step| percent(step.busy))
-        .filed("busy", |step| step.busy)
+        .both("busy", "busy", |step| Share(step.busy))
         .both("turn us", "turn_delay_us", |step| step.turn_delay_tail_us.map(|us| (us, 0)))
         .shown("at", |step| step.tail_percentile.map(|percentile| format!("p{percentile}")))
         .filed("turn_delay_percentile", |step| step.tail_percentile.map(f64::from))
         .both("ceiling QPS", "ceiling_qps", |step| (step.ceiling_qps, 0))
-        .shown("others", |step| step.other_load.map(percent))
-        .filed("other_load", |step| step.other_load)
-        .shown("stolen", |step| step.steal.map(percent))
-        .filed("steal", |step| step.steal)
+        .both("others", "other_load", |step| step.other_load.map(Share))
+        .both("stolen", "steal", |step| step.steal.map(Share))
         .both("verdict", "noisy", |step| match step.disturbed() {
             Some(why) => (why, format!("{noisy} {}", mark(0))),
             None => (String::new(), VerdictKind::Ok.name().to_owned()),
         })
         .sheet();
     write(&[Page::of(title, sheet, below)], "calibration", format, None)
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0}%", part * 100.0)
 }
 
 #[cfg(test)]

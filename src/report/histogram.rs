@@ -65,18 +65,17 @@ fn wrong(plain: &[u8]) -> Option<&'static str> {
     let (Some(length), Some(low), Some(high)) = (field(4, 8), field(16, 24), field(24, 32)) else {
         return Some("it ends too early");
     };
-    if plain.len() as u64 > PAYLOAD_MAX {
-        Some("it inflates to more than 4 MiB")
-    } else if HEADER as u64 + length != plain.len() as u64 {
-        Some("its length is not the one that it names")
-    } else if low > high || high > 1 << 62 {
-        Some("its range makes no sense")
-    } else if plain.windows(9).skip(HEADER).any(|bytes| bytes == [0xff; 9]) {
+    let faults = [
+        (plain.len() as u64 > PAYLOAD_MAX, "it inflates to more than 4 MiB"),
+        (HEADER as u64 + length != plain.len() as u64, "its length is not the one that it names"),
+        (low > high || high > 1 << 62, "its range makes no sense"),
         // The longest run of zeros that can be written: negating it overflows. No count looks so.
-        Some("a run of zeros is longer than any histogram")
-    } else {
-        None
-    }
+        (
+            plain.windows(9).skip(HEADER).any(|bytes| bytes == [0xff; 9]),
+            "a run of zeros is longer than any histogram",
+        ),
+    ];
+    faults.into_iter().find(|(is_so, _)| *is_so).map(|(_, fault)| fault)
 }
 
 #[cfg(test)]

@@ -8,19 +8,18 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::chart::{self, Chart, P99, RATE, bounds, position};
+use super::chart::{self, Chart, P99, Plot, RATE, Size, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
 use super::notes::{self, Note, label, listed, mark, noted};
-use super::origin::{TEXT_MAX, behind, plan};
-use super::page::{self, Page, Rows, Sheet};
-use super::svg::{self, Plot, Size, px};
-use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit};
+use super::page::{self, Page, Rows, Sheet, number};
+use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
 use super::{Layout, Options, counted, relative};
 use crate::error::Result;
-use crate::summary::{Outcome, Summary, VerdictKind};
-use crate::terms::{self, named};
+use crate::stats;
+use crate::summary::{Outcome, Summary, VerdictKind, counter};
+use crate::terms::{self, Rate, StatementMode, named};
 
 const SCRIPT: &str = include_str!("html/script.js");
 /// More than these are folded away, and labels have a search in place of a legend of each chart.
@@ -31,9 +30,13 @@ const RATES_ONLY_FROM: usize = 400;
 const USUAL: Size = (420.0, 280.0);
 /// Timelines are many, each of one label: they have no legend.
 const LOW: Size = (420.0, 170.0);
-/// Characters of a message, and of a line of a table.
+/// Characters of a message, of a line of a table, and of another text.
 const MESSAGE_MAX: usize = 200;
 const LINE_MAX: usize = 30;
+const TEXT_MAX: usize = 80;
+const PLACES_MAX: usize = 2;
+/// How much more or less than the window the server's counters may cover to be held against it.
+const COVERED_MORE_MAX: f64 = 0.01;
 
 /// Said where there is an open loop.
 const TIMES: &str = "Service times run from the call to its return; response times from the intended \
@@ -64,7 +67,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     if let Some(label) = &options.baseline {
         known(&tables, "--baseline", label)?;
     }
-    let labels = chart::labels(&tables);
+    let labels = table::labels(&tables);
     let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();
     steps.sort_by_cached_key(|step| in_time(step));
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
@@ -85,7 +88,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
             @for section in sections { (section) }
             section #settings {
                 h2 { "Settings that differ" }
-                @for page in &apart { (of_page(page, false)) }
+                @for page in &apart { (of_page(page)) }
             }
             (shown.origin())
         }
@@ -101,14 +104,15 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
             "{off} .s{at}{{display:none}}{off} .k{at},#l{at}:not(:checked)+.k{at}{{opacity:.45}}\n"
         )
     });
-    let style = svg::STYLE.to_owned() + &switched.collect::<String>();
+    let style = chart::STYLE.to_owned() + &switched.collect::<String>();
     let workloads: Vec<&str> = tables.iter().map(|table| table.workload).collect();
-    Ok(document(&format!("{} - loadgen report", workloads.join(", ")), &style, &body))
+    let title = format!("{} - loadgen report", workloads.join(", "));
+    Ok(document(&title, &style, &body.into_string()))
 }
 
 /// Whatever comes from a summary is text here: nothing but this style and this script may do
 /// anything, and nothing is fetched.
-fn document(title: &str, style: &str, body: &Markup) -> String {
+fn document(title: &str, style: &str, body: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
@@ -129,7 +133,7 @@ fn document(title: &str, style: &str, body: &Markup) -> String {
                 title { (markup(title)) }
                 style { (PreEscaped(style)) }
             }
-            body { (body) script { (PreEscaped(SCRIPT)) } }
+            body { (PreEscaped(markup(body))) script { (PreEscaped(SCRIPT)) } }
         }
     };
     format!("{}\n", document.into_string())
@@ -139,8 +143,8 @@ fn document(title: &str, style: &str, body: &Markup) -> String {
 fn key(at: usize, label: &str) -> Markup {
     html! {
         label for={ "l" (at) } class={ "k" (at) } {
-            svg class={ "sample " (svg::class(at)) } viewBox="0 0 28 12" aria-hidden="true" {
-                (svg::sample(at))
+            svg class={ "sample " (chart::class(at)) } viewBox="0 0 28 12" aria-hidden="true" {
+                (chart::sample(at))
             }
             " " (notes::label(label))
         }
@@ -152,7 +156,7 @@ fn charts(charts: &[Chart], labels: &[&str], size: Size) -> Markup {
         @if !charts.is_empty() { div.charts {
             @for chart in charts { (figure(chart, labels, size)) }
         } }
-        @if chart::has_bars(charts) { p.faint { (chart::BARS) } }
+        @if let Some(bars) = chart::bars(charts) { p.faint { (bars) } }
     }
 }
 
@@ -172,10 +176,10 @@ fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
     let drawn = chart::drawn(std::slice::from_ref(chart));
     html! {
         figure {
-            figcaption { (markup(&chart.title)) }
+            figcaption { (chart.title) }
             svg.chart viewBox={ "0 0 " (px(size.0)) " " (px(size.1)) } role="img"
-                aria-label=(markup(&format!("{}: {}", chart.of, chart.title)))
-                data-x=[&places] data-t=[scales] { (svg::draw(chart, size)) }
+                aria-label={ (chart.of) ": " (chart.title) }
+                data-x=[&places] data-t=[scales] { (chart::draw(chart, size)) }
             @if places.is_some() && drawn.len() <= MANY {
                 div.keys { @for at in drawn { (key(at, labels[at])) } }
             }
@@ -188,16 +192,15 @@ fn fold(open: bool, head: &str, what: &Markup) -> Markup {
     html! { details.print open[open] { summary { (head) } (what) } }
 }
 
-/// Writes a list or a table with its title; what belongs below it, where that is wanted.
-fn of_page(page: &Page, below: bool) -> Markup {
+/// Writes a list or a table with its title, without what belongs below it.
+fn of_page(page: &Page) -> Markup {
     let sheets: Vec<&Sheet> = page.shown().collect();
     let list = sheets.first().filter(|sheet| sheet.list);
     html! {
-        p.title { @for line in &page.title { (markup(line)) " " } }
+        p.title { @for line in &page.title { (line) " " } }
         @if let Some(list) = list {
-            ul { @for cells in list.texts() { li { (markup(&cells.concat())) } } }
+            ul { @for cells in list.texts() { li { (cells.concat()) } } }
         } @else { (of_sheets(&sheets, &[])) }
-        @if below { @for line in page.remarks() { p.faint { (markup(line)) } } }
     }
 }
 
@@ -210,16 +213,16 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
     html! {
         @if let Some(first) = sheets.first() { div.scroll { table {
             thead { tr { @for (column, head) in first.shown().zip(first.heads()) {
-                th class=[side(column, "")] scope="col" { (markup(&head)) }
+                th class=[side(column, "")] scope="col" { (head) }
             } } }
             @for sheet in sheets { tbody {
                 @if let Some(rule) = &sheet.rule {
-                    tr { th.text.rule colspan=(first.shown().count()) { (markup(rule.trim_start_matches("--- "))) } }
+                    tr { th.text.rule colspan=(first.shown().count()) { (rule.trim_start_matches("--- ")) } }
                 }
                 @for (at, cells) in sheet.texts().enumerate() {
                     tr class=[labels.get(at).map(|label| format!("s{label}"))] {
                         @for (column, cell) in first.shown().zip(cells) {
-                            td class=[side(column, &cell)] { (markup(&cell)) }
+                            td class=[side(column, &cell)] { (cell) }
                         }
                     }
                 }
@@ -245,43 +248,39 @@ impl Shown<'_> {
         let mut numbers = chart::over_clients(&plain, labels);
         numbers.extend(related.iter().flat_map(|related| chart::over_clients(related, labels)));
         let costs = self.charts(&plain, &["server-cpu", "cpu"])?;
+        let times = ["response-p50", "response-p99", "service-p50", "service-p99"];
+        let (times, curves) = (self.charts(&plain, &times)?, chart::percentiles(&plain, labels)?);
         let is_open = plain.columns.iter().any(Column::is_open);
-        let times: &[&str] = if is_open {
-            &["response-p50", "response-p99", "service-p50", "service-p99"]
-        } else {
-            &["p50", "p99"]
-        };
-        let times = self.charts(&plain, times)?;
-        let curves = chart::percentiles(&plain, labels)?;
-        let unfolded = curves.len() <= MANY && labels.len() <= MANY;
+        let few = curves.len() <= MANY && labels.len() <= MANY;
+        let parts = [
+            (true, "Latency", is_open.then_some(TIMES), times),
+            (few, BY_PERCENTILE, Some(CURVES), curves),
+            (true, "Cost of an op", None, costs),
+        ];
         let per_op = self.pages(of, Layout::PerOp)?;
         Ok(html! { section {
-            h2 { (markup(plain.workload)) }
+            h2 { (plain.workload) }
             (charts(&numbers, labels, USUAL))
             (main_table(&plain, labels))
-            p.behind { "Behind it: " (markup(&behind(&plain))) "." }
-            @for line in notes::below(&plain) { p.faint { (markup(&line)) } }
+            p.behind { "Behind it: " (behind(&plain)) "." }
+            @for line in notes::below(&plain) { p.faint { (line) } }
             @if let Some(related) = &related { (main_table(related, labels)) }
-            @for remark in &remarks { p.faint { (markup(remark)) } }
+            @for remark in &remarks { p.faint { (remark) } }
             (errors(&plain, labels))
             @if plain.all().any(|step| !step.outages.is_empty()) {
-                @for page in self.pages(&plain, Layout::Outages)? { (of_page(&page, true)) }
+                @for page in self.pages(&plain, Layout::Outages)? {
+                    (of_page(&page))
+                    @for line in page.remarks() { p.faint { (line) } }
+                }
             }
-            @if !times.is_empty() {
-                h3 { "Latency" }
-                @if is_open { p.faint { (TIMES) } }
-                (charts(&times, labels, USUAL))
-            }
-            @if !curves.is_empty() { (fold(unfolded, BY_PERCENTILE, &html! {
-                p.faint { (CURVES) }
-                (charts(&curves, labels, USUAL))
-            })) }
-            @if !costs.is_empty() {
-                h3 { "Cost of an op" }
-                (charts(&costs, labels, USUAL))
-            }
+            @for (open, head, note, drawn) in &parts { @if !drawn.is_empty() {
+                (fold(*open, head, &html! {
+                    @if let Some(note) = note { p.faint { (note) } }
+                    (charts(drawn, labels, USUAL))
+                }))
+            } }
             @if !per_op.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
-                @for page in &per_op { (of_page(page, false)) }
+                @for page in &per_op { (of_page(page)) }
                 @for line in relative::LEGEND { p.faint { (line) } }
             })) }
             (self.timelines(&plain))
@@ -349,11 +348,11 @@ impl Shown<'_> {
 
     fn headline(&self) -> String {
         let ends = self.steps.first().into_iter().chain(self.steps.last());
-        let ends: BTreeSet<String> = ends.map(|step| instant(&step.started_at)).collect();
+        let ends: BTreeSet<String> = ends.map(|step| clip(&step.started_at, TEXT_MAX)).collect();
         let counts = [(self.tables.len(), "workload"), (self.labels.len(), "label")];
         let [workloads, labels] = counts.map(|(count, of)| terms::counted(count as u64, of));
         let steps = terms::counted(self.steps.len() as u64, "step");
-        markup(&format!("{workloads}, {labels}, {steps}, {}", listed(&ends, " to ")))
+        format!("{workloads}, {labels}, {steps}, {}", listed(&ends, " to "))
     }
 
     /// Tells how each number was obtained: the invocations behind the page, and their steps.
@@ -373,30 +372,43 @@ impl Shown<'_> {
             .text("workload", |step| clip(&step.workload.name, TEXT_MAX))
             .shown("clients", |step| step.cell().to_string())
             .shown("repeat", |step| step.plan.repeat_index)
-            .text("started", |step| instant(&step.started_at))
+            .text("started", |step| clip(&step.started_at, TEXT_MAX))
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
             .shown("errors", |step| super::metric::errors(step))
             .shown("QPS", |step| (step.totals.qps, 0))
             .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
+        let invoked = |at: usize| place(invocations[at][0]);
+        let invoked: Vec<usize> = (0..invocations.len()).map(invoked).collect();
+        let plans = Rows::new(invocations)
+            .text("label", |steps| label(&steps[0].label))
+            .text("workload", |steps| clip(&steps[0].workload.name, TEXT_MAX))
+            .text("command", |steps| command(steps))
+            .text("run", |steps| steps[0].run_id.as_str())
+            .text("first step", |steps| steps[0].started_at.as_str())
+            .text("loadgen", |steps| {
+                let of = &steps[0].loadgen;
+                let revision = of.revision.as_deref().unwrap_or("unknown");
+                format!("{} (revision {revision}), {} build", of.version, of.profile)
+            })
+            .text("driver", |steps| format!("{} {}", steps[0].driver.name, steps[0].driver.version))
+            .text("server", |steps| {
+                let of = &steps[0].server;
+                format!("{} {}, {} by {}", of.version, of.version_comment, of.host, of.transport)
+            })
+            .shown("port", |steps| steps[0].server.port.map(u32::from))
+            .text("client", |steps| {
+                let of = &steps[0].client;
+                format!("{}, {}, {} cores, {}", of.host, of.cpu, of.cores, of.kernel)
+            })
+            .sheet();
         html! { section #origin {
             h2 { "How the numbers were obtained" }
             p.faint { (ORIGIN) }
-            (fold(false, &format!("Plans: {}", invocations.len()), &html! {
-                @for steps in &invocations {
-                    div class={ "plan s" (place(steps[0])) } { (plan(steps)) }
-                }
-            }))
+            (fold(false, &format!("Plans: {}", invoked.len()), &of_sheets(&[&plans], &invoked)))
             (fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places)))
         } }
-    }
-}
-
-fn instant(text: &str) -> String {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => clip(text, TEXT_MAX),
     }
 }
 
@@ -434,7 +446,7 @@ fn main_table(table: &Table, labels: &[&str]) -> Markup {
     let mut legend: Vec<&str> = Vec::new();
     legend.extend((!best.is_empty()).then_some(BEST));
     legend.extend(table.cells().any(|cell| small(cell) != [None, None]).then_some(of_small));
-    let (title, shown_decimals) = (markup(&notes::title(table)), layout::decimals(table));
+    let (title, shown_decimals) = (notes::title(table), layout::decimals(table));
     let doubt = |cell: &Cell| {
         let mut verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
         verdicts.any(|verdict| verdict.kind != VerdictKind::Ok)
@@ -471,7 +483,7 @@ fn main_table(table: &Table, labels: &[&str]) -> Markup {
         } }
         @if !legend.is_empty() { p.faint { (legend.join(" ")) } }
         @if !is_related { @for (at, note) in table.notes.iter().enumerate() {
-            p.note { (mark(at)) " " (markup(&note.text)) }
+            p.note { (mark(at)) " " (note.text) }
         } }
     }
 }
@@ -493,8 +505,8 @@ fn signs(table: &Table, line: usize, column: Option<&Column>) -> Markup {
 /// Returns the table of errors by their code, else their class, and of steps that did not complete by how
 /// they ended, where there are any.
 fn errors(table: &Table, labels: &[&str]) -> Markup {
-    // By line, how it ended, and code: the count, the first message, the steps of each column.
-    let mut rows: BTreeMap<_, (u64, String, BTreeMap<Column, usize>)> = BTreeMap::new();
+    // By line, how it ended, and code: the count, the first message, the columns of the steps.
+    let mut rows: BTreeMap<_, (u64, String, Vec<String>)> = BTreeMap::new();
     for (label, step) in table.lines.iter().flat_map(|of| of.all().map(|step| (of.label, step))) {
         let of_step = step.totals.errors.iter().map(|error| {
             let class = || clip(&error.class, TEXT_MAX);
@@ -505,26 +517,175 @@ fn errors(table: &Table, labels: &[&str]) -> Markup {
         let ended = ended.map(|how| (Some(how.clone()), "did not complete".to_owned(), 1, how));
         for (ended, code, count, message) in of_step.chain(ended) {
             let of = (position(labels, label), ended, code);
-            let row = rows.entry(of).or_insert((0, message, BTreeMap::new()));
+            let row = rows.entry(of).or_insert((0, message, Vec::new()));
             row.0 = row.0.saturating_add(count);
-            *row.2.entry(step.cell()).or_default() += 1;
+            row.2.push(step.cell().to_string());
         }
     }
-    let places = |steps: &BTreeMap<Column, usize>| {
-        let one = |(column, steps): (&Column, &usize)| match steps {
-            1 => column.to_string(),
-            steps => format!("{column} ({steps} steps)"),
-        };
-        named(steps.iter().map(one).collect(), MANY, ", ")
-    };
     let of: Vec<usize> = rows.keys().map(|(line, ..)| *line).collect();
     let sheet = Rows::new(rows)
         .text("label", |((line, ..), _)| label(labels[*line]))
         .text("error", |((_, _, code), _)| code.clone())
         .shown("count", |(_, (count, ..))| *count)
-        .text("in steps at clients", |(_, (_, _, steps))| places(steps))
+        .text("in steps at clients", |(_, (_, _, steps))| named(steps.clone(), MANY, ", "))
         .text("first message", |(_, (_, message, _))| message.clone())
         .sheet();
     let head = "Errors, and steps that did not complete";
     html! { @if !of.is_empty() { (fold(of.len() <= MANY, head, &of_sheets(&[&sheet], &of))) } }
+}
+
+/// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
+/// what differs from its default, and what the numbers depend on most.
+fn command(steps: &[&Summary]) -> String {
+    let first = steps[0];
+    if let Some(of) = &first.experiment {
+        return format!("loadgen run of the profile {} at scale {}", of.profile, of.scale);
+    }
+    let (plan, workload) = (&first.plan, &first.workload);
+    let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
+    let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
+    let seconds = |s: f64| format!("{s}s");
+    let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
+    let threads = steps.iter().map(|step| (step.plan.engine_threads, usual(step)));
+    let threads = threads.filter(|(threads, usual)| threads != usual).map(|(threads, _)| threads);
+    let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
+    let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);
+    let mut words = vec!["loadgen".to_owned(), workload.name.clone()];
+    let mut flag = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+    };
+    flag("tables", Some(plan.tables.to_string()));
+    flag("rows", Some(plan.rows.to_string()));
+    flag("clients", Some(listed(&clients, ",")));
+    flag("warmup", Some(seconds(plan.warmup_s)));
+    flag("time", plan.time_s.map(seconds));
+    flag("ops", plan.ops.map(|ops| ops.to_string()));
+    flag("rate", (!rates.is_empty()).then(|| listed(&rates, ",")));
+    flag("arrival", plan.arrival.map(|arrival| arrival.to_string()));
+    flag("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string()));
+    flag("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned()));
+    flag("distribution", Some(workload.distribution.clone()));
+    flag("spread", Some(workload.spread.to_string()));
+    flag("engine-threads", threads.map(|threads| threads.to_string()).next());
+    plan.flags().into_iter().for_each(|(name, value)| flag(name, value));
+    flag("seed", Some(plan.seed.to_string()));
+    flag("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none"));
+    flag("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is"));
+    flag("expect-class", class.map(|class| class.to_string()));
+    let options = workload.options.iter();
+    words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
+    let settle = before.and_then(|before| before.settle.as_ref());
+    words.extend(settle.map(|settle| format!("--settle={}s", settle.limit_s)));
+    words.extend(["--label".to_owned(), first.label.clone()]);
+    words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
+}
+
+/// Returns a word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Tells whether the server counted the same, whose the numbers are, how busy the client was, what it
+/// could have done, and where it ran.
+fn behind(table: &Table) -> String {
+    let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
+    let of = |value: &dyn Fn(&Summary) -> Option<f64>, decimals| {
+        range(steps.iter().filter_map(|step| value(step)), decimals)
+    };
+    let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
+    for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
+        *kinds.entry(verdict.kind).or_default() += 1;
+    }
+    let kinds: Vec<String> =
+        kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let busiest = |step: &Summary| {
+        let shares = step.client.share.iter().flat_map(|s| &s.threads).map(|thread| thread.busy);
+        let looks = step.client.threads.iter().filter(|_| step.client.share.is_none());
+        let busy = shares.chain(looks.map(|thread| thread.busy)).max_by(f64::total_cmp);
+        busy.map(|busy| busy * 100.0)
+    };
+    let part = |step: &Summary| {
+        let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
+        Some(100.0 * step.totals.qps / ceiling.qps).filter(|part| part.is_finite())
+    };
+    let ceiling = match of(&part, 0) {
+        Some(parts) => format!("the client did {parts}% of what its calibration says it can"),
+        None => "the client's ceiling is not known (loadgen calibrate measures it)".to_owned(),
+    };
+    let place = |step: &&Summary| {
+        let (client, server) = (&step.client, &step.server);
+        let on = format!("{} ({} cores)", clip(&client.host, TEXT_MAX), client.cores);
+        if client.same_host {
+            format!("client and server on {on}, by {}", clip(&server.transport, TEXT_MAX))
+        } else {
+            format!("client on {on}, server {}", clip(&server.host, TEXT_MAX))
+        }
+    };
+    let places: BTreeSet<String> = steps.iter().map(place).collect();
+    let trip = of(&|step| step.client.rtt_us.filter(|_| !step.client.same_host), 0);
+    let facts = [
+        Some(counts(&steps)),
+        (!kinds.is_empty()).then(|| format!("verdicts on the steps: {}", kinds.join(", "))),
+        of(&busiest, 0).map(|busy| format!("the client's busiest thread was {busy}% busy")),
+        of(&|step| step.client.us_per_op, 1)
+            .map(|cost| format!("the client cost {cost} µs CPU an op")),
+        Some(ceiling),
+        (!steps.is_empty()).then(|| named(places.into_iter().collect(), PLACES_MAX, ", and ")),
+        trip.map(|trip| format!("round trip {trip} µs")),
+    ];
+    facts.into_iter().flatten().collect::<Vec<String>>().join("; ")
+}
+
+/// Tells the server's count of statements in percent of the client's, over what the readings cover.
+fn counts(steps: &[&Summary]) -> String {
+    let (shares, reasons): (Vec<_>, Vec<_>) =
+        steps.iter().map(|s| share(s)).partition(Result::is_ok);
+    let some = format!(" ({} of {} steps)", shares.len(), steps.len());
+    let some = if reasons.is_empty() { "" } else { &some };
+    if let Some(share) = range(shares.into_iter().flatten(), 1) {
+        return format!("the server counted {share}% of the client's statements{some}");
+    }
+    let none = Err("no step completed".to_owned());
+    let reason = reasons.into_iter().last().unwrap_or(none).expect_err("no share");
+    format!("the server's count of statements is not held against the client's: {reason}")
+}
+
+fn share(step: &Summary) -> std::result::Result<f64, String> {
+    let status = step.server.status.as_ref().ok_or("its counters could not be read")?;
+    let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
+    // Where the readings cover much more, the rate outside the window is not known.
+    if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
+        let off = number(status.first_s.abs(), 2);
+        let how = if status.first_s < 0.0 { "before" } else { "after" };
+        return Err(format!("its counters were read {off} s {how} the window's start"));
+    }
+    let counted = step.status().and_then(|status| counter(status, &["Questions"]));
+    let counted = counted.ok_or("its counters were reset within the window")?;
+    let share = 100.0 * counted / (step.totals.qps * covered);
+    if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
+}
+
+/// Returns the smallest and the largest, once where they look the same; nothing of nothing.
+fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
+    let spread = stats::spread(&values.collect::<Vec<f64>>())?;
+    let (low, high) = (format!("{:.decimals$}", spread.min), format!("{:.decimals$}", spread.max));
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_reads_a_word_as_it_is() {
+        assert_eq!(
+            ["8.4.3", "it's", "a b", "", "$(x)"].map(quoted),
+            ["8.4.3", r"'it'\''s'", "'a b'", "''", "'$(x)'"]
+        );
+    }
 }

@@ -22,14 +22,13 @@ mod html;
 mod layout;
 mod metric;
 mod notes;
-mod origin;
 mod page;
 mod relative;
-mod svg;
 mod table;
 mod write;
 
 pub(crate) use calibration::calibration;
+pub use chart::picture;
 pub use compare::{Comparison, Doubt, Question, compare, doubtful};
 pub use explain::explain;
 pub use gate::{Gates, failed_share, gates, holds};
@@ -38,7 +37,6 @@ pub(crate) use gate::{may_hold, quantity_shown};
 pub use html::page;
 pub use metric::Metric;
 pub use notes::remarks;
-pub use svg::picture;
 
 use crate::error::{Error, Result};
 use crate::summary::Summary;

@@ -30,7 +30,7 @@ pub(crate) struct Sheet {
     pub drawn: Vec<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Column {
     pub head: Option<String>,
     pub name: Option<&'static str>,
@@ -48,6 +48,9 @@ pub(crate) struct Value {
     pub shown: String,
 }
 
+/// A part of one, which people see in percent.
+pub(crate) struct Share(pub f64);
+
 /// Rows that become a sheet, column by column: each says how a row gets its value.
 pub(crate) struct Rows<T> {
     rows: Vec<T>,
@@ -59,30 +62,25 @@ impl<T> Rows<T> {
         Rows { rows: rows.into_iter().collect(), columns: Vec::new() }
     }
 
-    fn column<V: Into<Value>>(
-        mut self,
-        head: Option<&str>,
-        name: Option<&'static str>,
-        get: impl Fn(&T) -> V,
-    ) -> Self {
+    fn column<V: Into<Value>>(mut self, of: Column, get: impl Fn(&T) -> V) -> Self {
         let values: Vec<Value> = self.rows.iter().map(|row| get(row).into()).collect();
-        let left = name.is_some() && values.iter().any(|value| value.filed.is_string());
-        self.columns.push(Column { head: head.map(str::to_owned), name, left, values });
+        let is_text = || values.iter().any(|value| value.filed.is_string());
+        let left = of.left || of.name.is_some() && is_text();
+        self.columns.push(Column { left, values, ..of });
         self
     }
 
     pub(crate) fn shown<V: Into<Value>>(self, head: &str, get: impl Fn(&T) -> V) -> Self {
-        self.column(Some(head), None, get)
+        self.column(Column { head: Some(head.to_owned()), ..Column::default() }, get)
     }
 
     pub(crate) fn text<V: Into<Value>>(self, head: &str, get: impl Fn(&T) -> V) -> Self {
-        let mut rows = self.shown(head, get);
-        rows.columns.last_mut().expect("a column").left = true;
-        rows
+        let head = Some(head.to_owned());
+        self.column(Column { head, left: true, ..Column::default() }, get)
     }
 
     pub(crate) fn filed<V: Into<Value>>(self, name: &'static str, get: impl Fn(&T) -> V) -> Self {
-        self.column(None, Some(name), get)
+        self.column(Column { name: Some(name), ..Column::default() }, get)
     }
 
     pub(crate) fn both<V: Into<Value>>(
@@ -91,7 +89,8 @@ impl<T> Rows<T> {
         name: &'static str,
         get: impl Fn(&T) -> V,
     ) -> Self {
-        self.column(Some(head), Some(name), get)
+        let (head, name) = (Some(head.to_owned()), Some(name));
+        self.column(Column { head, name, ..Column::default() }, get)
     }
 
     /// Adds what begins every record: the workload, and where in its table the row is.
@@ -167,6 +166,7 @@ values! {
     // With so many decimals for people; and for files, which need none.
     (f64, usize): |(of, decimals)| value(of + 0.0, number(of, decimals));
     f64: |of| Value::from((of, 0));
+    Share: |of: Share| value(of.0, format!("{:.0}%", of.0 * 100.0));
     u64: |count: u64| value(count, count.to_string());
     u32: |count: u32| value(count, count.to_string());
     usize: |count: usize| value(count, count.to_string());
@@ -187,9 +187,6 @@ impl<V: Into<Value>> From<Option<V>> for Value {
 const PLAIN_MAX: f64 = 1e15;
 
 pub(crate) fn number(value: f64, decimals: usize) -> String {
-    if value.is_infinite() {
-        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
     if value.abs() >= PLAIN_MAX {
         return format!("{value:.2e}");
     }

@@ -254,6 +254,19 @@ pub(crate) fn ratio(over: f64, under: f64) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
+/// Returns the labels of all tables, each once, in the order of their lines: a label's position decides
+/// its colour, its marker and its dashes everywhere.
+pub(crate) fn labels<'a>(tables: &[Table<'a>]) -> Vec<&'a str> {
+    let mut known = BTreeSet::new();
+    let lines = tables.iter().flat_map(|table| &table.lines);
+    lines.map(|line| line.label).filter(|label| known.insert(*label)).collect()
+}
+
+/// Returns a label's position; they come from the same tables.
+pub(crate) fn position(labels: &[&str], label: &str) -> usize {
+    labels.iter().position(|known| *known == label).expect("a label of these tables")
+}
+
 pub(crate) fn known(tables: &[Table], flag: &str, label: &str) -> Result<()> {
     let labels: BTreeSet<&str> =
         tables.iter().flat_map(|table| &table.lines).map(|line| line.label).collect();

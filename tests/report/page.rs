@@ -85,12 +85,13 @@ fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
 fn the_command_names_what_differs_from_the_defaults() {
     let command = |step: &Summary| {
         let html = paged(std::slice::from_ref(step), &Options::default()).expect("a page");
-        let code = html.split("<code>").nth(1).expect("the command");
-        code.split("</code>").next().expect("its end").replace("&#39;", "'")
+        let at = html.find(">loadgen point-select").or(html.find(">loadgen read-only"));
+        let words = &html[at.expect("the command") + 1..];
+        words.split("</td>").next().expect("its end").replace("&#39;", "'")
     };
     let mut step = step(0, "it's", 8, 1000.0);
     let usual = "loadgen point-select --tables 8 --rows 16000000 --clients 8 --warmup 10s --time 60s \
-                 --distribution uniform --seed 42 --label 'it'\\''s'";
+                 --distribution uniform --spread pinned --seed 42 --label 'it'\\''s'";
     assert_eq!(command(&step), usual);
     step.plan.on_error = OnError::Continue;
     step.plan.max_errors = Some("1%".to_owned());

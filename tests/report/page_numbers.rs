@@ -249,7 +249,7 @@ fn errors_are_merged_by_label_and_code() {
     assert_eq!(
         rows,
         [
-            vec!["a", "1213", "30", "8 (2 steps), 16", "message 1"],
+            vec!["a", "1213", "30", "8, 8, 16", "message 1"],
             vec!["a", "lost", "18446744073709551615", "16", "gone"],
             vec!["b", "1213", "7", "8", "of another label"],
             vec!["b", "did not complete", "1", "8", "aborted, too many errors"],
@@ -314,14 +314,14 @@ fn places_are_told_once_whatever_the_round_trips() {
         step.client.rtt_us = Some(rtt);
     }
     assert!(
-        paged(&steps).contains("client on load1 (24 cores), server db1, round trip 80 to 120 µs.")
+        paged(&steps).contains("client on load1 (24 cores), server db1; round trip 80 to 120 µs.")
     );
     steps[2].server.host = "db2".to_owned();
     steps[2].run_id.push('2');
     steps[2].label = "b".to_owned();
     let html = paged(&steps);
     assert!(html.contains(
-        "server db1, and client on load1 (24 cores), server db2, round trip 80 to 120 µs."
+        "server db1, and client on load1 (24 cores), server db2; round trip 80 to 120 µs."
     ));
 }
 
