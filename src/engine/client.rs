@@ -4,15 +4,14 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
-use super::errors::{Change, OpError, Pending, in_doubt};
+use super::errors::{Change, OpError};
 use super::job::{Check, Generator, Job, Serial, TableDraws, literals_into, number};
 use super::pacing::Pacing;
-use super::thread::{ClientState, ThreadEvent, ThreadState};
+use super::thread::{ClientState, StepSetup, ThreadEvent, ThreadState};
 use crate::error::{Error, Result, clip};
-use crate::mysql::{Answer, Failure, ServerLink, Session};
+use crate::mysql::{Answer, Failure, Session};
 use crate::observe::{Ns, Op};
 use crate::plan::{Spread, limits, units};
 use crate::stop::within;
@@ -61,24 +60,22 @@ pub(crate) async fn run(
 /// Opens the client's connection again, however long it takes; None if the thread gives it up.
 async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(Session, Vec<usize>)> {
     state.offline.set(true);
-    let connector = &thread.setup.connector;
     let mut pauses = pauses(state.client, thread.failures.borrow().reconnects);
     let reopened = loop {
         let opening = async {
             tokio::time::sleep(pauses()).await;
-            connector.reopen(thread.job(), state.client).await
+            open_again(&thread.setup, state.client).await
         };
         // Boxed: else every client keeps room for a log-in while it works.
-        match state.watch(thread.op_timeout(), Box::pin(opening)).await {
+        let failure = match state.watch(thread.op_timeout(), Box::pin(opening)).await {
             Ok(Ok(reopened)) => break reopened,
-            Ok(Err(failure)) => thread.refused(failure),
-            Err(OpError::Driver(text)) => {
-                thread.refused(Failure::Lost(format!("the driver panicked: {text}")));
-            }
+            Ok(Err(failure)) => failure,
+            Err(OpError::Driver(text)) => Failure::Lost(format!("the driver panicked: {text}")),
             Err(_) => return None,
-        }
+        };
+        thread.failures.borrow_mut().refused(thread.now(), failure);
     };
-    connector.reopened.notify_one();
+    thread.setup.reopened.notify_one();
     state.offline.set(false);
     thread.failures.borrow_mut().reconnects += 1;
     Some(reopened)
@@ -253,12 +250,12 @@ impl<'a> Client<'a> {
             writes += 1;
             unknown.add(&change.doubt());
         }
-        self.state.pending.set(Pending::Known(self.done.table, writes, unknown));
+        self.state.pending.set((writes > 0).then_some((self.done.table, writes, unknown)));
         if let Err(error) = self.control("COMMIT").await {
             // What is left of it must not be committed by the next BEGIN.
             return Err(self.roll_back(error).await);
         }
-        self.state.pending.set(Pending::Nothing);
+        self.state.pending.set(None);
         for at in 0..self.unsettled.len() {
             self.settle(self.unsettled[at]);
         }
@@ -307,7 +304,7 @@ impl<'a> Client<'a> {
         let slot = if job.spread == Spread::Pinned { 0 } else { table as usize };
         let from = TableDraws { table, slot, picks: &thread.picks[table as usize] };
         if autocommit {
-            state.pending.set(Pending::Statement(table, index));
+            state.pending.set(statement.doubt(table, 0));
         }
         let (mut values, mut key) = (Vec::new(), 0);
         self.sql.clear();
@@ -338,7 +335,7 @@ impl<'a> Client<'a> {
             thread.recorder.borrow_mut().statement(index, state.measured.get(), took);
         }
         let answer = outcome.map_err(OpError::Failure)?;
-        state.pending.set(Pending::Nothing);
+        state.pending.set(None);
         self.done.rows += answer.rows;
         if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
             self.done.rows += answer.affected;
@@ -351,10 +348,8 @@ impl<'a> Client<'a> {
             None => Ok(change),
             Some(wrong) => {
                 // It may be in the table for all that.
-                if autocommit && statement.effect != Effect::None {
-                    let doubt =
-                        in_doubt(statement.effect, statement.check.affected_max(answer.affected));
-                    state.pending.set(Pending::Known(table, 1, doubt));
+                if autocommit {
+                    state.pending.set(statement.doubt(table, answer.affected));
                 }
                 Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))))
             }
@@ -412,13 +407,6 @@ const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const ID_MAX: usize = 40;
 
-pub(crate) struct Connector {
-    pub link: ServerLink,
-    /// Bounds the logins under way over all threads.
-    pub logins: Semaphore,
-    pub reopened: Notify,
-}
-
 pub(crate) struct Connection {
     pub session: Session,
     /// Handle of a statement: by table of this client, then by prepared statement.
@@ -427,57 +415,48 @@ pub(crate) struct Connection {
     pub serials: Vec<Serial>,
 }
 
-impl Connector {
-    pub(crate) async fn open(&self, job: &Job, client: u32) -> Result<Connection> {
-        let _permit = self.logins.acquire().await.expect("nobody closes it");
-        let charset = job.plan.charset.as_deref();
-        let mut session = Session::open(&self.link, charset).await?;
-        let preparing = async {
-            let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
-            let mut serials = Vec::new();
-            for table in job.tables_of(client).filter(|_| job.serial) {
-                serials.push(job.serial(client, id_max(job, &mut session, table).await?));
-            }
-            Ok(Connection { session, handles, serials })
-        };
-        let limit = self.link.target.connect_timeout;
-        within(limit, preparing).await.unwrap_or_else(|| {
-            let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
-            Err(error.passing(true))
-        })
-    }
-
-    /// Opens a client's lost connection again, with its statements prepared.
-    pub(crate) async fn reopen(
-        &self,
-        job: &Job,
-        client: u32,
-    ) -> std::result::Result<(Session, Vec<usize>), Failure> {
-        let _permit = self.logins.acquire().await.expect("nobody closes it");
-        let charset = job.plan.charset.as_deref();
-        let mut session = Session::open_again(&self.link, charset).await?;
-        let limit = self.link.target.connect_timeout;
-        match within(limit, prepare(job, client, &mut session)).await {
-            Some(Ok(handles)) => Ok((session, handles)),
-            Some(Err((_, failure))) => Err(failure),
-            None => Err(Failure::Lost(too_slow(limit))),
+pub(crate) async fn open(setup: &StepSetup, client: u32) -> Result<Connection> {
+    let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
+    let _permit = setup.logins.acquire().await.expect("nobody closes it");
+    let mut session = Session::open(&setup.link, job.plan.charset.as_deref()).await?;
+    let preparing = async {
+        let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
+        let mut serials = Vec::new();
+        for table in job.tables_of(client).filter(|_| job.serial) {
+            serials.push(job.serial(client, id_max(job, &mut session, table).await?));
         }
+        Ok(Connection { session, handles, serials })
+    };
+    within(limit, preparing).await.unwrap_or_else(|| {
+        let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
+        Err(error.passing(true))
+    })
+}
+
+/// Opens a client's lost connection again, with its statements prepared.
+async fn open_again(setup: &StepSetup, client: u32) -> Result<(Session, Vec<usize>), Failure> {
+    let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
+    let _permit = setup.logins.acquire().await.expect("nobody closes it");
+    let mut session = Session::open_again(&setup.link, job.plan.charset.as_deref()).await?;
+    match within(limit, prepare(job, client, &mut session)).await {
+        Some(Ok(handles)) => Ok((session, handles)),
+        Some(Err((_, failure))) => Err(failure),
+        None => Err(Failure::Lost(too_slow(limit))),
     }
 }
+
+/// The SQL that the server did not take, and why.
+type Refused = (String, Failure);
 
 fn too_slow(limit: Duration) -> String {
     format!("no answer within {} while preparing statements", units::duration(limit))
 }
 
-fn of_statement((sql, failure): (String, Failure)) -> Error {
+fn of_statement((sql, failure): Refused) -> Error {
     Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
 }
 
-async fn prepare(
-    job: &Job,
-    client: u32,
-    session: &mut Session,
-) -> std::result::Result<Vec<usize>, (String, Failure)> {
+async fn prepare(job: &Job, client: u32, session: &mut Session) -> Result<Vec<usize>, Refused> {
     let mut handles = Vec::new();
     for table in job.tables_of(client) {
         for sql in job.prepared.iter().map(|sql| job.with_table(sql, table)) {

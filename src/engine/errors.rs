@@ -12,7 +12,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::job::Job;
 use crate::error::{Error, plain};
 use crate::mysql::{Class, Failure, LOST, class};
 use crate::observe::{Ns, seconds};
@@ -91,7 +90,7 @@ impl OpError {
         }
     }
 
-    fn count(&self) -> ErrorCount {
+    pub(crate) fn count(&self) -> ErrorCount {
         let (sqlstate, message) = match self {
             OpError::Failure(Failure::Server { sqlstate, message, .. }) => {
                 (Some(sqlstate.clone()), message.clone())
@@ -139,10 +138,6 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    pub(crate) fn add(&mut self, error: &OpError) {
-        self.count(error.count());
-    }
-
     /// Counts a connection that could not be opened again: no op of anybody's.
     pub(crate) fn refused(&mut self, now: Ns, failure: Failure) {
         let text = format!("cannot connect: {failure}");
@@ -151,7 +146,7 @@ impl Failures {
         self.count(ErrorCount { class: "connect".to_owned(), ..refused.count() });
     }
 
-    fn count(&mut self, new: ErrorCount) {
+    pub(crate) fn count(&mut self, new: ErrorCount) {
         let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
         if let Some(old) = self.errors.iter_mut().find(same) {
             old.count += new.count;
@@ -166,11 +161,6 @@ impl Failures {
     pub(crate) fn merge(&mut self, other: Failures) {
         other.errors.into_iter().for_each(|error| self.count(error));
         add!(self, other; reconnects, in_doubt, abandoned, window_in_doubt, window_abandoned);
-    }
-
-    pub(crate) fn give_up(&mut self, measured: bool) {
-        self.abandoned += 1;
-        self.window_abandoned += u64::from(measured);
     }
 
     pub(crate) fn take_errors(&mut self) -> Vec<ErrorCount> {
@@ -346,31 +336,9 @@ fn recovered(timeline: &[Interval], since_s: f64, until_s: f64) -> Option<f64> {
     after.filter(|i| rate(i) >= usual * RECOVERED).map(|i| i.start_s).next()
 }
 
-/// Writes that are in doubt if the answer to a call never comes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Pending {
-    /// Nothing: no call, or one whose effects are rolled back with its connection.
-    #[default]
-    Nothing,
-    /// A statement that commits itself, by its place in the job, on a table from 0.
-    Statement(u32, usize),
-    /// So many writes of a table, and what they may have done: those of a COMMIT, for one.
-    Known(u32, u32, Doubt),
-}
-
-impl Pending {
-    pub(crate) fn doubt(self, job: &Job) -> Option<(u32, u32, Doubt)> {
-        match self {
-            Pending::Nothing => None,
-            Pending::Known(table, writes, doubt) => (writes > 0).then_some((table, writes, doubt)),
-            Pending::Statement(table, index) => {
-                let statement = &job.statements[index];
-                let doubt = in_doubt(statement.effect, statement.check.affected_max(0));
-                (statement.effect != Effect::None).then_some((table, 1, doubt))
-            }
-        }
-    }
-}
+/// So many writes of a table (from 0), and what they may have done: they are in doubt if the answer to
+/// a call never comes. None before that call, and where effects are rolled back with the connection.
+pub(crate) type Pending = Option<(u32, u32, Doubt)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change {
@@ -440,11 +408,6 @@ fn of_k(k: i64, rows: u64) -> Doubt {
     Doubt { k_added, k_removed, ..Doubt::default() }
 }
 
-pub(crate) fn add_doubt(entry: &mut LedgerEntry, writes: u32, doubt: &Doubt) {
-    entry.in_doubt += u64::from(writes);
-    entry.doubt.get_or_insert_default().add(doubt);
-}
-
 pub(crate) fn add_entry(sum: &mut LedgerEntry, more: &LedgerEntry) {
     if let Some(doubt) = &more.doubt {
         sum.doubt.get_or_insert_default().add(doubt);
@@ -468,12 +431,12 @@ mod tests {
     #[test]
     fn codes_are_counted_and_only_session_errors_keep_the_session() {
         let mut errors = Failures::default();
-        errors.add(&server(1290));
-        errors.add(&server(1213));
+        errors.count(server(1290).count());
+        errors.count(server(1213).count());
         let mut more = Failures::default();
-        more.add(&server(1213));
-        more.add(&OpError::Failure(Failure::Lost("reset".to_owned())));
-        more.add(&OpError::Wrong("0 rows".to_owned()));
+        more.count(server(1213).count());
+        more.count(OpError::Failure(Failure::Lost("reset".to_owned())).count());
+        more.count(OpError::Wrong("0 rows".to_owned()).count());
         errors.merge(more);
         let counts = errors.take_errors();
         assert_eq!((counts[0].code, counts[0].count), (Some(1213), 2));
@@ -532,7 +495,7 @@ mod tests {
             sqlstate: "08004".to_owned(),
             message: "Too many connections".to_owned(),
         };
-        errors.add(&OpError::Failure(full()));
+        errors.count(OpError::Failure(full()).count());
         errors.refused(0, full());
         errors.refused(0, full());
         let counts = errors.take_errors();
@@ -543,7 +506,7 @@ mod tests {
     #[test]
     fn a_server_that_makes_up_codes_does_not_fill_memory() {
         let mut errors = Failures::default();
-        (0..5000).for_each(|code| errors.add(&server(code)));
+        (0..5000).for_each(|code| errors.count(server(code).count()));
         let counts = errors.take_errors();
         assert_eq!(counts.len(), KINDS_MAX);
         assert_eq!(counts.iter().map(|c| c.count).sum::<u64>(), 5000);
@@ -815,7 +778,8 @@ mod tests {
         ] {
             change(effect, affected, 0).enter(&mut entry);
         }
-        add_doubt(&mut entry, 1, &in_doubt(Effect::AddK(2), Some(1)));
+        entry.in_doubt += 1;
+        entry.doubt.get_or_insert_default().add(&in_doubt(Effect::AddK(2), Some(1)));
         add_entry(&mut sum, &entry);
         let entry = &sum;
         assert_eq!((entry.updates, entry.k_added, entry.k_taken), (10, 0, 6));

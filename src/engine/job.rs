@@ -7,6 +7,7 @@ use std::ops::{Range, RangeFrom};
 
 use mysql_async::Value;
 
+use super::errors::{Pending, in_doubt};
 use crate::plan::{Plan, Spread, StatementMode, Step, StopAt};
 use crate::workload::{
     Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Sampler, Schema,
@@ -349,15 +350,6 @@ pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) 
     both.expect("their product at the latest").min(clients as usize) as u32
 }
 
-impl Check {
-    /// The most rows that a write affects, where the workload says so; at least what an answer
-    /// says that it did.
-    pub(crate) fn affected_max(&self, answered: u64) -> Option<u64> {
-        let (_, max) = self.affected;
-        (max < u64::MAX).then_some(max.max(answered))
-    }
-}
-
 pub(crate) fn place<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
     list.iter().position(|there| *there == item).unwrap_or_else(|| {
         list.push(item);
@@ -474,6 +466,13 @@ impl CompiledStatement {
     pub(crate) fn k_of(&self, values: &[Value]) -> i64 {
         let k = |at: &usize| signed(&values[*at]);
         self.inserted_k.iter().map(k).fold(0, i64::saturating_add)
+    }
+
+    /// Bounds what it may have done if its answer never comes, or tells of so many rows and is wrong.
+    pub(crate) fn doubt(&self, table: u32, answered: u64) -> Pending {
+        let (_, max) = self.check.affected;
+        let affected = (max < u64::MAX).then_some(max.max(answered));
+        (self.effect != Effect::None).then(|| (table, 1, in_doubt(self.effect, affected)))
     }
 }
 

@@ -11,7 +11,6 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Run;
-use super::client::Connector;
 use super::errors::{OutageWatch, abort_error};
 use super::job::{Job, Tables, engine_threads, queues};
 use super::pacing::{NEVER, Window};
@@ -73,14 +72,12 @@ pub async fn run_step(
     // low that there is no such time.
     let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
     let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
-    let window_start = setup.window.borrow().start;
     let running = Running {
         context,
         beside,
         events,
         progress,
         origin: setup.opening,
-        window_start,
         silence: plan.policy.patience() + pause,
         timeline,
         line: LiveLine::new(plan, step),
@@ -132,11 +129,9 @@ fn setup(
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
     let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
     StepSetup {
-        connector: Connector {
-            link: context.link.clone(),
-            logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
-            reopened: Notify::new(),
-        },
+        link: context.link.clone(),
+        logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
+        reopened: Notify::new(),
         // An even part of a longer one.
         interval: interval / interval.div_ceil(look).max(1),
         outages: Mutex::new(OutageWatch::new(job.threads, pause)),
@@ -190,8 +185,6 @@ struct Running<'a> {
     events: mpsc::UnboundedReceiver<ThreadEvent>,
     progress: &'a mut Progress,
     origin: Instant,
-    /// [`NEVER`] until it is decided.
-    window_start: Ns,
     /// A server that has not answered anybody for so long hangs.
     silence: Duration,
     timeline: Timeline,
@@ -221,7 +214,7 @@ impl Running<'_> {
         // Without a warm-up the window opens with the first op: the counters are read before it,
         // so that they count every one. With one, they are read in its last moments: no reading
         // disturbs the window.
-        let before = match self.window_start {
+        let before = match self.window_start() {
             0 => Some(ServerReading::take(control, probe).await),
             _ => None,
         };
@@ -233,7 +226,7 @@ impl Running<'_> {
         }
         go.send_replace(Go::Start(self.origin));
         self.warm_up().await?;
-        let warmup = Duration::from_nanos(self.window_start);
+        let warmup = Duration::from_nanos(self.window_start());
         let window_start = self.origin + warmup;
         context.window.send_replace(Some(window_start));
         let lead = lead(probe).min(warmup / 2);
@@ -279,19 +272,22 @@ impl Running<'_> {
     /// Decides when the window of an open loop begins: its backlog is drained for as long as the
     /// warm-up took at most.
     async fn warm_up(&mut self) -> Result<()> {
-        if self.window_start != NEVER {
+        if self.window_start() != NEVER {
             return Ok(());
         }
         let (plan, ahead) = (self.context.plan, ahead(self.context));
         self.follow(self.origin + (plan.warmup * 2).saturating_sub(ahead)).await?;
-        self.window_start = if self.seen.early.is_none() {
+        if self.seen.early.is_none() {
             let start = (self.origin.elapsed() + ahead).max(plan.warmup).as_nanos() as Ns;
             self.setup.window.send_replace(window(plan, start));
-            start
-        } else {
-            self.window_end()
-        };
+        }
         Ok(())
+    }
+
+    /// Gives the start, [`NEVER`] until it is decided, or an early end before it.
+    fn window_start(&self) -> Ns {
+        let window = self.setup.window.borrow();
+        window.start.min(window.end)
     }
 
     fn window_end(&self) -> Ns {
@@ -326,7 +322,7 @@ impl Running<'_> {
                         silence = Instant::now() + self.silence;
                     }
                     // An early end may lie before the edge that is waited for.
-                    let warm = self.window_start == NEVER && self.seen.warm >= self.setup.job.threads;
+                    let warm = self.window_start() == NEVER && self.seen.warm >= self.setup.job.threads;
                     if warm || (interruptible && self.seen.early.is_some()) {
                         break;
                     }
@@ -424,11 +420,8 @@ impl Running<'_> {
         client: ClientUse,
         (status, probed): (Option<Status>, Option<Probed>),
     ) -> Run {
-        let decided = self.window_end();
-        let merged = self.seen.done.into_iter().reduce(|mut sum, other| {
-            sum.merge(other);
-            sum
-        });
+        let (window_start, decided) = (self.window_start(), self.window_end());
+        let merged = self.seen.done.into_iter().reduce(ThreadCounts::merge);
         let mut counts = merged.expect("a step has threads");
         // With --ops the window ends with the last answer.
         let window_end = if decided == NEVER { counts.ended } else { decided };
@@ -444,7 +437,7 @@ impl Running<'_> {
             outcome,
             error,
             started_at,
-            measured_s: seconds(window_end.saturating_sub(self.window_start)),
+            measured_s: seconds(window_end.saturating_sub(window_start)),
             outages,
             timeline: self.timeline,
             ledger: std::mem::take(&mut counts.ledger),
@@ -567,10 +560,9 @@ pub(crate) async fn changes(
 
 /// Looks at the server whenever lost connections are open again, until a step on it is no result.
 pub(super) async fn guard(setup: Arc<StepSetup>, before: summary::Server) -> Vec<SettingChange> {
-    let connector = &setup.connector;
     loop {
-        connector.reopened.notified().await;
-        let changed = changes(&before, &mut None, &connector.link).await;
+        setup.reopened.notified().await;
+        let changed = changes(&before, &mut None, &setup.link).await;
         if let Some(changed) = changed.filter(|changed| no_result(changed).is_some()) {
             return changed;
         }

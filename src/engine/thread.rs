@@ -19,17 +19,15 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, LocalOptions};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::client::{self, Connection, Connector, close_all, pauses};
-use super::errors::{
-    Event, Events, Failures, OpError, OutageWatch, Pending, add_doubt, add_entry, add_error,
-};
+use super::client::{self, Connection, close_all, pauses};
+use super::errors::{Event, Events, Failures, OpError, OutageWatch, Pending, add_entry, add_error};
 use super::job::Job;
 use super::pacing::{NEVER, Pacing, PacingCounts, Window};
 use crate::error::{Error, Result};
-use crate::mysql::{Failure, Session};
+use crate::mysql::{ServerLink, Session};
 use crate::observe::{
     Ns, Phases, RecordedInterval, Recorder, Scheduled, ThreadClock, Timer, Times,
 };
@@ -114,7 +112,7 @@ async fn open_one(setup: Arc<StepSetup>, client: u32) -> Option<Connection> {
         tokio::time::sleep_until(turn.into()).await;
         let (began, mut pauses) = (Instant::now(), pauses(client, 0));
         loop {
-            match setup.connector.open(&setup.job, client).await {
+            match client::open(&setup, client).await {
                 Err(error) if waits && error.may_pass() && began.elapsed() < limits::OUTAGE => {
                     setup.tell(ThreadEvent::Waiting(error));
                 }
@@ -198,7 +196,11 @@ fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
 
 pub(crate) struct StepSetup {
     pub job: Job,
-    pub connector: Connector,
+    pub link: ServerLink,
+    /// Bounds the logins under way over all threads.
+    pub logins: Semaphore,
+    /// A lost connection is open again.
+    pub reopened: Notify,
     pub interval: Ns,
     pub outages: Mutex<OutageWatch>,
     pub opening: Instant,
@@ -242,7 +244,7 @@ pub(crate) struct ThreadCounts {
 }
 
 impl ThreadCounts {
-    pub(crate) fn merge(&mut self, other: ThreadCounts) {
+    pub(crate) fn merge(mut self, other: ThreadCounts) -> ThreadCounts {
         self.ops_by_client.extend(other.ops_by_client);
         self.ops_by_table.iter_mut().zip(other.ops_by_table).for_each(|(sum, ops)| *sum += ops);
         for (sum, entry) in self.ledger.iter_mut().zip(&other.ledger) {
@@ -254,6 +256,7 @@ impl ThreadCounts {
         if let (Some(sum), Some(counts)) = (&mut self.paced, &other.paced) {
             sum.merge(counts);
         }
+        self
     }
 }
 
@@ -409,29 +412,31 @@ impl ThreadState {
     }
 
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
-        let in_doubt = error.leaves_doubt() && self.doubt(client);
         // Else the server has refused the writes.
-        client.pending.set(Pending::Nothing);
+        let pending = client.pending.take().filter(|_| error.leaves_doubt());
         client.issued.set(None);
         let measured = client.measured.get();
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
+        if let Some((table, writes, doubt)) = &pending {
+            failures.in_doubt += 1;
+            let entry = &mut self.ledger.borrow_mut()[*table as usize];
+            entry.in_doubt += u64::from(*writes);
+            entry.doubt.get_or_insert_default().add(doubt);
+        }
         add_error(&mut failures.new, now, error.code(), &error.to_string());
         if matches!(error, OpError::Timeout(_)) {
-            failures.give_up(measured);
+            failures.abandoned += 1;
+            failures.window_abandoned += u64::from(measured);
             return recorder.abandoned(client.intended.get(), issued, measured, now);
         }
-        failures.add(error);
-        if in_doubt {
+        failures.count(error.count());
+        if pending.is_some() {
             failures.window_in_doubt += u64::from(measured);
             recorder.unresolved(now);
         } else {
             recorder.failed(issued, measured, now);
         }
-    }
-
-    pub(crate) fn refused(&self, failure: Failure) {
-        self.failures.borrow_mut().refused(self.now(), failure);
     }
 
     /// Gives up at the end of the drain what is in flight or waits: the connections went with the tasks.
@@ -445,16 +450,6 @@ impl ThreadState {
         if let Some(pacing) = &self.pacing {
             pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut());
         }
-    }
-
-    /// Counts the writes that a lost or abandoned answer leaves in doubt; returns whether there are
-    /// any.
-    fn doubt(&self, client: &ClientState) -> bool {
-        let pending = client.pending.replace(Pending::Nothing);
-        let Some((table, writes, doubt)) = pending.doubt(self.job()) else { return false };
-        self.failures.borrow_mut().in_doubt += 1;
-        add_doubt(&mut self.ledger.borrow_mut()[table as usize], writes, &doubt);
-        true
     }
 
     pub(crate) fn into_counts(self) -> ThreadCounts {
