@@ -2,21 +2,21 @@
 //! text has them: the labels of each column, best first, their peaks, what tells them from each other by the
 //! variables of their servers; and times without service.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
 use super::escape::{self, clip};
 use super::notes::{
-    self, Note, at_clients, codes, conditions, footing, footnotes, label, legend, marked, noted,
-    push_new, title,
+    self, Note, at_clients, codes, conditions, entry, footing, footnotes, label, legend, marked,
+    noted, push_new, title,
 };
 use super::page::{self, Page, Rows, Sheet, Value, ratio_decimals};
 use super::table::{Cell, Column, Item, Line, Table, known, merit, speed};
 use super::write::{SCHEMA, bar, pretty, shape};
 use super::{Layout, Metric, Options, relative};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
-use crate::judge::{self, CONDITIONS, Difference};
+use crate::judge::{ABSENT, CONDITIONS, Difference};
 use crate::summary::{Outage, Summary};
 use crate::terms::{self, named};
 
@@ -376,8 +376,7 @@ fn outages(table: &Table) -> Page {
     }
     let rows: Vec<(&Summary, &Outage)> =
         steps.iter().flat_map(|step| step.outages.iter().map(|outage| (*step, outage))).collect();
-    let many = if rows.is_empty() { "none".to_owned() } else { rows.len().to_string() };
-    let steps = terms::counted(steps.len() as u64, "step");
+    let (many, steps) = (rows.len(), terms::counted(steps.len() as u64, "step"));
     let title = format!("{}: outages, {many} in {steps}", escape::line(table.workload));
     if rows.is_empty() {
         return Page::of(title, Sheet::default(), Vec::new());
@@ -412,23 +411,19 @@ fn outages(table: &Table) -> Page {
 
 fn settings(tables: &[Table]) -> Page {
     let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
-    let lines: Vec<&Line> = lines.collect();
     // The first step of a label stands for it.
-    let mut labels: Vec<(&str, &Summary)> = Vec::new();
-    for line in &lines {
-        let is_new = labels.iter().all(|(known, _)| *known != line.label);
-        labels.extend(is_new.then(|| (line.label, line.steps[0])));
-    }
-    let mixed = |(label, first): (&str, &Summary)| {
-        let mut steps = lines.iter().filter(|l| l.label == label).flat_map(|line| &line.steps);
-        let is_mixed = steps.any(|step| !legend(first, step).is_empty());
+    let mut labels: Vec<(&str, Vec<&Summary>)> = Vec::new();
+    lines.for_each(|line| entry(&mut labels, line.label).extend(&line.steps));
+    let mixed = |steps: &[&Summary]| {
+        let is_mixed = steps.iter().any(|step| !legend(steps[0], step).is_empty());
         if is_mixed { "; its runs differ, this is the first" } else { "" }
     };
-    let sheet = Rows::new((0..labels.len()).map(|at| (labels[at], described(&labels, at))))
-        .shown("", |(of, (said, ..))| format!("{} - {said}{}", label(of.0), mixed(*of)))
+    let described = (0..labels.len()).map(|at| described(&labels, at));
+    let sheet = Rows::new(labels.iter().zip(described))
+        .shown("", |((of, steps), (said, ..))| format!("{} - {said}{}", label(of), mixed(steps)))
         .filed("label", |((label, _), _)| *label)
-        .filed("version", |((_, step), _)| step.server.version.as_str())
-        .filed("version_comment", |((_, step), _)| step.server.version_comment.as_str())
+        .filed("version", |((_, steps), _)| steps[0].server.version.as_str())
+        .filed("version_comment", |((_, steps), _)| steps[0].server.version_comment.as_str())
         .filed("same_as", |(_, (_, same_as, _))| *same_as)
         .filed("settings", |(_, (.., settings))| settings.clone())
         .sheet();
@@ -443,21 +438,27 @@ fn build(step: &Summary) -> (&str, &str) {
 /// Returns what people read of a label, the earlier label that it is like, and its settings: those that
 /// this one has not, or all in which labels of its build differ.
 fn described<'a>(
-    labels: &[(&'a str, &Summary)],
+    labels: &[(&'a str, Vec<&Summary>)],
     at: usize,
 ) -> (String, &'a str, Vec<(String, String)>) {
-    let (_, step) = labels[at];
-    let of_build = |(_, other): &&(&str, &Summary)| build(other) == build(step);
+    let step = labels[at].1[0];
+    let of_build = |(_, steps): &&(&str, Vec<&Summary>)| build(steps[0]) == build(step);
     // The earlier label with the fewest other settings, the first of equals.
     let nearest = labels[..at].iter().filter(of_build);
-    let nearest = nearest.map(|(name, other)| (*name, legend(other, step)));
+    let nearest = nearest.map(|(name, others)| (*name, legend(others[0], step)));
     let nearest = nearest.min_by_key(|(_, found)| found.len());
     // Of a long value what differs, else it looks like the other one.
     let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
-    let value = |d: &Difference| (d.name.clone(), d.second.clone());
+    let value = |d: Difference| (d.name, d.second);
     let (settings, texts): (Vec<_>, Vec<_>) = match &nearest {
-        Some((_, found)) => found.iter().map(|d| (value(d), differs(d))).unzip(),
-        None => values(step, labels.iter().filter(of_build)).map(|of| (of.clone(), of)).unzip(),
+        Some((_, found)) => found.iter().map(|d| (value(d.clone()), differs(d))).unzip(),
+        None => {
+            let others = labels.iter().filter(of_build);
+            let found = others.flat_map(|(_, others)| legend(others[0], step));
+            let found = found.filter(|d| d.second != ABSENT).map(value);
+            let found = found.collect::<BTreeMap<String, String>>().into_iter();
+            found.map(|of| (of.clone(), of)).unzip()
+        }
     };
     let pair = |(name, value): &(String, String)| {
         format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX))
@@ -470,17 +471,4 @@ fn described<'a>(
         return (format!("{}{}", build.trim_end(), but("with")), "", settings);
     };
     (format!("same as {}{}", escape::line(name), but("except")), name, settings)
-}
-
-fn values<'l>(
-    step: &Summary,
-    of_build: impl Iterator<Item = &'l (&'l str, &'l Summary)>,
-) -> impl Iterator<Item = (String, String)> {
-    let differences = of_build.flat_map(|(_, other)| legend(step, other));
-    let names: BTreeSet<String> = differences.map(|difference| difference.name).collect();
-    let conditions = judge::conditions(step).into_iter();
-    let conditions = conditions.map(|(name, value, _)| (name.into_owned(), value));
-    let values: BTreeMap<String, String> =
-        conditions.chain(step.server.variables.clone()).collect();
-    values.into_iter().filter(move |(name, _)| names.contains(name))
 }

@@ -9,11 +9,11 @@ use super::notes::{
     title,
 };
 use super::page::{Page, Rows, Sheet, number, ratio_decimals};
-use super::table::{Cell, Column, Line, NO_RATIO, Table, ratio, speed};
+use super::table::{Cell, Column, Line, NO_RATIO, Table, merit, ratio, speed};
 use super::{Metric, Options, escape};
 use crate::error::{Error, Result};
 use crate::stats;
-use crate::summary::SuiteTest;
+use crate::summary::{Suite, SuiteTest};
 
 /// The note of a step that explains its label: `--note note=TEXT`.
 const REMARK: &str = "note";
@@ -123,11 +123,7 @@ const TOTAL: &str = "total";
 type Times = [f64; 3];
 
 pub(super) fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<Page>> {
-    let with_suite = tables.filter(|table| {
-        let mut steps = table.lines.iter().flat_map(|line| &line.steps);
-        steps.any(|step| step.suite.is_some())
-    });
-    let pages: Vec<Page> = with_suite.map(|table| suite(&table)).collect();
+    let pages: Vec<Page> = tables.filter_map(|table| suite(&table)).collect();
     if pages.is_empty() {
         return Err(Error::data("there is no suite of commands among these summaries")
             .hint("a profile's run makes one: suite = { name = \"…\", tests = [ … ] }"));
@@ -135,25 +131,24 @@ pub(super) fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<
     Ok(pages)
 }
 
-fn suite(table: &Table) -> Page {
-    let of_labels: Vec<Vec<(&str, Times)>> = table.lines.iter().map(tests).collect();
+fn suite(table: &Table) -> Option<Page> {
     // In the order of the first label that has them; the sums come last.
+    let steps = table.lines.iter().flat_map(|line| &line.steps);
+    let mut suites = steps.filter_map(|step| step.suite.as_ref()).peekable();
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in of_labels.iter().flatten().filter(|(name, _)| *name != TOTAL) {
-        push_new(&mut names, name);
-    }
+    suites.peek()?;
+    suites.flat_map(|suite| &suite.tests).for_each(|test| push_new(&mut names, &test.name));
+    names.retain(|name| *name != TOTAL);
     names.push(TOTAL);
-    let found = |name: &str, at: usize| {
-        of_labels[at].iter().find(|(known, _)| *known == name).map(|(_, times)| *times)
-    };
-    let (mut rows, mut by_zero) = (Vec::new(), false);
-    for (name, at) in names.iter().flat_map(|name| (0..of_labels.len()).map(move |at| (*name, at)))
-    {
-        let Some(times): Option<Times> = found(name, at) else { continue };
-        let relative = found(name, 0).map(|first| ratio(first[0], times[0]));
-        by_zero |= relative == Some(None);
-        rows.push((name, at, times, relative.flatten()));
+    let mut rows = Vec::new();
+    for name in names {
+        let first = times(&table.lines[0], name);
+        for (at, line) in table.lines.iter().enumerate() {
+            let relative = |times: Times| first.map(|first| ratio(first[0], times[0]));
+            rows.extend(times(line, name).map(|times| (name, at, times, relative(times))));
+        }
     }
+    let by_zero = rows.iter().any(|(.., relative)| *relative == Some(None));
     let decimals = table.metric.decimals(rows.iter().map(|(.., times, _)| times[0]));
     let of = |at: usize| table.lines[at].label;
     let sheet = Rows::new(rows)
@@ -164,34 +159,29 @@ fn suite(table: &Table) -> Page {
         .both("user s", "user_s", |(.., times, _)| (times[1], decimals))
         .both("sys s", "sys_s", |(.., times, _)| (times[2], decimals))
         .both("Relative-perf", "relative", |(_, at, _, relative)| {
-            relative.map(|ratio| (ratio, if *at == 0 { 0 } else { ratio_decimals([ratio]) }))
+            relative.flatten().map(|of| (of, if *at == 0 { 0 } else { ratio_decimals([of]) }))
         })
         .text("", |(_, at, ..)| marks(&table.notes, &[*at]).trim().to_owned())
         .sheet();
     let how = format!("Relative-perf is Seconds-for-{} / Seconds", label(of(0)));
     let mut below = footing(table);
     below.extend(by_zero.then(|| NO_RATIO.to_owned()));
-    Page { title: vec![title(table), how], sheets: vec![sheet], below, ..Page::default() }
+    Some(Page { title: vec![title(table), how], sheets: vec![sheet], below, ..Page::default() })
 }
 
-/// Of each test of a label, and of their sum, the medians over its runs.
-fn tests<'a>(line: &Line<'a>) -> Vec<(&'a str, Times)> {
-    let runs = line.steps.iter().filter_map(|step| Some(step.suite.as_ref()?.tests.as_slice()));
-    let runs: Vec<&[SuiteTest]> = runs.collect();
-    let mut names: Vec<&str> = Vec::new();
-    runs.iter().copied().flatten().for_each(|test| push_new(&mut names, &test.name));
-    // A test of this name hides the sum.
-    let sums = !names.contains(&TOTAL);
-    push_new(&mut names, TOTAL);
-    let seconds: [fn(&SuiteTest) -> f64; 3] =
-        [|test| test.wall_s, |test| test.user_s, |test| test.sys_s];
-    let median = |name: &str, value: fn(&SuiteTest) -> f64| {
-        let picked = |test: &&SuiteTest| test.name == name || (sums && name == TOTAL);
-        let sum =
-            |run: &&[SuiteTest]| run.iter().filter(picked).map(value).reduce(|sum, s| sum + s);
-        stats::median(&runs.iter().filter_map(sum).collect::<Vec<f64>>()).unwrap_or(0.0)
+/// Returns the medians over a label's runs of the times of a test, or of the sum of all.
+fn times(line: &Line, name: &str) -> Option<Times> {
+    let median = |seconds: fn(&SuiteTest) -> f64| {
+        let sum = |run: &Suite| {
+            // A test of this name hides the sum.
+            let sums = name == TOTAL && run.tests.iter().all(|test| test.name != TOTAL);
+            let picked = run.tests.iter().filter(|test| sums || test.name == name);
+            picked.map(seconds).reduce(|sum, s| sum + s)
+        };
+        let runs = line.steps.iter().filter_map(|step| sum(step.suite.as_ref()?));
+        stats::median(&runs.collect::<Vec<f64>>())
     };
-    names.into_iter().map(|name| (name, seconds.map(|value| median(name, value)))).collect()
+    Some([median(|test| test.wall_s)?, median(|test| test.user_s)?, median(|test| test.sys_s)?])
 }
 
 /// From here on the decimals of a percentage say nothing.
@@ -205,17 +195,14 @@ struct Pair {
     change: Option<f64>,
 }
 
-fn labels(options: &Options) -> [&str; 2] {
-    [&options.from, &options.to].map(|label| label.as_deref().expect("--from and --to are there"))
-}
-
 /// Returns the tables of the two labels only, and what changes there; without those that lack one.
 fn pairs<'a>(
     tables: &[Table<'a>],
     options: &Options,
     change: fn(&Table, f64, f64) -> Option<f64>,
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
-    let labels = labels(options);
+    let labels = [&options.from, &options.to];
+    let labels = labels.map(|label| label.as_deref().expect("--from and --to are there"));
     let tables = of_two(tables, ["--from", "--to"], labels)?.into_iter().map(|table| {
         let pair = |(column, cells): (Column, [&Cell; 2])| {
             let [from, to] = cells.map(|cell| cell.spread.median);
@@ -249,7 +236,7 @@ pub(super) fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         rows.filed("notes", |pair| codes(table, &[0, 1], &pair.column)).sheet()
     });
     let sheets = std::iter::once(shown.sheet()).chain(records).collect();
-    let [from, to] = labels(options).map(escape::line);
+    let [from, to] = [0, 1].map(|at| label(found[0].0.lines[at].label));
     let title = vec![format!("from {from} to {to}: change in percent, more being better")];
     Ok(vec![Page { title, sheets, below, ..Page::default() }])
 }
@@ -274,10 +261,9 @@ fn shared(found: &[(Table, Vec<Pair>)]) -> (Vec<String>, Vec<String>) {
 }
 
 pub(super) fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+    // What is lost of a rate, and what is added to a time.
     let found = pairs(tables, options, |table, from, to| {
-        // What is lost of a rate, and what is added to a time.
-        let more = (ratio(to, from)? - 1.0) * 100.0;
-        Some(if table.metric.higher_is_better() { -more } else { more })
+        Some(merit(&table.metric, ratio(to, from)? - 1.0) * -100.0)
     })?;
     Ok(found.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
 }

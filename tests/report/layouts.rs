@@ -316,7 +316,7 @@ fn rows_of_changes_carry_the_signs_of_their_footnotes() {
     let rows: Vec<&str> = text.lines().skip(2).take(3).collect();
     let ends = ["QPS at 8 †", "QPS at 8 † ‡", "QPS at 8"];
     assert!(rows.iter().zip(ends).all(|(row, end)| row.ends_with(end)), "{text}");
-    assert!(text.contains("\n† the client ran") && text.contains("\n‡ measured by a"), "{text}");
+    assert!(text.contains("\n† the client ran") && text.contains("\n‡ measured with a"), "{text}");
 }
 
 #[test]

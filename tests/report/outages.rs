@@ -51,11 +51,11 @@ fn each_outage_is_a_line_with_its_times() {
 #[test]
 fn none_is_said_and_a_step_that_was_aborted_counts() {
     let text = report(&[step(1, "a", 8, 100.0)], &laid());
-    assert_eq!(text, "point-select: outages, none in 1 step\n");
+    assert_eq!(text, "point-select: outages, 0 in 1 step\n");
     let mut other = step(2, "a", 8, 100.0);
     "update-index".clone_into(&mut other.workload.name);
     let text = report(&[step(1, "a", 8, 100.0), other], &laid());
-    let none = "outages, none in 1 step\n";
+    let none = "outages, 0 in 1 step\n";
     assert_eq!(text, format!("point-select: {none}\nupdate-index: {none}"));
     let marked = Options { format: Format::Markdown, ..laid() };
     assert!(!report(&[step(1, "a", 8, 100.0)], &marked).contains('|'), "no table");
