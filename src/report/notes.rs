@@ -132,21 +132,19 @@ pub(crate) fn ending(step: &Summary) -> String {
 pub(crate) fn as_one(messages: &[String]) -> String {
     let all: BTreeSet<&String> = messages.iter().collect();
     let all: Vec<Vec<&str>> = all.iter().map(|message| message.split(' ').collect()).collect();
-    let alike = all.iter().all(|words| words.len() == all[0].len());
+    let longest = all.iter().map(Vec::len).max().expect("a message");
     let word = |at: usize| -> Option<String> {
-        let words: BTreeSet<&str> = all.iter().map(|words| words[at]).collect();
+        let words: BTreeSet<&str> =
+            all.iter().map(|words| words.get(at).copied()).collect::<Option<_>>()?;
         let unit = all[0].get(at + 1).map(|unit| unit.trim_end_matches([',', ';', ':', '.', ')']));
         match words.len() {
             1 => Some(all[0][at].to_owned()),
             _ => range(&words).filter(|_| unit.is_some_and(|unit| UNITS.contains(&unit))),
         }
     };
-    let words: Option<Vec<String>> =
-        if alike { (0..all[0].len()).map(word).collect() } else { None };
-    words.map_or_else(
-        || format!("{} (for one, and {} more like it)", messages[0], all.len() - 1),
-        |words| words.join(" "),
-    )
+    let words: Option<Vec<String>> = (0..longest).map(word).collect();
+    let first = || format!("{} (for one, and {} more like it)", messages[0], all.len() - 1);
+    words.map_or_else(first, |words| words.join(" "))
 }
 
 /// Returns `±9..21` of numbers with one sign before them.
@@ -241,7 +239,7 @@ fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
         (_, found) => (code, format!("other {code}: {found}")),
     });
     let unknown = (!unknown.is_empty()).then(|| {
-        let named = some(unknown.iter().map(|name| (*name).to_owned()).collect(), ", ");
+        let named = some(unknown.into_iter().map(str::to_owned).collect(), ", ");
         ("unknown_conditions", format!("unknown whether these are the same: {named}"))
     });
     let mixed = mixed(line, std::ptr::eq(line, reference)).map(|text| ("invocations", text));
@@ -253,29 +251,25 @@ fn condition(difference: &Difference) -> Option<&'static Condition> {
 }
 
 /// Returns the differences of a line from another one, each once, and the conditions that only one
-/// of them knows. Steps are held against those of the same column, else
-/// against the first one of the other line that is of the same kind of loop.
+/// of them knows. Steps are held against those of the same column, else against the first one of the
+/// other line that is of the same kind of loop.
 fn against(line: &Line, reference: &Line) -> (Vec<Difference>, BTreeSet<&'static str>) {
     let (mut found, mut unknown) = (Vec::new(), BTreeSet::new());
-    let mut columns = BTreeMap::new();
     // What was cut short may lack more.
     let completed = |step: &&&Summary| step.outcome == Outcome::Completed;
-    for step in &line.steps {
-        let column = step.cell();
-        let (there, others, known) = columns.entry(column).or_insert_with(|| {
-            let there = among(&column, &reference.steps);
-            let same = |other: &&&Summary| other.cell().is_open() == column.is_open();
-            let same = || reference.steps.iter().filter(same);
-            let known = there.iter().chain(same()).find(completed).copied();
-            let alike =
-                same().next().or(reference.steps.first()).filter(|_| there.is_empty()).copied();
-            let others: Vec<_> = judge::by_knowledge(&there).into_iter().chain(alike).collect();
-            (there, others, known)
-        });
-        let known = known.filter(|_| completed(&step));
-        unknown.extend(known.into_iter().flat_map(|known| judge::unknown(known, step)));
-        for other in others.iter() {
-            for difference in judge::differences(other, step) {
+    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
+    for column in columns {
+        let there = among(&column, &reference.steps);
+        let same = |other: &&&Summary| other.cell().is_open() == column.is_open();
+        let same = || reference.steps.iter().filter(same);
+        let known = there.iter().chain(same()).find(completed);
+        let alike = same().next().or(reference.steps.first()).filter(|_| there.is_empty());
+        let others: Vec<_> =
+            judge::by_knowledge(&there).into_iter().chain(alike.copied()).collect();
+        for step in among(&column, &line.steps) {
+            let known = known.filter(|_| completed(&&step));
+            unknown.extend(known.into_iter().flat_map(|known| judge::unknown(known, step)));
+            for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
                 let condition = condition(&difference);
                 let named = match condition.map(|c| c.shown) {
                     Some(Shown::Apart) => false,
@@ -415,10 +409,9 @@ pub(crate) fn unrelated(table: &Table) -> Vec<String> {
             lacking.push(column.to_string());
         }
     }
-    let label = shown_line(label);
-    let lacking = (!lacking.is_empty()).then(|| {
-        format!("{label} has no cell at {}: nothing to relate to there", lacking.join(", "))
-    });
+    let (label, columns) = (shown_line(label), lacking.join(", "));
+    let text = || format!("{label} has no cell at {columns}: nothing to relate to there");
+    let lacking = (!lacking.is_empty()).then(text);
     lacking.into_iter().chain(by_zero.then(|| NO_RATIO.to_owned())).collect()
 }
 
@@ -483,30 +476,19 @@ pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
 }
 
 fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Error {
-    let named = differences.iter().map(|d| {
-        let (one, other) = told_apart(&d.first, &d.second);
-        format!("{}: {one} / {other}", clip(&d.name, VALUE_MAX))
-    });
     let [one, other] = [first, second].map(|step| {
         format!("{} ({})", clip(&step.step_id, VALUE_MAX), clip(&step.started_at, VALUE_MAX))
     });
-    let (by, hint, own) = if first.run_id == second.run_id {
-        ("in one invocation", "name the files of one of them only", "each of them")
-    } else {
-        let newest = "--latest takes the newest invocation of each label only";
-        ("by several invocations", newest, "each configuration")
-    };
     let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload.name, VALUE_MAX));
-    let (at, named) = (
-        terms::clients(first.plan.clients),
-        terms::named(named.collect(), DIFFERENCES_MAX, "\n  "),
-    );
+    let at = terms::clients(first.plan.clients);
+    let named = differences.iter().map(both_values).collect();
+    let named = terms::named(named, DIFFERENCES_MAX, "\n  ");
     Error::data(format!(
-        "'{label}' of {workload} at {at} was measured {by} with different settings, in steps {one} \
-         and {other}:\n  {named}"
+        "'{label}' of {workload} at {at} was measured with different settings, in steps {one} and \
+         {other}:\n  {named}"
     ))
-    .hint(hint)
-    .hint(format!("or give {own} a label of its own (--label)"))
+    .hint("--latest takes each label's newest invocation; else name the files of one of both")
+    .hint("or give each configuration a label of its own (--label)")
 }
 
 #[cfg(test)]

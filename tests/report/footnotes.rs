@@ -39,7 +39,7 @@ fn same_host_and_debug_builds_are_said_once() {
     steps[1].client.same_host = true;
     let text = plain(&steps);
     assert_eq!(&grid(&text)[1..], ["1       a † ‡", "1       b ‡"]);
-    assert!(text.contains("† measured by a debug build"), "{text}");
+    assert!(text.contains("† measured with a debug build"), "{text}");
     assert!(text.contains("‡ the client ran on the server's host"), "{text}");
     let own = Warning { code: "same_host".to_owned(), message: "of the summary".to_owned() };
     steps[0].warnings.push(own.clone());

@@ -48,20 +48,20 @@ fn invocations_pool_only_when_their_settings_agree() {
     assert!(text.contains("† its runs differ in: server hostname db1 and elsewhere"), "{text}");
 
     let changes: [Change; 8] = [
-        ("innodb_io_capacity: 2000 / 400", |s| {
+        ("innodb_io_capacity 2000 and 400", |s| {
             s.server.variables.insert("innodb_io_capacity".to_owned(), "400".to_owned());
         }),
-        ("performance_schema: OFF / (absent)", |s| {
+        ("performance_schema OFF and (absent)", |s| {
             s.server.variables.remove("performance_schema");
         }),
-        ("new_one: (absent) / 1", |s| {
+        ("new_one (absent) and 1", |s| {
             s.server.variables.insert("new_one".to_owned(), "1".to_owned());
         }),
-        ("rows: 16000000 / 1000", |s| s.plan.rows = 1000),
-        ("statements: prepared / text", |s| s.workload.mode = StatementMode::Text),
-        ("transport: tcp / socket", |s| s.server.transport = "socket".to_owned()),
-        ("version: 8.0.33 / 9.7", |s| s.server.version = "9.7".to_owned()),
-        ("loadgen build: release / debug", |s| s.loadgen.profile = "debug".to_owned()),
+        ("rows 16000000 and 1000", |s| s.plan.rows = 1000),
+        ("statements prepared and text", |s| s.workload.mode = StatementMode::Text),
+        ("transport tcp and socket", |s| s.server.transport = "socket".to_owned()),
+        ("version 8.0.33 and 9.7", |s| s.server.version = "9.7".to_owned()),
+        ("loadgen build release and debug", |s| s.loadgen.profile = "debug".to_owned()),
     ];
     for (says, change) in changes {
         let mut other = second.clone();

@@ -363,8 +363,8 @@ fn parameters_weights_and_begin_of_one_workload_are_told_apart() {
     };
     let first = of(1, false, "default");
     for (other, says) in [
-        (of(3, false, "default"), "transaction 1 weight: 1 / 3"),
-        (of(1, true, "default"), "transaction 1 begin: false / true"),
+        (of(3, false, "default"), "transaction 1 weight 1 and 3"),
+        (of(1, true, "default"), "transaction 1 begin false and true"),
         (of(1, false, "zipf:0.9"), "transaction 1 statement 1 params"),
     ] {
         let mut other = other;
@@ -411,7 +411,7 @@ fn a_server_that_was_exchanged_within_one_run_is_refused() {
     other.step_id.push('b');
     other.server.version = "11.8.2-MariaDB".to_owned();
     let error = try_report(&[first, other], &Options::default()).expect_err("refused");
-    assert!(error.to_string().contains("version: 8.0.33 / 11.8.2-MariaDB"), "{error}");
+    assert!(error.to_string().contains("version 8.0.33 and 11.8.2-MariaDB"), "{error}");
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn what_an_older_summary_does_not_know_pools_no_others() {
     };
     let steps = [of(0, None), of(1, Some("InnoDB")), of(2, Some("MyISAM"))];
     let error = try_report(&steps, &Options::default()).expect_err("refused");
-    assert!(error.to_string().contains("table formats: InnoDB / MyISAM"), "{error}");
+    assert!(error.to_string().contains("table formats InnoDB and MyISAM"), "{error}");
     try_report(&steps[..2], &Options::default()).expect("unknown is no difference");
 }
 
