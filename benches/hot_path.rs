@@ -12,8 +12,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use loadgen::canned::{Canned, Listen, Script, tables};
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
+use loadgen::observe::recorder::Times;
 use loadgen::observe::recorder::{Ns, Op, Phases, Recorder};
-use loadgen::observe::times::Times;
 use loadgen::stop::Stop;
 use loadgen::workload::distribution::{Distribution, Sampler};
 use loadgen::workload::random::Stream;

@@ -28,8 +28,7 @@ use tokio::sync::mpsc;
 use super::connect::{Doing, claim, control, drop_table, explain};
 use super::dump::{Kind, Seen, Splitter, classify, refuse_charset, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, short};
-use super::ready_mark;
-use super::tables::Refused;
+use super::{Refused, ready_mark};
 use crate::error::{Error, Result};
 use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,

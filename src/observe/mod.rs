@@ -5,24 +5,20 @@
 
 pub mod host;
 pub mod probe;
-pub(crate) mod proc;
 pub(crate) mod process;
 pub mod recorder;
-pub(crate) mod timeline;
 pub(crate) mod timer;
-pub mod times;
 
-pub(crate) use host::{Host, HostFacts, ROOT};
+pub(crate) use host::{Host, HostFacts, ROOT, connections};
 pub(crate) use probe::{FarEnd, HostReading, Probe, Probed, Whereabouts};
-pub(crate) use proc::connections;
 pub(crate) use process::{
     ClientReading, ClientUse, Cost, Limit, Scheduled, ThreadClock, children_usage,
     peak_resident_bytes, process_usage, raise_descriptor_limit, require_descriptors,
 };
-pub(crate) use recorder::{Ns, Op, Paced, Phases, RecordedInterval, Recorder};
-pub(crate) use timeline::{IntervalLog, Timeline, seconds};
+pub(crate) use recorder::{
+    IntervalLog, Ns, Op, Paced, Phases, RecordedInterval, Recorder, Timeline, Times, seconds,
+};
 pub(crate) use timer::Timer;
-pub(crate) use times::Times;
 
 use std::time::Instant;
 

@@ -14,9 +14,8 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use procfs_core::process::Schedstat;
 use procfs_core::{FromRead, ProcessCGroups};
 
-use super::host;
+use super::host::{self, Files, field};
 use super::probe::{HostCost, Probe, host_cost, process_cost};
-use super::proc::{self, Files, field};
 use crate::error::{Error, Result};
 
 const DESCRIPTORS_MIN: u64 = 32;
@@ -179,7 +178,7 @@ impl ClientReading {
     fn below(root: &Path, beside: bool, server: Option<u32>) -> ClientReading {
         let mut names = ["/proc/stat", "/proc/net/dev"].map(str::to_owned).to_vec();
         names.extend(server.map(|pid| format!("/proc/{pid}/stat")));
-        let (cost, files) = (process_usage(), proc::files(root, &names));
+        let (cost, files) = (process_usage(), host::files(root, &names));
         ClientReading { cost, files, beside, server, throttled: throttled(root) }
     }
 
@@ -189,7 +188,7 @@ impl ClientReading {
         let server_s = server.map(|server| server.user_s + server.sys_s);
         let throttled = self.throttled.zip(earlier.throttled);
         let host = host_cost(files);
-        let [before, after] = files.map(|files| proc::traffic(files.get("/proc/net/dev")?));
+        let [before, after] = files.map(|files| host::traffic(files.get("/proc/net/dev")?));
         let traffic = before.zip(after);
         let part = |of: fn(&HostCost) -> f64, own_s: f64| {
             let host = host.as_ref()?;

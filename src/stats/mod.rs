@@ -64,7 +64,7 @@ pub(crate) fn enough(percentile: f64) -> f64 {
     (BEYOND_MIN as f64 / beyond * (1.0 - 1e-9)).ceil()
 }
 
-pub(crate) use crate::observe::times::{nearest_rank, rank};
+pub(crate) use crate::observe::recorder::{nearest_rank, rank};
 
 #[cfg(test)]
 mod tests {

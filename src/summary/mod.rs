@@ -15,9 +15,9 @@ use crate::mysql::facts::SINCE_FLUSH;
 pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Status, durability};
 pub use crate::observe::host::HostFacts;
 pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
+pub use crate::observe::recorder::Distribution;
+pub use crate::observe::recorder::Interval;
 pub use crate::observe::recorder::Phase;
-pub use crate::observe::timeline::Interval;
-pub use crate::observe::times::Distribution;
 use crate::terms::{Arrival, Cell, Code, Finding, OnError, Spread, StatementMode};
 pub use crate::terms::{Class, VerdictKind};
 

@@ -9,23 +9,33 @@
 //! The rows at the start are a pure function of what the mark says, and each table's mark has an
 //! identity that is new each time it is filled: the ledgers that name it are those since. What
 //! cannot be known is said, not guessed: `docs/faults.md`.
+//!
+//! The rows that prepare filled are read in chunks of ids, the others of a table in one piece.
+//! No snapshot would span connections: instead the server counts and sums before and after, and
+//! a table that changed meanwhile is not judged; it is not even read if it changes before that. They
+//! count by each index, and the indexes must agree.
 
-mod read;
 mod verdict;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use self::read::{Table, indexes, read, recovered, still_open};
+use mysql_async::{Row, Value};
+
 use self::verdict::Known;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, named};
-use crate::mysql::{Liveness, ServerLink, Session, control, discover, exposure};
+use crate::mysql::{
+    Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, control, discover, exposure,
+    impatient, number, one, optional, rows,
+};
 use crate::progress::Progress;
-use crate::stop::{COURTESY, SILENCE};
+use crate::stop::{COURTESY, SILENCE, Stop, locked};
 use crate::summary::Place;
-use crate::workload::Schema;
+use crate::terms::{counted, units};
+use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, proves, quoted};
 
 pub use self::verdict::{Evidence, Found, History, Verdict, judge};
 
@@ -148,5 +158,682 @@ async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> R
             return Ok(());
         }
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+const JOBS_MAX: usize = 16;
+
+const CHUNK: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
+
+/// What is known of a table, as far as it was read.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    found: Found,
+    /// The server's counts, before the rows were read.
+    counts: Counts,
+    /// The greatest id of those that prepare filled: a mark may speak of any number of rows.
+    last: u64,
+}
+
+/// What is done with the table of a place in the list.
+type Task = (usize, What);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Count,
+    /// Rows of these ids are read.
+    Rows(u64, u64),
+    /// Rows of the ids that prepare filled none with are read.
+    Others,
+    /// Counts again, and looks once more where they disagree.
+    Settle,
+}
+
+/// Cuts the ids that prepare filled, given by table, into chunks for so many connections.
+fn chunks(tables: &[(usize, u64)], jobs: usize) -> Vec<Task> {
+    let all: u64 = tables.iter().map(|(_, last)| last).sum();
+    let chunk = (all / (jobs as u64 * 8)).clamp(*CHUNK.start(), *CHUNK.end());
+    let rows = |&(slot, last): &(usize, u64)| {
+        let firsts = (0..last.div_ceil(chunk)).map(move |number| number * chunk + 1);
+        let ids = firsts.map(move |first| What::Rows(first, last.min(first + chunk - 1)));
+        ids.chain([What::Others]).map(move |what| (slot, what))
+    };
+    tables.iter().flat_map(rows).collect()
+}
+
+struct Reading {
+    server: Arc<Liveness>,
+    tables: Arc<Vec<Table>>,
+    tasks: Mutex<VecDeque<Task>>,
+    seen: Mutex<Vec<Seen>>,
+    read: AtomicU64,
+}
+
+/// Reads the tables that are ready; returns what is found in each table, in order.
+async fn read(
+    server: &Arc<Liveness>,
+    tables: &Arc<Vec<Table>>,
+    progress: &mut Progress,
+) -> Result<Vec<Found>> {
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let jobs = (2 * cores).min(JOBS_MAX);
+    let reading = Arc::new(Reading {
+        server: Arc::clone(server),
+        tables: Arc::clone(tables),
+        tasks: Mutex::default(),
+        seen: Mutex::new(vec![Seen::default(); tables.len()]),
+        read: AtomicU64::new(0),
+    });
+    let phases: [(&str, &str, Option<What>); 3] = [
+        ("the server counts and sums", "tables", Some(What::Count)),
+        ("reading", "chunks", None),
+        ("the server counts and sums again", "tables", Some(What::Settle)),
+    ];
+    for (doing, pieces, what) in phases {
+        // Of a table of which something was found nothing more is asked.
+        let still: Vec<(usize, u64)> = locked(&reading.seen)
+            .iter()
+            .enumerate()
+            .filter(|(slot, seen)| {
+                tables[*slot].mark.state == State::Ready && seen.found.finding.is_none()
+            })
+            .map(|(slot, seen)| (slot, seen.last))
+            .collect();
+        let whole = |what| still.iter().map(|(slot, _)| (*slot, what)).collect();
+        let tasks = what.map_or_else(|| chunks(&still, jobs), whole);
+        let threads = Threads {
+            name: "verify",
+            count: jobs.min(tasks.len()),
+            halt: &Stop::default(),
+            liveness: server,
+            again: "give the same command again",
+        };
+        *locked(&reading.tasks) = tasks.into();
+        progress.restart();
+        let look = || {
+            progress.update(|| {
+                let rows = match reading.read.load(Ordering::Relaxed) {
+                    0 => String::new(),
+                    rows => format!("{} rows, ", units::count(rows)),
+                };
+                format!("{doing}: {rows}{} {pieces} wait", locked(&reading.tasks).len())
+            });
+        };
+        let theirs = Arc::clone(&reading);
+        let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
+        server.link.stop.check()?;
+        done?;
+    }
+    Ok(std::mem::take(&mut *locked(&reading.seen)).into_iter().map(|seen| seen.found).collect())
+}
+
+async fn work(reading: Arc<Reading>) -> Result<()> {
+    let mut session = open(&reading.server).await?;
+    let waits = reading.server.waits(&session);
+    loop {
+        let Some((slot, what)) = locked(&reading.tasks).pop_front() else { break };
+        match reading.one(&mut session, slot, what).await {
+            Ok(()) => {}
+            Err(Ended::Found(finding)) => {
+                locked(&reading.seen)[slot].found.finding = Some(finding);
+            }
+            Err(Ended::Failed(failure)) => {
+                let name = &reading.tables[slot].name;
+                return Err(explain(&failure, &format!("reading {name}")));
+            }
+        }
+    }
+    drop(waits);
+    session.close(COURTESY).await;
+    Ok(())
+}
+
+/// Opens a session that sees what is committed, and nothing of what others do while a statement runs.
+async fn open(server: &Liveness) -> Result<Session> {
+    let mut session = Session::open(&server.link, None).await?;
+    let failed = |f: Failure| explain(&f, "setting up a connection");
+    let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    session.execute(isolation).await.map_err(failed)?;
+    impatient(&mut session).await.map_err(failed)?;
+    Ok(session)
+}
+
+fn explain(failure: &Failure, doing: &str) -> Error {
+    match failure {
+        Failure::Lost(_) => Error::server(format!("{doing}: {failure}")).hint(LOST),
+        Failure::Server { .. } => Error::failed(format!("{doing}: {failure}"))
+            .hint("verify needs SELECT on the tables, and a server that can read them"),
+    }
+}
+
+/// Writes transactions of before the server's start that are open still.
+fn still_open(n: u64) -> String {
+    format!("{} of before the server's start still open", counted(n, "transaction"))
+}
+
+impl Reading {
+    async fn one(&self, session: &mut Session, slot: usize, what: What) -> Result<(), Ended> {
+        let table = &self.tables[slot];
+        let (range, k_start) = match what {
+            What::Count => {
+                snapshot(session).await?;
+                let counts = Counts::take(session, table).await?;
+                session.execute("COMMIT").await?;
+                let sql = format!("SELECT MAX(id) FROM {}", quoted(&table.name));
+                let last = whole("MAX(id)", one(session, &sql).await?)?;
+                let last = last.clamp(0, table.mark.rows.into()) as u64;
+                self.unchanged(session, table, &counts).await?;
+                let seen = &mut locked(&self.seen)[slot];
+                (seen.counts, seen.last) = (counts, last);
+                return Ok(());
+            }
+            What::Settle => return self.settle(session, slot).await,
+            What::Rows(first, last) => {
+                (format!("id BETWEEN {first} AND {last}"), table.k_start(first, last))
+            }
+            What::Others => (format!("id < 1 OR id > {}", table.mark.rows), 0),
+        };
+        let mut found = Found { k_start, ..Found::default() };
+        table.read(session, &range, &self.read, &mut found).await?;
+        locked(&self.seen)[slot].found.add(&found);
+        Ok(())
+    }
+
+    /// Looks once more at a table of which an index, or what was read, disagrees with the server's
+    /// own count of its rows. What was read in pieces is read again in one: between two of them a row
+    /// may have lost what another one gained.
+    async fn settle(&self, session: &mut Session, slot: usize) -> Result<(), Ended> {
+        let (table, Seen { mut found, counts: before, .. }) =
+            (&self.tables[slot], locked(&self.seen)[slot].clone());
+        self.unchanged(session, table, &before).await?;
+        if before.torn(&found.count()).is_none() {
+            return Ok(());
+        }
+        snapshot(session).await?;
+        let counts = Counts::take(session, table).await?;
+        if !counts.rows().agrees(&found.count()) {
+            found = Found { k_start: found.k_start, ..Found::default() };
+            table.read(session, "1 = 1", &AtomicU64::new(0), &mut found).await?;
+        }
+        session.execute("COMMIT").await?;
+        if counts.rows() != before.rows() {
+            return Err(self.moving(session).await?);
+        }
+        let torn = counts.torn(&found.count());
+        locked(&self.seen)[slot].found = found;
+        let Some((by, what)) = torn else { return Ok(()) };
+        Err(Ended::Found(match recovered(session).await? {
+            0 => {
+                let said = check_table(session, &table.name).await?;
+                Verdict::Index(by, format!("{what}; {said}"))
+            }
+            left => Verdict::Undecided(format!("{what}, but {}", still_open(left))),
+        }))
+    }
+
+    /// Checks that the table is what it was.
+    async fn unchanged(
+        &self,
+        session: &mut Session,
+        table: &Table,
+        counts: &Counts,
+    ) -> Result<(), Ended> {
+        let (index, before) = counts.narrow();
+        if count(index, before.k.is_some(), session, &table.name).await? == *before {
+            return Ok(());
+        }
+        Err(self.moving(session).await?)
+    }
+
+    /// Tells who is active in the database, of a table that is not what it was.
+    async fn moving(&self, session: &mut Session) -> Asked<Ended> {
+        let active = match self.server.others(session).await?.join(", ") {
+            others if others.is_empty() => String::new(),
+            others => format!("; active in this database: {others}"),
+        };
+        let what = "it changed while it was read: something else writes to it";
+        Ok(Ended::Found(Verdict::Undecided(format!("{what}{active}"))))
+    }
+}
+
+/// The server's number for "there is no such index", or none that may be used.
+const NO_INDEX: u16 = 1176;
+
+/// Why a table is looked at no further.
+enum Ended {
+    Failed(Failure),
+    Found(Verdict),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Ended::Failed(failure)
+    }
+}
+
+/// Rows, and the sum of `k` where that is in the index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Count {
+    rows: u64,
+    k: Option<i128>,
+}
+
+impl Count {
+    fn agrees(&self, other: &Count) -> bool {
+        let same_k = self.k.zip(other.k).is_none_or(|(one, other)| one == other);
+        self.rows == other.rows && same_k
+    }
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} rows", self.rows)?;
+        self.k.map_or(Ok(()), |k| write!(f, " with a sum of k of {k}"))
+    }
+}
+
+/// By the name of each index; the rows' own, which has all columns, is the first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Counts(Vec<(String, Count)>);
+
+/// Reads a whole number of the server's; there is none where there are no rows.
+fn whole(what: &str, text: Option<String>) -> Result<i128, Ended> {
+    let text = text.unwrap_or_else(|| "0".to_owned());
+    text.parse().map_err(|_| {
+        let shown = clip(&text, VALUE_MAX);
+        Ended::Found(Verdict::Damaged(1, format!("{what} is '{shown}', no whole number")))
+    })
+}
+
+/// Counts and sums by one index, or, where none is named, by whichever the server takes.
+async fn count(
+    index: &str,
+    has_k: bool,
+    session: &mut Session,
+    table: &str,
+) -> Result<Count, Ended> {
+    let by = match index {
+        "" => String::new(),
+        name => format!(" FORCE INDEX ({})", quoted(name)),
+    };
+    // A COUNT(*) alone may be answered without the index.
+    let sum = if has_k { "SUM(k)" } else { "SUM(1)" };
+    let sql = format!("SELECT COUNT(*), {sum} FROM {}{by}", quoted(table));
+    let [count, k] = rows(session, &sql).await?.pop().unwrap_or_default();
+    let (rows, k) = (whole("COUNT(*)", count)?.max(0) as u64, whole(sum, k)?);
+    Ok(Count { rows, k: has_k.then_some(k) })
+}
+
+impl Counts {
+    /// Counts by all indexes as they are at one instant, whatever is written or rolled back
+    /// meanwhile: within [`snapshot`].
+    async fn take(session: &mut Session, table: &Table) -> Result<Counts, Ended> {
+        let mut counts = Vec::with_capacity(table.indexes.len());
+        for (index, has_k) in &table.indexes {
+            match count(index, *has_k, session, &table.name).await {
+                // Dropped meanwhile, or hidden from the optimizer.
+                Err(Ended::Failed(Failure::Server { code: NO_INDEX, .. })) => {}
+                counted => counts.push((index.clone(), counted?)),
+            }
+        }
+        if counts.is_empty() {
+            let any = count("", table.indexes[0].1, session, &table.name).await?;
+            counts.push((String::new(), any));
+        }
+        Ok(Counts(counts))
+    }
+
+    /// Finds the index that tells most and is the cheapest to read again: the last ones are narrow.
+    fn narrow(&self) -> &(String, Count) {
+        let narrow = self.0.iter().rfind(|(_, count)| count.k.is_some()).or(self.0.last());
+        narrow.expect("counted by one index at least")
+    }
+
+    fn rows(&self) -> Count {
+        self.0[0].1
+    }
+
+    /// Finds the first index that disagrees with the rows, or that what was read is not what the server
+    /// counts: by how many rows, and in words.
+    fn torn(&self, read: &Count) -> Option<(u64, String)> {
+        let rows = self.rows();
+        let (other, what) = match self.0.iter().find(|(_, count)| !count.agrees(&rows)) {
+            Some((index, count)) => {
+                (count, format!("index {index} has {count}, the table has {rows}"))
+            }
+            None if rows.agrees(read) => return None,
+            None => (read, format!("the server counts {rows}, and returns {read}")),
+        };
+        Some((rows.rows.abs_diff(other.rows).max(1), what))
+    }
+}
+
+/// What is read until COMMIT is as it was at this instant.
+async fn snapshot(session: &mut Session) -> Asked<()> {
+    session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.map(drop)
+}
+
+async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
+    let said = match rows::<4>(session, &format!("CHECK TABLE {}", quoted(table))).await {
+        Ok(lines) => lines.into_iter().filter_map(|[.., text]| text).collect::<Vec<_>>().join("; "),
+        Err(refused @ Failure::Server { .. }) => refused.to_string(),
+        Err(lost) => return Err(lost),
+    };
+    Ok(format!("CHECK TABLE: {said}"))
+}
+
+/// Counts transactions that were open when the server started: it rolls them back beside its work, but
+/// for those that XA prepared. 0 where it does not say.
+async fn recovered(session: &mut Session) -> Asked<u64> {
+    let sql = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
+    Ok(optional(number(session, sql).await)?.unwrap_or(0))
+}
+
+/// Digits that an update of phptest's sets as the password.
+const PASSWORD_LEN: usize = 32;
+
+/// A table that prepare made, and what is known of it.
+#[derive(Debug, Clone)]
+struct Table {
+    schema: Schema,
+    number: u32,
+    name: String,
+    mark: Mark,
+    history: History,
+    /// Names of its indexes, the rows' own first, and whether `k` is in each.
+    indexes: Vec<(String, bool)>,
+}
+
+/// Lists the indexes of the tables of a kind, but for that of the rows themselves.
+async fn indexes(
+    session: &mut Session,
+    schema: Schema,
+) -> Result<BTreeMap<u32, Vec<(String, bool)>>> {
+    let sql = format!(
+        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
+         WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE '{}%' AND INDEX_TYPE = 'BTREE' \
+         AND SEQ_IN_INDEX = 1 AND INDEX_NAME <> 'PRIMARY'",
+        schema.prefix()
+    );
+    let rows = rows::<3>(session, &sql).await;
+    let mut indexes: BTreeMap<u32, Vec<(String, bool)>> = BTreeMap::new();
+    for [table, name, column] in rows.map_err(|f| control::explain(&f, "list the indexes"))? {
+        // An index on an expression has no column.
+        let k = column.is_some_and(|column| column.eq_ignore_ascii_case("k"));
+        if let (Some(number), Some(name)) = (table.and_then(|t| schema.number(&t)), name) {
+            indexes.entry(number).or_default().push((name, k));
+        }
+    }
+    Ok(indexes)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Filled,
+    /// Another one that loadgen makes.
+    Rewritten,
+    Wrong,
+}
+
+impl Table {
+    /// Sums the `k` that the rows of these ids were filled with.
+    fn k_start(&self, first: u64, last: u64) -> i128 {
+        if self.schema != Schema::Sbtest {
+            return 0;
+        }
+        let rows = Rows::new(self.mark.seed, self.number, self.mark.rows);
+        (first..=last).map(|id| i128::from(rows.k(id))).sum()
+    }
+
+    async fn read(
+        &self,
+        session: &mut Session,
+        range: &str,
+        read: &AtomicU64,
+        found: &mut Found,
+    ) -> Asked<()> {
+        let columns = self.schema.columns().join(", ");
+        let sql = format!("SELECT {columns} FROM {} WHERE {range}", quoted(&self.name));
+        let mut judge = Contents::new(self);
+        found.k = self.indexes[0].1.then_some(0);
+        session
+            .read(&sql, |row| {
+                read.fetch_add(1, Ordering::Relaxed);
+                judge.take(&row, found);
+            })
+            .await
+    }
+}
+
+/// Holds the rows of a table against what they must be.
+struct Contents<'a> {
+    table: &'a Table,
+    columns: Vec<&'static str>,
+    /// Whether all that wrote to it since is known, and built in.
+    known: bool,
+    inserted: bool,
+    /// None where tables are empty when they are made.
+    filler: Option<Filler>,
+    line: Vec<u8>,
+}
+
+impl Contents<'_> {
+    fn new(table: &Table) -> Contents<'_> {
+        let Table { schema, number, mark: Mark { seed, rows, .. }, ref history, .. } = *table;
+        let inserts = [history.inserts, history.doubt.rows_added, history.doubt.rows_unknown];
+        Contents {
+            table,
+            columns: schema.columns(),
+            known: history.unknown.is_empty() && !history.custom,
+            inserted: inserts.iter().any(|n| *n > 0),
+            filler: Filler::new(schema, seed, number, rows),
+            line: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, row: &Row, found: &mut Found) {
+        let Table { schema, ref mark, ref history, .. } = *self.table;
+        // Some SQL modes pad a CHAR that they return.
+        let own = |column| match row.as_ref(column) {
+            Some(Value::Bytes(bytes)) if schema == Schema::Sbtest => bytes.trim_ascii_end(),
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => &[],
+        };
+        let number = |column| std::str::from_utf8(own(column)).ok()?.parse::<i64>().ok();
+        found.rows += 1;
+        if let Some(k) = &mut found.k {
+            *k += i128::from(number(1).unwrap_or(0));
+        }
+        let id = number(0).and_then(|id| u64::try_from(id).ok());
+        let Some(id) = id.filter(|id| (1..=mark.rows).contains(id)) else {
+            // One that a workload inserted proves itself.
+            let inserted = id.is_some_and(|id| match schema {
+                Schema::Sbtest => self.proves(id, own(2), true) && is_pad(own(3)),
+                Schema::Bulk => own(0) == own(1),
+                Schema::Phptest => false,
+            });
+            found.strange += u64::from(self.known && !inserted);
+            return;
+        };
+        found.filled += 1;
+        if let Some(Filler::Sbtest(rows)) = &self.filler {
+            found.k_filled += i128::from(rows.k(id));
+        }
+        // One write in doubt may have set a password in any number of rows.
+        let any = schema == Schema::Phptest && history.in_doubt > 0;
+        match self.content(id, own) {
+            Content::Filled => {}
+            Content::Rewritten => found.rewritten += u64::from(self.known && !any),
+            Content::Wrong => {
+                found.wrong += 1;
+                found.first_wrong = Some(found.first_wrong.map_or(id, |first| first.min(id)));
+            }
+        }
+    }
+
+    /// Holds the columns against those that were filled, but for `k`, which is summed. A `c` proves
+    /// itself, whoever set it; only what is built in is known to set nothing of another form.
+    fn content<'r>(&mut self, id: u64, own: impl Fn(usize) -> &'r [u8]) -> Content {
+        let Some(filler) = self.filler else { return Content::Filled };
+        self.line.clear();
+        filler.line(&mut self.line, id);
+        let line = self.line.strip_suffix(b"\n").expect("a line ends");
+        let mut content = Content::Filled;
+        let filled = line.split(|byte| *byte == b'\t');
+        for (at, (column, filled)) in self.columns.iter().zip(filled).enumerate() {
+            let own = own(at);
+            if own == filled {
+                continue;
+            }
+            let explained = match *column {
+                "id" | "k" => continue,
+                "c" => self.proves(id, own, self.inserted),
+                _ if !self.known => true,
+                "pad" => is_pad(own),
+                "password" => own.len() == PASSWORD_LEN && is_digits(own),
+                _ => false,
+            };
+            if !explained {
+                return Content::Wrong;
+            }
+            content = Content::Rewritten;
+        }
+        content
+    }
+
+    /// Where AUTO_INCREMENT gives the id, `c` was made before anybody knew it. Servers that forget
+    /// their counter when they stop go on behind the greatest id that is left, a filled one's too.
+    fn proves(&self, id: u64, c: &[u8], inserted: bool) -> bool {
+        let proves = |id| proves(self.table.number, id, c);
+        proves(id) || (inserted && proves(0))
+    }
+}
+
+fn is_pad(pad: &[u8]) -> bool {
+    let group = |group: &[u8]| group.len() == 11 && is_digits(group);
+    pad.len() == PAD_LEN && pad.split(|byte| *byte == b'-').all(group)
+}
+
+impl Found {
+    fn count(&self) -> Count {
+        Count { rows: self.rows, k: self.k }
+    }
+
+    fn add(&mut self, part: &Found) {
+        self.rows += part.rows;
+        self.filled += part.filled;
+        self.k = self.k.into_iter().chain(part.k).reduce(|sum, k| sum + k);
+        self.k_filled += part.k_filled;
+        self.k_start += part.k_start;
+        self.wrong += part.wrong;
+        self.first_wrong = self.first_wrong.into_iter().chain(part.first_wrong).min();
+        self.rewritten += part.rewritten;
+        self.strange += part.strange;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_all_ids_once() {
+        let of =
+            |slot, what: &[What]| -> Vec<Task> { what.iter().map(|what| (slot, *what)).collect() };
+        let mut expected = of(
+            0,
+            &[
+                What::Rows(1, 10_000),
+                What::Rows(10_001, 20_000),
+                What::Rows(20_001, 25_000),
+                What::Others,
+            ],
+        );
+        expected.extend(of(2, &[What::Others]));
+        expected.extend(of(5, &[What::Rows(1, 10_000), What::Rows(10_001, 20_000), What::Others]));
+        assert_eq!(chunks(&[(0, 25_000), (2, 0), (5, 20_000)], 4), expected);
+        assert_eq!(chunks(&[(0, 16_000_000_000)], 16).len(), 16_001, "as bounded");
+    }
+
+    fn counts(all: &[(&str, u64, Option<i128>)]) -> Counts {
+        let of = |(name, rows, k): &(&str, u64, Option<i128>)| {
+            ((*name).to_owned(), Count { rows: *rows, k: *k })
+        };
+        Counts(all.iter().map(of).collect())
+    }
+
+    #[test]
+    fn an_index_that_disagrees_is_named() {
+        let whole = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 9, Some(50)), ("c", 9, None)]);
+        let torn = |counts: &Counts| counts.torn(&counts.rows());
+        assert_eq!(torn(&whole), None);
+        let more = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 12, Some(70))]);
+        let (by, what) = torn(&more).expect("found");
+        assert_eq!(by, 3);
+        assert_eq!(
+            what,
+            "index k_1 has 12 rows with a sum of k of 70, the table has 9 rows with a sum of k of 50"
+        );
+        assert_eq!(whole.narrow().0, "k_1");
+        let moved = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 9, Some(51))]);
+        assert_eq!(torn(&moved).map(|(by, _)| by), Some(1));
+        assert_eq!(
+            torn(&counts(&[("PRIMARY", 9, None), ("email", 8, None)])).map(|t| t.0),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn rows_that_are_not_returned_are_counted() {
+        let counts = counts(&[("PRIMARY", 9, Some(50))]);
+        assert_eq!(counts.torn(&Count { rows: 9, k: Some(50) }), None);
+        let (by, what) = counts.torn(&Count { rows: 7, k: Some(40) }).expect("found");
+        assert!(by == 2 && what.contains("returns 7 rows"), "{what}");
+    }
+}
+
+#[cfg(test)]
+mod content_tests {
+    use super::*;
+    use crate::summary::Doubt;
+    use crate::workload::rows::{pad, proven};
+
+    #[test]
+    fn an_inserted_row_may_have_the_id_of_a_filled_one() {
+        let mark = Mark::ready(7, 100, None);
+        let of = |history: &History| Table {
+            schema: Schema::Sbtest,
+            number: 1,
+            name: "sbtest1".to_owned(),
+            mark,
+            history: history.clone(),
+            indexes: Vec::new(),
+        };
+        let inserted = History { inserts: 1, ..History::default() };
+        let filled = Rows::new(7, 1, 100).row(100);
+        let (k, pad) = (filled.k.to_string(), pad(|| 5));
+        let content = |history: &History, c: &[u8]| {
+            Contents::new(&of(history)).content(100, |at| [b"100", k.as_bytes(), c, &pad][at])
+        };
+        // Of no id, for AUTO_INCREMENT gives it.
+        let free = proven(1, 0, || 9);
+        assert_eq!(content(&inserted, &free), Content::Rewritten);
+        assert_eq!(content(&History::default(), &free), Content::Wrong, "nobody inserted");
+        assert_eq!(content(&inserted, &proven(1, 99, || 9)), Content::Wrong);
+        let doubt = Doubt { rows_added: 1, ..Doubt::default() };
+        let maybe = History { in_doubt: 1, doubt, ..History::default() };
+        assert_eq!(content(&maybe, &free), Content::Rewritten);
+    }
+
+    #[test]
+    fn a_pad_is_five_groups_of_digits() {
+        let mut pad = pad(|| 7_777_777_777_777_777_777);
+        assert!(is_pad(&pad));
+        for (at, byte) in [(0, b'x'), (11, b'0'), (58, b'-')] {
+            let before = std::mem::replace(&mut pad[at], byte);
+            assert!(!is_pad(&pad), "{at}");
+            pad[at] = before;
+        }
+        assert!(!is_pad(&pad[..58]) && !is_pad(b""));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use loadgen::engine::{self, StepContext, Tables};
 use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
-use loadgen::observe::times::Times;
+use loadgen::observe::recorder::Times;
 use loadgen::plan::{Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt};
 use loadgen::plan::{OnError, Policy};
 use loadgen::progress::Progress;

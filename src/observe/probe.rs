@@ -6,22 +6,22 @@
 //! switches are in a file a thread: a remote shell expands `*`, and where there is none (`docker
 //! exec db`, `sudo`), the threads are listed first, by `PREFIX ls /proc/PID/task`.
 
-mod command;
-mod find;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use procfs_core::DiskStat;
+use procfs_core::net::{TcpNetEntry, TcpState};
 use serde::{Deserialize, Serialize};
 
-use super::host::{self, HostFacts, cores_in};
-use super::proc::{self, Files, field, seconds};
+use super::host::{self, Files, HostFacts, cores_in, field, seconds};
 use super::seconds_from;
-use crate::error::{Error, Result, plain};
-
-pub(crate) use self::find::far_end;
+use crate::error::{Error, Result, clip, plain};
+use crate::stop::Group;
 
 const READING: Duration = Duration::from_secs(5);
 const FIRST: Duration = Duration::from_secs(20);
@@ -207,7 +207,7 @@ impl Probe {
     }
 
     pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
-        let pid = find::here(root, server);
+        let pid = here(root, server);
         Probe { root: root.to_owned(), pid, is_here: true, pid_here: pid, ..Probe::default() }
     }
 
@@ -215,10 +215,10 @@ impl Probe {
     pub(crate) fn through(prefix: &[String], server: &Whereabouts) -> Result<Probe> {
         let mut files = vec!["/proc/stat".to_owned(), "/proc/uptime".to_owned()];
         files.extend(host::FILES.map(|file| format!("/{file}")));
-        let pid_file = server.pid_file.as_ref().filter(|file| command::is_one_word(file));
+        let pid_file = server.pid_file.as_ref().filter(|file| is_one_word(file));
         files.extend(pid_file.cloned());
         let began = Instant::now();
-        let read = command::grep(prefix, &files, FIRST).map_err(|why| refused(prefix, &why))?;
+        let read = grep(prefix, &files, FIRST).map_err(|why| refused(prefix, &why))?;
         if !read.contains_key("/proc/stat") {
             return Err(refused(prefix, "it printed no /proc/stat"));
         }
@@ -229,9 +229,9 @@ impl Probe {
         let mut probe = Probe { root, prefix, facts, took, ..Probe::default() };
         if let Some(pid) = pid_file.and_then(|file| text(file).trim().parse::<u32>().ok()) {
             let files = [format!("/proc/{pid}/stat"), of_threads(pid, "*")];
-            let again = command::grep(&probe.prefix, &files, READING).unwrap_or_default();
+            let again = grep(&probe.prefix, &files, READING).unwrap_or_default();
             let is_server = again.get(&files[0]).is_some_and(|stat| {
-                find::is_of_age(stat, text("/proc/uptime"), server.uptime_s, probe.took)
+                is_of_age(stat, text("/proc/uptime"), server.uptime_s, probe.took)
             });
             probe.pid = is_server.then_some(pid);
             probe.lists = again.len() < files.len();
@@ -246,7 +246,7 @@ impl Probe {
     /// The same probe of a server that runs on this host: its process is looked for here, too.
     #[must_use]
     pub(crate) fn beside(self, server: &Whereabouts) -> Probe {
-        Probe { is_here: true, pid_here: find::here(Path::new(host::ROOT), server), ..self }
+        Probe { is_here: true, pid_here: here(Path::new(host::ROOT), server), ..self }
     }
 
     /// How long before an instant a reading has to begin, to be over by then.
@@ -261,7 +261,7 @@ impl Probe {
             names.extend(["stat", "status", "io"].map(|name| format!("/proc/{pid}/{name}")));
             let threads = if self.lists {
                 // Without them their switches are unknown.
-                command::list(&self.prefix, &format!("/proc/{pid}/task"), READING)
+                list(&self.prefix, &format!("/proc/{pid}/task"), READING)
             } else {
                 vec!["*".to_owned()]
             };
@@ -279,9 +279,9 @@ impl Probe {
     fn reading(&self, names: &[String]) -> Option<HostReading> {
         let began = Instant::now();
         let files = if self.is_local() {
-            proc::files(&self.root, names)
+            host::files(&self.root, names)
         } else {
-            command::grep(&self.prefix, names, READING).ok()?
+            grep(&self.prefix, names, READING).ok()?
         };
         (!files.is_empty()).then(|| HostReading { began, ended: Instant::now(), files })
     }
@@ -330,7 +330,7 @@ impl HostReading {
         let throttled = pair.map(|files| {
             let counts = like(files, "/sys/devices/system/cpu/cpu*_throttle_count");
             let counts: Vec<u64> = counts.filter_map(|(_, n)| n.parse().ok()).collect();
-            (!counts.is_empty()).then(|| proc::sum(counts))
+            (!counts.is_empty()).then(|| host::sum(counts))
         });
         HostState {
             covered_s: self.began.saturating_duration_since(earlier.began).as_secs_f64(),
@@ -369,7 +369,7 @@ fn grown(files: Pair, path: &str, of: impl Fn(&str) -> Option<u64>) -> Option<u6
 
 /// Finds the interfaces that have a speed: virtual ones say -1, or nothing.
 fn links(files: Pair) -> Option<Vec<Link>> {
-    let [first, now] = files.map(|files| proc::interfaces(files.get("/proc/net/dev")?));
+    let [first, now] = files.map(|files| host::interfaces(files.get("/proc/net/dev")?));
     let (first, now) = first.zip(now)?;
     let links = like(files[1], "/sys/class/net/*/speed").filter_map(|(name, speed)| {
         let mbit_per_s = speed.parse::<u64>().ok().filter(|speed| *speed > 0)?;
@@ -391,7 +391,7 @@ fn instants(first: &HostReading, last: &HostReading, origin: Instant) -> [f64; 2
     let s = |at: Instant| seconds_from(origin, at);
     let bounds = [first, last].map(|reading| [s(reading.began), s(reading.ended)]);
     let middles = bounds.map(|[began, ended]| f64::midpoint(began, ended));
-    let up = |reading: &HostReading| proc::uptime_s(reading.files.get("/proc/uptime")?);
+    let up = |reading: &HostReading| host::uptime_s(reading.files.get("/proc/uptime")?);
     let Some((one, other)) = up(first).zip(up(last)) else { return middles };
     let starts = [(one, bounds[0]), (other, bounds[1])].map(|(up, b)| b.map(|at| at - up));
     let (lowest, highest) = (starts[0][0].max(starts[1][0]), starts[0][1].min(starts[1][1]));
@@ -405,7 +405,7 @@ fn instants(first: &HostReading, last: &HostReading, origin: Instant) -> [f64; 2
 
 pub(super) fn process_cost(pid: u32, files: Pair) -> Option<ProcessCost> {
     let file = |name: &str| format!("/proc/{pid}/{name}");
-    let stat = |place| files.map(|files| proc::stat(files.get(&file("stat"))?, place));
+    let stat = |place| files.map(|files| host::stat(files.get(&file("stat"))?, place));
     // Another process has got the number: the server was restarted.
     if !matches!(stat(22), [Some(then), Some(now)] if then == now) {
         return None;
@@ -420,7 +420,7 @@ pub(super) fn process_cost(pid: u32, files: Pair) -> Option<ProcessCost> {
             counts.collect::<BTreeMap<_, _>>()
         });
         let both = after.iter().filter_map(|(thread, now)| since([*before.get(thread)?, *now]));
-        (!before.is_empty()).then(|| proc::sum(both))
+        (!before.is_empty()).then(|| host::sum(both))
     };
     let resident = files[1].get(&file("status")).and_then(|status| field(status, "VmRSS:"));
     Some(ProcessCost {
@@ -437,15 +437,15 @@ pub(super) fn process_cost(pid: u32, files: Pair) -> Option<ProcessCost> {
 }
 
 pub(super) fn host_cost(files: Pair) -> Option<HostCost> {
-    let [first, last] = files.map(|files| proc::ticks(files.get("/proc/stat")?));
+    let [first, last] = files.map(|files| host::ticks(files.get("/proc/stat")?));
     let (first, last) = first.zip(last)?;
     let [user, nice, sys, idle, iowait, irq, softirq, steal] =
         std::array::from_fn(|at| last[at].saturating_sub(first[at]));
     let disk = |of: fn(&DiskStat) -> u64| {
-        grown(files, "/proc/diskstats", |text| Some(proc::sum(proc::disks(text).iter().map(of))))
+        grown(files, "/proc/diskstats", |text| Some(host::sum(host::disks(text).iter().map(of))))
     };
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
-    let net = |way: usize| grown(files, "/proc/net/dev", |text| Some(proc::traffic(text)?[way]));
+    let net = |way: usize| grown(files, "/proc/net/dev", |text| Some(host::traffic(text)?[way]));
     Some(HostCost {
         user_s: seconds([user, nice]),
         sys_s: seconds([sys, irq, softirq]),
@@ -484,6 +484,179 @@ fn refused(prefix: &[String], why: &str) -> Error {
         "it is put before `grep -s -H . /proc/stat …` and must do without a terminal: 'ssh -o \
          BatchMode=yes db1', for one",
     )
+}
+
+/// The server counts its age from some moment of its start, in whole seconds.
+const AGE_SLACK_S: f64 = 5.0;
+const PID_FILE_MAX: u64 = 64;
+
+/// Finds the process at the far end of the connection, else the one whose id its file holds, else the one
+/// that holds the listening socket. In another network namespace only the first is its own.
+fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
+    let is_server = |pid: &u32| is_as_old(root, *pid, server.uptime_s);
+    if let FarEnd::Here(pid) = server.far_end {
+        return pid.filter(is_server);
+    }
+    let filed = server.pid_file.as_ref().and_then(|file| filed(root, file));
+    filed.filter(is_server).or_else(|| listener(root, server).filter(is_server))
+}
+
+fn is_as_old(root: &Path, pid: u32, uptime_s: Option<u64>) -> bool {
+    let stat = read(root, &format!("proc/{pid}/stat"));
+    is_of_age(&stat, &read(root, "proc/uptime"), uptime_s, Duration::ZERO)
+}
+
+/// Says whether there is such a process, as old as the server says; yes where that is unknown. The host
+/// was read so long after the server was asked.
+fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool {
+    let Some(started) = host::stat(stat, 22) else { return false };
+    let Some((host, server)) = host::uptime_s(uptime).zip(age) else { return true };
+    let off = host - host::seconds([started]) - server as f64;
+    off.abs() <= AGE_SLACK_S + took.as_secs_f64()
+}
+
+/// Looks for the server's end of a connection: among the connections of every process that is as
+/// old as the server, which see those of their network namespace.
+pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpNetEntry) -> bool) -> FarEnd {
+    let mut found = FarEnd::Unknown;
+    // The kernel's own threads, many of one age, have no command line.
+    let programs =
+        processes(root).filter(|pid| !read(root, &format!("proc/{pid}/cmdline")).is_empty());
+    for pid in programs.filter(|pid| is_as_old(root, *pid, Some(uptime_s))) {
+        let tables = ["tcp", "tcp6"].map(|name| read(root, &format!("proc/{pid}/net/{name}")));
+        let mut sockets = tables.iter().flat_map(|table| host::connections(table));
+        let Some(socket) = sockets.find(&is_it) else { continue };
+        // Others of the same namespace see it, too.
+        if holds(root, pid, &[format!("socket:[{}]", socket.inode)].into()) {
+            return FarEnd::Here(Some(pid));
+        }
+        found = FarEnd::Here(None);
+    }
+    found
+}
+
+fn processes(root: &Path) -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Says whether a process has one of these sockets open: known as the same user, or as root.
+fn holds(root: &Path, pid: u32, sockets: &BTreeSet<String>) -> bool {
+    let open = std::fs::read_dir(root.join(format!("proc/{pid}/fd")));
+    let mut targets = open.into_iter().flatten().flatten().map(|fd| std::fs::read_link(fd.path()));
+    targets.any(|target| target.is_ok_and(|t| t.to_str().is_some_and(|t| sockets.contains(t))))
+}
+
+/// Reads the number in a file that the server names, which may be anything: a pipe would be waited for, a
+/// device or a file of the kernel's have no end.
+fn filed(root: &Path, file: &str) -> Option<u32> {
+    let path = host::below(root, file);
+    let known = std::fs::metadata(&path).ok()?;
+    if !known.is_file() || !(1..=PID_FILE_MAX).contains(&known.len()) {
+        return None;
+    }
+    let mut text = String::new();
+    File::open(path).ok()?.take(PID_FILE_MAX).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn read(root: &Path, path: &str) -> String {
+    std::fs::read_to_string(root.join(path)).unwrap_or_default()
+}
+
+fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
+    let mut inodes = Vec::new();
+    if let Some(port) = server.port {
+        for table in ["proc/net/tcp", "proc/net/tcp6"] {
+            let sockets = host::tcp(&read(root, table), &TcpState::Listen).into_iter();
+            let there = sockets.filter(|one| one.local_address.port() == port);
+            inodes.extend(there.map(|one| one.inode));
+        }
+    }
+    if let Some(path) = &server.socket {
+        inodes.extend(host::unix_listeners(&read(root, "proc/net/unix"), path));
+    }
+    let sockets: BTreeSet<_> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let mut looked_at = processes(root).filter(|_| !sockets.is_empty());
+    looked_at.find(|pid| holds(root, *pid, &sockets))
+}
+
+/// Most that a reading prints: 4,000 threads of 60 lines.
+const OUTPUT_MAX: u64 = 64 << 20;
+const SAID_MAX: usize = 200;
+/// A failed command's own words, and its end, are waited for so long: a process that it left behind may
+/// keep their pipe open.
+const WORDS: Duration = Duration::from_secs(1);
+
+/// Reads the non-empty lines of some files. `.` and not `''`: ssh would lose an empty argument.
+///
+/// The error says in words what went wrong, without the command's arguments.
+fn grep(prefix: &[String], files: &[String], limit: Duration) -> Result<Files, String> {
+    let words = ["grep", "-s", "-H", "."].map(str::to_owned);
+    let (out, said) = run(prefix, words.iter().chain(files), limit)?;
+    let mut read = Files::new();
+    // A login may greet: what is no absolute path is none of grep's.
+    let lines = out.lines().filter(|line| line.starts_with('/'));
+    for (path, line) in lines.filter_map(|line| line.split_once(':')) {
+        let text = read.entry(path.to_owned()).or_default();
+        text.push_str(line);
+        text.push('\n');
+    }
+    // grep's exit status tells of files that are not there, too: it says nothing.
+    if !read.is_empty() {
+        return Ok(read);
+    }
+    let said = said.recv_timeout(WORDS).unwrap_or_default();
+    let said = clip(said.trim(), SAID_MAX);
+    Err(if said.is_empty() { "it printed nothing".to_owned() } else { said })
+}
+
+fn list(prefix: &[String], dir: &str, limit: Duration) -> Vec<String> {
+    let printed = run(prefix, &["ls".to_owned(), dir.to_owned()], limit);
+    let names = printed.map_or_else(|_| String::new(), |(out, _)| out);
+    let numbers = names.split_ascii_whitespace().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    numbers.map(str::to_owned).collect()
+}
+
+/// Says whether a text is one word and no more to a shell, which `ssh` has read it on the other host: the
+/// path that a server gives of its own file must not become a command there.
+fn is_one_word(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+=@:,%".contains(&b) || !b.is_ascii();
+    text.starts_with('/') && text.bytes().all(plain)
+}
+
+fn run<'a>(
+    prefix: &[String],
+    words: impl IntoIterator<Item = &'a String>,
+    limit: Duration,
+) -> Result<(String, mpsc::Receiver<String>), String> {
+    let (program, arguments) = prefix.split_first().ok_or("it is empty")?;
+    let mut command = Command::new(program);
+    command.args(arguments).args(words).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = Group::spawn(&mut command).map_err(|e| format!("it cannot be started: {e}"))?;
+    let (out, err) = (drain(group.leader.stdout.take()), drain(group.leader.stderr.take()));
+    let late = |_| format!("no answer within {} s", limit.as_secs());
+    let out = out.recv_timeout(limit).map_err(late)?;
+    // It ends with its output; what does not is killed when it is dropped.
+    let end = Instant::now() + WORDS;
+    while matches!(group.leader.try_wait(), Ok(None)) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok((out, err))
+}
+
+/// Reads a pipe in a thread of its own: a child that fills one while the other is read stops.
+fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let pipe = pipe.expect("it was asked for");
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is as good, and nobody may wait any more.
+        let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
 }
 
 #[cfg(test)]
@@ -674,7 +847,7 @@ mod tests {
             let probe = Probe::through(&shell, &server).expect("this host");
             assert!(probe.pid.is_none() && !made.exists(), "{path} was run");
         }
-        assert!(command::is_one_word("/var/lib/mysql-8.0/größe@1.pid"));
+        assert!(is_one_word("/var/lib/mysql-8.0/größe@1.pid"));
     }
 
     #[test]
@@ -740,7 +913,7 @@ mod tests {
             let words = words.join(" ");
             let stat = format!("1 ({name}) S {words}");
             // Field 14 is the eleventh after the state.
-            let read = (proc::stat(&stat, 14), proc::stat(&stat, 15));
+            let read = (host::stat(&stat, 14), host::stat(&stat, 15));
             proptest::prop_assert_eq!(read, (Some(numbers[10]), Some(numbers[11])));
             let hosts = [
                 format!("cpu  {words}\nctxt {words}"),
@@ -749,8 +922,8 @@ mod tests {
                 text,
             ];
             for text in &hosts {
-                let _ = (proc::stat(text, 22), proc::uptime_s(text), field(text, "ctxt "));
-                let _ = (proc::ticks(text), proc::traffic(text), proc::disks(text));
+                let _ = (host::stat(text, 22), host::uptime_s(text), field(text, "ctxt "));
+                let _ = (host::ticks(text), host::traffic(text), host::disks(text));
                 let all = COST.iter().chain(&STATE).map(|path| (path.replace('*', "1"), text.clone()));
                 let own = ["stat", "io", "status"].map(|name| (format!("/proc/1/{name}"), text.clone()));
                 let now = Instant::now();
@@ -837,5 +1010,40 @@ mod tests {
         let text = "processor\t: 0\ncpu MHz\t\t: 1996.249\nprocessor\t: 1\ncpu MHz\t\t: 3100.5\n";
         assert_eq!(fastest_mhz(text), Some(3100.5));
         assert_eq!(fastest_mhz("CPU part\t: 0xd0c\n"), None);
+    }
+}
+
+#[cfg(test)]
+mod command_tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_prefix_stands_before_grep() {
+        let files = words("/proc/self/stat /proc/uptime /proc/no_such_file");
+        let minute = Duration::from_mins(1);
+        let read = grep(&words("env LC_ALL=C"), &files, minute).expect("two files");
+        assert_eq!(read.len(), 2);
+        let uptime = read.get("/proc/uptime").expect("it is there");
+        assert!(uptime.ends_with('\n') && uptime.split_whitespace().count() == 2, "{uptime}");
+    }
+
+    #[test]
+    fn what_fails_says_why_and_ends_in_time() {
+        let files = words("/proc/uptime");
+        let minute = Duration::from_mins(1);
+        let why = |prefix: &str| grep(&words(prefix), &files, minute).expect_err(prefix);
+        assert!(why("/no/such/program").contains("cannot be started"));
+        assert!(why("true").contains("printed nothing"));
+        assert!(why("ls /no/such/directory").contains("/no/such"), "ls's own words");
+        assert!(why("").contains("empty"));
+        let began = Instant::now();
+        let slow = ["sh", "-c", "exec sleep 300"].map(str::to_owned);
+        let second = Duration::from_secs(1);
+        assert!(grep(&slow, &files, second).expect_err("too slow").contains("within 1 s"));
+        assert!(began.elapsed() < minute);
     }
 }
