@@ -77,8 +77,8 @@ pub(super) struct Process {
     pub(super) time_s: u64,
 }
 
-/// Lists the connections whose line has so many columns. SHOW is the one form that every version has.
-pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Vec<Process>> {
+/// Lists the connections. SHOW is the one form that every version has; what it has not is empty.
+pub(super) async fn processes(session: &mut Session) -> Asked<Vec<Process>> {
     let process = |row: Vec<Option<String>>| {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut text = || texts.next().unwrap_or_default();
@@ -91,8 +91,7 @@ pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Ve
             time_s: text().parse().unwrap_or(0),
         })
     };
-    let rows = session.query("SHOW PROCESSLIST").await?.into_iter();
-    Ok(rows.filter(|row| row.len() >= columns).filter_map(process).collect())
+    Ok(session.query("SHOW PROCESSLIST").await?.into_iter().filter_map(process).collect())
 }
 
 /// Bounds the wait of a statement for others that are busy with its table: a year by default.

@@ -164,21 +164,16 @@ pub fn durability(variables: &BTreeMap<String, String>) -> Option<String> {
         Some(mode) => format!("-{}", mode.to_ascii_lowercase()),
     };
     let commit = get("innodb_flush_log_at_trx_commit").unwrap_or("?");
-    Some(format!("{binlog}/dw{doublewrite}/trx{commit}/{}", flush_method(&get)))
-}
-
-fn flush_method<'a>(get: &impl Fn(&str) -> Option<&'a str>) -> &'a str {
-    match get("innodb_flush_method") {
+    let flush = match (get("innodb_flush_method"), get("innodb_data_file_buffering")) {
         // Before 5.6.7 the default has no name; it is fsync.
-        Some("") => "fsync",
-        Some(method) => method,
+        (Some(""), _) => "fsync",
+        (Some(method), _) => method,
         // MariaDB 11 has switches in its place.
-        None => match get("innodb_data_file_buffering") {
-            Some("OFF") => "O_DIRECT",
-            Some(_) => "fsync",
-            None => "?",
-        },
-    }
+        (None, Some("OFF")) => "O_DIRECT",
+        (None, Some(_)) => "fsync",
+        (None, None) => "?",
+    };
+    Some(format!("{binlog}/dw{doublewrite}/trx{commit}/{flush}"))
 }
 
 #[cfg(test)]

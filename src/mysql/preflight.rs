@@ -83,23 +83,17 @@ async fn examine(
 
     // Also for tables that are not there yet, so that all is named at once.
     judge(&seen, needs, needs.tables.unwrap_or_else(|| found.contiguous()).max(1), findings);
-    match process::raise_descriptor_limit() {
-        Ok(limit) => {
-            let own = Own {
-                descriptors_max: limit,
-                descriptors_open: process::descriptors_open(),
-                address_space_max: process::address_space_max(),
-                group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
-            };
-            judge_own(&own, needs.clients_max.into(), findings);
-        }
-        Err(error) => findings.warn(finding!(Unchecked, error.to_string())),
-    }
+    let own = Own {
+        descriptors_max: process::raise_descriptor_limit().expect("the program began with it"),
+        descriptors_open: process::descriptors_open(),
+        address_space_max: process::address_space_max(),
+        group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
+    };
+    judge_own(&own, needs.clients_max.into(), findings);
     Ok(dataset)
 }
 
 fn check_product(product: &Product, findings: &mut Findings) {
-    let oldest = "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
     let version = product.version.as_str();
     match (product.family, product.number) {
         (Family::Other(name), _) => {
@@ -107,7 +101,8 @@ fn check_product(product: &Product, findings: &mut Findings) {
         }
         (_, (0, 0, 0)) => findings.warn(finding!(UnknownServer, "of a version", version)),
         (_, (..5, ..) | (5, 0, _)) => {
-            findings.problem(format!("{product} is too old"), format!("{oldest}; 5.1 may work"));
+            let oldest = "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on; 5.1 may work";
+            findings.problem(format!("{product} is too old"), oldest);
         }
         (_, (5, ..5, _)) => findings.warn(finding!(OldServer, product.to_string())),
         _ => {}

@@ -245,17 +245,18 @@ async fn too_old(target: &ConnectOptions, failure: &Driver) -> Option<Error> {
         }
         failure => !matches!(failure, Driver::Driver(DriverError::UnknownAuthPlugin { .. })),
     };
-    let version = match &target.address {
-        _ if !odd => return None,
-        Address::Tcp { host, port } => {
-            let greeting = async { read(TcpStream::connect((host.as_str(), *port)).await?).await };
-            within(WITHIN, greeting).await
+    if !odd {
+        return None;
+    }
+    let greeting = within(WITHIN, async {
+        match &target.address {
+            Address::Tcp { host, port } => {
+                read(TcpStream::connect((host.as_str(), *port)).await?).await
+            }
+            Address::Socket(path) => read(UnixStream::connect(path).await?).await,
         }
-        Address::Socket(path) => {
-            within(WITHIN, async { read(UnixStream::connect(path).await?).await }).await
-        }
-    };
-    let version = line(&old_version(&version?.ok()?)?);
+    });
+    let version = line(&old_version(&greeting.await?.ok()?)?);
     let error = Error::server(format!(
         "{target} is MySQL {version}: servers before 4.1 are not supported, they speak another \
          protocol"
