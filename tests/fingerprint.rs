@@ -81,7 +81,10 @@ fn tables_are_found_as_they_are() {
             };
             let Ready { dataset, warnings, .. } =
                 preflight::check(&mut session, &needs).await.unwrap();
-            assert_eq!((dataset.tables, dataset.rows, dataset.own), (2, 300, false));
+            assert_eq!(
+                (dataset.tables.count, dataset.tables.rows, dataset.tables.own),
+                (2, 300, false)
+            );
             assert_eq!(warnings.len(), 2, "engines differ, k is not indexed: {warnings:?}");
             sizes_are_fresh(&mut session).await;
         });

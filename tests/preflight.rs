@@ -96,8 +96,8 @@ async fn only_us(admin: &mut Session) {
 async fn limits(admin: &mut Session, path: &Path) {
     let ready = check(path, "root", &needs()).await.unwrap_or_else(|e| panic!("{}", e.render()));
     let dataset = &ready.dataset;
-    assert_eq!((dataset.tables, dataset.rows, dataset.data_seed), (2, ROWS, Some(1)));
-    assert!(dataset.own && dataset.data_bytes >= 2 * 16384, "{dataset:?}");
+    assert_eq!((dataset.tables.count, dataset.tables.rows, dataset.data_seed), (2, ROWS, Some(1)));
+    assert!(dataset.tables.own && dataset.data_bytes >= 2 * 16384, "{dataset:?}");
     assert_eq!(ready.warnings, [], "a fresh server is fine");
 
     only_us(admin).await;
@@ -179,7 +179,7 @@ async fn data(admin: &mut Session, path: &Path) {
     has(&shown, &["--rows 1501, but sbtest1 has 1500"]);
     let part = Needs { rows: Some(100), tables: Some(1), ..needs() };
     let ready = check(path, "root", &part).await.expect("a part of the data");
-    assert_eq!((ready.dataset.tables, ready.dataset.rows), (1, 100));
+    assert_eq!((ready.dataset.tables.count, ready.dataset.tables.rows), (1, 100));
 
     let shown = refused("tables", path, "root", &Needs { tables: Some(4), ..needs() }).await;
     has(&shown, &["`sbtest` lacks sbtest3, sbtest4", "loadgen prepare --tables 4"]);
@@ -218,7 +218,7 @@ async fn foreign(admin: &mut Session, path: &Path) {
     has(&shown, &["sbtest3 has 900, sbtest1 has 1500", "--rows 900 uses what every table has"]);
     let part = Needs { rows: Some(900), ..needs() };
     let ready = check(path, "root", &part).await.expect("a foreign table is usable");
-    assert_eq!((ready.dataset.own, ready.dataset.data_seed), (false, None));
+    assert_eq!((ready.dataset.tables.own, ready.dataset.data_seed), (false, None));
     let codes: Vec<_> = ready.warnings.iter().map(|w| w.code.name()).collect();
     assert_eq!(codes, ["mixed_engines", "k_not_indexed"]);
     // All ids are looked up where there are no more than a thousand.

@@ -8,25 +8,12 @@ use std::ops::{Range, RangeFrom};
 use mysql_async::Value;
 
 use super::errors::{Pending, in_doubt};
+use crate::mysql::Tables;
 use crate::plan::{Plan, Spread, StatementMode, Step, StopAt};
 use crate::workload::{
-    Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Sampler, Schema,
-    Statement, Stream, Workload, name_part, rows, seed_of,
+    Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Sampler, Statement,
+    Stream, Workload, name_part, rows, seed_of,
 };
-
-/// The tables that a step runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tables {
-    pub schema: Schema,
-    /// The first ones: `sbtest1` … `sbtestN`; 0 where no statement names one.
-    pub count: u32,
-    /// Ids drawn: 1 to this.
-    pub rows: u64,
-    /// Rows that each of them was filled with, if that is known and the same.
-    pub held: Option<u64>,
-    /// Made by loadgen, so that contents prove themselves.
-    pub own: bool,
-}
 
 pub(crate) struct Job {
     pub plan: Plan,
@@ -515,7 +502,7 @@ pub(crate) mod tests {
 
     use crate::plan::{self, Plan, Spread, StopAt};
     use crate::workload::distribution::Distribution;
-    use crate::workload::{Workload, builtin};
+    use crate::workload::{Schema, Workload, builtin};
 
     pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
         Plan {

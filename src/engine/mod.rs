@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::observe::Timeline;
 use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingChange, Status};
 
-pub use job::Tables;
 pub(crate) use step::{ServerReading, aside, changes, queues_told};
 pub use step::{StepContext, run_step};
 pub(crate) use summarise::{begin, host_facts, millis, program, step_id, summary};

@@ -436,8 +436,8 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::job::Tables;
     use crate::engine::job::tests::{TABLES, a_plan, job_of};
+    use crate::mysql::Tables;
     use crate::plan::{self, Spread, StopAt};
 
     // The queues on a simulated clock: what every arrival experiences is then exact.

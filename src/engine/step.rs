@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 
 use super::Run;
 use super::errors::{OutageWatch, abort_error};
-use super::job::{Job, Tables, engine_threads, queues};
+use super::job::{Job, engine_threads, queues};
 use super::pacing::{NEVER, Window};
 use super::summarise::LiveLine;
 use super::thread::{self, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
-use crate::mysql::{Reading, ServerLink, Session, server, status};
+use crate::mysql::{Reading, ServerLink, Session, Tables, server, status};
 use crate::observe::{
     ClientReading, ClientUse, HostReading, IntervalLog, Ns, Probe, Timeline, seconds,
 };

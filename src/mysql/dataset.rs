@@ -87,17 +87,25 @@ impl Discovered {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Dataset {
-    pub tables: u32,
-    /// Ids 1 to this exist in each of them, as far as a sample shows.
+/// Tables that a step runs on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tables {
+    pub schema: Schema,
+    /// The first ones: `sbtest1` … `sbtestN`; 0 where no statement names one.
+    pub count: u32,
+    /// Ids drawn: 1 to this, which exist in each of them, as far as a sample shows.
     pub rows: u64,
     /// Rows that `prepare` put into each of them, if it made them all alike.
     pub held: Option<u64>,
-    /// The seed of their rows, if `prepare` made them all with one seed.
-    pub data_seed: Option<u32>,
     /// Whether `prepare` made them all: then every `c` proves itself.
     pub own: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dataset {
+    pub tables: Tables,
+    /// The seed of their rows, if `prepare` made them all with one seed.
+    pub data_seed: Option<u32>,
     /// The identity of each one's content, where it has one.
     pub ids: Vec<Option<u32>>,
     pub data_bytes: u64,

@@ -21,12 +21,12 @@ pub mod status;
 pub(crate) use control::{
     Numbers, explain, impatient, number, numeric, one, optional, pairs, rows,
 };
-pub(crate) use dataset::{Dataset, Discovered, Table, discover, names};
+pub(crate) use dataset::{Dataset, Discovered, Table, Tables, discover, names};
 pub(crate) use errors::{Asked, Class, Failure, LOST, class};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::resolve;
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode};
-pub(crate) use preflight::Needs;
+pub(crate) use preflight::{Needs, Ready};
 pub(crate) use server::{changes, exposure, fingerprint};
 pub(crate) use session::{Answer, Infile, ServerLink, Session, nobody, quoted_text};
 pub(crate) use status::Reading;

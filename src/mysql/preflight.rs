@@ -78,7 +78,7 @@ async fn examine(
     let mut tables = Tables { session, found: &found, needs, findings };
     let dataset = tables.settle().await?;
     if let (true, Some(dataset)) = (needs.writes, &dataset) {
-        tables.try_writes(dataset.tables).await?;
+        tables.try_writes(dataset.tables.count).await?;
     }
 
     // Also for tables that are not there yet, so that all is named at once.
@@ -150,7 +150,8 @@ impl Tables<'_> {
             let which = format!("TABLE_SCHEMA = {}", quoted_text(&found.database));
             let (data_bytes, formats) = dataset::facts(self.session, &which).await?;
             let rows = needs.rows.unwrap_or(0);
-            return Ok(Some(Dataset { rows, data_bytes, formats, ..Dataset::default() }));
+            let tables = dataset::Tables { schema: needs.schema, rows, ..Default::default() };
+            return Ok(Some(Dataset { tables, data_bytes, formats, ..Dataset::default() }));
         }
         let Some(tables) = choose_tables(found, needs, self.findings) else { return Ok(None) };
         let used: Vec<(u32, &Table)> =
@@ -351,12 +352,10 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
         None => table.format.clone(),
     };
     let (data_bytes, formats) = totals(used.iter().map(|(_, table)| (table.bytes, format(table))));
+    let (count, held) = (used.len() as u32, common(&marks, |mark| mark.rows));
     Dataset {
-        tables: used.len() as u32,
-        rows,
-        held: common(&marks, |mark| mark.rows),
+        tables: dataset::Tables { schema, count, rows, held, own },
         data_seed,
-        own,
         ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
         data_bytes,
         formats,
@@ -795,15 +794,15 @@ mod settle_tests {
             (dataset, codes.collect::<Vec<_>>())
         };
         let (ours, warnings) = of(&[table(Some((7, 100))), table(Some((7, 100)))]);
-        assert_eq!((ours.own, ours.data_seed, ours.data_bytes), (true, Some(7), 2000));
+        assert_eq!((ours.tables.own, ours.data_seed, ours.data_bytes), (true, Some(7), 2000));
         assert_eq!(warnings, [""; 0]);
         let (mixed, warnings) = of(&[table(Some((7, 100))), table(Some((8, 100)))]);
-        assert_eq!((mixed.own, mixed.data_seed), (true, None));
+        assert_eq!((mixed.tables.own, mixed.data_seed), (true, None));
         assert_eq!(warnings, ["mixed_data_seeds"]);
         let engine = Some("MyISAM".to_owned());
         let myisam = Table { engine, columns: BTreeMap::new(), ..table(None) };
         let (foreign, warnings) = of(&[table(Some((7, 100))), myisam]);
-        assert_eq!((foreign.own, foreign.data_seed), (false, None));
+        assert_eq!((foreign.tables.own, foreign.data_seed), (false, None));
         assert_eq!(warnings, ["mixed_engines", "k_not_indexed"]);
     }
 }

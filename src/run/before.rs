@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, TryFutureExt as _};
 
-use crate::engine::{Tables, aside};
+use crate::engine::aside;
 use crate::error::{Error, Result};
 use crate::judge::{left, levels_in_words};
 use crate::mysql::{
-    Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, ServerLink, Session, explain, one,
-    optional, preflight, {server, status},
+    Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Ready, ServerLink, Session, Tables,
+    explain, one, optional, preflight, {server, status},
 };
 use crate::observe::{Probe, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
@@ -62,8 +62,7 @@ pub(super) struct Surveyed<'a> {
     pub(super) warnings: Vec<Finding>,
     pub(super) spread: Spread,
     /// None of a timed job.
-    pub(super) tables: Tables,
-    pub(super) ids: Vec<Option<u32>>,
+    pub(super) dataset: Dataset,
     pub(super) whereabouts: Whereabouts,
 }
 
@@ -77,7 +76,7 @@ impl Surveyed<'_> {
     }
 
     pub(super) async fn levels(&self, session: &mut Session) -> Result<Option<Levels>> {
-        let table = self.tables.schema.name(1);
+        let table = self.dataset.tables.schema.name(1);
         let reading = async { optional(status::levels(session, &table).await) };
         let what = "read the server's levels";
         ask(self.link, reading.map_err(|failure| explain(&failure, what))).await
@@ -89,7 +88,7 @@ pub(super) async fn preflight(
     plan: &Plan,
     target: &ConnectOptions,
     control: &mut Session,
-) -> Result<(Spread, Tables, Option<Dataset>, Vec<Finding>)> {
+) -> Result<(Spread, Ready)> {
     let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
     let (schema, clients_max) = (plan.workload.schema, plan.clients_max());
     let needs = Needs {
@@ -107,13 +106,12 @@ pub(super) async fn preflight(
             + plan.think.unwrap_or(Duration::ZERO),
     };
     let ready = preflight::check(control, &needs).await?;
-    let Dataset { tables: count, rows, held, own, .. } = ready.dataset;
+    let Tables { count, rows, .. } = ready.dataset.tables;
     let spread = plan.spread_over(count)?;
     if schema.filled() {
         plan.workload.fits(rows)?;
     }
-    let tables = Tables { schema, count, rows, held, own };
-    Ok((spread, tables, Some(ready.dataset), ready.warnings))
+    Ok((spread, ready))
 }
 
 /// Finds a way to read the server's process and host: as `--probe` says, else here where the server
@@ -195,7 +193,7 @@ pub(super) struct Preparation<'a> {
 impl Preparation<'_> {
     /// Reads all rows of the tables, and the index of their second column, through the buffer pool.
     pub(super) async fn warm_pool(&mut self) -> Result<()> {
-        let (tables, progress) = (self.at.tables, &mut *self.progress);
+        let (tables, progress) = (self.at.dataset.tables, &mut *self.progress);
         let reading = async |control: &mut Session| read_all(tables, control, progress).await;
         patiently(self.at.link, self.control, reading).await
     }
@@ -334,7 +332,7 @@ impl Preparation<'_> {
     }
 
     async fn read_rows(&mut self, stream: &mut Stream) -> Result<()> {
-        let (tables, period) = (self.at.tables, Instant::now());
+        let (tables, period) = (self.at.dataset.tables, Instant::now());
         while period.elapsed() < PERIOD {
             let table = quoted(&tables.schema.name(stream.below(tables.count.into()) as u32 + 1));
             let ids = (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string());

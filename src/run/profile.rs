@@ -447,7 +447,7 @@ impl InProfile<'_> {
     ) -> Result<()> {
         // What the server says of the tables, unless its statistics are older than the rows.
         let bytes = dataset.map(|of| {
-            let rows = u64::from(of.tables).saturating_mul(of.rows);
+            let rows = u64::from(of.tables.count).saturating_mul(of.tables.rows);
             of.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
         });
         let mut words = self.part.commands.iter().flat_map(|command| &command.run);

@@ -15,12 +15,12 @@ use super::conditions::Watch;
 use super::profile::InProfile;
 use super::{conclude, keep, random};
 use crate::commands::{beside, suite};
-use crate::engine::{self, ServerReading, StepContext, Tables, begin, host_facts};
+use crate::engine::{self, ServerReading, StepContext, begin, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
 use crate::load::reload::{Loaded, LoadedTable, Reload};
 use crate::mysql::{
-    ServerLink, Session, changes, dataset, exposure, fingerprint, optional, quoted_text,
+    ServerLink, Session, Tables, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
 use crate::observe::{ClientReading, Host, IntervalLog, Times, Whereabouts, host};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
@@ -36,10 +36,6 @@ use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [Code; 3] = [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted];
-/// The tables of a job that names none.
-const NO_TABLES: Tables =
-    Tables { schema: Schema::Sbtest, count: 0, rows: 0, held: None, own: false };
-
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
     Sweep(&'a Plan),
@@ -145,14 +141,14 @@ impl<'a> Steps<'a> {
         control: &mut Session,
     ) -> Result<Surveyed<'l>> {
         let target = &link.target;
-        let timed = (Spread::Pinned, NO_TABLES, None, Vec::new());
-        let ((spread, tables, dataset, mut warnings), what) = match self.job {
+        let timed = (Spread::Pinned, None, Vec::new());
+        let ((spread, dataset, mut warnings), what) = match self.job {
             Job::Sweep(plan) => {
-                let ready = preflight(plan, target, control).await?;
-                let (spread, Tables { count, rows, .. }, ..) = &ready;
-                let (count, rows) = (counted(*count, "table"), units::count(*rows));
+                let (spread, ready) = preflight(plan, target, control).await?;
+                let Tables { count, rows, .. } = ready.dataset.tables;
+                let (count, rows) = (counted(count, "table"), units::count(rows));
                 let what = format!("{count} of {rows} rows, {spread} clients, seed {}", plan.seed);
-                (ready, what)
+                ((spread, Some(ready.dataset), ready.warnings), what)
             }
             Job::Load { spec, .. } => (timed, spec.name()),
             Job::Suite(spec) => (timed, format!("suite {}", spec.name)),
@@ -170,7 +166,8 @@ impl<'a> Steps<'a> {
         let (version, comment) = (&seen.server.version, &seen.server.version_comment);
         self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
         if let Job::Sweep(plan) = self.job
-            && let Some(text) = engine::queues_told(plan, spread, tables.count)
+            && let Some(dataset) = &dataset
+            && let Some(text) = engine::queues_told(plan, spread, dataset.tables.count)
         {
             self.progress.note(&text);
         }
@@ -193,8 +190,8 @@ impl<'a> Steps<'a> {
             client,
             ..Summary::default()
         };
-        let (control, ids) = (None, dataset.map_or_else(Vec::new, |dataset| dataset.ids));
-        Ok(Surveyed { link, control, begun, probe, warnings, spread, tables, ids, whereabouts })
+        let (control, dataset) = (None, dataset.unwrap_or_default());
+        Ok(Surveyed { link, control, begun, probe, warnings, spread, dataset, whereabouts })
     }
 
     async fn step(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<()> {
@@ -252,7 +249,7 @@ impl<'a> Steps<'a> {
             window,
             plan,
             spread: at.spread,
-            tables: at.tables,
+            tables: at.dataset.tables,
             link,
             server: Some(&at.begun.server),
             probe: at.probe.clone(),
@@ -372,9 +369,10 @@ fn log_step(context: &StepContext, step: &Step) {
 fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
     let Summary { server, label, .. } = &at.begun;
     // As in the table's COMMENT.
-    let named =
-        |(n, id): (u32, &Option<u32>)| id.map(|id| (at.tables.schema.name(n), format!("{id:x}")));
-    let tables: BTreeMap<String, String> = (1..).zip(&at.ids).filter_map(named).collect();
+    let named = |(n, id): (u32, &Option<u32>)| {
+        id.map(|id| (at.dataset.tables.schema.name(n), format!("{id:x}")))
+    };
+    let tables: BTreeMap<String, String> = (1..).zip(&at.dataset.ids).filter_map(named).collect();
     let place = Place::of(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(step.clients));
     let some = plan.workload.writes() && !tables.is_empty();

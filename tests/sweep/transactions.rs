@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use loadgen::engine::{self, StepContext, Tables};
+use loadgen::engine::{self, StepContext};
+use loadgen::mysql::dataset::Tables;
 use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::observe::recorder::Times;
