@@ -1,21 +1,39 @@
 //! External commands, each in a process group of its own: suites that are timed, what runs beside a
 //! window, and what starts, stops and resets a server.
+//!
+//! Those of a suite run one after the other, each timed: wall clock, and user and system CPU of the
+//! command and of the processes that it waited for.
+//!
+//! They find the server in their environment: `LOADGEN_HOST` and `LOADGEN_PORT`, or
+//! `LOADGEN_SOCKET`; `LOADGEN_USER`, `LOADGEN_DATABASE`; and `LOADGEN_DEFAULTS_FILE`, an option file
+//! of the MySQL clients (`--defaults-file`) that only this user reads, with all of it and the
+//! password, which is on no command line and in no file that has a name.
 
 pub(crate) mod beside;
-pub(crate) mod suite;
 
-use std::io::{self, Read, Seek};
-use std::process::{Command, Stdio};
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, plain};
+use crate::mysql::{Address, ConnectOptions, SslMode};
+use crate::observe::{Cost, children_usage};
+use crate::plan::knobs::{SuiteSpec, SuiteTest};
 use crate::plan::limits;
+use crate::progress::Progress;
 use crate::stop::{Group, Stop};
+use crate::summary;
 
 /// Between two looks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
@@ -98,12 +116,398 @@ pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) ->
     Err(failed(format!("failed ({status}){colon}{}", &text[from..])))
 }
 
+/// The status of a test that succeeded.
+pub(crate) const OK: &str = "ok";
+/// And of one that a signal to loadgen ended.
+const INTERRUPTED: &str = "interrupted";
+
+/// How long a command took, what it cost, and how it ended.
+type Timed = (Duration, Cost, String);
+
+/// Runs the tests in order; what they print goes to `output`. One that fails does not keep the
+/// others from running. Blocks until they are done, or a signal ended them. Returns those that ran,
+/// and why that is no result.
+///
+/// # Errors
+///
+/// Failed: the option file cannot be written.
+pub(crate) fn run_suite(
+    spec: &SuiteSpec,
+    target: &ConnectOptions,
+    output: &File,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<(Vec<summary::SuiteTest>, Option<Error>)> {
+    let options = option_file(target)?;
+    let mut ran: Vec<summary::SuiteTest> = Vec::new();
+    let all = spec.tests.len();
+    progress.restart();
+    for (n, test) in (1..).zip(&spec.tests) {
+        if let Err(interrupted) = stop.check() {
+            return Ok((ran, Some(interrupted)));
+        }
+        let mut look = |elapsed: Duration| {
+            let (suite, name, seconds) = (&spec.name, &test.name, elapsed.as_secs());
+            progress.update(|| format!("suite {suite}: test {n} of {all}, {name}, {seconds} s"));
+        };
+        let mut command = command(test, target, &options);
+        let titled = titled(test, output, &mut command);
+        let entry = entry(test, titled.and_then(|()| timed(&mut command, stop, &mut look)));
+        progress.clear();
+        progress.note(&format!(
+            "{}: {:.3} s, CPU {:.2} s user {:.2} s system, {}",
+            entry.name, entry.wall_s, entry.user_s, entry.sys_s, entry.status
+        ));
+        ran.push(entry);
+    }
+    let failed = ran.iter().filter(|test| test.status != OK);
+    let failed: Vec<String> =
+        failed.map(|test| format!("{}: {}", test.name, test.status)).collect();
+    let error = match ran.last() {
+        // A signal after the last test cut nothing.
+        Some(last) if last.status == INTERRUPTED => stop.check().err(),
+        _ if failed.is_empty() => None,
+        _ => {
+            let (count, failed) = (failed.len(), failed.join("; "));
+            let text = format!("{count} of {all} tests of suite {} failed: {failed}", spec.name);
+            Some(Error::failed(text).hint("what they printed is beside the summary"))
+        }
+    };
+    Ok((ran, error))
+}
+
+/// Begins what a test prints with its name.
+fn titled(test: &SuiteTest, mut output: &File, command: &mut Command) -> io::Result<()> {
+    writeln!(output, "== {}: {}", test.name, kept(&test.run).join(" "))?;
+    command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+    Ok(())
+}
+
+fn command(test: &SuiteTest, target: &ConnectOptions, options: &File) -> Command {
+    let mut command = Command::new(&test.run[0]);
+    command.args(&test.run[1..]);
+    if let Some(dir) = &test.dir {
+        command.current_dir(dir);
+    }
+    for name in ["LOADGEN_HOST", "LOADGEN_PORT", "LOADGEN_SOCKET", "LOADGEN_URL"] {
+        command.env_remove(name);
+    }
+    match &target.address {
+        Address::Tcp { host, port } => {
+            command.env("LOADGEN_HOST", host).env("LOADGEN_PORT", port.to_string())
+        }
+        Address::Socket(path) => {
+            command.env("LOADGEN_HOST", "localhost").env("LOADGEN_SOCKET", path)
+        }
+    };
+    command
+        .env("LOADGEN_USER", &target.user)
+        .env("LOADGEN_DATABASE", &target.database)
+        .env("LOADGEN_DEFAULTS_FILE", path(options));
+    command
+}
+
+/// Runs a command to its end. What it leaves behind in its group ends with it.
+fn timed(command: &mut Command, stop: &Stop, look: &mut dyn FnMut(Duration)) -> io::Result<Timed> {
+    // Children that are waited for while it runs are its own: loadgen has no others to wait for.
+    let (before, began) = (children_usage(), Instant::now());
+    let mut group = Group::spawn(command.stdin(Stdio::null()))?;
+    let (wall, cut) = wait(&group, began, Duration::MAX, stop, look)?;
+    // Its own process is not waited for yet: the group's number is nobody else's.
+    group.signal(Signal::SIGKILL);
+    let status = group.leader.wait()?;
+    let status = if cut { INTERRUPTED.to_owned() } else { how(status) };
+    Ok((wall, children_usage().since(&before), status))
+}
+
+fn entry(test: &SuiteTest, timed: io::Result<Timed>) -> summary::SuiteTest {
+    let (wall, cost, status) = timed.unwrap_or_else(|error| {
+        (Duration::ZERO, Cost::default(), plain(&format!("not started: {error}")))
+    });
+    summary::SuiteTest {
+        name: test.name.clone(),
+        run: kept(&test.run),
+        wall_s: wall.as_secs_f64(),
+        user_s: cost.user.as_secs_f64(),
+        sys_s: cost.sys.as_secs_f64(),
+        status,
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => OK.to_owned(),
+        (Some(code), _) => format!("exit {code}"),
+        (None, number) => match number.map(Signal::try_from) {
+            Some(Ok(signal)) => format!("signal {signal}"),
+            _ => format!("signal {}", number.unwrap_or(0)),
+        },
+    }
+}
+
+/// Program and arguments as they are kept: results are shown around, and what begins like a password
+/// ends there.
+fn kept(words: &[String]) -> Vec<String> {
+    let kept = |word: &String| match &word[..password_in(word)] {
+        open if open.len() < word.len() => format!("{open}…"),
+        open => open.to_owned(),
+    };
+    words.iter().map(kept).collect()
+}
+
+/// Where in a word something begins that may be a password; its end where nothing does.
+fn password_in(word: &str) -> usize {
+    let lower = word.to_ascii_lowercase();
+    let named = ["password", "passwd", "pwd", "mysql://"].into_iter().filter_map(|name| {
+        // A script's `$MYSQL_PWD` is none, and no more is `--password` before the next word.
+        lower
+            .match_indices(name)
+            .map(|(at, name)| at + name.len())
+            .find(|end| name == "mysql://" || lower[*end..].starts_with(['=', '\'', '"']))
+    });
+    let short = word.match_indices("-p").map(|(at, sign)| (at, at + sign.len()));
+    let short = short.filter(|(at, end)| {
+        let begins =
+            lower[..*at].chars().next_back().is_none_or(|c| c.is_whitespace() || "'\"".contains(c));
+        begins && lower[*end..].starts_with(|c: char| !c.is_whitespace())
+    });
+    named.chain(short.map(|(_, end)| end)).min().unwrap_or(word.len())
+}
+
+/// Gives the path by which commands open a file, as long as it is open here.
+fn path(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
+/// Writes the option file: in memory and in no directory, so that no password is left anywhere,
+/// however this process ends. Only this user can read it.
+fn option_file(target: &ConnectOptions) -> Result<File> {
+    let text = option_text(target)?;
+    let write = || -> io::Result<File> {
+        let mut file = File::from(memfd_create("loadgen.cnf", MFdFlags::MFD_CLOEXEC)?);
+        // The clients pass over a file that everybody may write, as this one's first mode says.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.write_all(text.as_bytes())?;
+        Ok(file)
+    };
+    write().map_err(|e| Error::failed(format!("the option file of the suite: {e}")))
+}
+
+fn option_text(target: &ConnectOptions) -> Result<String> {
+    let ssl = &target.ssl;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let mut lines = match &target.address {
+        Address::Tcp { host, port } => vec![
+            ("host", Some(host.clone())),
+            ("port", Some(port.to_string())),
+            ("protocol", Some("tcp".to_owned())),
+        ],
+        Address::Socket(socket) => vec![("socket", Some(socket.display().to_string()))],
+    };
+    let password = target.password.expose();
+    // The password must not go further than loadgen lets it.
+    let mode = Some(ssl.mode).filter(|mode| *mode != SslMode::Disabled);
+    lines.extend([
+        ("user", Some(target.user.clone())),
+        ("password", (!password.is_empty()).then(|| password.to_owned())),
+        ("ssl-ca", path(&ssl.ca)),
+        ("ssl-cert", path(&ssl.cert)),
+        ("ssl-key", path(&ssl.key)),
+        ("loose-ssl-mode", mode.map(|mode| mode.to_string())),
+    ]);
+    let mut text = "[client]\n".to_owned();
+    for (key, value) in lines.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        let quoted = quoted(&value).ok_or_else(|| {
+            // The value may be the password.
+            Error::usage(format!("the {key} has both kinds of quotes: no option file can hold it"))
+        })?;
+        text.extend([key, "=", &quoted, "\n"]);
+    }
+    if let Some(mode) = mode {
+        // MariaDB's have no modes, and verify the name, too, or nothing.
+        text.push_str("[client-mariadb]\nssl\n");
+        text.push_str(if mode.verifies() { "ssl-verify-server-cert\n" } else { "" });
+    }
+    Ok(text)
+}
+
+/// A value in quotes: a `#` would begin a comment. Quotes inside cannot be escaped, backslashes
+/// must be.
+fn quoted(value: &str) -> Option<String> {
+    let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote))?;
+    let escapes = [("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")];
+    let escaped =
+        escapes.iter().fold(value.to_owned(), |value, (from, to)| value.replace(from, to));
+    Some(format!("{quote}{escaped}{quote}"))
+}
+
 #[cfg(test)]
 mod tests {
+    use nix::unistd::Pid;
+
     use super::*;
     use crate::error::Kind;
+    use crate::mysql::options::{Secret, Ssl};
 
-    fn shell(script: &str, within: Duration, stop: &Stop) -> Result<()> {
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn run_it(mut command: Command, stop: &Stop) -> summary::SuiteTest {
+        let test = SuiteTest { name: "a".to_owned(), run: Vec::new(), dir: None };
+        entry(&test, timed(&mut command, stop, &mut |_| {}))
+    }
+
+    #[test]
+    fn its_end_and_time_are_told() {
+        let stop = Stop::default();
+        let slept = run_it(shell("sleep 0.2"), &stop);
+        assert_eq!(slept.status, OK);
+        assert!(slept.wall_s >= 0.2 && slept.wall_s < 60.0);
+        assert_eq!(run_it(shell("exit 7"), &stop).status, "exit 7");
+        assert_eq!(run_it(shell("kill -9 $$"), &stop).status, "signal SIGKILL");
+        let missing = run_it(Command::new("/nonexistent/program"), &stop).status;
+        assert!(missing.starts_with("not started: "), "{missing}");
+    }
+
+    #[test]
+    fn processor_time_of_grandchildren_counts() {
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let timed = run_it(shell(&format!("sh -c '{spin}'; sleep 0.01")), &Stop::default());
+        assert!(timed.user_s + timed.sys_s > 0.01, "{timed:?}");
+    }
+
+    #[test]
+    fn a_signal_ends_the_whole_group() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (ready, asked) = (dir.path().join("ready"), dir.path().join("asked"));
+        let script = format!(
+            "trap 'echo >{1}; exit 1' TERM; sleep 1000 & echo $! >{0}.new; mv {0}.new {0}; wait",
+            ready.display(),
+            asked.display()
+        );
+        let stop = Stop::default();
+        let asker = stop.clone();
+        let file = ready.clone();
+        let asking = std::thread::spawn(move || {
+            let pid = loop {
+                match std::fs::read_to_string(&file) {
+                    Ok(pid) => break pid,
+                    Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                }
+            };
+            asker.ask(Kind::Interrupted);
+            pid.trim().parse::<i32>().expect("a pid")
+        });
+        let timed = run_it(shell(&script), &stop);
+        assert_eq!(timed.status, INTERRUPTED);
+        assert!(asked.exists(), "it was not asked before it was killed");
+        ends(Pid::from_raw(asking.join().expect("asked")));
+    }
+
+    /// Orphans are waited for by init: until then they are there, and dead.
+    fn ends(process: Pid) {
+        let gone = || {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            stat.rsplit(')')
+                .next()
+                .is_none_or(|rest| rest.trim().is_empty() || rest.trim().starts_with('Z'))
+        };
+        let until = Instant::now() + Duration::from_mins(1);
+        while !gone() {
+            assert!(Instant::now() < until, "{process} is still there");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn what_it_leaves_behind_ends_with_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("pid");
+        let script = format!("sleep 1000 & echo $! >{}; exit 0", file.display());
+        assert_eq!(run_it(shell(&script), &Stop::default()).status, OK);
+        let pid = std::fs::read_to_string(&file).expect("written before its end");
+        ends(Pid::from_raw(pid.trim().parse().expect("a pid")));
+    }
+
+    #[test]
+    fn no_password_of_a_command_is_kept() {
+        for (word, shown) in [
+            ("-pmarker", "-p…"),
+            ("--password=marker", "--password…"),
+            ("--mysql-password=marker", "--mysql-password…"),
+            ("sh -c 'mysql -uroot -p\'marker x\' db'", "sh -c 'mysql -uroot -p…"),
+            ("MYSQL_PWD=marker exec mysql", "MYSQL_PWD…"),
+            ("MySQL://u:marker@h/d", "MySQL://…"),
+            ("größe --PASSWORD=marker", "größe --PASSWORD…"),
+            ("test-create", "test-create"),
+            ("--socket=/run/x.sock", "--socket=/run/x.sock"),
+            ("-P3306", "-P3306"),
+            (
+                "mkdir -p /tmp/x; echo $MYSQL_PWD; mysql -p",
+                "mkdir -p /tmp/x; echo $MYSQL_PWD; mysql -p",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(kept(&[word.to_owned()]), [shown]);
+        }
+    }
+
+    fn target(password: &str) -> ConnectOptions {
+        ConnectOptions {
+            address: Address::Tcp { host: "db1".to_owned(), port: 3307 },
+            user: "me".to_owned(),
+            password: Secret::new(password),
+            database: "sbtest".to_owned(),
+            ssl: Ssl::default(),
+            connect_timeout: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn values_survive_the_grammar() {
+        let written = option_text(&target("a#b\\c\"d e")).expect("fine");
+        assert!(written.contains("password='a#b\\\\c\"d e'\n"), "{written}");
+        assert!(written.starts_with("[client]\nhost=\"db1\"\nport=\"3307\"\n"), "{written}");
+        let error = option_text(&target("mark\"er'")).expect_err("not to be written");
+        assert!(!error.render().contains("mark"), "{}", error.render());
+        assert!(!option_text(&target("")).expect("fine").contains("password"));
+    }
+
+    #[test]
+    fn nobody_else_reads_it_and_it_is_in_no_directory() {
+        let file = option_file(&target("secret")).expect("written");
+        let facts = std::fs::metadata(path(&file)).expect("its facts");
+        assert_eq!(facts.permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::os::unix::fs::MetadataExt::nlink(&facts), 0);
+        // Each reader begins at its beginning.
+        for _ in 0..2 {
+            let read = std::fs::read_to_string(path(&file)).expect("readable");
+            assert!(read.starts_with("[client]") && read.contains("secret"), "{read}");
+        }
+        let path = path(&file);
+        drop(file);
+        assert!(!std::fs::exists(path).expect("a path"));
+    }
+
+    #[test]
+    fn encryption_that_is_wanted_is_wanted_of_the_commands_too() {
+        let with = |mode, ca: Option<&str>| {
+            let ssl = Ssl { mode, ca: ca.map(Into::into), ..Ssl::default() };
+            option_text(&ConnectOptions { ssl, ..target("x") }).expect("fine")
+        };
+        assert!(!with(SslMode::Disabled, None).contains("ssl"));
+        let required = with(SslMode::Required, None);
+        assert!(required.contains("loose-ssl-mode=\"REQUIRED\"\n"), "{required}");
+        assert!(required.ends_with("[client-mariadb]\nssl\n"), "{required}");
+        let verified = with(SslMode::VerifyCa, Some("/a b.pem"));
+        assert!(verified.contains("ssl-ca=\"/a b.pem\"\n"), "{verified}");
+        assert!(verified.ends_with("\nssl\nssl-verify-server-cert\n"), "{verified}");
+    }
+
+    fn start(script: &str, within: Duration, stop: &Stop) -> Result<()> {
         run("start", &["sh", "-c", script, "marker"].map(str::to_owned), within, stop)
     }
 
@@ -111,16 +515,16 @@ mod tests {
     fn a_command_succeeds_fails_or_is_ended() {
         let stop = Stop::default();
         let long = Duration::from_mins(2);
-        shell("sleep 3 & exit 0", long, &stop).expect("what it leaves running lives on");
-        let error = shell("echo no such disk; exit 3", long, &stop).expect_err("fails");
+        start("sleep 3 & exit 0", long, &stop).expect("what it leaves running lives on");
+        let error = start("echo no such disk; exit 3", long, &stop).expect_err("fails");
         assert!(
             error.to_string().contains("no such disk") && !error.to_string().contains("marker")
         );
         let began = Instant::now();
-        let error = shell("sleep 1000", Duration::from_millis(50), &stop).expect_err("late");
+        let error = start("sleep 1000", Duration::from_millis(50), &stop).expect_err("late");
         assert!(error.to_string().contains("within"), "{error}");
         stop.ask(Kind::Interrupted);
-        let error = shell("sleep 1000", long, &stop).expect_err("interrupted");
+        let error = start("sleep 1000", long, &stop).expect_err("interrupted");
         assert_eq!(error.kind(), Kind::Interrupted);
         assert!(began.elapsed() < Duration::from_mins(1));
         let error = run("stop", &["/nonexistent".to_owned()], long, &Stop::default());

@@ -285,24 +285,17 @@ impl<'a> Legs<'a> {
         }
         let measured = earlier.done.values().chain(&earlier.fell[self.fell..]);
         let of_label = measured.filter(|step| step.label == subject.label);
-        let in_profile = InProfile {
-            experiment,
-            leg,
-            written_by,
-            offset: self.offset,
-            subject,
-            part,
-            pid: server.pid(),
-            scaled: None,
-            earlier: of_label.max_by_key(|step| &step.started_at).map(|step| step.server.clone()),
-        };
+        let last = of_label.max_by_key(|step| &step.started_at).map(|step| step.server.clone());
+        let (offset, pid, scaled) = (self.offset, server.pid(), None);
+        let here =
+            InProfile { experiment, leg, written_by, offset, subject, part, pid, scaled, last };
         let mut measuring = Steps {
             label: Some(subject.label.clone()),
             notes: own.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
             repeats: part.repeats,
             prefix: own.probe.clone(),
             run_id: self.run_id.clone(),
-            in_profile: Some(in_profile),
+            in_profile: Some(here),
             calibration: self.calibration.as_ref(),
             ..Steps::new(job, &self.store, self.progress)?
         };
@@ -409,7 +402,8 @@ pub(crate) struct InProfile<'a> {
     pub(super) pid: Option<u32>,
     /// What to say of data whose class is another one at this scale.
     pub(super) scaled: Option<Finding>,
-    pub(super) earlier: Option<Server>,
+    /// The server of the label's last step.
+    pub(super) last: Option<Server>,
 }
 
 /// Tells a command's instant and arguments, before the placeholders are filled, from others, and no
@@ -457,8 +451,8 @@ impl InProfile<'_> {
             )
             .hint("it is known of sandboxes"));
         }
-        if let Some(earlier) = &self.earlier {
-            check_same(&self.subject.label, earlier, server)?;
+        if let Some(last) = &self.last {
+            check_same(&self.subject.label, last, server)?;
         }
         let (expect, variables) = (&self.subject.expect, &server.variables);
         // At the profile's own sizes: scaled down far, pools end at what servers take.

@@ -148,11 +148,10 @@ impl Again<'_> {
             let most = spots(doubt).map(|at| repeats[&at]).max().unwrap_or(0);
             let next = next_look(most).min(self.args.question.repeats_max);
             // One that has fewer than its partner catches up.
-            for (at, there) in spots(doubt).map(|at| (at.clone(), repeats[&at])) {
-                if there < next {
-                    let (_, wanted) = wanted.entry(at).or_insert((there, next));
-                    *wanted = next.max(*wanted);
-                }
+            for at in spots(doubt).filter(|at| repeats[at] < next) {
+                let there = repeats[&at];
+                let (_, wanted) = wanted.entry(at).or_insert((there, next));
+                *wanted = next.max(*wanted);
             }
         }
         Ok((wanted, doubts))
@@ -162,8 +161,7 @@ impl Again<'_> {
         let lost: BTreeSet<Spot> = self.found.fell.iter().map(spot).collect();
         let lost = lost.into_iter().filter(|at| repeats.get(at).is_none_or(|n| *n == 0));
         let lost = lost.map(|(workload, cell, label)| {
-            let at = terms::clients(cell.clients);
-            let why = format!("{} at {at}: none of its runs completed", line(&label));
+            let why = format!("{} at {}: none of its runs completed", line(&label), cell.told());
             Doubt { workload, labels: vec![label], cell, why }
         });
         let mut doubts: Vec<Doubt> = lost.collect();

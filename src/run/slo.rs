@@ -7,7 +7,7 @@ use crate::plan::search::{STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
 use crate::report::{self, Probe, quantity_shown};
 use crate::summary::{Outcome, Summary, VerdictKind};
-use crate::terms::{self, Code, Gate, Quantity};
+use crate::terms::{self, Cell, Code, Gate, Quantity};
 
 /// The searches of a sweep, one for each number of clients and repeat.
 pub(super) struct Slo {
@@ -113,9 +113,7 @@ impl Slo {
             ];
             let rate_failed = found.rate.is_none() && found.failed.is_some() && !scarce;
             if !found.confirmed || (found.unknown.is_some() && !rate_failed) {
-                let rate = found.unknown.or(found.rate);
-                let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-                open.push(terms::clients(*clients) + &at);
+                open.push(Cell::new(*clients, found.unknown.or(found.rate)).told());
             } else if found.rate.is_none() {
                 none.push(terms::clients(*clients));
             }

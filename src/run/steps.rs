@@ -14,7 +14,7 @@ use super::before::{Patience, Preparation, Surveyed, open, patiently, preflight,
 use super::conditions::Watch;
 use super::profile::InProfile;
 use super::{conclude, keep, random};
-use crate::commands::{beside, suite};
+use crate::commands::{self, beside};
 use crate::engine::{self, ServerReading, StepContext, begin, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
@@ -425,7 +425,7 @@ async fn run_suite(
         let (name, output) = output(dir, &at.begun.label, spec, nth.0.repeat)?;
         let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
         // It blocks this thread, and there is nothing else for it to do.
-        let ran = suite::run(spec, &at.link.target, &output, &at.link.stop, progress)?;
+        let ran = commands::run_suite(spec, &at.link.target, &output, &at.link.stop, progress)?;
         Ok((began, (name, started_at, ran)))
     };
     let (mut summary, (name, started_at, (tests, error))) =
@@ -433,7 +433,7 @@ async fn run_suite(
     let sum = |of: fn(&summary::SuiteTest) -> f64| tests.iter().map(of).sum::<f64>();
     summary.started_at = started_at.to_string();
     summary.measured_s = sum(|test| test.wall_s);
-    let good = tests.iter().filter(|test| test.status == suite::OK).count() as u64;
+    let good = tests.iter().filter(|test| test.status == commands::OK).count() as u64;
     count(&mut summary, good, 0, sum(|test| test.user_s), sum(|test| test.sys_s));
     summary.suite = Some(summary::Suite { tests, output: Some(name) });
     Ok(ended(summary, error))
