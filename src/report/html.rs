@@ -15,7 +15,7 @@ use super::layout;
 use super::notes::{self, Note, label, listed, mark, noted};
 use super::page::{self, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
-use super::{Layout, Options, counted, relative};
+use super::{Layout, Options, counted};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Summary, VerdictKind, counter};
@@ -281,7 +281,7 @@ impl Shown<'_> {
             } }
             @if !per_op.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
                 @for page in &per_op { (of_page(page)) }
-                @for line in relative::LEGEND { p.faint { (line) } }
+                @for line in layout::LEGEND { p.faint { (line) } }
             })) }
             (self.timelines(&plain))
         } })

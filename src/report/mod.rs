@@ -23,7 +23,6 @@ mod layout;
 mod metric;
 mod notes;
 mod page;
-mod relative;
 mod table;
 mod write;
 
