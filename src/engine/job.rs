@@ -64,7 +64,8 @@ pub(crate) enum Source {
     Draw(usize),
     Slice(usize),
     Serial,
-    C,
+    /// A `c` that proves itself: for the id at a position, or for 0.
+    C(Option<usize>),
     Pad,
     Digits(usize),
     Const(Value),
@@ -72,8 +73,6 @@ pub(crate) enum Source {
     Previous(usize),
     /// The value at a position, and so much.
     Sum(usize, u64),
-    /// A `c` that proves itself for the id at a position.
-    COf(usize),
 }
 
 /// The ids of rows that come after all there are.
@@ -176,7 +175,7 @@ impl Job {
     fn sources(&mut self, params: &[Param], options: &Options) -> Sources {
         let mut sources: Sources =
             params.iter().map(|param| self.source(param, options)).enumerate().collect();
-        sources.sort_by_key(|(_, source)| matches!(source, Source::Sum(..) | Source::COf(_)));
+        sources.sort_by_key(|(_, source)| matches!(source, Source::Sum(..) | Source::C(Some(_))));
         sources
     }
 
@@ -202,14 +201,14 @@ impl Job {
                 self.serial = true;
                 Source::Serial
             }
-            Param::C => Source::C,
+            Param::C => Source::C(None),
             Param::Pad => Source::Pad,
             Param::Digits(n) => Source::Digits(*n),
             Param::Const(Const::Number(n)) => Source::Const(Value::Int(*n)),
             Param::Const(Const::Text(text)) => Source::Const(Value::Bytes(text.clone().into())),
             Param::RangeEnd(end) => Source::Sum(end.of - 1, end.add(options)),
             Param::SameAs(of) => Source::Sum(of - 1, 0),
-            Param::COf(of) => Source::COf(of - 1),
+            Param::COf(of) => Source::C(Some(of - 1)),
             Param::Previous(of) => Source::Previous(of - 1),
         }
     }
@@ -394,8 +393,10 @@ impl Generator {
             Source::Draw(i) => Value::UInt(from.picks[*i].draw(&mut self.stream)),
             Source::Slice(i) => Value::UInt(self.slices[*i].draw(&mut self.stream)),
             Source::Serial => Value::UInt(self.serials[from.slot].next().expect("they never end")),
-            Source::C => self.proven(0, from),
-            Source::COf(of) => self.proven(number(&drawn[*of]), from),
+            Source::C(of) => {
+                let id = of.map_or(0, |of| number(&drawn[of]));
+                Value::Bytes(rows::proven(from.table + 1, id, || self.stream.bits()).to_vec())
+            }
             Source::Pad => Value::Bytes(rows::pad(|| self.stream.bits()).to_vec()),
             Source::Digits(n) => {
                 Value::Bytes((0..*n).map(|_| b'0' + self.stream.below(10) as u8).collect())
@@ -404,10 +405,6 @@ impl Generator {
             Source::Previous(of) => self.previous[*of].clone(),
             Source::Sum(of, add) => Value::UInt(number(&drawn[*of]).saturating_add(*add)),
         }
-    }
-
-    fn proven(&mut self, id: u64, from: TableDraws<'_>) -> Value {
-        Value::Bytes(rows::proven(from.table + 1, id, || self.stream.bits()).to_vec())
     }
 
     /// Writes a bulk statement of as many rows as fit, one at least, into `sql`; `head` stands before

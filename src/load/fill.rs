@@ -223,9 +223,9 @@ impl Filling {
         let _waits = self.server.waits(&session);
         let Dataset { schema, data_seed, rows: count, .. } = self.job;
         let (name, named) = (schema.name(table), quoted(&schema.name(table)));
-        if let Some(index) = schema.index(table) {
+        if let Some(sql) = schema.index(table) {
             locked(&self.so_far).indexing += 1;
-            match session.execute(&index.sql).await {
+            match session.execute(&sql).await {
                 // An interrupted fill had built it.
                 Err(Failure::Server { code: DUPLICATE_INDEX, .. }) if begun => {}
                 built => drop(built.doing(&format!("building the index of {name}"))?),

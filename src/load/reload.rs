@@ -95,7 +95,12 @@ impl Reload {
             let _control_waits = server.waits(&control);
             let packet = check(spec, &mut control).await?;
             if dump.is_none() {
-                may_take(&mut control, (1..=spec.tables).map(table::name), force).await?;
+                may_take(
+                    &mut control,
+                    (1..=spec.tables).map(|number| Schema::Sbtest.name(number)),
+                    force,
+                )
+                .await?;
             }
             // The driver's own limit is below what some dumps hold.
             let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
@@ -524,7 +529,7 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         feed.say(sql)?;
     }
     for number in 1..=spec.tables {
-        let named = quoted(&table::name(number));
+        let named = quoted(&Schema::Sbtest.name(number));
         let mark = Mark::filling(data_seed, rows).by_load();
         feed.say(format!("DROP TABLE IF EXISTS {named}"))?;
         feed.say(table::create_indexed(number, rows, &mark))?;

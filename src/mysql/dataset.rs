@@ -49,7 +49,7 @@ impl Table {
 
     /// Tells whether an index begins with the column that `Schema::indexed` names.
     pub fn is_indexed(&self, schema: Schema) -> bool {
-        schema.indexed().is_none_or(|column| self.columns.get(column) == Some(&true))
+        schema.facts().indexed.is_none_or(|column| self.columns.get(column) == Some(&true))
     }
 
     /// Tells why no workload can use it, if so.

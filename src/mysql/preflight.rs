@@ -228,7 +228,7 @@ impl Tables<'_> {
     async fn try_writes(&mut self, tables: u32) -> Asked<()> {
         for number in 1..=tables {
             // Ids start at 1.
-            let (table, column) = (self.found.sql_name(number), self.found.schema.writable());
+            let (table, column) = (self.found.sql_name(number), self.found.schema.facts().writable);
             let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
             let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
@@ -347,7 +347,8 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
             _ => finding!(CountryNotIndexed, plain),
         });
     }
-    let format = |table: &Table| match schema.indexed().filter(|_| !table.is_indexed(schema)) {
+    let format = |table: &Table| match schema.facts().indexed.filter(|_| !table.is_indexed(schema))
+    {
         Some(column) => format!("{} without an index on {column}", table.format),
         None => table.format.clone(),
     };

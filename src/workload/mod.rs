@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{self, Error};
+use crate::error::{Error, Result};
 
 pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
 pub(crate) use random::{Stream, mix, name_part, seed_of};
@@ -112,7 +112,7 @@ pub fn builtin() -> Vec<Workload> {
 
 impl Workload {
     /// Reads and checks a workload; `origin` names the file in errors.
-    pub fn parse(text: &str, origin: &str) -> error::Result<Workload> {
+    pub fn parse(text: &str, origin: &str) -> Result<Workload> {
         let read = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned());
         let checked = read.and_then(|read: Workload| {
             let checked = read.check().map_err(|what| format!("workload '{}': {what}", read.name));
@@ -152,10 +152,7 @@ impl Workload {
     }
 
     /// Sets these options; switches take 0 and 1.
-    pub(crate) fn with_options(
-        mut self,
-        values: &BTreeMap<String, u64>,
-    ) -> error::Result<Workload> {
+    pub(crate) fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
         let set = statement::set_options(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
@@ -227,7 +224,7 @@ impl Workload {
     }
 
     /// Refuses tables of so many rows where a range does not fit into them.
-    pub(crate) fn fits(&self, rows: u64) -> error::Result<()> {
+    pub(crate) fn fits(&self, rows: u64) -> Result<()> {
         let params = self.statements().flat_map(|s| &s.params);
         let lengths = params.filter_map(|param| match param {
             Param::RangeStart { len, .. } => Some(len.value(&self.options)),

@@ -25,17 +25,17 @@ pub enum Schema {
 }
 
 /// What tells one schema from another.
-struct Facts {
+pub(crate) struct Facts {
     /// Also the word on the command line.
     prefix: &'static str,
     /// Names and types; `{int}` stands for the type of ids.
     columns: &'static [(&'static str, &'static str)],
     /// The column whose index the workloads need besides that on `id`.
-    indexed: Option<&'static str>,
-    /// The last key that is built after the fill, and the statement: one pass over the rows.
-    index: Option<[&'static str; 2]>,
+    pub indexed: Option<&'static str>,
+    /// Builds the keys after the fill: one pass over the rows.
+    index: Option<&'static str>,
     /// A column that an update may set to itself.
-    writable: &'static str,
+    pub writable: &'static str,
     /// What is read of all rows, and of the whole index.
     reads: (&'static str, Option<&'static str>),
 }
@@ -49,7 +49,7 @@ const SBTEST: Facts = Facts {
         ("pad", "CHAR(60) DEFAULT '' NOT NULL"),
     ],
     indexed: Some("k"),
-    index: Some(["k_{n}", "CREATE INDEX `k_{n}` ON {table} (k)"]),
+    index: Some("CREATE INDEX `k_{n}` ON {table} (k)"),
     writable: "k",
     reads: ("SUM(LENGTH(c))", Some("SUM(k)")),
 };
@@ -71,11 +71,10 @@ const PHPTEST: Facts = Facts {
         ("country_id", "smallint unsigned NOT NULL DEFAULT '0'"),
     ],
     indexed: Some("country_id"),
-    index: Some([
-        "country_id",
+    index: Some(
         "ALTER TABLE {table} ADD UNIQUE KEY `email` (`email`), \
          ADD KEY `country_id` (`country_id`, `state_id`, `city`)",
-    ]),
+    ),
     writable: "zip",
     reads: ("SUM(LENGTH(name))", Some("SUM(state_id)")),
 };
@@ -89,17 +88,10 @@ const BULK: Facts = Facts {
     reads: ("SUM(k)", None),
 };
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Index {
-    /// The last key that the statement makes: if it is there, all are.
-    pub name: String,
-    pub sql: String,
-}
-
 impl Schema {
     pub(crate) const ALL: [Schema; 3] = [Schema::Sbtest, Schema::Phptest, Schema::Bulk];
 
-    fn facts(self) -> &'static Facts {
+    pub(crate) fn facts(self) -> &'static Facts {
         match self {
             Schema::Sbtest => &SBTEST,
             Schema::Phptest => &PHPTEST,
@@ -111,21 +103,13 @@ impl Schema {
         self.facts().prefix
     }
 
-    pub(crate) fn indexed(self) -> Option<&'static str> {
-        self.facts().indexed
-    }
-
-    pub(crate) fn writable(self) -> &'static str {
-        self.facts().writable
-    }
-
     /// Lists the columns in the order of rows. Without them no workload can use a table.
     pub(crate) fn columns(self) -> Vec<&'static str> {
         self.facts().columns.iter().map(|(name, _)| *name).collect()
     }
 
     /// Names a table, counted from 1.
-    pub(crate) fn name(self, table: u32) -> String {
+    pub fn name(self, table: u32) -> String {
         format!("{}{table}", self.prefix())
     }
 
@@ -159,12 +143,10 @@ impl Schema {
         )
     }
 
-    /// Gives the index that is built after the fill.
-    pub fn index(self, table: u32) -> Option<Index> {
-        let (number, named) = (table.to_string(), quoted(&self.name(table)));
-        let of = |text: &str| text.replace("{n}", &number).replace("{table}", &named);
-        let [name, sql] = self.facts().index?;
-        Some(Index { name: of(name), sql: of(sql) })
+    /// Makes the statement that builds the index after the fill.
+    pub fn index(self, table: u32) -> Option<String> {
+        let sql = self.facts().index?.replace("{n}", &table.to_string());
+        Some(sql.replace("{table}", &quoted(&self.name(table))))
     }
 
     /// Makes statements that read all rows of a table, so many ids each, then its index.
@@ -185,10 +167,6 @@ impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.prefix())
     }
-}
-
-pub fn name(table: u32) -> String {
-    Schema::Sbtest.name(table)
 }
 
 /// Quotes an identifier for SQL.
@@ -347,7 +325,7 @@ mod tests {
         assert!(indexed.contains("PRIMARY KEY (id),\n  KEY `k_3` (k)\n) ENGINE=InnoDB COMMENT"));
         assert_eq!(Mark::parse(LOADED), None);
         let index = Schema::Sbtest.index(3).expect("an index");
-        assert_eq!(index.sql, "CREATE INDEX `k_3` ON `sbtest3` (k)");
+        assert_eq!(index, "CREATE INDEX `k_3` ON `sbtest3` (k)");
     }
 
     #[test]
@@ -391,7 +369,7 @@ mod tests {
             assert!(
                 sql.ends_with("CHARSET=latin1 COMMENT='loadgen:1 seed=1 rows=1 state=filling'")
             );
-            assert_eq!(schema.index(3).is_some(), schema.indexed().is_some());
+            assert_eq!(schema.index(3).is_some(), schema.facts().indexed.is_some());
         }
         assert!(Schema::Phptest.create(1, 3_000_000_000, &mark, None).contains("BIGINT unsigned"));
     }

@@ -8,7 +8,7 @@ use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
-use loadgen::workload::table::{self, Mark, State};
+use loadgen::workload::table::{Mark, State};
 
 /// Says which server is next: a failure shows the last one.
 #[expect(clippy::print_stderr, reason = "the harness shows it with a failure only")]
@@ -65,13 +65,13 @@ pub(crate) async fn own_table(session: &mut Session, number: u32, rows: u64, sta
     execute(session, &[&Schema::Sbtest.create(number, rows, &mark, None)]).await;
     fill(session, number, 1..=filled).await;
     let index = Schema::Sbtest.index(number).expect("an index on k");
-    execute(session, &[&index.sql]).await;
+    execute(session, &[&index]).await;
 }
 
 pub(crate) async fn fill(session: &mut Session, number: u32, ids: impl Iterator<Item = u64>) {
     let rows: Vec<String> = ids.map(|id| format!("({id},{id},'c','p')")).collect();
     if !rows.is_empty() {
-        let sql = format!("INSERT INTO {} VALUES {}", table::name(number), rows.join(","));
+        let sql = format!("INSERT INTO {} VALUES {}", Schema::Sbtest.name(number), rows.join(","));
         execute(session, &[&sql]).await;
     }
 }
