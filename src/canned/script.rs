@@ -87,9 +87,9 @@ impl Answer {
 
     pub fn rows(matches: impl Into<String>, columns: &[&str], rows: &[&[Option<&str>]]) -> Self {
         let columns = columns.iter().map(|&c| c.to_owned()).collect();
-        let bytes = |value: &Option<&str>| value.map(|text| text.as_bytes().to_vec());
-        let rows = rows.iter().map(|row| row.iter().map(bytes).collect()).collect();
-        Self::new(matches, Reply::Rows { columns, rows })
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let row = |row: &&[Option<&str>]| row.iter().map(|value| value.map(bytes)).collect();
+        Self::new(matches, Reply::Rows { columns, rows: rows.iter().map(row).collect() })
     }
 
     pub fn ok(matches: impl Into<String>, affected: u64) -> Self {
