@@ -484,8 +484,9 @@ fn from_the_command_line_to_a_session() {
         let command = help_without_h(ConnectionArgs::augment_args(clap::Command::new("x")));
         let matches = command.get_matches_from([&["x"], &args[..]].concat());
         let parsed = ConnectionArgs::from_arg_matches(&matches).unwrap();
-        let (target, warned) =
-            resolve::find(&parsed, &Env::real()).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        let resolved = resolve::resolve(&parsed, &Env::real());
+        let resolve::Resolved { target, warnings: warned, .. } =
+            resolved.unwrap_or_else(|e| panic!("{args:?}: {e}"));
         assert_eq!(warned.len(), warnings, "{args:?} {warned:?}");
         assert_eq!(target.transport(), transport, "{args:?}");
         let current =

@@ -18,6 +18,7 @@ use crate::plan::{defaults, value};
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;
 use crate::run::{Invocation, Place, print_data, random};
+use crate::sandbox::Spec;
 use crate::workload::{OPTION_MAX, Schema, Workload, builtin};
 
 #[derive(clap::Args, Debug, Clone)]
@@ -100,7 +101,8 @@ impl MeasureArgs {
         }
         // An empty word stands for the program of PATH.
         let program = |word: OsString| (!word.is_empty()).then(|| PathBuf::from(word));
-        let sandbox = self.sandbox.map(|word| (program(word), self.sandbox_option));
+        let spec = Spec { options: self.sandbox_option, ..Spec::default() };
+        let sandbox = self.sandbox.map(|word| Spec { program: program(word), ..spec });
         let place = Place { connection: self.connection, sandbox, probe: self.probe };
         let (progress, stop) = (self.display.progress(), &listen()?);
         measure::run(asked, &place, Invocation { progress, stop, out, calibration })

@@ -24,6 +24,12 @@ pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Ses
     or_stop(&link.stop, Session::open(link, charset)).await
 }
 
+pub(super) async fn close(session: Option<Session>) {
+    if let Some(session) = session {
+        session.close(limits::COURTESY).await;
+    }
+}
+
 /// Asks the server until it is silent for too long, or a signal. Either way the future is dropped,
 /// and its session must be, too.
 pub(super) async fn ask<T, E: Into<Error>>(
@@ -191,13 +197,6 @@ pub(super) struct Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    /// Reads all rows of the tables, and the index of their second column, through the buffer pool.
-    pub(super) async fn warm_pool(&mut self) -> Result<()> {
-        let (tables, progress) = (self.at.dataset.tables, &mut *self.progress);
-        let reading = async |control: &mut Session| read_all(tables, control, progress).await;
-        patiently(self.at.link, self.control, reading).await
-    }
-
     pub(super) async fn step(&mut self) -> Result<Option<Prepared>> {
         let before = self.plan.before;
         if before.warm == Warm::None && before.ahi == Ahi::AsIs && before.settle.is_none() {
@@ -220,10 +219,22 @@ impl Preparation<'_> {
     /// purge. Where the account may, the server is told meanwhile to keep no dirty pages: some flush
     /// none while they are idle. An end that is asked for still puts that back.
     async fn settle(&mut self, limit: Duration) -> Result<Settled> {
-        let (began, mut orders) = (Instant::now(), Vec::new());
-        let first = self.levels().await?;
+        let (began, link, mut orders) = (Instant::now(), self.at.link, Vec::new());
+        let first = self.at.levels(self.control).await?.unwrap_or_default();
         let mut last = first.clone();
-        let waited = self.flushed(began + limit, &mut last, &mut orders).await;
+        let waiting = async {
+            if left(&last).more {
+                ask(link, lower(self.control, &mut orders)).await?;
+            }
+            while left(&last).more && began.elapsed() < limit {
+                let levels = levels_in_words(&last);
+                self.progress.update(|| format!("settling: {levels}, {:.0?}", began.elapsed()));
+                pause(&link.stop, LOOK).await?;
+                last = self.at.levels(self.control).await?.unwrap_or_default();
+            }
+            Ok(())
+        };
+        let waited = waiting.await;
         let took_s = began.elapsed().as_secs_f64();
         self.put_back("--settle lowered the limit of dirty pages", &orders, waited).await?;
         self.progress.clear();
@@ -240,29 +251,6 @@ impl Preparation<'_> {
             first,
             last,
         })
-    }
-
-    async fn flushed(
-        &mut self,
-        end: Instant,
-        last: &mut Levels,
-        orders: &mut Vec<String>,
-    ) -> Result<()> {
-        let (began, link) = (Instant::now(), self.at.link);
-        if left(last).more {
-            ask(link, lower(self.control, orders)).await?;
-        }
-        while left(last).more && Instant::now() < end {
-            self.progress
-                .update(|| format!("settling: {}, {:.0?}", levels_in_words(last), began.elapsed()));
-            pause(&link.stop, LOOK).await?;
-            *last = self.levels().await?;
-        }
-        Ok(())
-    }
-
-    async fn levels(&mut self) -> Result<Levels> {
-        Ok(self.at.levels(self.control).await?.unwrap_or_default())
     }
 
     async fn ahi_is_on(&mut self) -> Result<bool> {
@@ -377,7 +365,12 @@ impl Preparation<'_> {
     }
 }
 
-async fn read_all(tables: Tables, control: &mut Session, progress: &mut Progress) -> Result<()> {
+/// Reads all rows of the tables, and the index of their second column, through the buffer pool.
+pub(super) async fn read_all(
+    tables: Tables,
+    control: &mut Session,
+    progress: &mut Progress,
+) -> Result<()> {
     let (began, rows) = (Instant::now(), tables.held.unwrap_or(tables.rows));
     let (count, shown) = (terms::counted(tables.count, "table"), units::count(rows));
     progress.note(&format!("reading all rows once: {count} of {shown} rows"));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::before::{Surveyed, open};
+use super::before::{Surveyed, close, open};
 use crate::engine::aside;
 use crate::mysql::{Session, status};
 use crate::observe::{HostReading, Probe, Whereabouts, host};
@@ -126,9 +126,7 @@ async fn sample(
         let client_mhz = probe.fastest_mhz();
         samples.push(Sample { at_s, pool_reads, pool_free_pages, client_mhz });
     }
-    if let Some(session) = session {
-        session.close(limits::COURTESY).await;
-    }
+    close(session).await;
     samples
 }
 

@@ -111,8 +111,8 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     let store = invocation.begin()?;
     let Invocation { mut progress, stop, calibration, .. } = invocation;
     let (sandbox, target) = match place.sandbox.clone() {
-        None => (None, find(&place.connection, &Env::real(), &mut progress)?),
-        Some((program, options)) => {
+        None => (None, resolve::find(&place.connection, &Env::real(), &mut progress)?),
+        Some(Spec { program, options, .. }) => {
             let spec = Spec { program, options, ..asked.sandbox()? };
             let sandbox = start(&spec, stop, &mut progress)?;
             let target = ConnectOptions::private(&sandbox.socket);
@@ -264,7 +264,7 @@ fn on_server<T>(
     (connection, mut progress, stop): OnServer<'_>,
     doing: impl AsyncFnOnce(&ServerLink, &mut Progress) -> Result<T>,
 ) -> Result<T> {
-    let target = find(connection, &Env::real(), &mut progress)?;
+    let target = resolve::find(connection, &Env::real(), &mut progress)?;
     let done = runtime()?.block_on(async {
         let link = ServerLink::new(&target, stop).await?;
         Box::pin(doing(&link, &mut progress)).await
@@ -273,23 +273,9 @@ fn on_server<T>(
     done
 }
 
-/// Finds the server that flags name in a given world, and asks for the password if need be.
-pub(super) fn find(
-    connection: &ConnectionArgs,
-    env: &Env,
-    progress: &mut Progress,
-) -> Result<ConnectOptions> {
-    let (target, warnings) = resolve::find(connection, env)?;
-    for warning in &warnings {
-        progress.warn(warning);
-    }
-    Ok(target)
-}
-
 fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
     let made = made.get(&schema).into_iter().flatten().copied();
-    let made: Vec<u32> = made.filter(|table| *table <= tables).collect();
-    if made.is_empty() { String::new() } else { load::named(&[(schema, made)].into()) }
+    load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
 
 /// Asks on a terminal whether those of the marked tables that are `named` may be dropped, also those

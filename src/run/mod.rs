@@ -28,8 +28,6 @@ use crate::stop::Stop;
 use crate::summary::{self, Record, Store, Summary, to_json};
 use crate::terms::Gate;
 
-pub(crate) type ServerOptions = Vec<(String, Option<String>)>;
-
 /// The surroundings of everything that measures.
 pub(crate) struct Invocation<'a> {
     pub(crate) progress: Progress,
@@ -51,7 +49,7 @@ impl Invocation<'_> {
 pub(crate) struct Place {
     pub(crate) connection: ConnectionArgs,
     /// A private server's program, None in it for that of PATH, and its options.
-    pub(crate) sandbox: Option<(Option<PathBuf>, ServerOptions)>,
+    pub(crate) sandbox: Option<Spec>,
     /// Words that go before a command which reads its host.
     pub(crate) probe: Option<String>,
 }

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::before::ask;
-use super::measure::find;
 use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::{
@@ -85,7 +84,7 @@ impl<'a> Servers<'a> {
                 Some(private) => sandbox::find_program(private.program.as_deref()).map(|_| None),
                 None => {
                     let (args, env) = address(&subject.server);
-                    find(&args, &env, progress).map(Some)
+                    resolve::find(&args, &env, progress).map(Some)
                 }
             };
             let found = found.map_err(|e| e.context(format!("server {}", subject.label)))?;

@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::before::{Patience, Preparation, Surveyed, open, patiently, preflight, probe};
+use super::before::{
+    Patience, Preparation, Surveyed, close, open, patiently, preflight, probe, read_all,
+};
 use super::conditions::Watch;
 use super::profile::InProfile;
 use super::{conclude, keep, random};
@@ -128,8 +130,9 @@ impl<'a> Steps<'a> {
             self.log = Some(Arc::new(Mutex::new(log)));
         }
         if plan.before.warm == Warm::Pool {
-            let progress = &mut *self.progress;
-            Preparation { plan, at: &at, control, progress }.warm_pool().await?;
+            let (tables, progress) = (at.dataset.tables, &mut *self.progress);
+            let reading = async |control: &mut Session| read_all(tables, control, progress).await;
+            patiently(link, control, reading).await?;
         }
         at.control = Some(session);
         Ok(at)
@@ -506,12 +509,6 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
     within(limits::COURTESY, asking).await?.ok()
 }
 
-async fn close(control: Option<Session>) {
-    if let Some(session) = control {
-        session.close(limits::COURTESY).await;
-    }
-}
-
 fn output(dir: &Path, label: &str, spec: &SuiteSpec, repeat: u32) -> Result<(String, File)> {
     let (label, suite) = (summary::part(label), summary::part(&spec.name));
     let name = format!("{label}_suite-{suite}_n{repeat}_{:016x}.output", random()?);
@@ -604,8 +601,6 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Loaded, verified: bool)
     });
 }
 
-const TO_COME: &str = "·";
-
 /// Writes the line that stays of what has ended.
 fn line(summary: &Summary) -> String {
     let (client, mark) = (&summary.client, summary.outcome.mark());
@@ -687,7 +682,7 @@ fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
 fn numbers(steps: &[&Summary]) -> [String; 4] {
     let median = |of: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
         let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
-        stats::median(&values).map_or_else(|| TO_COME.to_owned(), text)
+        stats::median(&values).map_or_else(|| "·".to_owned(), text)
     };
     let ms = |us: f64| engine::millis(us).trim_end_matches(" ms").to_owned();
     [

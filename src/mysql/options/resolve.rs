@@ -22,6 +22,7 @@ use super::{
     SslMode,
 };
 use crate::error::{Error, Kind, Result};
+use crate::progress::Progress;
 use crate::terms::units;
 
 const DEFAULT_DATABASE: &str = "sbtest";
@@ -44,7 +45,7 @@ pub struct Resolved {
 }
 
 /// Resolves in a given world, and asks for the password on the terminal, without echo, if need be.
-pub fn find(args: &ConnectionArgs, env: &Env) -> Result<(ConnectOptions, Vec<String>)> {
+pub fn find(args: &ConnectionArgs, env: &Env, progress: &mut Progress) -> Result<ConnectOptions> {
     let Resolved { mut target, warnings, wants_prompt } = resolve(args, env)?;
     if wants_prompt {
         let question =
@@ -57,7 +58,8 @@ pub fn find(args: &ConnectionArgs, env: &Env) -> Result<(ConnectOptions, Vec<Str
         });
         target.password = asked.map(Secret::new)?;
     }
-    Ok((target, warnings))
+    warnings.iter().for_each(|warning| progress.warn(warning));
+    Ok(target)
 }
 
 /// Resolves the flags in a given world. Opens no connection and asks nothing.
