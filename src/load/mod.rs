@@ -195,7 +195,7 @@ async fn set_up(
 
 /// Connections by default: two a core keep the server busy while one of them makes rows, and
 /// more than sixteen fight over the server's locks.
-fn default_jobs() -> u32 {
+pub(crate) fn default_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     (2 * cores as u32).clamp(2, 16)
 }

@@ -24,8 +24,6 @@ use std::time::Instant;
 
 /// Tells an instant as seconds from another one, negative before it.
 pub(crate) fn seconds_from(origin: Instant, at: Instant) -> f64 {
-    match at.checked_duration_since(origin) {
-        Some(after) => after.as_secs_f64(),
-        None => -origin.duration_since(at).as_secs_f64(),
-    }
+    let [after, before] = [(at, origin), (origin, at)].map(|(a, b)| a.saturating_duration_since(b));
+    after.as_secs_f64() - before.as_secs_f64()
 }

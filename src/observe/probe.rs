@@ -318,10 +318,8 @@ impl HostReading {
         for (_, name) in like(&self.files, "/sys/devices/system/cpu/cpufreq/policy*_governor") {
             *governors.entry(plain(name)).or_default() += 1;
         }
-        let turbo = match text("/sys/devices/system/cpu/intel_pstate/no_turbo") {
-            Some(off) => Some(off == "0"),
-            None => text("/sys/devices/system/cpu/cpufreq/boost").map(|on| on == "1"),
-        };
+        let turbo = text("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| off == "0");
+        let boost = || text("/sys/devices/system/cpu/cpufreq/boost").map(|on| on == "1");
         let server = like(&self.files, "/proc/*/status").next().map_or("", |(_, text)| text);
         let allowed =
             |name: &str| server.lines().find_map(|line| line.strip_prefix(name)).and_then(cores_in);
@@ -335,7 +333,7 @@ impl HostReading {
         HostState {
             covered_s: self.began.saturating_duration_since(earlier.began).as_secs_f64(),
             governors,
-            turbo,
+            turbo: turbo.or_else(boost),
             throttled: since(throttled),
             numa_nodes,
             // The list of a process may name nodes that are not there.

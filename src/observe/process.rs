@@ -102,30 +102,27 @@ pub(crate) struct Limit {
 
 /// Finds the smallest limit of memory of this process's groups; None without one.
 pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
-    let files = group_files(root, "memory", "memory.max", "memory.limit_in_bytes");
-    let limits = files.into_iter().filter_map(|file| {
-        // "max" is none, as is a number near 2^63 in version 1.
-        let bytes = fs::read_to_string(root.join(&file)).ok()?.trim().parse().ok()?;
-        Some(Limit { bytes, file: Path::new("/").join(file) })
-    });
-    limits.min_by_key(|limit| limit.bytes)
+    let texts = of_groups(root, "memory", "memory.max", "memory.limit_in_bytes").into_iter();
+    // "max" is none, as is a number near 2^63 in version 1.
+    let limit = |(file, text): (PathBuf, String)| {
+        Some(Limit { bytes: text.trim().parse().ok()?, file: Path::new("/").join(file) })
+    };
+    texts.filter_map(limit).min_by_key(|limit| limit.bytes)
 }
 
 /// Finds how long the CPU bandwidth of this process's groups has held its threads back so far, summed
 /// over cores, by version 2 or 1 of groups (the kernel's cgroup-v2.rst and sched-bwc.rst). Of nested
 /// groups the one that did most.
 fn throttled(root: &Path) -> Option<Duration> {
-    let stats = group_files(root, "cpu", "cpu.stat", "cpu.stat");
-    let stats = stats.iter().filter_map(|file| fs::read_to_string(root.join(file)).ok());
-    let held_back = |stat: String| {
+    let held_back = |(_, stat): (PathBuf, String)| {
         let new = field(&stat, "throttled_usec ").map(Duration::from_micros);
         new.or_else(|| field(&stat, "throttled_time ").map(Duration::from_nanos))
     };
-    stats.filter_map(held_back).max()
+    of_groups(root, "cpu", "cpu.stat", "cpu.stat").into_iter().filter_map(held_back).max()
 }
 
-/// Names a file of the own group of a controller and of those around it, wherever they are mounted.
-fn group_files(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<PathBuf> {
+/// Reads a file of the own group of a controller and of those around it, wherever they are mounted.
+fn of_groups(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<(PathBuf, String)> {
     let groups = ProcessCGroups::from_file(root.join("proc/self/cgroup"));
     let mut found = Vec::new();
     for group in groups.into_iter().flatten() {
@@ -141,7 +138,10 @@ fn group_files(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<
         let named = |part: &Component| matches!(part, Component::Normal(_));
         let path: PathBuf = Path::new(&group.pathname).components().filter(named).collect();
         for mount in mounts {
-            found.extend(path.ancestors().map(|dir| Path::new(&mount).join(dir).join(name)));
+            let files = path.ancestors().map(|dir| Path::new(&mount).join(dir).join(name));
+            let read =
+                |file: PathBuf| fs::read_to_string(root.join(&file)).ok().map(|it| (file, it));
+            found.extend(files.filter_map(read));
         }
     }
     found
@@ -196,18 +196,15 @@ impl ClientReading {
             let all_s = host.user_s + host.sys_s + idle_s;
             (all_s > 0.0).then(|| ((of(host) - own_s) / all_s).clamp(0.0, 1.0))
         };
-        let own_s = cost.cpu().as_secs_f64();
+        let programs = |host: &HostCost| host.user_s + host.sys_s - host.irq_s.unwrap_or(0.0);
+        let others = part(programs, cost.cpu().as_secs_f64() + server_s.unwrap_or(0.0));
         ClientUse {
             cost,
             traffic: traffic.map(|(then, now)| [0, 1].map(|at| now[at].saturating_sub(then[at]))),
             busy: part(|host| host.user_s + host.sys_s, 0.0),
             // What a server used whose process is gone, or another one now, or may not be looked at,
             // is not known.
-            others: (!self.beside || server_s.is_some()).then_some(()).and_then(|()| {
-                let programs =
-                    |host: &HostCost| host.user_s + host.sys_s - host.irq_s.unwrap_or(0.0);
-                part(programs, own_s + server_s.unwrap_or(0.0))
-            }),
+            others: others.filter(|_| !self.beside || server_s.is_some()),
             steal: part(|host| host.steal_s, 0.0),
             server_s,
             throttled_s: throttled.map(|(now, then)| now.saturating_sub(then).as_secs_f64()),

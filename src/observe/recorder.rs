@@ -60,13 +60,16 @@ impl Phases {
     /// Begins the interval that starts at `start`: phases never share one.
     fn interval(&self, start: Ns, statements: usize) -> RecordedInterval {
         let phase = self.at(start);
-        let edge = match phase {
+        let end = start.saturating_add(self.interval.max(1)).min(self.edge(phase));
+        RecordedInterval::new(phase, start, end, statements)
+    }
+
+    fn edge(&self, phase: Phase) -> Ns {
+        match phase {
             Phase::Warmup => self.window_start,
             Phase::Measure => self.window_end,
             Phase::Drain => Ns::MAX,
-        };
-        let end = start.saturating_add(self.interval.max(1)).min(edge);
-        RecordedInterval::new(phase, start, end, statements)
+        }
     }
 }
 
@@ -168,11 +171,7 @@ impl Recorder {
     /// Moves the edges of the window; the current interval ends where its phase does.
     pub(crate) fn set_window(&mut self, start: Ns, end: Ns) {
         (self.phases.window_start, self.phases.window_end) = (start, end);
-        let edge = match self.current.phase {
-            Phase::Warmup => start,
-            Phase::Measure => end,
-            Phase::Drain => Ns::MAX,
-        };
+        let edge = self.phases.edge(self.current.phase);
         self.current.end = self.current.end.min(edge.max(self.current.start));
     }
 

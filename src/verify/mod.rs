@@ -26,7 +26,7 @@ use mysql_async::{Row, Value};
 
 use self::verdict::Known;
 use crate::error::{Error, Result, VALUE_MAX, clip};
-use crate::load::{Numbers, named};
+use crate::load::{Numbers, default_jobs, named};
 use crate::mysql::{
     Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, control, discover, exposure,
     impatient, number, one, optional, rows,
@@ -161,8 +161,6 @@ async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> R
     }
 }
 
-const JOBS_MAX: usize = 16;
-
 const CHUNK: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 
 /// What is known of a table, as far as it was read.
@@ -215,8 +213,7 @@ async fn read(
     tables: &Arc<Vec<Table>>,
     progress: &mut Progress,
 ) -> Result<Vec<Found>> {
-    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let jobs = (2 * cores).min(JOBS_MAX);
+    let jobs = default_jobs() as usize;
     let reading = Arc::new(Reading {
         server: Arc::clone(server),
         tables: Arc::clone(tables),
