@@ -90,7 +90,8 @@ conditions! {
     "driver" Measurement Differing All |s| Some(capabilities(s));
     "tables of" Operation Unless("sbtest") All |s| Some(&s.workload.schema);
     "load" Measurement Unless("none") All |s| or_none(loading(s));
-    "charset" Measurement Unless("the driver's") All |s| or("the driver's", charset(s));
+    "charset" Measurement Unless("the driver's") All |s|
+        or("the driver's", s.load.as_ref().map(|load| &load.charset).or(s.plan.charset.as_ref()));
     "before" Measurement Unless("nothing") All |s| or("nothing", before(s));
     "on error" Measurement Unless("abort") All |s| Some(s.plan.on_error);
     "op timeout" Measurement Unless("none") All |s| or_none(s.plan.op_timeout_s.map(seconds));
@@ -120,7 +121,9 @@ conditions! {
     "log_bin_basename" Noted Differing All |s| place(s, "log_bin_basename");
     "tmpdir" Noted Differing All |s| place(s, "tmpdir");
     "server CPU" Measurement Differing All |s| server_facts(s).map(|h| cores(h.cores, &h.cpu));
-    "server memory" Measurement Differing All |s| memory(s);
+    // The kernel's own part of it differs by some MiB from boot to boot.
+    "server memory" Measurement Differing All |s| server_facts(s)
+        .map(|host| format!("{:.1} GiB", host.memory_bytes as f64 / f64::from(1 << 30)));
     "server kernel" Measurement Differing All |s| server_facts(s).map(|host| &host.kernel);
     "server governors" Measurement Differing All |s| governors(server_host(s)?);
     "server turbo" Measurement Differing All |s| server_host(s)?.turbo.map(on_or_off);
@@ -140,7 +143,8 @@ conditions! {
     "client NUMA nodes" Measurement Differing All |s| client_host(s)?.numa_nodes;
     "client links" Measurement Differing All |s| links(client_host(s)?);
     "loadgen build" Measurement Apart All |s| Some(&s.loadgen.profile);
-    "loadgen" Noted Differing All |s| Some(version(s));
+    "loadgen" Noted Differing All |s| s.loadgen.revision.as_deref().or(Some("no revision"))
+        .map(|revision| format!("{} ({revision})", s.loadgen.version));
     "driver version" Noted Differing All |s|
         Some(format!("{} {}", s.driver.name, s.driver.version));
     "class" Noted Always All |s| s.server.class;
@@ -370,10 +374,6 @@ fn loading(step: &Summary) -> Option<String> {
     Some(format!("{mode}{bytes}"))
 }
 
-fn charset(step: &Summary) -> Option<&String> {
-    step.load.as_ref().map(|load| &load.charset).or(step.plan.charset.as_ref())
-}
-
 fn before(step: &Summary) -> Option<String> {
     let done = step.conditions.as_ref()?.before.as_ref()?;
     let parts = [
@@ -447,17 +447,6 @@ fn without_made(path: &str) -> String {
     };
     let parts = path.split('/').map(|part| if made(part) { "loadgen-*" } else { part });
     parts.collect::<Vec<_>>().join("/")
-}
-
-/// Tells the memory; the kernel's own part of it differs by some MiB from boot to boot.
-fn memory(step: &Summary) -> Option<String> {
-    let bytes = server_facts(step)?.memory_bytes;
-    Some(format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)))
-}
-
-fn version(step: &Summary) -> String {
-    let revision = step.loadgen.revision.as_deref().unwrap_or("no revision");
-    format!("{} ({revision})", step.loadgen.version)
 }
 
 fn server_facts(step: &Summary) -> Option<&HostFacts> {

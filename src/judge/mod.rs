@@ -5,7 +5,6 @@
 
 mod calibration;
 pub(crate) mod conditions;
-mod identity;
 pub(crate) mod thresholds;
 mod verdict;
 mod warnings;
@@ -17,9 +16,10 @@ pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight, by_knowledge,
     conditions, differences, fingerprint_differences, unknown,
 };
-pub(crate) use identity::{changed_after, changed_when, is_another, no_result};
 pub(crate) use verdict::verdict;
-pub(crate) use warnings::{left, levels_in_words, warnings};
+pub(crate) use warnings::{
+    changed_after, changed_when, is_another, left, levels_in_words, no_result, warnings,
+};
 
 use crate::summary::Summary;
 use crate::terms::Class;

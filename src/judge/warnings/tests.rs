@@ -394,3 +394,16 @@ fn hosts_that_are_slow_or_full() {
     });
     assert_eq!(other, ["cpu_governor"]);
 }
+
+#[test]
+fn changes_are_told_apart_or_counted() {
+    let long = |end: &str| Some("x".repeat(900) + end);
+    let change =
+        |n: u32| SettingChange { name: format!("name{n}"), before: long("a"), after: long("b") };
+    let changed: Vec<SettingChange> = (0..30).map(change).collect();
+    let message = changed_when(&changed, "during the step")[0].to_string();
+    assert!(message.contains("xa / …") && message.contains("xb"), "{message}");
+    let shown = message.matches("name").count();
+    assert!(message.ends_with(&format!("and {} more", 30 - shown)), "{message}");
+    assert!(message.chars().count() <= 300, "a note cuts it otherwise: {message}");
+}
