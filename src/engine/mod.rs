@@ -18,7 +18,7 @@ use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingCh
 
 pub(crate) use step::{ServerReading, aside, changes, queues_told};
 pub use step::{StepContext, run_step};
-pub(crate) use summarise::{begin, host_facts, millis, program, step_id, summary};
+pub(crate) use summarise::{begin, host_facts, program, step_id, summary};
 
 /// What one step produced in memory.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use crate::observe::{
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, HostFacts, Interval, Phase, Server, SettingChange, Summary};
-use crate::terms::Value::{Number, Short};
+use crate::terms::Value::{Micros, Number, Short};
 use crate::terms::{Finding, counted, finding};
 use crate::workload::{Setting, Statement};
 
@@ -274,7 +274,7 @@ fn of_warmup(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<
     if left > most {
         Some(finding!(WarmupBacklog, Short(left)))
     } else if usual_us.is_some_and(|usual_us| late_us > usual_us) {
-        Some(finding!(WarmupLate, Short(left), millis(late_us)))
+        Some(finding!(WarmupLate, Short(left), Micros(late_us)))
     } else {
         None
     }
@@ -369,23 +369,13 @@ impl LiveLine<'_> {
         let time = |p: f64| {
             let enough = times.filter(|times| !is_scarce(p, times.count()));
             let us = enough.and_then(|times| times.percentile_us(p));
-            us.map_or_else(|| "-".to_owned(), millis)
+            us.map_or_else(|| "-".to_owned(), |us| Micros(us).to_string())
         };
         let (p50, p99) = (time(50.0), time(99.0));
         let (head, errors) = (self.head(), seen.errors);
         format!(
             "{head}: {phase}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {errors} errors"
         )
-    }
-}
-
-/// Writes microseconds as milliseconds with three digits that say something.
-pub(crate) fn millis(us: f64) -> String {
-    let ms = us / 1e3;
-    match ms {
-        ms if ms < 10.0 => format!("{ms:.3} ms"),
-        ms if ms < 100.0 => format!("{ms:.2} ms"),
-        ms => format!("{ms:.0} ms"),
     }
 }
 

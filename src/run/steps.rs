@@ -33,7 +33,7 @@ use crate::stop::{locked, within};
 use crate::summary::{
     self, CommandRun, Distribution, Outcome, Place, Record, Store, Summary, VerdictKind,
 };
-use crate::terms::{self, Cell, Code, Finding, StatementMode, counted, finding};
+use crate::terms::{self, Cell, Code, Finding, StatementMode, Value, counted, finding};
 use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
@@ -621,7 +621,8 @@ fn line(summary: &Summary) -> String {
 fn step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
-    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), engine::millis);
+    let ms =
+        |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| Value::Micros(us).to_string());
     let outages = summary.outages.len() as u64;
     let mut text = format!(
         "{} {}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",
@@ -684,7 +685,7 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
         stats::median(&values).map_or_else(|| "·".to_owned(), text)
     };
-    let ms = |us: f64| engine::millis(us).trim_end_matches(" ms").to_owned();
+    let ms = |us: f64| Value::Micros(us).to_string().trim_end_matches(" ms").to_owned();
     [
         median(|step| Some(step.totals.qps), |qps| format!("{qps:.0}")),
         median(|step| percentile(step, 50.0, |times| times.p50_us), ms),

@@ -16,6 +16,7 @@ pub struct Finding {
 pub enum Value {
     /// A part of 1, shown as a percentage.
     Share(f64),
+    /// Microseconds, shown as milliseconds with three digits that say something.
     Micros(f64),
     /// A number of so many decimals.
     Number(f64, usize),
@@ -183,10 +184,10 @@ impl fmt::Display for Value {
                     _ => write!(f, "{percent:.2} %"),
                 }
             }
-            Value::Micros(us) => match us {
-                us if *us < 1e3 => write!(f, "{us:.0} us"),
-                us if *us < 1e4 => write!(f, "{:.2} ms", us / 1e3),
-                us => write!(f, "{:.0} ms", us / 1e3),
+            Value::Micros(us) => match us / 1e3 {
+                ms if ms < 10.0 => write!(f, "{ms:.3} ms"),
+                ms if ms < 100.0 => write!(f, "{ms:.2} ms"),
+                ms => write!(f, "{ms:.0} ms"),
             },
             Value::Number(number, decimals) => write!(f, "{number:.decimals$}"),
             Value::Short(number) => {
@@ -206,7 +207,7 @@ mod tests {
         let found = finding!(Drift, "the rate", "rose", Value::Share(0.111));
         let text = "the rate rose all the time, by 11 % from the first part to the last";
         assert_eq!((found.code.name(), found.to_string().as_str()), ("drift", text));
-        assert_eq!(Value::Micros(5_000.0).to_string(), "5.00 ms");
+        assert_eq!(Value::Micros(5_000.0).to_string(), "5.000 ms");
         assert_eq!(Value::Number(2.345, 2).to_string(), "2.35");
         assert_eq!([0.5, 9.0, 9120.0].map(|n| Value::Short(n).to_string()), ["0.5", "9", "9120"]);
     }

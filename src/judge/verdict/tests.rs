@@ -145,7 +145,7 @@ fn few_probes_are_judged_by_a_percentile_that_they_have() {
     assert_eq!(of(PROBES_MIN - 1, 79).kind, VerdictKind::Ok);
     let few = of(PROBES_MIN, 80);
     assert_eq!(few.kind, VerdictKind::ClientBound);
-    let told = "for 20 % of the time a socket that was ready waited 5.00 ms or longer";
+    let told = "for 20 % of the time a socket that was ready waited 5.000 ms or longer";
     assert!(few.sentence().contains(told), "{}", few.sentence());
     assert!(of(1_000, 99).sentence().contains("for 1 % of the time "));
 }
@@ -185,8 +185,8 @@ fn other_programs_on_the_cores_are_noise_also_where_they_make_the_client_late() 
     assert_eq!(codes(&verdict), ["turn_delay", "other_load", "descheduled"]);
     assert_eq!(
         verdict.sentence(),
-        "noisy: for 1 % of the time a socket that was ready waited 6.20 ms or longer for the client, \
-         which waited for a core (limit 40 us, 5.0 % of the median service time); other programs \
+        "noisy: for 1 % of the time a socket that was ready waited 6.200 ms or longer for the client, \
+         which waited for a core (limit 0.040 ms, 5.0 % of the median service time); other programs \
          used 93 % of this host's cores; also descheduled"
     );
 }
@@ -240,8 +240,8 @@ fn late_turns_of_idle_threads_are_not_the_client_s() {
     assert_eq!(codes(&verdict), ["turn_delay", "other_load"]);
     assert_eq!(
         verdict.reasons[0].message,
-        "for 1 % of the time a socket that was ready waited 3.12 ms or longer for the client, whose \
-         threads were idle, with other programs using 36 % of this host's cores (limit 1.04 ms, \
+        "for 1 % of the time a socket that was ready waited 3.120 ms or longer for the client, whose \
+         threads were idle, with other programs using 36 % of this host's cores (limit 1.040 ms, \
          5.0 % of the median service time)"
     );
     assert_eq!(of(0.36, 0.21, 90.0).kind, VerdictKind::ClientBound, "it had enough to do");
@@ -310,8 +310,8 @@ fn full_cores_that_the_server_shares_outweigh_everything_and_hide_nothing() {
     );
     assert_eq!(
         verdict.reasons[1].message,
-        "for 1 % of the time a socket that was ready waited 2.10 ms or longer for the client (limit \
-         40 us, 5.0 % of the median service time)"
+        "for 1 % of the time a socket that was ready waited 2.100 ms or longer for the client (limit \
+         0.040 ms, 5.0 % of the median service time)"
     );
 }
 
