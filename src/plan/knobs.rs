@@ -294,12 +294,6 @@ pub enum InsertMode {
     LoadData,
 }
 
-impl Default for InsertMode {
-    fn default() -> Self {
-        InsertMode::Extended { bytes: INSERT_BYTES }
-    }
-}
-
 impl fmt::Display for InsertMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self {

@@ -176,12 +176,7 @@ fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
     let other = "--out DIR names another directory".to_owned();
     let (kind, what, hint) = match error.kind() {
         ErrorKind::NotFound => {
-            let gone = parent(dir).is_dir();
-            let of = if gone {
-                "the directory went away"
-            } else {
-                "its parent directory does not exist"
-            };
+            let of = "it or its parent directory does not exist";
             (Kind::Usage, of, format!("mkdir -p '{shown}'"))
         }
         ErrorKind::NotADirectory => {

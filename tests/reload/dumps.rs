@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadgen::plan::knobs::{InsertMode, LoadSpec};
+use loadgen::plan::knobs::LoadSpec;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
 
 use super::program::{code, loadgen};
-use super::{Db, common, dump, everywhere, fixture, generated};
+use super::{Db, EXTENDED, common, dump, everywhere, fixture, generated};
 
 /// A file with this text.
 fn written(dir: &Path, text: &[u8]) -> PathBuf {
@@ -219,7 +219,7 @@ fn a_dump_of_today_goes_round() {
     };
     let dir = tempfile::tempdir().expect("a directory");
     let db = &Db::new(&super::SANDBOXES[0].1);
-    db.load(&generated(5000, InsertMode::default()));
+    db.load(&generated(5000, EXTENDED));
     let sum = "SELECT SUM(CRC32(CONCAT(id, k, c, pad))) FROM {db}.sbtest1";
     let before = db.one(sum);
     for extended in ["--extended-insert", "--skip-extended-insert"] {

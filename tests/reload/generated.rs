@@ -6,7 +6,7 @@ use loadgen::summary::{Outcome, Summary};
 use loadgen::workload::rows::proves;
 
 use super::program::{code, loadgen};
-use super::{Db, common, counted, everywhere, everywhere_alone, generated};
+use super::{Db, EXTENDED, common, counted, everywhere, everywhere_alone, generated};
 
 const ROWS: u64 = 3000;
 
@@ -39,7 +39,7 @@ fn check(db: &Db, summary: &Summary) {
 #[test]
 fn each_mode_loads_every_row_and_says_how_many_statements_that_took() {
     everywhere_alone(|db| {
-        let extended = db.load(&generated(ROWS, InsertMode::default()));
+        let extended = db.load(&generated(ROWS, EXTENDED));
         check(db, &extended);
         assert_eq!(extended.workload.name, "load");
         assert_eq!(extended.load.as_ref().and_then(|l| l.insert_bytes), Some(INSERT_BYTES));
@@ -67,7 +67,7 @@ fn each_mode_loads_every_row_and_says_how_many_statements_that_took() {
 #[test]
 fn several_tables_come_one_after_the_other() {
     everywhere(|db| {
-        let spec = LoadSpec { tables: 3, ..generated(500, InsertMode::default()) };
+        let spec = LoadSpec { tables: 3, ..generated(500, EXTENDED) };
         let summary = db.load(&spec);
         assert_eq!((summary.plan.tables, summary.plan.rows), (3, 500));
         let tables = &summary.load.as_ref().expect("a load").tables;
@@ -80,10 +80,7 @@ fn several_tables_come_one_after_the_other() {
 fn the_charset_on_the_wire_is_recorded() {
     everywhere(|db| {
         for charset in ["latin1", "utf8mb4"] {
-            let spec = LoadSpec {
-                charset: Some(charset.to_owned()),
-                ..generated(200, InsertMode::default())
-            };
+            let spec = LoadSpec { charset: Some(charset.to_owned()), ..generated(200, EXTENDED) };
             let summary = db.load(&spec);
             let load = summary.load.as_ref().expect("a load");
             assert_eq!(load.charset, charset);
@@ -97,8 +94,7 @@ fn the_charset_on_the_wire_is_recorded() {
                 assert!(summary.server.variables.contains_key(&format!("character_set_{name}")));
             }
         }
-        let nonsense =
-            LoadSpec { charset: Some("latin17".to_owned()), ..generated(1, InsertMode::default()) };
+        let nonsense = LoadSpec { charset: Some("latin17".to_owned()), ..generated(1, EXTENDED) };
         let error = db.load_until(&nonsense, &Stop::default()).expect_err("no such set");
         assert!(error.to_string().contains("latin17"), "{error}");
     });

@@ -17,7 +17,7 @@ use loadgen::load;
 use loadgen::mysql::session::ServerLink;
 use loadgen::plan::Step;
 use loadgen::plan::experiment::Dataset;
-use loadgen::plan::knobs::{InsertMode, LoadSource, LoadSpec};
+use loadgen::plan::knobs::{INSERT_BYTES, InsertMode, LoadSource, LoadSpec};
 use loadgen::progress::Progress;
 use loadgen::run::steps::{Job as Measuring, Steps};
 use loadgen::stop::Stop;
@@ -103,6 +103,8 @@ impl Db<'_> {
     }
 }
 
+const EXTENDED: InsertMode = InsertMode::Extended { bytes: INSERT_BYTES };
+
 fn generated(rows: u64, insert: InsertMode) -> LoadSpec {
     let source = LoadSource::Generated { rows, data_seed: 1 };
     LoadSpec { tables: 1, source, insert, charset: None }
@@ -112,7 +114,7 @@ fn dump(path: &Path) -> LoadSpec {
     LoadSpec {
         tables: 1,
         source: LoadSource::Dump { path: path.to_owned() },
-        insert: InsertMode::default(),
+        insert: EXTENDED,
         charset: None,
     }
 }
