@@ -184,7 +184,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
 fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     let mut tasks = JoinSet::new();
     let of = Rc::clone(state);
-    tasks.spawn_local(async move { probe(&of.watch, of.origin, || of.window.get()).await });
+    tasks.spawn_local(async move { probe(&of).await });
     if state.pacing.is_some() {
         let of = Rc::clone(state);
         tasks.spawn_local(async move {
@@ -305,12 +305,7 @@ pub(crate) struct ClientState {
 
 impl ThreadState {
     /// Makes that of a thread with these clients; within its runtime only.
-    pub(crate) fn new(
-        setup: &Arc<StepSetup>,
-        index: usize,
-        origin: Instant,
-        clients: &[u32],
-    ) -> Result<ThreadState> {
+    fn new(setup: &Arc<StepSetup>, index: usize, origin: Instant, clients: &[u32]) -> Result<Self> {
         let (window, job) = (*setup.window.borrow(), &setup.job);
         let events = setup.events.clone();
         let sink = move |interval| {
@@ -485,7 +480,7 @@ impl ClientState {
         &self,
         limit: Duration,
         work: impl Future<Output = T>,
-    ) -> std::result::Result<T, OpError> {
+    ) -> Result<T, OpError> {
         // A task has one waker for life.
         self.waker.replace(Some(poll_fn(|context| Poll::Ready(context.waker().clone())).await));
         let mut work = pin!(work);
@@ -645,23 +640,18 @@ fn own_delay(delay: Ns, since: Scheduled, parked: bool) -> Ns {
 }
 
 /// Probes for ever.
-pub(crate) async fn probe(
-    watch: &RefCell<SelfWatch>,
-    origin: Instant,
-    window: impl Fn() -> Window,
-) -> io::Result<Infallible> {
+async fn probe(thread: &ThreadState) -> io::Result<Infallible> {
     let timer = Timer::new()?;
-    let now = || origin.elapsed().as_nanos() as Ns;
-    let mut due = now().saturating_add(EVERY);
+    let mut due = thread.now().saturating_add(EVERY);
     let mut parks = Handle::current().metrics().worker_park_count(0);
     loop {
-        timer.set(origin + Duration::from_nanos(due));
+        timer.set(thread.origin + Duration::from_nanos(due));
         timer.expired().await?;
         let parks_now = Handle::current().metrics().worker_park_count(0);
         // Once is for this timer.
         let parked = parks_now > parks + 1;
         parks = parks_now;
-        due = watch.borrow_mut().turn(due, now(), window(), parked);
+        due = thread.watch.borrow_mut().turn(due, thread.now(), thread.window.get(), parked);
     }
 }
 
@@ -671,7 +661,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(1);
 
-    fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> std::result::Result<T, OpError> {
+    fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> Result<T, OpError> {
         let client = Rc::new(ClientState::default());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build_local(tokio::runtime::LocalOptions::default());
