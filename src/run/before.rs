@@ -62,7 +62,7 @@ pub(super) struct Surveyed<'a> {
     /// Between the steps; None where it is lost.
     pub(super) control: Option<Session>,
     /// What the summary of each step begins with.
-    pub(super) begun: Summary,
+    pub(super) begun: Box<Summary>,
     /// How its process and host are read, where they can be.
     pub(super) probe: Option<Probe>,
     pub(super) warnings: Vec<Finding>,

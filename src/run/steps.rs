@@ -181,7 +181,7 @@ impl<'a> Steps<'a> {
         let data_seed = dataset.as_ref().and_then(|dataset| dataset.data_seed).map(u64::from);
         let client =
             summary::Client { host, kernel, cpu, cores, same_host, rtt_us, ..Default::default() };
-        let begun = Summary {
+        let begun = Box::new(Summary {
             schema: summary::SCHEMA.to_owned(),
             loadgen: engine::program(),
             run_id: self.run_id.clone(),
@@ -192,7 +192,7 @@ impl<'a> Steps<'a> {
             driver: seen.driver,
             client,
             ..Summary::default()
-        };
+        });
         let (control, dataset) = (None, dataset.unwrap_or_default());
         Ok(Surveyed { link, control, begun, probe, warnings, spread, dataset, whereabouts })
     }
@@ -370,7 +370,7 @@ fn log_step(context: &StepContext, step: &Step) {
 /// Makes the record of a step that writes, which is there from before its first write to its durable
 /// summary; None where no table has an identity.
 fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
-    let Summary { server, label, .. } = &at.begun;
+    let Summary { server, label, .. } = &*at.begun;
     // As in the table's COMMENT.
     let named = |(n, id): (u32, &Option<u32>)| {
         id.map(|id| (at.dataset.tables.schema.name(n), format!("{id:x}")))
