@@ -12,7 +12,7 @@ use super::chart::{self, Chart, P99, Plot, RATE, Size, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
-use super::notes::{self, Note, label, listed, mark, noted};
+use super::notes::{self, Note, entry, label, listed, mark, noted};
 use super::page::{self, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
 use super::{Layout, Options, counted};
@@ -70,15 +70,19 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let labels = table::labels(&tables);
     let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();
     steps.sort_by_cached_key(|step| in_time(step));
+    let ends = steps.first().into_iter().chain(steps.last());
+    let ends: BTreeSet<String> = ends.map(|step| clip(&step.started_at, TEXT_MAX)).collect();
+    let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
+    let counts = counts.map(|(count, of)| terms::counted(count as u64, of));
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
     let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
     let plain = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
     let apart = layout::pages(&tables, &plain)?;
     let body = html! {
-        header { h1 { "loadgen report" } p.faint { (shown.headline()) } }
+        header { h1 { "loadgen report" } p.faint { (counts.join(", ")) ", " (listed(&ends, " to ")) } }
         // Without its switch nothing of a label is shown, wherever it is.
         fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
-            legend { (terms::counted(labels.len() as u64, "label")) }
+            legend { (counts[1]) }
             div.keys { @for (at, label) in labels.iter().enumerate() { span.key {
                 input type="checkbox" id={ "l" (at) } checked autocomplete="off";
                 (key(at, label))
@@ -128,7 +132,6 @@ fn document(title: &str, style: &str, body: &str) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "loadgen " (env!("CARGO_PKG_VERSION")) };
                 link rel="icon" href="data:,";
                 title { (markup(title)) }
                 style { (PreEscaped(style)) }
@@ -346,24 +349,13 @@ impl Shown<'_> {
         } }
     }
 
-    fn headline(&self) -> String {
-        let ends = self.steps.first().into_iter().chain(self.steps.last());
-        let ends: BTreeSet<String> = ends.map(|step| clip(&step.started_at, TEXT_MAX)).collect();
-        let counts = [(self.tables.len(), "workload"), (self.labels.len(), "label")];
-        let [workloads, labels] = counts.map(|(count, of)| terms::counted(count as u64, of));
-        let steps = terms::counted(self.steps.len() as u64, "step");
-        format!("{workloads}, {labels}, {steps}, {}", listed(&ends, " to "))
-    }
-
     /// Tells how each number was obtained: the invocations behind the page, and their steps.
     fn origin(&self) -> Markup {
-        let mut invocations: BTreeMap<_, Vec<&Summary>> = BTreeMap::new();
+        let mut invocations: Vec<(_, Vec<&Summary>)> = Vec::new();
         for step in self.steps {
             let of = (&step.run_id, &step.label, &step.workload.name);
-            invocations.entry(of).or_default().push(step);
+            entry(&mut invocations, of).push(step);
         }
-        let mut invocations: Vec<Vec<&Summary>> = invocations.into_values().collect();
-        invocations.sort_by_cached_key(|steps| in_time(steps[0]));
         let place = |step: &Summary| position(self.labels, &step.label);
         let places: Vec<usize> = self.steps.iter().map(|step| place(step)).collect();
         let sheet = Rows::new(self.steps)
@@ -379,26 +371,25 @@ impl Shown<'_> {
             .shown("QPS", |step| (step.totals.qps, 0))
             .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
-        let invoked = |at: usize| place(invocations[at][0]);
-        let invoked: Vec<usize> = (0..invocations.len()).map(invoked).collect();
+        let invoked: Vec<usize> = invocations.iter().map(|(_, steps)| place(steps[0])).collect();
         let plans = Rows::new(invocations)
-            .text("label", |steps| label(&steps[0].label))
-            .text("workload", |steps| clip(&steps[0].workload.name, TEXT_MAX))
-            .text("command", |steps| command(steps))
-            .text("run", |steps| steps[0].run_id.as_str())
-            .text("first step", |steps| steps[0].started_at.as_str())
-            .text("loadgen", |steps| {
+            .text("label", |(_, steps)| label(&steps[0].label))
+            .text("workload", |(_, steps)| clip(&steps[0].workload.name, TEXT_MAX))
+            .text("command", |(_, steps)| command(steps))
+            .text("run", |(_, steps)| steps[0].run_id.as_str())
+            .text("first step", |(_, steps)| steps[0].started_at.as_str())
+            .text("loadgen", |(_, steps)| {
                 let of = &steps[0].loadgen;
                 let revision = of.revision.as_deref().unwrap_or("unknown");
                 format!("{} (revision {revision}), {} build", of.version, of.profile)
             })
-            .text("driver", |steps| format!("{} {}", steps[0].driver.name, steps[0].driver.version))
-            .text("server", |steps| {
+            .text("driver", |(_, of)| format!("{} {}", of[0].driver.name, of[0].driver.version))
+            .text("server", |(_, steps)| {
                 let of = &steps[0].server;
                 format!("{} {}, {} by {}", of.version, of.version_comment, of.host, of.transport)
             })
-            .shown("port", |steps| steps[0].server.port.map(u32::from))
-            .text("client", |steps| {
+            .shown("port", |(_, steps)| steps[0].server.port.map(u32::from))
+            .text("client", |(_, steps)| {
                 let of = &steps[0].client;
                 format!("{}, {}, {} cores, {}", of.host, of.cpu, of.cores, of.kernel)
             })

@@ -14,9 +14,8 @@ use super::notes::{
     self, Note, at_clients, codes, conditions, entry, footing, footnotes, label, legend, mark,
     marked, marks, noted, push_new, signs, some, title,
 };
-use super::page::{self, Page, Rows, Sheet, Value, ratio_decimals};
+use super::page::{self, Page, Rows, SCHEMA, Sheet, Value, bar, pretty, ratio_decimals, shape};
 use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, merit, ratio, speed};
-use super::write::{SCHEMA, bar, pretty, shape};
 use super::{Layout, Metric, Options, metric};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, CONDITIONS, Difference};

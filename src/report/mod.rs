@@ -24,7 +24,6 @@ mod metric;
 mod notes;
 mod page;
 mod table;
-mod write;
 
 pub(crate) use calibration::calibration;
 pub use chart::picture;
@@ -40,7 +39,7 @@ pub use notes::remarks;
 use crate::error::{Error, Result};
 use crate::summary::Summary;
 pub use crate::terms::{Format, Layout, Picture};
-use write::write;
+use page::write;
 
 #[derive(Debug, Clone, Default)]
 pub struct Options {
