@@ -129,7 +129,9 @@ pub(super) fn report(args: ReportArgs) -> Result<()> {
         put(&judged.text)?;
         return gate_verdict(&judged).and_then(|()| decided(&unfinished));
     }
-    unfinished.iter().for_each(|what| warn(what));
+    for what in &unfinished {
+        warn(what);
+    }
     put(&match format {
         Output::Html => page(&steps, &options)?,
         Output::Svg => picture(&steps, &options, chart.unwrap_or_default())?,
@@ -188,7 +190,6 @@ impl ReportArgs {
     }
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CompareArgs {
     /// The label that is compared against

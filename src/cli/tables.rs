@@ -90,7 +90,7 @@ pub(super) fn prepare(args: PrepareArgs) -> Result<()> {
         Fill::Insert => Some(Method::Insert),
     };
     let PrepareArgs { schema, data_seed, jobs, charset, force, yes, server, .. } = args;
-    let dataset = Dataset { schema, tables, rows, data_seed, fill, jobs, charset, force };
+    let dataset = Dataset { schema, tables, rows, data_seed, charset, jobs, force, fill };
     let ServerArgs { display, connection } = server;
     measure::prepare(&dataset, yes, (&connection, display.progress(), &listen()?))
 }
