@@ -205,12 +205,7 @@ pub(crate) fn indented(text: &str) -> String {
     rest.split('\n').skip(1).fold(first.to_owned(), |text, line| text + &indent(line))
 }
 
-/// Picks the worst error, of the same kind the first.
-pub(crate) fn worst(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
-    errors.into_iter().min_by_key(Error::kind)
-}
-
-/// Parts the worst from the others, which keep their order.
+/// Parts the worst error, of the same kind the first, from the others, which keep their order.
 pub(crate) fn ranked(errors: impl IntoIterator<Item = Error>) -> (Option<Error>, Vec<Error>) {
     let mut errors: Vec<Error> = errors.into_iter().collect();
     let first = (0..errors.len()).min_by_key(|at| errors.get(*at).map(Error::kind));
@@ -252,7 +247,8 @@ mod tests {
     #[test]
     fn the_worst_status_wins() {
         let code = |kinds: &[Kind]| {
-            worst(kinds.iter().map(|kind| Error::new(*kind, "x"))).map(|e| e.kind().exit_code())
+            let (worst, _) = ranked(kinds.iter().map(|kind| Error::new(*kind, "x")));
+            worst.map(|e| e.kind().exit_code())
         };
         assert_eq!(code(&[Kind::Data, Kind::Failed]), Some(1));
         assert_eq!(code(&[Kind::Undecided, Kind::Gate]), Some(99));

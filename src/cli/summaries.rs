@@ -141,25 +141,20 @@ pub(super) fn report(args: ReportArgs) -> Result<()> {
 
 /// A file appears whole or not at all; one that is there is replaced.
 fn write(path: &Path, text: &str) -> Result<()> {
-    let failed = |e: &std::io::Error| Error::failed(format!("{}: {e}", path.display()));
     // A pipe or a terminal cannot be replaced.
-    if path.exists() && !path.is_file() {
-        return std::fs::write(path, text).map_err(|e| failed(&e));
-    }
-    replace(path, text).map_err(|e| failed(&e))
+    let special = path.exists() && !path.is_file();
+    let written = if special { std::fs::write(path, text) } else { replace(path, text) };
+    written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
 impl ReportArgs {
     /// Refuses flags that would be without effect.
     fn check(&self) -> Result<()> {
         let drawn = self.format.tables().is_none();
-        if drawn && self.layout != Layout::Versions {
-            return Err(Error::usage("--layout is of tables; a page has all of them")
-                .hint("leave --layout out, or choose --format text, markdown, csv or json"));
-        }
-        if drawn && (self.spread || !self.gates.is_empty()) {
-            return Err(Error::usage("--spread and --gate are of tables; a page has the spreads")
-                .hint("--format text, markdown, csv or json"));
+        if drawn && (self.layout != Layout::Versions || self.spread || !self.gates.is_empty()) {
+            let text =
+                "--layout, --spread and --gate are of tables; a page has all layouts and spreads";
+            return Err(Error::usage(text).hint("--format text, markdown, csv or json"));
         }
         if self.chart.is_some() && self.format != Output::Svg {
             return Err(Error::usage("--chart is of --format svg")
@@ -174,19 +169,8 @@ impl ReportArgs {
         let format = self.format.tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };
         let latest = self.read.latest;
-        Options {
-            metric,
-            layout,
-            format,
-            baseline,
-            from,
-            to,
-            order,
-            latest,
-            partial,
-            terminal,
-            spread,
-        }
+        let of = Options { format, order, latest, partial, terminal, spread, ..Options::default() };
+        Options { metric, layout, baseline, from, to, ..of }
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     Invocation, calibration, check_gates, conclude, print_data, random, runtime, terminal,
 };
 use crate::commands::beside::{self, Running};
-use crate::error::{Error, Kind, Result, line, told_apart, worst};
+use crate::error::{Error, Kind, Result, line, ranked, told_apart};
 use crate::judge::{Calibration, fingerprint_differences};
 use crate::load::reload::FORCE;
 use crate::mysql;
@@ -95,7 +95,7 @@ pub(crate) fn run(
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
     let judged = check_gates(judged, &mut progress);
-    conclude([worst(errors).map_or(Ok(()), Err), printed, judged], &mut progress)
+    conclude([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
 /// Reads a profile, and refuses addresses in it that cannot be understood.

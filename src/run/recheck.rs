@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::profile::{Earlier, Legs, read};
 use super::{Invocation, conclude, print_data};
-use crate::error::{Error, Kind, Result, line, worst};
+use crate::error::{Error, Kind, Result, line, ranked};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
 use crate::report::{Doubt, Options, Question, compare, doubtful};
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let mut progress = invocation.progress;
     progress.clear();
     let reported = again.report(&open);
-    conclude([worst(errors).map_or(Ok(()), Err), reported], &mut progress)
+    conclude([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 
 fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {
