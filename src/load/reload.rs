@@ -140,7 +140,7 @@ impl Reload {
             recorder: Recorder::new(PHASES, 0, Box::new(finished)),
             timeline,
             counters: Arc::default(),
-            done: Loaded { charset, character_sets, ..Loaded::default() },
+            done: Loaded { character_sets, charset, ..Loaded::default() },
         })
     }
 

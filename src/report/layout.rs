@@ -453,15 +453,14 @@ fn described<'a>(
     // Of a long value what differs, else it looks like the other one.
     let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
     let value = |d: Difference| (d.name, d.second);
-    let (settings, texts): (Vec<_>, Vec<_>) = match &nearest {
-        Some((_, found)) => found.iter().map(|d| (value(d.clone()), differs(d))).unzip(),
-        None => {
-            let others = labels.iter().filter(of_build);
-            let found = others.flat_map(|(_, others)| legend(others[0], step));
-            let found = found.filter(|d| d.second != ABSENT).map(value);
-            let found = found.collect::<BTreeMap<String, String>>().into_iter();
-            found.map(|of| (of.clone(), of)).unzip()
-        }
+    let (settings, texts): (Vec<_>, Vec<_>) = if let Some((_, found)) = &nearest {
+        found.iter().map(|d| (value(d.clone()), differs(d))).unzip()
+    } else {
+        let others = labels.iter().filter(of_build);
+        let found = others.flat_map(|(_, others)| legend(others[0], step));
+        let found = found.filter(|d| d.second != ABSENT).map(value);
+        let found = found.collect::<BTreeMap<String, String>>().into_iter();
+        found.map(|of| (of.clone(), of)).unzip()
     };
     let pair = |(name, value): &(String, String)| {
         format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX))

@@ -80,12 +80,11 @@ impl<'a> Servers<'a> {
         let wanted: BTreeSet<usize> = experiment.cells.iter().map(|cell| cell.subject).collect();
         for at in wanted {
             let subject = &experiment.subjects[at];
-            let found = match &subject.server.sandbox {
-                Some(private) => sandbox::find_program(private.program.as_deref()).map(|_| None),
-                None => {
-                    let (args, env) = address(&subject.server);
-                    resolve::find(&args, &env, progress).map(Some)
-                }
+            let found = if let Some(private) = &subject.server.sandbox {
+                sandbox::find_program(private.program.as_deref()).map(|_| None)
+            } else {
+                let (args, env) = address(&subject.server);
+                resolve::find(&args, &env, progress).map(Some)
             };
             let found = found.map_err(|e| e.context(format!("server {}", subject.label)))?;
             targets.extend(found.map(|target| (at, target)));

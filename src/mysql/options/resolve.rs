@@ -58,7 +58,9 @@ pub fn find(args: &ConnectionArgs, env: &Env, progress: &mut Progress) -> Result
         });
         target.password = asked.map(Secret::new)?;
     }
-    warnings.iter().for_each(|warning| progress.warn(warning));
+    for warning in &warnings {
+        progress.warn(warning);
+    }
     Ok(target)
 }
 
