@@ -71,7 +71,7 @@ codes! {
     UnexpectedClass "unexpected_class" "expected to be {}, and was {}: data {}, buffer pool {}";
     Debt "debt" "before the step began, {}: --settle waits";
     NotSettled "not_settled" "--settle gave up after {} s: {}";
-    SettleUnknown "settle_unknown" "--settle waited for no {}: the server does not tell";
+    SettleUnknown "settle_unknown" "the server does not tell {}: --settle did not wait for it";
     QueryCache "query_cache" "the query cache was on, {} KiB{}";
     Instrumented "instrumented" "{} wrote every statement down";
     WrongAnswers "wrong_answers" "{} answers were wrong: {}";
