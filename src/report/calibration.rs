@@ -18,14 +18,13 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
     let (host, noisy) = (&calibration.host, VerdictKind::Noisy.name());
     let why: Vec<String> =
         calibration.steps.iter().filter_map(CalibrationStep::disturbed).collect();
-    let noted =
-        |why: &[String]| format!("{} {noisy}: {}; no ceiling for later runs", mark(0), as_one(why));
+    let noted = || format!("{} {noisy}: {}; no ceiling for later runs", mark(0), as_one(&why));
     let measured = format!(
         "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
          thread in another process on the same {} cores: what was left of them",
         host.cores
     );
-    let below = (!why.is_empty()).then(|| noted(&why)).into_iter().chain([measured]);
+    let below = (!why.is_empty()).then(noted).into_iter().chain([measured]);
     let below = below.chain(BELOW.map(str::to_owned)).collect();
     let title = format!(
         "what {} can generate: {} × {}, Linux {}",

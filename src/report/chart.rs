@@ -497,7 +497,6 @@ const INSET: f64 = 10.0;
 const SPAN_MIN: f64 = 1.5;
 /// A line of what stands below the charts.
 const LINE: f64 = 20.0;
-const SAMPLE: &str = "36";
 const LABEL_MAX: usize = 48;
 
 /// Dashes and gaps of a line, as `stroke-dasharray` takes them.
@@ -624,7 +623,7 @@ fn file(charts: &[Chart], labels: &[&str], notes: &[String]) -> String {
             @for (at, (sample, text)) in lines.iter().enumerate() {
                 (moved(MARGIN, below(at), &html! {
                     @if let Some(sample) = sample { (sample) }
-                    text x=(if sample.is_some() { SAMPLE } else { "0" }) y="10" { (text) }
+                    text x=(if sample.is_some() { "36" } else { "0" }) y="10" { (text) }
                 }))
             }
         }

@@ -36,9 +36,7 @@ impl Curve {
             .take(PAYLOAD_MAX + 1)
             .read_to_end(&mut plain)
             .map_err(|error| format!("deflate: {error}"))?;
-        if let Some(wrong) = wrong(&plain) {
-            return Err(wrong.to_owned());
-        }
+        check(&plain)?;
         let histogram = Deserializer::new().deserialize(&mut plain.as_slice());
         let histogram: Histogram<u64> = histogram.map_err(|error| error.to_string())?;
         // The library's total saturates, its search for a quantile does not.
@@ -57,13 +55,13 @@ impl Curve {
     }
 }
 
-/// Tells what is wrong with inflated bytes whose header promises more than there is.
-fn wrong(plain: &[u8]) -> Option<&'static str> {
+/// Refuses inflated bytes whose header promises more than there is.
+fn check(plain: &[u8]) -> Result<(), &'static str> {
     let field = |from: usize, to: usize| -> Option<u64> {
         Some(plain.get(from..to)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
     };
     let (Some(length), Some(low), Some(high)) = (field(4, 8), field(16, 24), field(24, 32)) else {
-        return Some("it ends too early");
+        return Err("it ends too early");
     };
     let faults = [
         (plain.len() as u64 > PAYLOAD_MAX, "it inflates to more than 4 MiB"),
@@ -75,7 +73,8 @@ fn wrong(plain: &[u8]) -> Option<&'static str> {
             "a run of zeros is longer than any histogram",
         ),
     ];
-    faults.into_iter().find(|(is_so, _)| *is_so).map(|(_, fault)| fault)
+    let fault = faults.into_iter().find(|(is_so, _)| *is_so);
+    fault.map_or(Ok(()), |(_, fault)| Err(fault))
 }
 
 #[cfg(test)]

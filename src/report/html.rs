@@ -46,7 +46,6 @@ const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: 
                       counted. Red: operations failed; light red: an outage, until the rate was back. \
                       Steps at as many clients have one scale, whatever the label. Long timelines are \
                       thinned out, extremes kept; no p99 of fewer than 1,000 operations is shown.";
-const BY_PERCENTILE: &str = "By percentile: each further nine takes the same length";
 const CURVES: &str = "Medians of the repeats' percentiles, from their histograms, up to the last one \
                       with ten values beyond it in every repeat.";
 const BEST: &str = "Bold on grey: the best median of a column, and all that its runs do not tell from \
@@ -257,7 +256,7 @@ impl Shown<'_> {
         let few = curves.len() <= MANY && labels.len() <= MANY;
         let parts = [
             (true, "Latency", is_open.then_some(TIMES), times),
-            (few, BY_PERCENTILE, Some(CURVES), curves),
+            (few, "By percentile: each further nine takes the same length", Some(CURVES), curves),
             (true, "Cost of an op", None, costs),
         ];
         let per_op = self.pages(of, Layout::PerOp)?;
@@ -302,9 +301,7 @@ impl Shown<'_> {
         };
         let mut remarks = notes::unrelated(&table);
         remarks.extend((table.columns.len() < plain.columns.len()).then(|| ASKED_FOR.to_owned()));
-        let mut others = table.lines.iter().filter(|line| line.label != base);
-        let has = |cell: &Cell| cell.relative.is_some();
-        let any = others.any(|line| line.cells.values().any(has));
+        let any = table.items().any(|of| of.line.label != base && of.cell.relative.is_some());
         remarks.extend((!any).then(|| format!("No other label has a ratio to {}.", label(base))));
         (any.then_some(table), remarks)
     }
