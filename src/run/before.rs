@@ -296,11 +296,19 @@ impl Preparation<'_> {
                 .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi away")));
         }
         let mut stream = Stream::new(seed_of(&[self.plan.seed, name_part("adaptive hash index")]));
-        let began = Instant::now();
+        let (tables, began) = (self.at.dataset.tables, Instant::now());
         let (mut counted, mut share, mut steady) =
             (ask(self.at.link, status::searches(self.control)).await?, None::<f64>, 0);
         while steady < PERIODS && began.elapsed() < AHI_MOST {
-            self.read_rows(&mut stream).await?;
+            let period = Instant::now();
+            while period.elapsed() < PERIOD {
+                let number = stream.below(tables.count.into()) as u32 + 1;
+                let ids = (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string());
+                let ids = ids.collect::<Vec<_>>().join(",");
+                let table = quoted(&tables.schema.name(number));
+                let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({ids})");
+                ask(self.at.link, self.control.query(&sql)).await?;
+            }
             let now = ask(self.at.link, status::searches(self.control)).await?;
             let here = now.zip(counted).and_then(|(now, then)| {
                 let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
@@ -317,18 +325,6 @@ impl Preparation<'_> {
         }
         self.progress.clear();
         Ok(share)
-    }
-
-    async fn read_rows(&mut self, stream: &mut Stream) -> Result<()> {
-        let (tables, period) = (self.at.dataset.tables, Instant::now());
-        while period.elapsed() < PERIOD {
-            let table = quoted(&tables.schema.name(stream.below(tables.count.into()) as u32 + 1));
-            let ids = (0..IDS).map(|_| (stream.below(tables.rows) + 1).to_string());
-            let ids = ids.collect::<Vec<_>>().join(",");
-            let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({ids})");
-            ask(self.at.link, self.control.query(&sql)).await?;
-        }
-        Ok(())
     }
 
     /// Puts back by these orders what was done to the server, whatever became of what it was done

@@ -119,21 +119,20 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
             (Some(sandbox), target)
         }
     };
-    // A search repeats no rate by plan. The client of a load is no engine.
-    let (searching, calibration) = match asked.job {
-        Job::Sweep(plan) => (
-            slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() }),
-            calibration::find(calibration.as_deref(), &mut progress),
-        ),
-        Job::Load { .. } | Job::Suite(_) => (None, None),
-    };
+    let (mut searching, mut ceiling) = (None, None);
+    // The client of a load is no engine.
+    if let Job::Sweep(plan) = asked.job {
+        // A search repeats no rate by plan.
+        searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
+        ceiling = calibration::find(calibration.as_deref(), &mut progress);
+    }
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
     let mut steps = Steps {
         label: asked.label.clone(),
         notes: asked.notes.iter().cloned().collect(),
         repeats: asked.repeats,
         prefix: prefix.unwrap_or_default(),
-        calibration: calibration.as_ref(),
+        calibration: ceiling.as_ref(),
         ..Steps::new(job, &store, &mut progress)?
     };
     let outcome = runtime()?.block_on(async {

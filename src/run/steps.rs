@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -303,7 +303,23 @@ impl<'a> Steps<'a> {
         let mut patience = Patience::new(plan.policy, &at.link.stop);
         let last = at.begun.server.clone();
         loop {
-            match self.attempt(plan, at, opened).await {
+            // A session that fails or hangs is dropped: the next attempt opens another.
+            let attempt = async {
+                if at.control.is_none() {
+                    self.look_again(at).await?;
+                }
+                let mut session = at.control.take().expect("it was there, or was opened");
+                let (control, progress) = (&mut session, &mut *self.progress);
+                let done = Preparation { plan, at, control, progress }.step().await?;
+                at.begun.server = at.renewed(&mut session).await?;
+                if self.label.is_none() {
+                    at.begun.label.clone_from(&at.begun.server.version);
+                }
+                let at_start = at.levels(&mut session).await?;
+                at.control = Some(session);
+                Ok(Watch::begin(plan, at, done, at_start, opened.clone()).await)
+            };
+            match attempt.await {
                 Ok(watch) => {
                     let changed = changes(&last, &at.begun.server);
                     return Ok((judge::changed_when(&changed, "before this step"), watch));
@@ -312,28 +328,6 @@ impl<'a> Steps<'a> {
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// A session that fails or hangs is dropped: the next attempt opens another.
-    async fn attempt(
-        &mut self,
-        plan: &Plan,
-        at: &mut Surveyed<'_>,
-        opened: &watch::Receiver<Option<Instant>>,
-    ) -> Result<Watch> {
-        if at.control.is_none() {
-            self.look_again(at).await?;
-        }
-        let mut session = at.control.take().expect("it was there, or was opened");
-        let (control, progress) = (&mut session, &mut *self.progress);
-        let done = Preparation { plan, at, control, progress }.step().await?;
-        at.begun.server = at.renewed(&mut session).await?;
-        if self.label.is_none() {
-            at.begun.label.clone_from(&at.begun.server.version);
-        }
-        let at_start = at.levels(&mut session).await?;
-        at.control = Some(session);
-        Ok(Watch::begin(plan, at, done, at_start, opened.clone()).await)
     }
 
     /// The server may be another process since its connection was lost, or another server, whose
@@ -425,7 +419,11 @@ async fn run_suite(
     progress: &mut Progress,
 ) -> Result<Measured> {
     let running = async || {
-        let (name, output) = output(dir, &at.begun.label, spec, nth.0.repeat)?;
+        let (label, suite) = (summary::part(&at.begun.label), summary::part(&spec.name));
+        let name = format!("{label}_suite-{suite}_n{}_{:016x}.output", nth.0.repeat, random()?);
+        let path = dir.join(&name);
+        let refused = |e| Error::failed(format!("{}: {e}", path.display()));
+        let output = File::create_new(&path).map_err(refused)?;
         let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
         // It blocks this thread, and there is nothing else for it to do.
         let ran = commands::run_suite(spec, &at.link.target, &output, &at.link.stop, progress)?;
@@ -507,14 +505,6 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
         Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
     };
     within(limits::COURTESY, asking).await?.ok()
-}
-
-fn output(dir: &Path, label: &str, spec: &SuiteSpec, repeat: u32) -> Result<(String, File)> {
-    let (label, suite) = (summary::part(label), summary::part(&spec.name));
-    let name = format!("{label}_suite-{suite}_n{repeat}_{:016x}.output", random()?);
-    let file = OpenOptions::new().write(true).create_new(true).open(dir.join(&name));
-    let file = file.map_err(|e| Error::failed(format!("{}: {e}", dir.join(&name).display())))?;
-    Ok((name, file))
 }
 
 /// Says in the summary how it ended.
