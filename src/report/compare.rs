@@ -333,7 +333,7 @@ impl Row<'_, '_> {
     pub(super) fn found(&self) -> Option<String> {
         let ([one, other], ratio) = (self.runs(), self.ratio.as_ref()?);
         if self.verdict == Verdict::TooFew {
-            return Some(format!("too few runs ({one} and {other}) to know of a change"));
+            return Some(format!("{one} and {other} runs tell no difference"));
         }
         let interval = ratio.interval().unwrap_or_else(|| "-".to_owned());
         let estimate = number(ratio.shift.estimate.exp(), 3);
