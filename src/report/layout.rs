@@ -6,15 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
-
 use super::compare::{common, nothing_in_common, of_two};
 use super::escape::{self, clip};
 use super::notes::{
-    self, Note, at_clients, codes, conditions, entry, footing, footnotes, label, legend, mark,
-    marked, marks, noted, push_new, signs, some, title,
+    self, Note, at_clients, codes, entry, footing, footnotes, label, legend, mark, marked, marks,
+    noted, of_conditions, push_new, signs, some, title,
 };
-use super::page::{self, Page, Rows, SCHEMA, Sheet, Value, bar, pretty, ratio_decimals, shape};
+use super::page::{
+    self, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals, shape,
+};
 use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, merit, ratio, speed};
 use super::{Layout, Metric, Options, metric};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
@@ -195,37 +195,11 @@ pub(crate) fn spread(table: &Table) -> Page {
     Page::of(title, sheet, vec![RUNS.to_owned()])
 }
 
-/// JSON whose fields stay in their order.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Node {
-    Leaf(serde_json::Value),
-    List(Vec<Node>),
-    Fields(#[serde(serialize_with = "in_order")] Vec<(&'static str, Node)>),
-}
-
-fn in_order<S: Serializer>(
-    fields: &[(&str, Node)],
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_map(fields.iter().map(|(name, node)| (name, node)))
-}
-
-impl<T: Into<serde_json::Value>> From<T> for Node {
-    fn from(value: T) -> Node {
-        Node::Leaf(value.into())
-    }
-}
-
 /// A node whose fields are named values, themselves nodes or what JSON has.
 macro_rules! fields {
     ($($name:ident: $value:expr),* $(,)?) => {
         Node::Fields(vec![$((stringify!($name), Node::from($value))),*])
     };
-}
-
-fn nodes<T, N: Into<Node>>(of: impl IntoIterator<Item = T>, node: impl Fn(T) -> N) -> Node {
-    Node::List(of.into_iter().map(|item| node(item).into()).collect())
 }
 
 /// Writes the tables as JSON: lines of cells, which are more than rows.
@@ -279,23 +253,6 @@ fn of_table(table: &Table) -> Node {
         lines: nodes(&table.lines, line),
         notes: nodes(&table.notes, note),
     }
-}
-
-/// Returns the conditions of a line, and all options of its workload in one text: the others are
-/// those that are not as usual.
-fn of_conditions(line: &Line) -> serde_json::Map<String, serde_json::Value> {
-    let mut texts: Vec<String> = Vec::new();
-    for step in &line.steps {
-        let options = step.workload.options.iter().map(|(k, v)| format!("{k} {v}"));
-        let text = options.collect::<Vec<_>>().join(" and ");
-        push_new(&mut texts, if text.is_empty() { "none".to_owned() } else { text });
-    }
-    let options = (!texts.is_empty()).then(|| ("options".to_owned(), texts.into()));
-    let named = conditions(&line.steps)
-        .into_iter()
-        .map(|(name, values)| (name, values.into_iter().map(|(value, _)| value).collect()))
-        .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values));
-    named.chain(options).collect()
 }
 
 const SETTINGS_MAX: usize = 12;

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::{Map, Value as Json};
+
 use super::escape::line as shown_line;
 use super::table::{Column, Line, NO_RATIO, Table, among};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
@@ -179,9 +181,9 @@ pub(crate) fn listed<T: ToString>(items: &BTreeSet<T>, separator: &str) -> Strin
 }
 
 /// The values of a condition, in their order, and the columns that have them.
-pub(crate) type Held = Vec<(String, BTreeSet<Column>)>;
+type Held = Vec<(String, BTreeSet<Column>)>;
 
-pub(crate) fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
+fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
     let mut all: Vec<(Cow<'static, str>, Held)> = Vec::new();
     for step in steps {
         for (name, value, _) in judge::conditions(step) {
@@ -189,6 +191,23 @@ pub(crate) fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
         }
     }
     all
+}
+
+/// Returns the conditions of a line, and all options of its workload in one text: the others are
+/// those that are not as usual.
+pub(crate) fn of_conditions(line: &Line) -> Map<String, Json> {
+    let mut texts: Vec<String> = Vec::new();
+    for step in &line.steps {
+        let options = step.workload.options.iter().map(|(k, v)| format!("{k} {v}"));
+        let text = options.collect::<Vec<_>>().join(" and ");
+        push_new(&mut texts, if text.is_empty() { "none".to_owned() } else { text });
+    }
+    let options = (!texts.is_empty()).then(|| ("options".to_owned(), texts.into()));
+    let named = conditions(&line.steps)
+        .into_iter()
+        .map(|(name, values)| (name, values.into_iter().map(|(value, _)| value).collect()))
+        .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values));
+    named.chain(options).collect()
 }
 
 pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {

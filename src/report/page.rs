@@ -1,6 +1,7 @@
 //! Pages: columns and rows of values, which every layout makes; and their writers: aligned text, GitHub's
 //! Markdown, CSV, and JSON as `loadgen.report/1`.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use super::table::Table;
@@ -343,8 +344,37 @@ fn json(pages: &[Page], layout: &str) -> String {
     pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": rows, "tables": tables}))
 }
 
+/// JSON whose fields stay in their order.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Node {
+    Leaf(serde_json::Value),
+    List(Vec<Node>),
+    Fields(#[serde(serialize_with = "in_order")] Vec<(&'static str, Node)>),
+}
+
+fn in_order<S: Serializer>(
+    fields: &[(&str, Node)],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|(name, node)| (name, node)))
+}
+
+impl<T: Into<serde_json::Value>> From<T> for Node {
+    fn from(value: T) -> Node {
+        Node::Leaf(value.into())
+    }
+}
+
+pub(crate) fn nodes<T, N: Into<Node>>(
+    of: impl IntoIterator<Item = T>,
+    node: impl Fn(T) -> N,
+) -> Node {
+    Node::List(of.into_iter().map(|item| node(item).into()).collect())
+}
+
 /// Indented JSON without characters that a terminal would obey.
-pub(crate) fn pretty(report: &impl serde::Serialize) -> String {
+pub(crate) fn pretty(report: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(report).expect("maps with string keys, and no I/O");
     escape_hostile(text + "\n")
 }
