@@ -36,6 +36,5 @@ mod session;
 pub mod tables;
 mod wire;
 
-pub use script::{Action, Answer, At, Auth, Fault, Reply, Row, Script, Service};
+pub use script::{Action, Answer, At, Auth, Fault, Reply, Row, Script, Service, SqlError};
 pub use server::{Canned, Counts, Listen, serve};
-pub use wire::SqlError;

@@ -3,8 +3,10 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::wire::SqlError;
 use crate::error::{Error, Result};
+
+/// First byte of an answer that is an error.
+pub(crate) const ERROR: u8 = 0xFF;
 
 /// A `c` of sysbench's format: ten groups of eleven digits, 119 bytes.
 const SYSBENCH_C: &[u8] = b"68487932199-96439406143-93774651418-41631865787-96406072701-\
@@ -372,6 +374,36 @@ impl Faults {
                 At::EachStatement(n) | At::EachConnect(n) => seen.get().is_multiple_of(n),
                 At::After(_) => seen.get() == 1,
             }
+    }
+}
+
+/// An error as a server sends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlError {
+    pub code: u16,
+    /// The SQLSTATE, five bytes.
+    pub sqlstate: String,
+    pub message: String,
+}
+
+impl SqlError {
+    pub(crate) fn new(code: u16, sqlstate: &str, message: &str) -> Self {
+        SqlError { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.sqlstate.len() == 5 {
+            return Ok(());
+        }
+        let (code, sqlstate) = (self.code, &self.sqlstate);
+        Err(Error::usage(format!("canned error {code}: SQLSTATE '{sqlstate}' has not five bytes")))
+    }
+
+    /// Makes the payload; an `early` one, before the client has said what it understands, has no SQLSTATE.
+    pub(crate) fn payload(&self, early: bool) -> Vec<u8> {
+        let state = if early { String::new() } else { format!("#{}", self.sqlstate) };
+        let texts = [state.as_bytes(), self.message.as_bytes()].concat();
+        [&[ERROR], self.code.to_le_bytes().as_slice(), &texts].concat()
     }
 }
 

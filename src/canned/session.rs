@@ -15,8 +15,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::Counts;
-use super::script::{Action, Auth, Event, Faults, Script, Service, looked_at};
-use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies, SqlError};
+use super::script::{Action, Auth, ERROR, Event, Faults, Script, Service, SqlError, looked_at};
+use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies};
 use crate::observe::Timer;
 
 pub(crate) struct Shared {
@@ -238,7 +238,7 @@ impl Commands {
         shared.count(|counts| counts.prepares += 1);
         let action = shared.fault(Event::Prepare(sql));
         let plan = shared.replies.plan(sql);
-        if shared.replies.is(plan, wire::ERROR) {
+        if shared.replies.is(plan, ERROR) {
             let dialect = Dialect { binary: false, deprecate_eof: self.deprecate_eof };
             return Response::Answer { plan, dialect, action };
         }

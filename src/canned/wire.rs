@@ -6,8 +6,7 @@ use std::io;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use super::script::{Action, Answer, Reply, Script, contains, looked_at};
-use crate::error::{Error, Result};
+use super::script::{Action, Answer, Reply, Script, SqlError, contains, looked_at};
 
 /// The longest payload of one packet; longer ones go on in the next.
 pub(crate) const PAYLOAD_MAX: usize = 0xFF_FFFF;
@@ -19,8 +18,7 @@ pub(crate) const AUTOCOMMIT: u16 = 2;
 /// `utf8mb4_general_ci`.
 pub(crate) const CHARSET: u8 = 45;
 
-/// First bytes of an answer that is an error, and of a LOCAL INFILE request.
-pub(crate) const ERROR: u8 = 0xFF;
+/// First byte of a LOCAL INFILE request.
 pub(crate) const LOCAL: u8 = 0xFB;
 
 /// Of a longer command the rest is read and thrown away.
@@ -74,36 +72,6 @@ fn int(n: u64) -> Vec<u8> {
 
 fn string(bytes: &[u8]) -> Vec<u8> {
     [&int(bytes.len() as u64), bytes].concat()
-}
-
-/// An error as a server sends it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlError {
-    pub code: u16,
-    /// The SQLSTATE, five bytes.
-    pub sqlstate: String,
-    pub message: String,
-}
-
-impl SqlError {
-    pub(crate) fn new(code: u16, sqlstate: &str, message: &str) -> Self {
-        SqlError { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.sqlstate.len() == 5 {
-            return Ok(());
-        }
-        let (code, sqlstate) = (self.code, &self.sqlstate);
-        Err(Error::usage(format!("canned error {code}: SQLSTATE '{sqlstate}' has not five bytes")))
-    }
-
-    /// Makes the payload; an `early` one, before the client has said what it understands, has no SQLSTATE.
-    pub(crate) fn payload(&self, early: bool) -> Vec<u8> {
-        let state = if early { String::new() } else { format!("#{}", self.sqlstate) };
-        let texts = [state.as_bytes(), self.message.as_bytes()].concat();
-        [&[ERROR], self.code.to_le_bytes().as_slice(), &texts].concat()
-    }
 }
 
 fn ok_like(mark: u8, affected: u64) -> Vec<u8> {

@@ -12,13 +12,37 @@ mod step;
 mod summarise;
 mod thread;
 
-use crate::error::Error;
-use crate::observe::Timeline;
-use crate::summary::{ErrorCount, LedgerEntry, Outage, Outcome, Probed, SettingChange, Status};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
+use tokio::sync::watch;
+
+use crate::error::{Error, Result};
+use crate::mysql::{ServerLink, Tables};
+use crate::observe::{ClientUse, IntervalLog, Probe, Timeline};
+use crate::plan::{Plan, Spread};
+use crate::summary::{
+    ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
+};
+
+pub use step::run_step;
 pub(crate) use step::{ServerReading, aside, changes, queues_told};
-pub use step::{StepContext, run_step};
 pub(crate) use summarise::{begin, host_facts, program, step_id, summary};
+
+/// Where steps run: the same for all steps of a sweep.
+pub struct StepContext<'a> {
+    pub plan: &'a Plan,
+    pub spread: Spread,
+    pub tables: Tables,
+    pub link: &'a ServerLink,
+    pub server: Option<&'a Server>,
+    pub probe: Option<Probe>,
+    pub log: Option<Arc<Mutex<IntervalLog>>>,
+    /// Is called when all clients are connected, before the first statement of any.
+    pub first_write: &'a dyn Fn() -> Result<()>,
+    /// Is told the instant of the window's start as soon as it is known.
+    pub window: watch::Sender<Option<Instant>>,
+}
 
 /// What one step produced in memory.
 #[derive(Debug)]
@@ -33,7 +57,7 @@ pub struct Run {
     pub errors: Vec<ErrorCount>,
     pub(crate) counts: thread::ThreadCounts,
     pub outages: Vec<Outage>,
-    pub(crate) client: crate::observe::process::ClientUse,
+    pub(crate) client: ClientUse,
     pub status: Option<Status>,
     /// What of the server is another's, or another, after lost connections were opened again.
     pub changed: Vec<SettingChange>,

@@ -10,41 +10,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::Run;
 use super::errors::{OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
 use super::pacing::{NEVER, Window};
 use super::summarise::LiveLine;
 use super::thread::{self, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent};
+use super::{Run, StepContext};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
-use crate::mysql::{Reading, ServerLink, Session, Tables, server, status};
-use crate::observe::{
-    ClientReading, ClientUse, HostReading, IntervalLog, Ns, Probe, Timeline, seconds,
-};
+use crate::mysql::{Reading, ServerLink, Session, server, status};
+use crate::observe::{ClientReading, ClientUse, HostReading, Ns, Probe, Timeline, seconds};
 use crate::plan::{Plan, Spread, Step, StopAt, limits};
 use crate::progress::Progress;
 use crate::stop::{or_stop, within};
-use crate::summary::{self, Outcome, Probed, Server, SettingChange, Status, in_queues};
+use crate::summary::{self, Outcome, Probed, SettingChange, Status, in_queues};
 
 /// How often threads report at least, whatever the timeline's interval: the live line and the
 /// watch over a silent server follow it.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Where steps run: the same for all steps of a sweep.
-pub struct StepContext<'a> {
-    pub plan: &'a Plan,
-    pub spread: Spread,
-    pub tables: Tables,
-    pub link: &'a ServerLink,
-    pub server: Option<&'a Server>,
-    pub probe: Option<Probe>,
-    pub log: Option<Arc<Mutex<IntervalLog>>>,
-    /// Is called when all clients are connected, before the first statement of any.
-    pub first_write: &'a dyn Fn() -> Result<()>,
-    /// Is told the instant of the window's start as soon as it is known.
-    pub window: watch::Sender<Option<Instant>>,
-}
 
 /// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
 ///

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use super::Run;
 use super::job::{engine_threads, queues};
 use super::pacing::{LATE, NEVER, PacingCounts, Window};
-use super::step::StepContext;
 use super::thread::turns_of_all;
+use super::{Run, StepContext};
 use crate::error::plain;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::judge::{self, changed_after};

@@ -481,7 +481,7 @@ pub struct Timeline {
     open: BTreeMap<Ns, RecordedInterval>,
     entry: Ns,
     growing: Option<RecordedInterval>,
-    /// The timeline of the summary, once [`Timeline::thread_done`] was called for all.
+    /// Makes the timeline of the summary, once all threads are done.
     pub entries: Vec<Interval>,
     /// What was done in the window, and the times of what was issued in it, those of the drain included.
     pub window: RecordedInterval,

@@ -4,6 +4,7 @@
 mod before;
 pub(crate) mod calibration;
 mod conditions;
+mod in_profile;
 pub(crate) mod measure;
 pub(crate) mod profile;
 pub(crate) mod recheck;

@@ -14,7 +14,7 @@ use super::before::{
     Patience, Preparation, Surveyed, close, open, patiently, preflight, probe, read_all,
 };
 use super::conditions::Watch;
-use super::profile::InProfile;
+use super::in_profile::InProfile;
 use super::{conclude, keep, random};
 use crate::commands::{self, beside};
 use crate::engine::{self, ServerReading, StepContext, begin, host_facts};

@@ -1,0 +1,276 @@
+//! A job's place in a profile: its server and what it holds, the commands beside it, its summary.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use crate::commands::beside::{self, Running};
+use crate::error::{Error, Result, line, told_apart};
+use crate::judge::fingerprint_differences;
+use crate::mysql;
+use crate::plan::Step;
+use crate::plan::experiment::{Experiment, Leg, Part, Subject};
+use crate::plan::profile::{Command, Expect};
+use crate::plan::value::bytes;
+use crate::summary::{self, CommandRun, Server, Store, Summary};
+use crate::terms::{self, Class, Finding, finding};
+use crate::workload::{mix, name_part};
+
+const NAMED_MAX: usize = 6;
+/// The least that a row of any of the tables takes, bytes.
+const ROW_BYTES_MIN: u64 = 150;
+const ABSENT: &str = "absent";
+
+/// A job's place in a profile.
+pub(crate) struct InProfile<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) leg: &'a Leg,
+    /// What wrote to its data before; None where that is not known.
+    pub(super) written_by: Option<Vec<String>>,
+    /// Between a step's number and that of its cell.
+    pub(super) offset: u32,
+    pub(super) subject: &'a Subject,
+    pub(super) part: &'a Part,
+    /// The server's process, where it is known.
+    pub(super) pid: Option<u32>,
+    /// What to say of data whose class is another one at this scale.
+    pub(super) scaled: Option<Finding>,
+    /// The server of the label's last step.
+    pub(super) last: Option<Server>,
+}
+
+/// Tells a command's instant and arguments, before the placeholders are filled, from others, and no
+/// more: arguments may be nobody else's business.
+fn asked(command: &Command) -> String {
+    let whole = mix(name_part(&format!("{:?} {:?}", command.at.0, command.run)));
+    format!("{:04x}", whole >> 48)
+}
+
+/// Refuses a server that is not the one of the label's earlier steps: no cell takes both.
+fn check_same(label: &str, earlier: &Server, server: &Server) -> Result<()> {
+    let differences = fingerprint_differences(earlier, server);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let named = differences.iter().map(|d| {
+        let (was, is) = told_apart(&d.first, &d.second);
+        format!("{} was {was} and is {is}", line(&d.name))
+    });
+    Err(Error::data(format!(
+        "the server is not the one that '{}' was measured on before: {}",
+        line(label),
+        terms::named(named.collect(), NAMED_MAX, "; ")
+    ))
+    .hint("another --out for the new server, or start the old one again"))
+}
+
+impl InProfile<'_> {
+    /// Refuses a server that is not as the profile expects it. Where the sizes are not the profile's,
+    /// data of another size beside the buffer pool is no more than a warning.
+    pub(super) fn check(
+        &mut self,
+        server: &Server,
+        dataset: Option<&mysql::Dataset>,
+    ) -> Result<()> {
+        // What the server says of the tables, unless its statistics are older than the rows.
+        let bytes = dataset.map(|of| {
+            let rows = u64::from(of.tables.count).saturating_mul(of.tables.rows);
+            of.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
+        });
+        let mut words = self.part.commands.iter().flat_map(|command| &command.run);
+        if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
+            return Err(Error::usage(
+                "a command of the profile asks for {pid}, and the server's process is not known",
+            )
+            .hint("it is known of sandboxes"));
+        }
+        if let Some(last) = &self.last {
+            check_same(&self.subject.label, last, server)?;
+        }
+        let (expect, variables) = (&self.subject.expect, &server.variables);
+        // At the profile's own sizes: scaled down far, pools end at what servers take.
+        check(expect, variables, bytes.filter(|_| self.experiment.scale.is_full()))?;
+        let scaled = bytes.and_then(|bytes| database(expect, variables, bytes));
+        self.scaled = scaled.map(|what| finding!(ScaledClass, what));
+        Ok(())
+    }
+
+    /// Starts what runs beside a step; its clock starts with the window.
+    pub(super) fn beside(
+        &self,
+        store: &Store,
+        run_id: &str,
+        step: &Step,
+        window: &watch::Receiver<Option<Instant>>,
+    ) -> Running {
+        let here = self.part.commands.iter().filter(|command| {
+            command.clients.as_ref().is_none_or(|clients| clients.0.contains(&step.clients))
+        });
+        let filled = (1..).zip(here).map(|(n, command)| beside::Command {
+            at: command.at.0,
+            words: command.run.iter().map(|word| self.fill(word, step)).collect(),
+            asked: asked(command),
+            output: format!("{run_id}-{}_command{n}.txt", step.number),
+        });
+        beside::start(filled.collect(), store.dir(), window)
+    }
+
+    fn fill(&self, word: &str, step: &Step) -> String {
+        let pid = self.pid.map_or_else(String::new, |pid| pid.to_string());
+        word.replace("{pid}", &pid)
+            .replace("{label}", &self.subject.label)
+            .replace("{workload}", &self.part.title)
+            .replace("{clients}", &step.clients.to_string())
+    }
+
+    /// Says what a step is in the experiment, and in what its data may differ from that of others.
+    pub(super) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
+        if !ran.is_empty() {
+            let names: Vec<String> = ran.iter().map(told).collect();
+            summary.warn([finding!(Perturbed, names.join(", "))]);
+        }
+        summary.workload.name.clone_from(&self.part.title);
+        let (writes, at) = (self.part.writes(), step.number.wrapping_sub(self.offset) as usize - 1);
+        // A run that writes, or comes after one that wrote, must start from the data that the other
+        // labels and repeats start from, or say that it did not.
+        let written = match self.written_by.as_deref() {
+            Some([]) => None,
+            Some(titles) => Some(format!("{} wrote to the tables before", titles.join(", "))),
+            None => writes.then(|| "who wrote to the tables before is not known".to_owned()),
+        };
+        summary.warn(written.map(|written| finding!(DataWritten, written)));
+        if writes {
+            // Only the first step of a sweep finds its data as it was prepared.
+            summary.warn((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));
+            // Others should have written before: they are measured already, or not wanted.
+            let missing = self.experiment.before(at, &self.leg.cells);
+            let missing = missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            summary.warn((!missing.is_empty()).then(|| finding!(DataNotEqual, missing)));
+        }
+        summary.warn(self.scaled.clone());
+        summary.experiment = Some(summary::Experiment {
+            profile: self.experiment.profile.name.clone(),
+            key: self.experiment.cells[at].key.clone(),
+            scale: self.experiment.scale.factor(),
+            base_label: self.subject.base.clone(),
+            written_by: self.written_by.clone(),
+            commands: ran,
+        });
+    }
+}
+
+/// A command that ran beside a step, and how it failed if it did.
+fn told(command: &CommandRun) -> String {
+    let program = line(&command.program);
+    match command.exit {
+        Some(0) => program,
+        Some(status) => format!("{program} (exit status {status})"),
+        None => format!("{program} (not started, or ended by a signal)"),
+    }
+}
+
+/// Holds a server's variables against all expectations, and its data, if it is known, against its
+/// buffer pool.
+fn check(
+    expect: &[Expect],
+    variables: &BTreeMap<String, String>,
+    data_bytes: Option<u64>,
+) -> Result<()> {
+    let mut broken = Vec::new();
+    for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
+        let name = name.replace('-', "_");
+        let found = variables.get(&name).map(String::as_str);
+        let wanted: Vec<&str> =
+            values.0.iter().map(|value| value.0.as_deref().unwrap_or("ON")).collect();
+        if !wanted.iter().any(|wanted| holds(wanted, found)) {
+            let found = found.unwrap_or("not there");
+            broken.push(format!("{name} is {found}, not {}", wanted.join(" or ")));
+        }
+    }
+    broken.extend(data_bytes.and_then(|data| database(expect, variables, data)));
+    if broken.is_empty() {
+        return Ok(());
+    }
+    Err(Error::server(format!("the server is not as the profile expects: {}", broken.join("; ")))
+        .hint("change the server's settings, or [expect] in the profile"))
+}
+
+fn database(expect: &[Expect], variables: &BTreeMap<String, String>, data: u64) -> Option<String> {
+    let pool = variables.get("innodb_buffer_pool_size").and_then(|text| bytes(text))?;
+    let mut wanted = expect.iter().filter_map(|expect| match expect.database? {
+        Class::IoBound => (data <= pool).then_some("larger than"),
+        Class::Cached => (data > pool).then_some("inside"),
+    });
+    let [data, pool] = [data, pool].map(|bytes| bytes.div_ceil(1 << 20));
+    wanted.next().map(|wanted| {
+        format!("the database has {data} MiB and the buffer pool {pool}: it is not {wanted} it")
+    })
+}
+
+/// Values are the same as texts, as truth values, or as sizes and other numbers.
+fn holds(wanted: &str, found: Option<&str>) -> bool {
+    let Some(found) = found else { return wanted.eq_ignore_ascii_case(ABSENT) };
+    let number = |text: &str| match text.to_ascii_uppercase().as_str() {
+        "ON" | "YES" | "TRUE" => Some(1.0),
+        "OFF" | "NO" | "FALSE" => Some(0.0),
+        _ => bytes(text).map(|bytes| bytes as f64).or_else(|| text.parse().ok()),
+    };
+    let same =
+        number(wanted).zip(number(found)).is_some_and(|(one, other)| one.total_cmp(&other).is_eq());
+    same || wanted.eq_ignore_ascii_case(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables() -> BTreeMap<String, String> {
+        [
+            ("innodb_buffer_pool_size", "134217728"),
+            ("performance_schema", "OFF"),
+            ("innodb_io_capacity", "8192"),
+            ("innodb_max_dirty_pages_pct", "75.000000"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    fn checked(toml: &str, data: u64) -> std::result::Result<(), String> {
+        let expect: Expect = toml::from_str(toml).expect("sound");
+        check(&[expect], &variables(), Some(data)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn values_are_compared_as_servers_mean_them() {
+        for value in [
+            "performance_schema = false",
+            "performance-schema = \"off\"",
+            "performance_schema = 0",
+            "innodb_buffer_pool_size = \"128M\"",
+            "innodb_io_capacity = 8192",
+            "innodb_max_dirty_pages_pct = 75",
+            "query_cache_size = [0, \"absent\"]",
+        ] {
+            assert_eq!(checked(&format!("[variables]\n{value}"), 0), Ok(()), "{value}");
+        }
+        for (value, says) in [
+            ("performance_schema = true", "performance_schema is OFF, not ON"),
+            ("innodb_io_capacity = [1, 2]", "is 8192, not 1 or 2"),
+            ("query_cache_size = 0", "query_cache_size is not there"),
+        ] {
+            let error = checked(&format!("[variables]\n{value}"), 0).expect_err(value);
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_database_is_held_against_the_pool() {
+        let (larger, inside) =
+            ("database = \"larger-than-buffer-pool\"", "database = \"inside-buffer-pool\"");
+        assert_eq!(checked(larger, 1 << 30), Ok(()));
+        assert_eq!(checked(inside, 1 << 20), Ok(()));
+        assert!(checked(larger, 1 << 20).is_err_and(|e| e.contains("not larger than")));
+        assert!(checked(inside, 1 << 30).is_err_and(|e| e.contains("1024 MiB")));
+    }
+}
