@@ -161,7 +161,7 @@ fn a_store_that_goes_away_says_what_to_do_with_the_summary() {
     fs::remove_dir(&inside).expect("empty");
     let error = store.write(&sound()).expect_err("no directory");
     let text = error.render();
-    assert!(text.contains("went away") && text.contains("standard output"), "{text}");
+    assert!(text.contains("does not exist") && text.contains("standard output"), "{text}");
     assert!(text.contains("00000000000000aa-1"), "{text}");
 }
 
