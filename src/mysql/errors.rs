@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use mysql_async::IoError;
+use mysql_async::{DriverError, IoError};
 
 use crate::error::{Error, clip};
 
@@ -152,6 +152,10 @@ impl From<mysql_async::Error> for Failure {
             },
             // Without what the driver puts in front of it, twice.
             mysql_async::Error::Io(IoError::Io(e)) => Failure::lost(&e.to_string()),
+            // Only a log-in fails like that.
+            mysql_async::Error::Driver(DriverError::UnexpectedPacket { .. }) => {
+                Failure::lost("the log-in's answer is no MySQL protocol")
+            }
             other => Failure::lost(&other.to_string()),
         }
     }

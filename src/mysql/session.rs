@@ -82,7 +82,8 @@ pub(super) async fn try_connect(target: &ConnectOptions, opts: &Opts) -> mysql_a
         Some(Ok(opened)) => opened,
         Some(Err(panic)) => Err(panicked(&*panic).into()),
         None => {
-            let why = format!("no connection within {}", units::duration(limit));
+            let limit = units::duration(limit);
+            let why = format!("no connection within {limit} (--connect-timeout)");
             Err(io::Error::new(ErrorKind::TimedOut, why).into())
         }
     }
@@ -660,6 +661,13 @@ mod tests {
         let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
         let error = failure(&target);
         assert!(error.to_string().contains("no MySQL protocol"), "{error}");
+        server.join().unwrap();
+
+        let (address, server) = fake_server(vec![greeting(false), vec![1, 4], vec![]]);
+        let link = ServerLink::to(ConnectOptions { address, ..target }, &Stop::default()).unwrap();
+        let lost = run(Session::open_again(&link, None)).err();
+        let said = "the log-in's answer is no MySQL protocol";
+        assert_eq!(lost, Some(Failure::Lost(said.to_owned())));
         server.join().unwrap();
     }
 }
