@@ -77,8 +77,9 @@ pub(super) struct Process {
     pub(super) time_s: u64,
 }
 
-/// Lists the connections. SHOW is the one form that every version has; what it has not is empty.
-pub(super) async fn processes(session: &mut Session) -> Asked<Vec<Process>> {
+/// Lists the connections; lines of fewer columns are left out. SHOW is the one form that every version
+/// has; what it has not is empty.
+pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Vec<Process>> {
     let process = |row: Vec<Option<String>>| {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut text = || texts.next().unwrap_or_default();
@@ -91,7 +92,8 @@ pub(super) async fn processes(session: &mut Session) -> Asked<Vec<Process>> {
             time_s: text().parse().unwrap_or(0),
         })
     };
-    Ok(session.query("SHOW PROCESSLIST").await?.into_iter().filter_map(process).collect())
+    let rows = session.query("SHOW PROCESSLIST").await?.into_iter();
+    Ok(rows.filter(|row| row.len() >= columns).filter_map(process).collect())
 }
 
 /// Bounds the wait of a statement for others that are busy with its table: a year by default.

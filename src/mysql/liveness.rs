@@ -24,6 +24,9 @@ use crate::terms::units;
 
 const EVERY: Duration = Duration::from_secs(5);
 
+/// Of a line of the list, up to how long it has done what it does.
+const COLUMNS: usize = 6;
+
 /// How often whoever waits looks at what the threads count.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -124,7 +127,7 @@ impl Liveness {
             let asked = match opened {
                 Ok(mut opened) => {
                     self.ids().all.insert(opened.id());
-                    let list = processes(&mut opened).await;
+                    let list = processes(&mut opened, COLUMNS).await;
                     *session = Some(opened).filter(Session::is_usable);
                     list
                 }
@@ -140,7 +143,7 @@ impl Liveness {
 
     /// Names others that are doing something in this database, or did just now.
     pub(crate) async fn others(&self, session: &mut Session) -> Asked<Vec<String>> {
-        let mut list = optional(processes(session).await)?.unwrap_or_default();
+        let mut list = optional(processes(session, COLUMNS).await)?.unwrap_or_default();
         let (ids, own) = (self.ids(), session.id());
         list.retain(|one| {
             one.database == self.link.target.database && (one.command != "Sleep" || one.time_s <= 1)

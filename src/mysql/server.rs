@@ -145,7 +145,7 @@ async fn ask(session: &mut Session, mut server: Server) -> Asked<Fingerprint> {
     server.database = database(session).await?;
     let product = renew(session, &mut server).await?;
     let (root, port) = (Path::new(ROOT), server.port);
-    let (id, listed) = (session.id(), optional(processes(session).await)?);
+    let (id, listed) = (session.id(), optional(processes(session, 3).await)?);
     let own = listed.into_iter().flatten().find(|process| process.id as u32 == id);
     let seen_from = own.map_or(String::new(), |process| process.from);
     let mut whereabouts = whereabouts(session, &server.variables, port).await?;
