@@ -359,15 +359,13 @@ fn host_name(host: &str, from: &str) -> Result<String> {
     // A zone may follow the address.
     let ipv6 = bare.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
     let odd = [
-        ('/', host.starts_with('/'), "-S names a socket"),
-        ('@', bare.contains('@'), "--url takes a URL with user and password"),
-        (':', bare.contains(':') && !ipv6, "-P names the port"),
-    ];
-    match odd.into_iter().find(|(_, is_odd, _)| *is_odd) {
         // It is not shown: there may be a password in it.
-        Some((c, _, hint)) => {
-            Err(Error::usage(format!("{from} is no host: it holds '{c}'")).hint(hint))
-        }
+        (host.contains('@'), "no host: it holds '@'", "--url takes a URL with user and password"),
+        (host.starts_with('/'), &format!("a path: '{host}'"), "-S names a socket"),
+        (bare.contains(':') && !ipv6, &format!("no host: '{host}'"), "-P names the port"),
+    ];
+    match odd.into_iter().find(|(is_odd, ..)| *is_odd) {
+        Some((_, what, hint)) => Err(Error::usage(format!("{from} is {what}")).hint(hint)),
         None => Ok(bare.to_owned()),
     }
 }
@@ -809,7 +807,7 @@ mod tests {
             ("[client]\nssl=maybe", "/etc/my.cnf:2: ssl: 'maybe'"),
             ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: sokcet"),
             ("[loadgen]\nconnect-timeout=0", "/etc/my.cnf:2: connect-timeout is 0"),
-            ("[client]\nhost=db1:3306", "/etc/my.cnf:2: host is no host: it holds ':'"),
+            ("[client]\nhost=db1:3306", "/etc/my.cnf:2: host is no host: 'db1:3306'"),
         ] {
             let error = error("", &file(text));
             assert!(error.to_string().starts_with(a), "{error}");
@@ -822,7 +820,8 @@ mod tests {
         assert!(error("", &env).to_string().contains("MYSQL_TCP_PORT: 'http'"));
         let env = world(&[], &[], &[]);
         for (line, a) in [
-            ("-h /tmp/x.sock", "--host is no host: it holds '/'"),
+            ("-h /tmp/x.sock", "--host is a path: '/tmp/x.sock'"),
+            ("-h u:marker@h", "--host is no host: it holds '@'"),
             ("--connect-timeout 0", "--connect-timeout is 0"),
             ("--url mysql://h/?sokcet=/x", "unknown option 'sokcet'"),
             ("--url mysql://h/?user=x", "unknown option 'user'"),
