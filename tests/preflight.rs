@@ -249,7 +249,7 @@ async fn all_at_once(admin: &mut Session, path: &Path) {
         &found,
         &[
             "error: 5 things keep this from running:\n  1. autocommit is off",
-            "\n  2. `sbtest` lacks sbtest1",
+            "\n  2. --tables 2, but `sbtest` lacks sbtest1",
             "\n  3. max_connections is ",
             "\n  4. max_prepared_stmt_count is 5, but 1 statement × 2 tables × 1000000 clients",
             "\n  5. this process's limit of open files is ",

@@ -57,12 +57,19 @@ async fn examine(
 ) -> Asked<Option<Dataset>> {
     check_product(&Product::ask(session).await?, findings);
     let autocommit = optional(one(session, "SELECT @@session.autocommit").await)?.flatten();
-    if autocommit.as_deref() != Some("1") {
-        let said = autocommit.as_deref().unwrap_or("not told: is a proxy in between?");
-        findings.problem(
-            format!("autocommit is off in a new session (@@session.autocommit is {said})"),
+    match autocommit.as_deref() {
+        Some("1") => {}
+        Some(said) => findings.problem(
+            format!(
+                "autocommit is off in a new session, so nothing would be committed \
+                 (@@session.autocommit = {said})"
+            ),
             "SET GLOBAL autocommit = 1, and look at init_connect",
-        );
+        ),
+        None => findings.problem(
+            "the server does not say whether autocommit is on (@@session.autocommit)",
+            "is a proxy in between?",
+        ),
     }
     let seen = look(session).await?;
     // Another session's lock must not hold up the preflight for a day (MySQL: a year).
@@ -99,7 +106,9 @@ fn check_product(product: &Product, findings: &mut Findings) {
         (Family::Other(name), _) => {
             findings.warn(finding!(UnknownServer, name.to_string(), version));
         }
-        (_, (0, 0, 0)) => findings.warn(finding!(UnknownServer, "of a version", version)),
+        (_, (0, 0, 0)) => {
+            findings.warn(finding!(UnknownServer, "of an unreadable version", version));
+        }
         (_, (..5, ..) | (5, 0, _)) => {
             let oldest = "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on; 5.1 may work";
             findings.problem(format!("{product} is too old"), oldest);
@@ -243,7 +252,7 @@ impl Tables<'_> {
 }
 
 fn choose_tables(found: &Discovered, needs: &Needs<'_>, findings: &mut Findings) -> Option<u32> {
-    let (there, schema) = (found.contiguous(), found.schema);
+    let (there, database, schema) = (found.contiguous(), &found.database, found.schema);
     let last = found.tables.keys().next_back().copied().unwrap_or(0);
     let wanted = needs.tables.unwrap_or(last.max(1));
     let missing = (1..=wanted).filter(|number| !found.tables.contains_key(number));
@@ -258,8 +267,13 @@ fn choose_tables(found: &Discovered, needs: &Needs<'_>, findings: &mut Findings)
         None if there > 0 => format!("--tables {there} uses those before the gap; "),
         _ => String::new(),
     };
+    let has = match needs.tables {
+        Some(tables) => format!("--tables {tables}, but `{database}` lacks {missing}"),
+        None if last == 0 => format!("`{database}` lacks {missing}"),
+        None => format!("`{database}` has tables up to {}, but lacks {missing}", found.name(last)),
+    };
     findings.refuse(
-        format!("`{}` lacks {missing}", found.database),
+        has,
         format!("{before}`loadgen prepare{of} --tables {wanted}{rows}` creates what is missing"),
     )
 }
@@ -758,10 +772,14 @@ mod settle_tests {
     fn missing_tables_and_gaps_are_named() {
         let error = |numbers, tables| chosen(numbers, tables).expect_err("refused");
         let missing = error(&[1, 4], Some(6));
-        assert_eq!(missing.to_string(), "`sbtest` lacks sbtest2, sbtest3, sbtest5, sbtest6");
+        let lacks = "--tables 6, but `sbtest` lacks sbtest2, sbtest3, sbtest5, sbtest6";
+        assert_eq!(missing.to_string(), lacks);
         assert!(missing.hints()[0].contains("prepare --tables 6 --rows 100"));
         let gap = error(&[1, 2, 5], None);
-        assert!(gap.to_string().contains("lacks sbtest3, sbtest4"), "{gap}");
+        assert_eq!(
+            gap.to_string(),
+            "`sbtest` has tables up to sbtest5, but lacks sbtest3, sbtest4"
+        );
         assert!(gap.hints()[0].starts_with("--tables 2 "), "{:?}", gap.hints());
         assert!(error(&[3], None).hints()[0].contains("prepare --tables 3"));
         assert!(error(&[], None).to_string().contains("lacks sbtest1"));

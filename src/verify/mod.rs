@@ -122,8 +122,11 @@ async fn look(
     };
     if tables.is_empty() {
         let none = format!("there is no table of prepare's in `{}`{others}", target.database);
-        return Err(Error::data(none)
-            .hint("verify needs what prepare fills: --database names where the runs wrote to"));
+        return Err(Error::data(none).hint(if others.is_empty() {
+            "verify needs what prepare fills: --database names where the runs wrote to"
+        } else {
+            "what such tables held at the start is not known: verify needs those that prepare makes"
+        }));
     }
     if !others.is_empty() {
         progress.note(&format!("left out{others}"));
