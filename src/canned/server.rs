@@ -182,7 +182,11 @@ impl Listener {
             }
         };
         bound.map_err(|e| {
-            Error::failed(format!("canned server: cannot listen on {place}: {e}")).hint(hint)
+            let error = Error::failed(format!("canned server: cannot listen on {place}: {e}"));
+            match listen {
+                Listen::Socket(_) if e.kind() != io::ErrorKind::AddrInUse => error,
+                _ => error.hint(hint),
+            }
         })
     }
 

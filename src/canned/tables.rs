@@ -18,18 +18,27 @@ pub fn answers(tables: u32) -> Vec<Answer> {
         let known = vec![name, text("BASE TABLE"), text("InnoDB"), text(""), bytes.clone(), bytes];
         [known, vec![None; 3]].concat()
     });
-    // They are read by their places.
-    let rows = |matches, columns: u32, rows| {
-        let columns = (1..=columns).map(|number| number.to_string()).collect();
+    // loadgen reads them by their places, others by their names.
+    let rows = |matches, columns: &str, rows| {
+        let columns = columns.split(' ').map(str::to_owned).collect();
         Answer::new(matches, Reply::Rows { columns, rows })
     };
     let pairs = |matches, pairs: &[(&str, &str)]| {
         let pairs = pairs.iter().map(|(name, value)| vec![text(name), text(value)]);
-        rows(matches, 2, pairs.collect())
+        rows(matches, "Variable_name Value", pairs.collect())
     };
     vec![
-        rows("FROM information_schema.COLUMNS", 3, columns.collect()),
-        rows("FROM information_schema.TABLES", 9, listed.collect()),
+        rows(
+            "FROM information_schema.COLUMNS",
+            "TABLE_NAME COLUMN_NAME COLUMN_KEY",
+            columns.collect(),
+        ),
+        rows(
+            "FROM information_schema.TABLES",
+            "TABLE_NAME TABLE_TYPE ENGINE TABLE_COMMENT DATA_LENGTH INDEX_LENGTH ROW_FORMAT \
+             TABLE_COLLATION CREATE_OPTIONS",
+            listed.collect(),
+        ),
         Answer::value("SELECT VERSION()", "VERSION()", "8.0.0-canned"),
         Answer::value("@@session.autocommit", "@@session.autocommit", "1"),
         Answer::value("@@version_comment", "@@version_comment", "canned answers"),
