@@ -20,7 +20,7 @@ pub enum Value {
     Micros(f64),
     /// A number of so many decimals.
     Number(f64, usize),
-    /// A number with a decimal, unless that is 0.
+    /// A number with a decimal, unless that is 0, or the number 100 or more.
     Short(f64),
 }
 
@@ -190,6 +190,7 @@ impl fmt::Display for Value {
                 ms => write!(f, "{ms:.0} ms"),
             },
             Value::Number(number, decimals) => write!(f, "{number:.decimals$}"),
+            Value::Short(number) if *number >= 100.0 => write!(f, "{number:.0}"),
             Value::Short(number) => {
                 let text = format!("{number:.1}");
                 f.write_str(text.strip_suffix(".0").unwrap_or(&text))
@@ -209,6 +210,7 @@ mod tests {
         assert_eq!((found.code.name(), found.to_string().as_str()), ("drift", text));
         assert_eq!(Value::Micros(5_000.0).to_string(), "5.000 ms");
         assert_eq!(Value::Number(2.345, 2).to_string(), "2.35");
-        assert_eq!([0.5, 9.0, 9120.0].map(|n| Value::Short(n).to_string()), ["0.5", "9", "9120"]);
+        let short = [0.5, 9.0, 99.5, 1234.6].map(|n| Value::Short(n).to_string());
+        assert_eq!(short, ["0.5", "9", "99.5", "1235"]);
     }
 }

@@ -618,6 +618,9 @@ fn describe(part: &Part) -> String {
 
 /// Shows a guess, which does not need its seconds.
 fn about(time: Duration) -> String {
-    let unit = if time.as_secs() < 120 { 1 } else { 60 };
-    units::duration(Duration::from_secs(time.as_secs().next_multiple_of(unit)))
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7200 => format!("{}m", seconds.div_ceil(60)),
+        _ => format!("{:.1}h", time.as_secs_f64() / 3600.0),
+    }
 }
