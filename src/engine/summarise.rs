@@ -1,7 +1,5 @@
 //! Run → Summary, with what its reader must know beside the numbers; and the live line of a step.
 
-use std::path::Path;
-
 use super::job::{engine_threads, queues};
 use super::pacing::{LATE, NEVER, PacingCounts, Window};
 use super::thread::turns_of_all;
@@ -190,7 +188,6 @@ fn latency(run: &Run) -> summary::Latency {
 
 fn client(run: &Run, begun: summary::Client) -> summary::Client {
     let (ops, cpu_s) = (run.timeline.window.ops, run.client.cost.cpu().as_secs_f64());
-    let cores = host::facts(Path::new(host::ROOT)).facts.cores;
     summary::Client {
         user_s: run.client.cost.user.as_secs_f64(),
         sys_s: run.client.cost.sys.as_secs_f64(),
@@ -201,7 +198,7 @@ fn client(run: &Run, begun: summary::Client) -> summary::Client {
         share: Some(summary::Share {
             threads: run.counts.usage.iter().map(|thread| thread.share.clone()).collect(),
             turns: turns_of_all(&run.counts.usage),
-            host_cores: Some(cores).filter(|cores| *cores > 0),
+            host_cores: begun.share.and_then(|share| share.host_cores),
             host_busy: run.client.busy,
             other_load: run.client.others,
             steal: run.client.steal,

@@ -10,9 +10,9 @@ use crate::stop::{COURTESY, SILENCE, within};
 use crate::terms::units;
 use crate::workload::{name_part, quoted};
 
-/// The words for what the same command does when it is given again.
-pub(super) const AGAIN: &str =
-    "the same command again completes a fill, and begins a load or a sandbox's data anew";
+/// The words for what the same command does when it is given again: of a fill.
+pub(super) const AGAIN: &str = "the same command again completes the fill, or begins it anew where \
+                                the data went away with a private server";
 
 /// Connections of a fill at most, as a limit on nonsense: each has a thread, and a lock.
 pub(super) const JOBS_MAX: u32 = 256;

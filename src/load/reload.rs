@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
-use super::connect::{Doing, claim, control, drop_table, explain};
+use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
 use super::dump::{Kind, Seen, Splitter, classify, refuse_charset, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, short};
 use super::{Refused, ready_mark};
@@ -49,6 +49,12 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
+
+/// Makes the error of a load of one that would be a fill's.
+pub(crate) fn of_load(error: Error) -> Error {
+    let again = "the same command again drops the tables that it made and begins anew";
+    error.instead(COMPLETED, again)
+}
 
 /// Connected and ready to load.
 pub(crate) struct Reload {

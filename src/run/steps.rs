@@ -20,7 +20,7 @@ use crate::commands::{self, beside};
 use crate::engine::{self, ServerReading, StepContext, begin, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
-use crate::load::reload::{Loaded, LoadedTable, Reload};
+use crate::load::reload::{Loaded, LoadedTable, Reload, of_load};
 use crate::mysql::{
     ServerLink, Session, Tables, changes, dataset, exposure, fingerprint, optional, quoted_text,
 };
@@ -178,9 +178,13 @@ impl<'a> Steps<'a> {
         let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;
         let Host { name: host, cores_usable: cores, facts } = host::facts(Path::new(host::ROOT));
         let (kernel, cpu, rtt_us) = (facts.kernel, facts.cpu, seen.rtt_us);
+        let host_cores = Some(facts.cores).filter(|cores| *cores > 0);
+        let share = summary::Share { host_cores, ..Default::default() };
         let data_seed = dataset.as_ref().and_then(|dataset| dataset.data_seed).map(u64::from);
-        let client =
+        let mut client =
             summary::Client { host, kernel, cpu, cores, same_host, rtt_us, ..Default::default() };
+        // Only the engine's steps have one.
+        client.share = matches!(self.job, Job::Sweep(_)).then_some(share);
         let begun = Box::new(Summary {
             schema: summary::SCHEMA.to_owned(),
             loadgen: engine::program(),
@@ -389,7 +393,7 @@ async fn load(
     (spec, force): (&LoadSpec, bool),
     progress: &mut Progress,
 ) -> Result<Measured> {
-    let mut load = Reload::open(at.link, spec, force, progress).await?;
+    let mut load = Reload::open(at.link, spec, force, progress).await.map_err(of_load)?;
     let running = async || load.run(progress).await.map(|error| (load.began, error));
     let (mut summary, mut error) = around(at, nth, spec.name(), running).await?;
     let loaded = std::mem::take(&mut load.done);
@@ -408,7 +412,7 @@ async fn load(
     let server = &mut summary.server;
     (server.data_bytes, server.table_formats) = table_facts(at.link, &loaded.tables).await.unzip();
     server.class = class_by_size(server.data_bytes, server.buffer_pool_bytes);
-    Ok(ended(summary, error))
+    Ok(ended(summary, error.map(of_load)))
 }
 
 /// Runs the commands once; what they print goes to a new file in `dir`.
