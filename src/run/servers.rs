@@ -320,7 +320,7 @@ impl Controlled<'_> {
         self.progress.note("stopping the server");
         commands::run("stop", &self.server.stop, within, &self.link.stop)?;
         let within = units::duration(within);
-        self.until(|seen| {
+        self.until("the end of ", |seen| {
             Ok(seen.map(|_| {
                 Error::server(format!("{target} still answers {within} after `stop`"))
                     .hint("`stop` must end the server that answers there")
@@ -331,7 +331,7 @@ impl Controlled<'_> {
     fn wait(&mut self, before: Option<&Numbers>) -> Result<()> {
         let (target, mut refused) = (&self.link.target, None);
         let within = units::duration(self.server.within());
-        self.until(|seen| match seen {
+        self.until("", |seen| match seen {
             Some(Ok(now)) if before.is_some_and(|old| !has_fallen(old, &now)) => {
                 let text = format!(
                     "{target} is still the old server {within} after the start: its uptime and \
@@ -353,14 +353,18 @@ impl Controlled<'_> {
     }
 
     /// Looks until nothing is wrong, or for too long.
-    fn until(&mut self, mut wrong: impl FnMut(Seen) -> Result<Option<Error>>) -> Result<()> {
+    fn until(
+        &mut self,
+        what: &str,
+        mut wrong: impl FnMut(Seen) -> Result<Option<Error>>,
+    ) -> Result<()> {
         let began = Instant::now();
         while let Some(error) = wrong(self.look()?)? {
             if began.elapsed() > self.server.within() {
                 return Err(error);
             }
             self.link.stop.check()?;
-            self.progress.update(|| format!("waiting for {}", self.link.target));
+            self.progress.update(|| format!("waiting for {what}{}", self.link.target));
             std::thread::sleep(ASK_EVERY);
         }
         Ok(())
