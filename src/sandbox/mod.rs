@@ -625,6 +625,7 @@ fn arguments(start: &Start, port: u16) -> Vec<OsString> {
 }
 
 /// Waits until the server answers on its socket and on its port; tells its version, or how it ended.
+/// Only an end may be the port's fault: a server that runs and does not serve is an error.
 fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     // By the socket, which only this user reaches, it gets what its initialisation left out.
     let socket = ConnectOptions {
@@ -641,17 +642,17 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
         if !start.directory.socket.exists() {
             return Ok(None);
         }
-        Ok(match ask(&socket, &tcp)? {
-            Ok(identity) => Some(Ok(check(identity, start, port)?)),
+        match ask(&socket, &tcp)? {
+            Ok(identity) => check(identity, start, port).map(|version| Some(Ok(version))),
             Err(Failure::Lost(why)) => {
                 last = why;
-                None
+                Ok(None)
             }
-            Err(refused) => Some(Err(format!("refuses its own root account: {refused}"))),
-        })
+            Err(refused) => Err(start.failure(&format!("refuses its own root account: {refused}"))),
+        }
     })?;
-    let late = || Err(format!("does not answer within {} s ({last})", ANSWERS_WITHIN.as_secs()));
-    Ok(answered.unwrap_or_else(late))
+    let late = || format!("does not answer within {} s ({last})", ANSWERS_WITHIN.as_secs());
+    answered.ok_or_else(|| start.failure(&late()))
 }
 
 /// A server's own account of itself: data directory, pid file, port, version.
