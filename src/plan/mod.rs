@@ -307,8 +307,13 @@ impl Plan {
 
     fn list_settings(&self, seed_is_random: bool) -> Vec<(&'static str, String)> {
         let or = |value: Option<String>, usual: &str| value.unwrap_or_else(|| usual.to_owned());
-        let spread = self.tables.and_then(|tables| self.spread_over(tables).ok());
-        let spread = spread.map_or_else(|| self.spread.to_string(), |spread| spread.to_string());
+        let spread = match self.tables.map(|tables| self.spread_over(tables)) {
+            Some(Ok(spread)) => spread.to_string(),
+            _ if self.spread == SpreadChoice::Auto => {
+                "pinned where the tables divide the clients".to_owned()
+            }
+            _ => self.spread.to_string(),
+        };
         let threads = self.engine_threads.map(|n| n.to_string());
         vec![
             ("tables", or(self.tables.map(|n| n.to_string()), "those that are there")),
