@@ -150,11 +150,15 @@ fn write(path: &Path, text: &str) -> Result<()> {
 impl ReportArgs {
     /// Refuses flags that would be without effect.
     fn check(&self) -> Result<()> {
-        let drawn = self.format.tables().is_none();
-        if drawn && (self.layout != Layout::Versions || self.spread || !self.gates.is_empty()) {
-            let text =
-                "--layout, --spread and --gate are of tables; a page has all layouts and spreads";
-            return Err(Error::usage(text).hint("--format text, markdown, csv or json"));
+        let flags = [
+            ("--layout", self.layout != Layout::Versions),
+            ("--spread", self.spread),
+            ("--gate", !self.gates.is_empty()),
+        ];
+        let given = flags.iter().find(|(_, given)| *given);
+        if let Some((flag, _)) = given.filter(|_| self.format.tables().is_none()) {
+            return Err(Error::usage(format!("{flag} has no effect on --format html or svg"))
+                .hint("leave it out, or --format text, markdown, csv or json"));
         }
         if self.chart.is_some() && self.format != Output::Svg {
             return Err(Error::usage("--chart is of --format svg")
@@ -340,6 +344,8 @@ mod tests {
             let error = parse(line).expect(line).check().expect_err(line);
             assert_eq!(error.kind().exit_code(), 2);
             assert!(!error.hints().is_empty(), "{line}");
+            let flag = error.to_string().split(' ').next().map(str::to_owned);
+            assert!(line.contains(&flag.expect("a flag")), "{line}: {error}");
         }
         for line in ["a", "a --format svg", "a --format svg --chart latency", "a --format html"] {
             parse(line).expect(line).check().expect(line);
