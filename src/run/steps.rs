@@ -597,18 +597,23 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Loaded, verified: bool)
 
 /// Writes the line that stays of what has ended.
 fn line(summary: &Summary) -> String {
-    let (client, mark) = (&summary.client, summary.outcome.mark());
+    let (name, client, mark) = (&summary.workload.name, &summary.client, summary.outcome.mark());
+    let (measured_s, user_s, sys_s) = (summary.measured_s, client.user_s, client.sys_s);
+    let cpu = format!("CPU {user_s:.2} s user {sys_s:.2} s system");
     let what = match (&summary.load, &summary.suite) {
         (Some(load), _) => {
-            let (rows, per_s) = (units::count(load.rows), load.rows_per_s);
-            format!("{rows} rows, {per_s:.0} rows/s, {} statements", load.statements)
+            let (rows, per_s, n) = (units::count(load.rows), load.rows_per_s, load.statements);
+            format!(
+                "{rows} rows in {measured_s:.3} s, {per_s:.0} rows/s, {n} statements, client {cpu}"
+            )
         }
-        (_, Some(suite)) => format!("{} of {} tests", summary.totals.ops, suite.tests.len()),
+        (_, Some(suite)) => {
+            let (good, of) = (summary.totals.ops, suite.tests.len());
+            format!("{good} of {of} tests in {measured_s:.3} s, {cpu}")
+        }
         (None, None) => return step(summary) + &mark,
     };
-    let (name, user_s, sys_s) = (&summary.workload.name, client.user_s, client.sys_s);
-    let measured_s = summary.measured_s;
-    format!("{name}: {what} in {measured_s:.3} s, CPU {user_s:.2} s user {sys_s:.2} s system{mark}")
+    format!("{name}: {what}{mark}")
 }
 
 /// Tells an open loop with the response time: a closed one has no other than the service time.
