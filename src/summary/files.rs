@@ -21,6 +21,8 @@ const PART_MAX: usize = 64;
 const NAMES_MAX: usize = 8;
 /// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
 const FILE_MAX: u64 = 64 << 20;
+/// The same of a record.
+const RECORD_MAX: u64 = 8 << 20;
 /// Refused files that an error names.
 const NAMED_MAX: usize = 10;
 /// Longest foreign text in a message, characters.
@@ -361,14 +363,14 @@ fn read(
     if !seen.insert((metadata.dev(), metadata.ino())) {
         return Ok(None);
     }
-    let bytes = content(path).map_err(|error| error.to_string())?;
+    let bytes = content(path, FILE_MAX).map_err(|error| error.to_string())?;
     from_json(&bytes).map(Some)
 }
 
 /// Reads a file, up to more than is taken.
-fn content(path: &Path) -> io::Result<Vec<u8>> {
+fn content(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -499,6 +501,9 @@ impl Record {
     ///
     /// Another version, or no record at all.
     pub fn parse(bytes: &[u8]) -> std::result::Result<Record, &'static str> {
+        if bytes.len() as u64 > RECORD_MAX {
+            return Err("it is too large for a record");
+        }
         match serde_json::from_slice::<Record>(bytes) {
             Ok(record) if record.schema == RECORD => Ok(record),
             Ok(_) => Err("it is of another version"),
@@ -531,7 +536,7 @@ pub fn records(paths: &[PathBuf]) -> Result<Vec<(String, Record)>> {
 }
 
 fn read_record(path: &Path) -> Result<Record> {
-    let bytes = content(path).map_err(|error| error.to_string());
+    let bytes = content(path, RECORD_MAX).map_err(|error| error.to_string());
     bytes.and_then(|bytes| Record::parse(&bytes).map_err(str::to_owned)).map_err(|why| {
         let text = format!("{}: {}: what it stands for is not known", path.display(), plain(&why));
         Error::new(Kind::Undecided, text).hint("move it away if loadgen did not write it")
