@@ -225,7 +225,7 @@ fn window(step: &Summary) -> Option<Finding> {
     if known < INTERVALS_MIN {
         let answered = if step.plan.rate.is_some() { " with an answer" } else { "" };
         let known = counted(known as u64, "whole interval");
-        return too_short(format!("it has {known}{answered}"));
+        return too_short(format!("it has {known}{answered}, too few to tell it"));
     }
     if let Some((series, change)) = all.iter().find_map(|series| Some((series, series.change()?))) {
         let by = Share((change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs());
@@ -250,7 +250,7 @@ fn nothing_completed(step: &Summary) -> Option<Finding> {
     let became = [
         (issued.saturating_sub(given_up), "ended after it"),
         (step.latency.failed.count, "failed"),
-        (step.latency.in_doubt.unwrap_or(step.totals.in_doubt), "are in doubt"),
+        (step.latency.in_doubt.unwrap_or(step.totals.in_doubt), "stayed in doubt"),
         (given_up, "got no answer"),
     ];
     let became = became.map(|(n, what)| (n > 0).then(|| format!("{n} {what}")));

@@ -137,7 +137,9 @@ impl InProfile<'_> {
         let written = match self.written_by.as_deref() {
             Some([]) => None,
             Some(titles) => Some(format!("{} wrote to the tables before", titles.join(", "))),
-            None => writes.then(|| "who wrote to the tables before is not known".to_owned()),
+            None => {
+                writes.then(|| "whether the tables were written to before is not known".to_owned())
+            }
         };
         summary.warn(written.map(|written| finding!(DataWritten, written)));
         if writes {

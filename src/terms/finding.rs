@@ -71,8 +71,9 @@ codes! {
     UnexpectedClass "unexpected_class" "expected to be {}, and was {}: data {}, buffer pool {}";
     Debt "debt" "before the step began, {}: --settle waits";
     NotSettled "not_settled" "--settle gave up after {} s: {}";
-    SettleUnknown "settle_unknown" "the server does not tell {}: --settle did not wait for it";
-    QueryCache "query_cache" "the query cache was on, {} KiB{}";
+    SettleUnknown "settle_unknown"
+        "the server does not tell {}: whether it had settled is not known";
+    QueryCache "query_cache" "the query cache was on, with {} KiB{}";
     Instrumented "instrumented" "{} wrote every statement down";
     WrongAnswers "wrong_answers" "{} answers were wrong: {}";
     ServerReplaced "server_replaced" "another server answered {}: {}";
@@ -98,7 +99,7 @@ codes! {
     Unchecked "unchecked" "{}";
     MixedDataSeeds "mixed_data_seeds" "the tables differ in their --data-seed: none is recorded";
     MixedEngines "mixed_engines" "storage engines differ: {}";
-    KNotIndexed "k_not_indexed" "{}: no index on k: its updates are cheap, reads by it are scans";
+    KNotIndexed "k_not_indexed" "{}: no index on k: updates of it are cheap, reads by it are scans";
     CountryNotIndexed "country_id_not_indexed" "{}: no index on country_id: reads by it are scans";
     Drift "drift" "{} {} all the time, by {} from the first part to the last";
     LevelChange "level_change" "{} {} by {}, {} s into the window, and stayed there";
@@ -112,8 +113,8 @@ codes! {
     CpuFrequency "cpu_frequency" "the clock of {} fell from {} to {} MHz in the window";
     Swapping "swapping" "{} swapped {} pages";
     NumaUnbound "numa_unbound"
-        "the server may use {} memory nodes, neither bound nor interleaved: another start may \
-         place its memory otherwise";
+        "the server may use {} memory nodes and is neither bound nor interleaved: another start \
+         may place its memory otherwise";
     NetworkFull "network_full" "{} of {} was {} used from the warm-up on ({} Mbit/s)";
     DebugBuild "debug_build" "measured with a debug build of loadgen, whose own cost is higher";
     RecordedHost "recorded_host" "{} is set: the client's host was read below {}";

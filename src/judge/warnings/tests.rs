@@ -325,7 +325,10 @@ fn a_window_that_is_too_short() {
     let mut step = sound();
     step.timeline.truncate(1);
     let said = of(&step);
-    assert!(said.iter().any(|w| w.message.ends_with("has 1 whole interval")), "{said:?}");
+    assert!(
+        said.iter().any(|w| w.message.ends_with("has 1 whole interval, too few to tell it")),
+        "{said:?}"
+    );
     let noisy = codes(|s, _| {
         s.timeline = (0..6).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
     });
