@@ -9,7 +9,7 @@ use crate::summary::{Ceiling, Program, Summary};
 /// The `schema` value of a kept calibration.
 pub(crate) const CALIBRATION: &str = "loadgen.calibration/1";
 
-/// What a host can generate at most: the same engine against canned answers.
+/// The most that a host can generate: the same engine against canned answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Calibration {
     /// Always [`CALIBRATION`].

@@ -57,7 +57,7 @@ fn pool(step: &Summary) -> Option<Finding> {
     }
 }
 
-/// What `--settle` waits for, by what the server tells.
+/// The things that `--settle` waits for, by what the server tells.
 pub(crate) struct Left {
     /// Says that there is more of it than `--settle` is content with.
     pub(crate) more: bool,
@@ -258,7 +258,7 @@ fn nothing_completed(step: &Summary) -> Option<Finding> {
     joined(became, ", ").map(|became| finding!(NothingCompleted, length, became))
 }
 
-/// What the whole intervals tell; one may have had no answer, and then tells nothing of times.
+/// The values of the whole intervals; one may have had no answer, and then tells nothing of times.
 struct Series {
     what: &'static str,
     values: Vec<f64>,

@@ -28,7 +28,7 @@ const WARMUP: Duration = Duration::from_secs(10);
 /// A rate's search begins here, ops a second.
 const SLO_START: f64 = 1000.0;
 
-/// What is said; what is not has the default that the help names.
+/// The settings that are given; others have the default that the help names.
 #[derive(clap::Args, Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knobs {
@@ -325,7 +325,7 @@ pub struct SuiteTest {
     pub dir: Option<PathBuf>,
 }
 
-/// What a person says of a load: the flags of its verb, and a profile's `load`.
+/// The settings of a load that are given: the flags of its verb, and a profile's `load`.
 #[derive(clap::Args, Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoadKnobs {

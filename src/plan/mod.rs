@@ -101,7 +101,7 @@ pub enum StopAt {
     Ops(u64),
 }
 
-/// What is done to a server before a step, and what is expected to be found.
+/// The preparations of a server before a step, and what is expected to be found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Before {
     pub warm: Warm,
@@ -123,7 +123,7 @@ impl fmt::Display for Before {
     }
 }
 
-/// What a step does about errors, lost connections and answers that do not come.
+/// The answer of a step to errors, lost connections and answers that do not come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Policy {
     pub on_error: OnError,

@@ -105,7 +105,7 @@ pub(super) fn read(path: &Path) -> Result<Profile> {
     Ok(profile)
 }
 
-/// What is measured already, by invocations of the same experiment.
+/// The measurements that are there already, by invocations of the same experiment.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     /// The newest completed summary of each cell, by its key.

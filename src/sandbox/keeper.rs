@@ -201,7 +201,7 @@ impl Keeper {
         if log.is_empty() { end(&self.written("out")) } else { log }
     }
 
-    /// What the job wrote to its `log` or `out`; nothing if it cannot be read.
+    /// Reads what the job wrote to its `log` or `out`; nothing if it cannot be read.
     pub(super) fn written(&self, extension: &str) -> String {
         let bytes = fs::read(self.file(extension)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()

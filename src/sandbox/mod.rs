@@ -88,7 +88,7 @@ pub struct Sandbox {
     stops_within: Duration,
 }
 
-/// What every part of a start works with.
+/// The context of every part of a start.
 struct Start<'a> {
     spec: &'a Spec,
     path: PathBuf,
@@ -264,7 +264,7 @@ impl Sandbox {
     }
 }
 
-/// What a server needs: by the servers' own reckoning five a connection, and some thousands
+/// Reckons as the servers do what one needs: five a connection, and some thousands
 /// for tables. It raises its limit itself if the user's options ask for more.
 fn descriptors(max_connections: u32) -> u64 {
     let wanted = (u64::from(max_connections) * 5 + 10_000).max(32_768);

@@ -239,7 +239,7 @@ pub(crate) fn escape_hostile(json: String) -> String {
     json.chars().map(escape).collect()
 }
 
-/// What [`load`] found.
+/// The result of [`load`].
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// The summaries with their files: paths in the order given, a directory's by name.
@@ -445,7 +445,7 @@ pub struct Record {
     pub tables: BTreeMap<String, String>,
 }
 
-/// Where a server keeps the tables. Data directories and databases are copied, and then tables of
+/// The place of a server's tables. Data directories and databases are copied, and then tables of
 /// one identity have two histories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
@@ -546,6 +546,18 @@ fn read_record(path: &Path) -> Result<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_read_no_further_than_it_may_be_long() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("aa-1.begun");
+        File::create(&path).and_then(|file| file.set_len(2 * RECORD_MAX)).expect("a hole");
+        let read = content(&path, RECORD_MAX).expect("readable");
+        assert_eq!(read.len() as u64, RECORD_MAX + 1);
+        let error = records(&[path]).expect_err("too large");
+        assert_eq!(error.kind(), Kind::Undecided);
+        assert!(error.to_string().contains("too large for a record"), "{error}");
+    }
 
     #[test]
     fn a_clash_takes_the_next_name_and_ends() {

@@ -405,7 +405,7 @@ pub struct StatementLatency {
 }
 
 impl Latency {
-    /// Of an open loop the response times, else the service times.
+    /// Gives the response times of an open loop, else the service times.
     pub(crate) fn own(&self) -> &Distribution {
         self.response.as_ref().unwrap_or(&self.service)
     }
@@ -806,7 +806,7 @@ impl Summary {
         self.server.data_bytes.filter(|bytes| *bytes >= least.saturating_mul(ROW_MIN_BYTES))
     }
 
-    /// What two readings cover, seconds, the first being so many after the window's start: from
+    /// Gives the seconds of two readings, the first being so many after the window's start: from
     /// it to the window's end. Before a window without a warm-up, and after any, the server idles.
     pub(crate) fn covered_s(&self, first_s: f64) -> Option<f64> {
         let lead_s = if self.plan.warmup_s > 0.0 { -first_s } else { 0.0 };
@@ -840,14 +840,14 @@ impl Summary {
     }
 }
 
-/// Whether FLUSH STATUS came between the readings: a counter that it reset may have grown beyond
+/// Finds a FLUSH STATUS between the readings: a counter that it reset may have grown beyond
 /// what it was before.
 fn flushed(status: &Status) -> bool {
     let grew = |name: &str| status.deltas.get(name);
     grew(SINCE_FLUSH).zip(grew("Uptime")).is_some_and(|(since, up)| since < up)
 }
 
-/// What a counter grew by. Only changes are kept, so one that is absent did not change; but
+/// Gives the growth of a counter. Only changes are kept, so one that is absent did not change; but
 /// without any of InnoDB's, the server has none. One that was reset is not known: FLUSH STATUS
 /// leaves InnoDB's alone.
 pub(crate) fn counter(status: &Status, names: &[&str]) -> Option<f64> {

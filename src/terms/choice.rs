@@ -83,7 +83,7 @@ choices! {
         Text "text";
     }
 
-    /// What an error does to its client and to the step (`--on-error`); each does more than the last.
+    /// An error's effect on its client and the step (`--on-error`); each does more than the last.
     OnError = Abort {
         /// End the step, but for deadlocks, lock wait timeouts and the like: these are counted
         Abort "abort";
@@ -103,7 +103,7 @@ choices! {
         LoadData "load-data";
     }
 
-    /// What is read before the first step (`--warm`).
+    /// The data that is read before the first step (`--warm`).
     Warm = None {
         /// Nothing is read
         None "none";

@@ -58,7 +58,7 @@ impl Rate {
     }
 }
 
-/// What a step is measured at, within one workload.
+/// The point that a step is measured at, within one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cell {
     pub clients: u32,

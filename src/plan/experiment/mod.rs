@@ -418,7 +418,7 @@ impl FromStr for Only {
 /// Goes up where [`ResumeKey`] changes its meaning.
 const VERSION: u32 = 2;
 
-/// What makes two measurements the same, in every invocation. Repeats and numbers of clients may be
+/// The identity of a measurement in every invocation. Repeats and numbers of clients may be
 /// added later: each is in the key of its own cells only.
 #[derive(Serialize)]
 struct ResumeKey<'a> {

@@ -149,7 +149,7 @@ pub struct Run {
     pub what: Measured,
 }
 
-/// What a run measures; each kind has keys of its own.
+/// The kinds of measurements of a run; each has keys of its own.
 #[derive(Debug, Clone)]
 pub enum Measured {
     /// A workload (or several) at some numbers of clients.
@@ -170,7 +170,7 @@ struct Timed {
     suite: Option<SuiteSpec>,
 }
 
-/// What must hold before a run, else it is refused.
+/// A condition that must hold before a run, else it is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
