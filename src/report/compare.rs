@@ -333,7 +333,7 @@ impl Row<'_, '_> {
     pub(super) fn found(&self) -> Option<String> {
         let ([one, other], ratio) = (self.runs(), self.ratio.as_ref()?);
         if self.verdict == Verdict::TooFew {
-            return Some(format!("{one} and {other} runs tell no difference"));
+            return Some(format!("{one} and {other} runs are too few to tell a difference"));
         }
         let interval = ratio.interval().unwrap_or_else(|| "-".to_owned());
         let estimate = number(ratio.shift.estimate.exp(), 3);
@@ -341,7 +341,9 @@ impl Row<'_, '_> {
     }
 
     fn line(&self) -> Option<String> {
-        Some(self.at(&format!("{}: {}", self.table.metric.name(), self.found()?)))
+        let (metric, found) = (self.table.metric.name(), self.found()?);
+        let is_too_few = self.verdict == Verdict::TooFew;
+        Some(self.at(&if is_too_few { found } else { format!("{metric} {found}") }))
     }
 
     /// Returns what more runs may decide, or tell whether it matters.
@@ -453,12 +455,20 @@ fn pages(rows: &[Vec<Row>], floor: f64, looks: u32) -> Vec<Page> {
     last.below.extend(bare.into_iter().flatten().filter_map(|row| row.what.clone()));
     let ratios = || rows.iter().flatten().filter_map(|row| row.ratio.as_ref());
     let (all, blocks) = (ratios().count(), ratios().filter(|ratio| ratio.blocks).count());
+    let how = match (blocks, all - blocks) {
+        (0, 0) => return pages,
+        (0, _) => "runs as independent samples (Mann-Whitney)".to_owned(),
+        (_, 0) => "runs in blocks (Wilcoxon signed ranks)".to_owned(),
+        _ => format!(
+            "runs of {blocks} of {all} cells in blocks (Wilcoxon signed ranks), of the others as \
+             independent samples (Mann-Whitney)"
+        ),
+    };
+    let looks = if looks > 1 { format!(", times {looks} looks") } else { String::new() };
     last.below.push(format!(
-        "ratio and interval: Hodges-Lehmann on logarithms; runs of {blocks} of {all} cells in blocks \
-         (Wilcoxon signed ranks), of the others as independent samples (Mann-Whitney); p corrected by \
-         Holm within the workload and Benjamini-Hochberg over all, times {}; differences below {} % do \
-         not matter; intervals are not corrected",
-        terms::counted(looks, "look"),
+        "ratio and interval: Hodges-Lehmann on logarithms; {how}; p corrected by Holm within the \
+         workload and Benjamini-Hochberg over all{looks}; differences below {} % do not matter; \
+         intervals are not corrected",
         number(floor * 100.0, usize::from(floor < 0.01))
     ));
     pages

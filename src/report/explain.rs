@@ -85,7 +85,10 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
         let where_found = " in a closed loop (in an open loop the rate is what was asked for)";
         return Err(match idle.into_iter().next() {
             Some(first) => Error::data(first).hint("loadgen report shows the steps"),
-            None => nothing_in_common(labels, where_found),
+            None if rows.iter().flatten().any(|row| both(&row)) => {
+                nothing_in_common(labels, where_found)
+            }
+            None => nothing_in_common(labels, ""),
         });
     };
     last.below.append(&mut idle);

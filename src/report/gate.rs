@@ -17,8 +17,7 @@ use crate::terms::{self, Gate, Property, Quantity};
 const NO_OP: &str = "no op was answered";
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
                     (with @), the service time of others; errors are those of all phases, their share is \
-                    the window's (of summaries of older versions with what was in doubt or given up in \
-                    any phase)";
+                    the window's";
 
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
@@ -161,11 +160,20 @@ impl Gates {
         match row.found.held {
             Some(true) => self.held += 1,
             Some(false) => {
-                let metric = metric(quantity).map(|metric| metric.in_loop(row.column.is_open()));
-                let what = metric.map_or_else(|| "it".to_owned(), Metric::name);
-                let (value, runs) =
-                    (row.shown().expect("it fails"), terms::counted(runs as u64, "run"));
-                self.failed.push(format!("{of} FAILS, {what} is {value} over {runs}"));
+                let value = row.shown().expect("it fails");
+                let (said, how) = match metric(quantity) {
+                    Some(metric) => {
+                        let metric = metric.in_loop(row.column.is_open());
+                        (format!("{} is {value}", metric.name()), "median of")
+                    }
+                    None if quantity == Quantity::Errors => {
+                        let count = row.found.value.map_or(0, |count| count as u64);
+                        (format!("{} of all phases", terms::counted(count, "error")), "together in")
+                    }
+                    None => (format!("{} is {value}", share_in_words(&row.runs)), "together in"),
+                };
+                let how = if runs > 1 { format!(" ({how} {runs} runs)") } else { String::new() };
+                self.failed.push(format!("{of} FAILS, {said}{how}"));
             }
             None => {
                 let scarce = |step: &&Summary| metric(quantity)?.scarce(step);
@@ -258,6 +266,17 @@ pub fn failed_share(steps: &[&Summary]) -> Option<f64> {
     let all = count(failed) + count(|step| step.latency.own().count);
     let bad = count(failed) + count(given_up);
     (all > 0.0).then(|| (bad / all).min(1.0))
+}
+
+/// Says what the share of failed ops is one of: older summaries know less.
+fn share_in_words(steps: &[&Summary]) -> String {
+    let knows_less = |step: &&Summary| {
+        step.latency.abandoned.is_none() && step.totals.in_doubt.max(step.totals.abandoned) > 0
+    };
+    let older = ", with what was in doubt or given up in any phase (an older version wrote the \
+                 summaries),";
+    let older = if steps.iter().any(knows_less) { older } else { "" };
+    format!("the failed share of the window's ops{older}")
 }
 
 fn known_errors(steps: &[&Summary]) -> Option<f64> {

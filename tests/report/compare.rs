@@ -146,7 +146,7 @@ fn the_table_shows_ratio_interval_and_what_stands_behind() {
         "{}",
         told.text
     );
-    assert!(told.text.contains("0 of 1 cells in blocks"), "{}", told.text);
+    assert!(told.text.contains("; runs as independent samples (Mann-Whitney); "), "{}", told.text);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn what_differs_in_every_workload_is_found_by_repeats_that_could_not_find_one_ce
 #[test]
 fn blocks_that_cannot_decide_among_all_workloads_are_not_used() {
     // Six pairs have p 0.031: enough for one cell, not for one of two workloads.
-    for (workloads, how) in [(1, "1 of 1 cells"), (2, "0 of 2 cells")] {
+    for (workloads, how) in [(1, "; runs in blocks (Wil"), (2, "; runs as independent")] {
         let told = compared(&grid(workloads, 1, 1), &question("old", "new")).expect("a comparison");
         assert!(told.text.contains(how), "{}", told.text);
         assert_eq!(told.worse.len(), 1, "{}", told.text);

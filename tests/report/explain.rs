@@ -130,10 +130,10 @@ fn what_chance_may_have_done_is_said() {
         costly(1, "new", 8000.0, 20.0, 420.0, 100.0),
     ];
     let text = explained(&one, &contrast(Format::Text)).expect("an explanation");
-    assert!(text.contains("1 and 1 runs tell no difference"), "{text}");
+    assert!(text.contains("1 and 1 runs are too few to tell a difference"), "{text}");
     let three: Vec<Summary> = six(8).into_iter().filter(|s| s.plan.repeat_index <= 3).collect();
     let text = explained(&three, &contrast(Format::Text)).expect("an explanation");
-    assert!(text.contains("3 and 3 runs tell no difference"), "{text}");
+    assert!(text.contains("3 and 3 runs are too few to tell a difference"), "{text}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn gates_decide_the_exit_status_and_name_their_numbers() {
     assert_eq!(failed.code, 99, "{}", failed.stderr);
     for told in [
         "1 of 2 gates failed:\n  point-select at 8 clients, 8.0.0-canned: mean<1ns FAILS, mean service time is ",
-        " ms over 2 runs\n",
+        " ms (median of 2 runs)\n",
         // 3,000 answers have three beyond it.
         "1 of 2 gates are undecided:\n",
         "p99.9 needs 10000 answers, and there are 3000",
