@@ -507,7 +507,7 @@ fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
-    below.extend((base.is_some() && by_zero).then(|| NO_RATIO.to_owned()));
+    below.extend((base.is_some() && by_zero).then(|| super::table::OF_ZERO.to_owned()));
     below.extend(footing(table));
     // A 0 has no decimals.
     let shown =
@@ -642,7 +642,7 @@ fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let rows = found.iter().zip(&marks).map(|((table, pairs), marks)| (table, pairs, marks));
     let shown = Rows::new(rows)
         .text("workload", |(table, ..)| escape::line(table.workload))
-        .shown("change", |(_, pairs, _)| extremes(pairs).map(|[low, high]| range(low.1, high.1)))
+        .shown("change", |(_, pairs, _)| extremes(pairs).map(|[a, b]| range(a.1, b.1, WHOLE_FROM)))
         .shown("least at", |(_, pairs, _)| extremes(pairs).map(|[low, _]| low.0.to_string()))
         .shown("most at", |(_, pairs, _)| extremes(pairs).map(|[_, high]| high.0.to_string()))
         .text("of", |(table, pairs, marks)| {
@@ -700,7 +700,7 @@ fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
     if let Some([(_, low), (most, high)]) = extremes(pairs) {
         let share = if table.metric.higher_is_better() { "less" } else { "more" };
         let [from, to] = [0, 1].map(|at| label(table.lines[at].label));
-        let (range, most) = (range(low, high), at_clients(&most));
+        let (range, most) = (range(low, high, f64::INFINITY), at_clients(&most));
         lines.push(format!("{to} costs {range} ({share} {short} than {from}), most at {most}"));
     }
     lines.extend(no_ratio(pairs));
@@ -729,9 +729,9 @@ fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Option<String> {
     pairs.into_iter().any(|pair| pair.change.is_none()).then(|| NO_RATIO.to_owned())
 }
 
-/// Returns `5-16%`; whole percents, as published, where they are large enough.
-fn range(least: f64, most: f64) -> String {
-    let decimals = usize::from(least.abs().max(most.abs()) < WHOLE_FROM);
+/// Returns `5-16%`; whole percents, as published, where they are as large as that.
+fn range(least: f64, most: f64, whole_from: f64) -> String {
+    let decimals = usize::from(least.abs().max(most.abs()) < whole_from);
     let (low, high) = (page::number(least, decimals), page::number(most, decimals));
     // A hyphen between signs would be a third one.
     let to = if low.starts_with('-') { " to " } else { "-" };
@@ -751,6 +751,7 @@ mod tests {
 
     #[test]
     fn ranges_read_like_the_published_ones() {
+        let range = |least, most| range(least, most, WHOLE_FROM);
         assert_eq!(range(5.2, 15.8), "5-16%");
         assert_eq!(range(30.0, 39.0), "30-39%");
         assert_eq!(range(2.52, 9.43), "2.5-9.4%");

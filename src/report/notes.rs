@@ -235,9 +235,10 @@ fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
     let follows = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
     // What both have, and what follows from nothing else, comes first.
-    differences.sort_by_key(|d| d.weight == Weight::Server && (one_sided(d) || follows(&d.name)));
+    differences
+        .sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || follows(&d.name)));
     let mut others: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for d in &differences {
+    for (d, columns) in &differences {
         let (one, other) = told_apart(&d.first, &d.second);
         let overhead = OVERHEADS.iter().find(|(name, _)| *name == d.name && !one_sided(d));
         let (code, name) = match (overhead, d.weight) {
@@ -248,6 +249,9 @@ fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
         };
         others.entry(code).or_default().push(match name {
             "SQL" => "other SQL".to_owned(),
+            _ if code == "other_queues" => {
+                format!("queues {other} instead of {one} at {}", listed(columns, ", "))
+            }
             name => format!("{} {other} instead of {one}", clip(name, VALUE_MAX)),
         });
     }
@@ -265,15 +269,17 @@ fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
     others.chain(unknown).chain(mixed).collect()
 }
 
+type Differences = Vec<(Difference, BTreeSet<Column>)>;
+
 fn condition(difference: &Difference) -> Option<&'static Condition> {
     CONDITIONS.iter().find(|condition| condition.name == difference.name)
 }
 
-/// Returns the differences of a line from another one, each once, and the conditions that only one
-/// of them knows. Steps are held against those of the same column, else against the first one of the
-/// other line that is of the same kind of loop.
-fn against(line: &Line, reference: &Line) -> (Vec<Difference>, BTreeSet<&'static str>) {
-    let (mut found, mut unknown) = (Vec::new(), BTreeSet::new());
+/// Returns the differences of a line from another one with the columns that have them, and the
+/// conditions that only one of them knows. Steps are held against those of the same column, else
+/// against the first one of the other line that is of the same kind of loop.
+fn against(line: &Line, reference: &Line) -> (Differences, BTreeSet<&'static str>) {
+    let (mut found, mut unknown) = (Differences::new(), BTreeSet::new());
     // What was cut short may lack more.
     let completed = |step: &&&Summary| step.outcome == Outcome::Completed;
     let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
@@ -301,7 +307,7 @@ fn against(line: &Line, reference: &Line) -> (Vec<Difference>, BTreeSet<&'static
                     there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
                 });
                 if named && !elsewhere {
-                    push_new(&mut found, difference);
+                    entry(&mut found, difference).insert(column);
                 }
             }
         }
@@ -506,7 +512,11 @@ fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Err
         "'{label}' of {workload} at {at} was measured with different settings, in steps {one} and \
          {other}:\n  {named}"
     ))
-    .hint("--latest takes each label's newest invocation; else name the files of one of both")
+    .hint(if first.run_id == second.run_id {
+        "name the files of one of them only"
+    } else {
+        "--latest takes each label's newest invocation only"
+    })
     .hint("or give each configuration a label of its own (--label)")
 }
 

@@ -271,7 +271,7 @@ fn response_times_of_several_queues_say_so() {
     for note in [
         "† arrivals in 8 queues, one an engine thread and table; one queue: --engine-threads 1 \
          --spread random (for one, and 1 more like it)",
-        "‡ queues 1 instead of 8: ",
+        "‡ queues 1 instead of 8 at 8@1000: ",
     ] {
         assert!(text.contains(note), "{note}: {text}");
     }
