@@ -70,7 +70,8 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();
     steps.sort_by_cached_key(|step| in_time(step));
     let ends = steps.first().into_iter().chain(steps.last());
-    let ends: BTreeSet<String> = ends.map(|step| clip(&step.started_at, TEXT_MAX)).collect();
+    let mut ends: Vec<String> = ends.map(|step| instant(step)).collect();
+    ends.dedup();
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
     let counts = counts.map(|(count, of)| terms::counted(count as u64, of));
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
@@ -78,7 +79,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let plain = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
     let apart = layout::pages(&tables, &plain)?;
     let body = html! {
-        header { h1 { "loadgen report" } p.faint { (counts.join(", ")) ", " (listed(&ends, " to ")) } }
+        header { h1 { "loadgen report" } p.faint { (counts.join(", ")) ", " (ends.join(" to ")) } }
         // Without its switch nothing of a label is shown, wherever it is.
         fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
             legend { (counts[1]) }
@@ -131,6 +132,7 @@ fn document(title: &str, style: &str, body: &str) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "loadgen " (env!("CARGO_PKG_VERSION")) };
                 link rel="icon" href="data:,";
                 title { (markup(title)) }
                 style { (PreEscaped(style)) }
@@ -361,7 +363,7 @@ impl Shown<'_> {
             .text("workload", |step| clip(&step.workload.name, TEXT_MAX))
             .shown("clients", |step| step.cell().to_string())
             .shown("repeat", |step| step.plan.repeat_index)
-            .text("started", |step| clip(&step.started_at, TEXT_MAX))
+            .text("started", |step| instant(step))
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
             .shown("errors", |step| super::metric::errors(step))
@@ -397,6 +399,14 @@ impl Shown<'_> {
             (fold(false, &format!("Plans: {}", invoked.len()), &of_sheets(&[&plans], &invoked)))
             (fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places)))
         } }
+    }
+}
+
+fn instant(step: &Summary) -> String {
+    let text = &step.started_at;
+    match text.parse::<jiff::Timestamp>() {
+        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => clip(text, TEXT_MAX),
     }
 }
 
@@ -493,8 +503,9 @@ fn signs(table: &Table, line: usize, column: Option<&Column>) -> Markup {
 /// Returns the table of errors by their code, else their class, and of steps that did not complete by how
 /// they ended, where there are any.
 fn errors(table: &Table, labels: &[&str]) -> Markup {
+    type Places<'s> = BTreeMap<Column, BTreeSet<&'s str>>;
     // By line, how it ended, and code: the count, the first message, the columns of the steps.
-    let mut rows: BTreeMap<_, (u64, String, Vec<String>)> = BTreeMap::new();
+    let mut rows: BTreeMap<_, (u64, String, Places)> = BTreeMap::new();
     for (label, step) in table.lines.iter().flat_map(|of| of.all().map(|step| (of.label, step))) {
         let of_step = step.totals.errors.iter().map(|error| {
             let class = || clip(&error.class, TEXT_MAX);
@@ -505,9 +516,9 @@ fn errors(table: &Table, labels: &[&str]) -> Markup {
         let ended = ended.map(|how| (Some(how.clone()), "did not complete".to_owned(), 1, how));
         for (ended, code, count, message) in of_step.chain(ended) {
             let of = (position(labels, label), ended, code);
-            let row = rows.entry(of).or_insert((0, message, Vec::new()));
+            let row = rows.entry(of).or_insert((0, message, Places::new()));
             row.0 = row.0.saturating_add(count);
-            row.2.push(step.cell().to_string());
+            row.2.entry(step.cell()).or_default().insert(&step.step_id);
         }
     }
     let of: Vec<usize> = rows.keys().map(|(line, ..)| *line).collect();
@@ -515,7 +526,13 @@ fn errors(table: &Table, labels: &[&str]) -> Markup {
         .text("label", |((line, ..), _)| label(labels[*line]))
         .text("error", |((_, _, code), _)| code.clone())
         .shown("count", |(_, (count, ..))| *count)
-        .text("in steps at clients", |(_, (_, _, steps))| named(steps.clone(), MANY, ", "))
+        .text("in steps at clients", |(_, (_, _, places))| {
+            let places = places.iter().map(|(column, steps)| match steps.len() {
+                1 => column.to_string(),
+                many => format!("{column} ({many} steps)"),
+            });
+            named(places.collect(), MANY, ", ")
+        })
         .text("first message", |(_, (_, message, _))| message.clone())
         .sheet();
     let head = "Errors, and steps that did not complete";

@@ -249,7 +249,7 @@ fn errors_are_merged_by_label_and_code() {
     assert_eq!(
         rows,
         [
-            vec!["a", "1213", "30", "8, 8, 16", "message 1"],
+            vec!["a", "1213", "30", "8 (2 steps), 16", "message 1"],
             vec!["a", "lost", "18446744073709551615", "16", "gone"],
             vec!["b", "1213", "7", "8", "of another label"],
             vec!["b", "did not complete", "1", "8", "aborted, too many errors"],
