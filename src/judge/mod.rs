@@ -1,5 +1,5 @@
 //! What numbers are worth: what two of them must share to be of the same thing, what a reader of a
-//! step must know, and whether its number is the server's. All thresholds are in one file.
+//! step must know, and whether its number is the server's. Their thresholds are in one file.
 //!
 //! Above its figure: the table of conditions has a line for each field of a summary.
 
