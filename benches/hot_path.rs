@@ -4,21 +4,21 @@
 //! engine thread has. What a whole operation costs beyond the pieces is the driver, the kernel
 //! and the way there and back.
 
-use std::fmt::Write as _;
 use std::hint::black_box;
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use loadgen::canned::{Canned, Listen, Script, tables};
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
-use loadgen::mysql::session::{ServerLink, Session};
+use loadgen::mysql::session::ServerLink;
+use loadgen::mysql::wire::{Inbox, LeanSession, Params, Value, Want};
 use loadgen::observe::recorder::Times;
 use loadgen::observe::recorder::{Ns, Op, Phases, Recorder};
 use loadgen::stop::Stop;
 use loadgen::workload::distribution::{Distribution, Sampler};
 use loadgen::workload::random::Stream;
 use loadgen::workload::rows::{self, Rows};
-use mysql_async::Value;
 use tokio::runtime::{Builder, Runtime};
 
 /// As many rows as the tables of a large experiment have.
@@ -47,35 +47,45 @@ fn key_draw(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The values of one statement, as the driver takes them.
+/// The values of one statement, as a session takes them.
 fn parameters(criterion: &mut Criterion) {
     let sampler = sampler(Distribution::Uniform);
-    let mut stream = Stream::new(SEED);
+    let (mut stream, mut params) = (Stream::new(SEED), Params::default());
     let mut group = criterion.benchmark_group("parameters");
-    group.bench_function("id", |bencher| bencher.iter(|| only_id(&sampler, &mut stream)));
-    group.bench_function("c_and_id", |bencher| bencher.iter(|| c_and_id(&sampler, &mut stream)));
+    let draws: [(&str, Draw); 2] = [("id", only_id), ("c_and_id", c_and_id)];
+    for (name, draw) in draws {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| draw(&mut params, &sampler, &mut stream));
+        });
+    }
     group.bench_function("text_id", |bencher| {
-        let mut sql = String::new();
-        bencher.iter(|| text_select(&mut sql, sampler.draw(&mut stream)));
+        let mut sql = Vec::new();
+        bencher.iter(|| {
+            sql.clear();
+            text_select(&mut sql, sampler.draw(&mut stream));
+        });
     });
     group.finish();
 }
 
-fn only_id(sampler: &Sampler, stream: &mut Stream) -> Vec<Value> {
-    vec![Value::UInt(sampler.draw(stream))]
+/// Draws the values of one statement.
+type Draw = fn(&mut Params, &Sampler, &mut Stream);
+
+fn only_id(params: &mut Params, sampler: &Sampler, stream: &mut Stream) {
+    params.clear(1);
+    params.set(0, Value::UInt(sampler.draw(stream)));
 }
 
-fn c_and_id(sampler: &Sampler, stream: &mut Stream) -> Vec<Value> {
+fn c_and_id(params: &mut Params, sampler: &Sampler, stream: &mut Stream) {
     let id = sampler.draw(stream);
     let c = rows::proven(TABLE, id, || stream.bits());
-    vec![Value::Bytes(c.to_vec()), Value::UInt(id)]
+    params.clear(2);
+    params.set_bytes(0, |bytes| bytes.extend_from_slice(&c));
+    params.set(1, Value::UInt(id));
 }
 
-fn text_select(sql: &mut String, id: u64) -> usize {
-    sql.clear();
-    sql.push_str("SELECT c FROM sbtest1 WHERE id=");
-    write!(sql, "{id}").expect("a String takes everything");
-    sql.len()
+fn text_select(sql: &mut Vec<u8>, id: u64) {
+    write!(sql, "SELECT c FROM sbtest1 WHERE id={id}").expect("a Vec takes everything");
 }
 
 fn recording(criterion: &mut Criterion) {
@@ -122,7 +132,7 @@ fn content_check(criterion: &mut Criterion) {
 }
 
 /// A canned server on a thread of its own, and one session with it.
-fn stage() -> (Canned, Runtime, Session) {
+fn stage() -> (Canned, Runtime, LeanSession) {
     let script = Script { answers: tables::answers(1), ..Script::default() };
     let server = Canned::start(script, Listen::Port(0)).expect("a canned server");
     let target = ConnectOptions {
@@ -135,18 +145,16 @@ fn stage() -> (Canned, Runtime, Session) {
     };
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let link = ServerLink::to(target, &Stop::default()).expect("options");
-    let session = runtime.block_on(Session::open(&link, None)).expect("a session");
+    let session =
+        runtime.block_on(LeanSession::open(&link, &Inbox::default(), None)).expect("a session");
     (server, runtime, session)
 }
-
-/// Draws the values of one statement.
-type Draw = fn(&Sampler, &mut Stream) -> Vec<Value>;
 
 /// One round trip each, one client.
 fn whole_op(criterion: &mut Criterion) {
     let (_server, runtime, mut session) = stage();
     let sampler = sampler(Distribution::Uniform);
-    let mut stream = Stream::new(SEED);
+    let (mut stream, mut params) = (Stream::new(SEED), Params::default());
     let mut group = criterion.benchmark_group("whole_op");
     group.throughput(Throughput::Elements(1));
     let statements: [(&str, &str, Draw); 3] = [
@@ -155,14 +163,15 @@ fn whole_op(criterion: &mut Criterion) {
         ("prepared_update_non_index", UPDATE_C, c_and_id),
     ];
     for (name, sql, draw) in statements {
-        let handle = runtime.block_on(session.prepare(sql)).expect("prepared");
+        let id = runtime.block_on(session.prepare(sql)).expect("prepared");
         group.bench_function(name, |bencher| {
             bencher.iter_custom(|ops| {
                 runtime.block_on(async {
                     let start = Instant::now();
                     for _ in 0..ops {
-                        let values = draw(&sampler, &mut stream);
-                        let answer = session.run_prepared(handle, values).await.expect(name);
+                        draw(&mut params, &sampler, &mut stream);
+                        let answer = session.execute(id, &params, Want::Count).await;
+                        let answer = answer.expect(name);
                         assert_eq!(answer.rows + answer.affected, 1, "{name}");
                     }
                     start.elapsed()
@@ -171,13 +180,12 @@ fn whole_op(criterion: &mut Criterion) {
         });
     }
     group.bench_function("text_point_select", |bencher| {
-        let mut sql = String::new();
         bencher.iter_custom(|ops| {
             runtime.block_on(async {
                 let start = Instant::now();
                 for _ in 0..ops {
-                    text_select(&mut sql, sampler.draw(&mut stream));
-                    let answer = session.run_text(&sql).await.expect("a row");
+                    text_select(session.text(), sampler.draw(&mut stream));
+                    let answer = session.query(Want::Count).await.expect("a row");
                     assert_eq!(answer.rows, 1);
                 }
                 start.elapsed()

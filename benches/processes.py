@@ -81,9 +81,9 @@ class Turn:
         own_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.peak_mib = (usage.ru_maxrss if usage.ru_maxrss > own_kib else seen_kib) / 1024
 
-    def counted(self, count, per_s=None):
-        """With what it did, and how fast (else over its whole time)."""
-        self.per_s = per_s or count / self.wall_s
+    def counted(self, count, per_s=None, p50_us=None, p99_us=None):
+        """With what it did, how fast (else over its whole time), and how long an op took."""
+        self.per_s, self.p50_us, self.p99_us = per_s or count / self.wall_s, p50_us, p99_us
         self.cpu_us = self.cpu_s * 1e6 / count
         return self
 

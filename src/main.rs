@@ -6,9 +6,6 @@ use loadgen::error::Error;
 
 const UNWOUND: &str = "loadgen gave up: it, or the driver on a server's answer, broke";
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     quiet_driver_panics();
     let ended = std::panic::catch_unwind(|| loadgen::cli::main(std::env::args_os().collect()));
@@ -22,8 +19,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A driver panic on a hostile answer is caught and becomes an error of one client
-/// (`loadgen::engine`): the hook must not print it as if the program had failed.
+/// A driver panic in a hostile log-in is caught and becomes an error of that connection
+/// (`loadgen::mysql`): the hook must not print it as if the program had failed.
 fn quiet_driver_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -25,12 +25,8 @@ pub(crate) struct Spread {
 }
 
 pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
-    Some(Spread {
-        n: values.len(),
-        min: quantile(values, 0.0)?,
-        median: median(values)?,
-        max: quantile(values, 1.0)?,
-    })
+    let (min, median, max) = (quantile(values, 0.0)?, median(values)?, quantile(values, 1.0)?);
+    Some(Spread { n: values.len(), min, median, max })
 }
 
 /// Gives the median: of an even number of values the middle of the two in the middle.
@@ -199,12 +195,9 @@ fn sums(ranks: &[usize], size: usize) -> Vec<f64> {
             }
         }
     }
-    let mut ways = ways.swap_remove(size);
+    let ways = ways.swap_remove(size);
     let all: f64 = ways.iter().sum();
-    for way in &mut ways {
-        *way /= all;
-    }
-    ways
+    ways.into_iter().map(|way| way / all).collect()
 }
 
 /// Tells how probable each sum of ranks with a positive sign is, when both signs are alike.
@@ -373,13 +366,8 @@ pub(crate) fn change(values: &[f64]) -> Option<Change> {
         }
         as_clear += u32::from(split(&shuffled).is_some_and(|(_, other)| other * chance >= clear));
     }
-    Some(Change {
-        at: (at * block) as f64 / all as f64,
-        before,
-        after,
-        drift,
-        p: f64::from(as_clear + 1) / f64::from(SHUFFLES + 1),
-    })
+    let p = f64::from(as_clear + 1) / f64::from(SHUFFLES + 1);
+    Some(Change { at: (at * block) as f64 / all as f64, before, after, drift, p })
 }
 
 /// How many times larger the differences of means are in a series with this memory than in one
@@ -421,22 +409,15 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 /// means of both sides are there, by their standard error.
 fn split(ranks: &[f64]) -> Option<(usize, f64)> {
     let n = ranks.len();
-    let mut sum = 0.0;
-    let mut best: Option<(usize, f64, f64)> = None;
-    for (i, rank) in ranks.iter().enumerate() {
-        sum += rank;
-        let before = i + 1;
-        if before < SIDE_MIN || n - before < SIDE_MIN {
-            continue;
-        }
-        let off = (2.0 * sum - (before * (n + 1)) as f64).abs();
-        if best.is_none_or(|(_, _, most)| off > most) {
-            best = Some((before, sum, off));
-        }
-    }
-    let (at, sum, _) = best?;
-    let (one, other) = (at as f64, (n - at) as f64);
-    let all: f64 = ranks.iter().sum();
+    let add = |sum: &mut f64, rank: &f64| {
+        *sum += rank;
+        Some(*sum)
+    };
+    let sums: Vec<f64> = ranks.iter().scan(0.0, add).collect();
+    let off = |at: usize| (2.0 * sums[at - 1] - (at * (n + 1)) as f64).abs();
+    let places = SIDE_MIN..=n.checked_sub(SIDE_MIN)?;
+    let at = places.reduce(|best, at| if off(at) > off(best) { at } else { best })?;
+    let (sum, all, one, other) = (sums[at - 1], sums[n - 1], at as f64, (n - at) as f64);
     let means = (sum / one, (all - sum) / other);
     let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
     let within = squares - one * means.0 * means.0 - other * means.1 * means.1;
@@ -448,15 +429,11 @@ fn split(ranks: &[f64]) -> Option<(usize, f64)> {
 
 /// Returns the line of the median slope through the medians (Theil and Sen).
 fn line(values: &[f64]) -> Option<impl Fn(usize) -> f64> {
-    let mut slopes = Vec::new();
-    for (i, one) in values.iter().enumerate() {
-        let later = values.iter().enumerate().skip(i + 1);
-        slopes.extend(later.map(|(j, other)| (other - one) / (j - i) as f64));
-    }
-    let slope = median(&slopes)?;
-    let at_zero: Vec<f64> =
-        values.iter().enumerate().map(|(i, value)| value - slope * i as f64).collect();
-    let start = median(&at_zero)?;
+    let slope = |i: usize, j: usize| (values[j] - values[i]) / (j - i) as f64;
+    let slopes = (1..values.len()).flat_map(|j| (0..j).map(move |i| slope(i, j)));
+    let slope = median(&slopes.collect::<Vec<f64>>())?;
+    let at_zero = values.iter().enumerate().map(|(i, value)| value - slope * i as f64);
+    let start = median(&at_zero.collect::<Vec<f64>>())?;
     Some(move |i: usize| start + slope * i as f64)
 }
 

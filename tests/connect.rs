@@ -18,11 +18,10 @@ use loadgen::mysql::options::{
     Address, ConnectOptions, ConnectionArgs, Env, Secret, Ssl, SslMode, resolve,
 };
 use loadgen::mysql::server;
-use loadgen::mysql::session::{ServerLink, Session, connect, settle_tls};
+use loadgen::mysql::session::{ServerLink, Session};
+use loadgen::mysql::wire::{Inbox, LeanSession};
 use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
-use mysql_async::Row;
-use mysql_async::prelude::Queryable;
 
 /// Told past the capture of libtest: what did not run must be seen.
 fn skipped(test: &str, server: &str, why: &str) {
@@ -58,13 +57,17 @@ fn link(target: &ConnectOptions) -> Result<ServerLink> {
     ServerLink::to(target.clone(), &Stop::default())
 }
 
+/// What PREFERRED becomes.
+fn settled(target: &ConnectOptions) -> ConnectOptions {
+    run(ServerLink::new(target, &Stop::default())).unwrap().target
+}
+
 /// The first row of a query, as text.
 async fn ask_async(target: &ConnectOptions, sql: &str) -> Result<Vec<String>> {
-    let mut conn = connect(target, &target.opts()?).await?;
-    let row: Option<Row> = conn.query_first(sql).await.unwrap();
-    conn.disconnect().await.unwrap();
-    let texts = row.unwrap_or_else(|| panic!("{sql}: no row")).unwrap().into_iter();
-    Ok(texts.map(mysql_async::from_value::<String>).collect())
+    let mut session = Session::open(&link(target)?, None).await?;
+    let row = session.query(sql).await.unwrap().remove(0);
+    session.close(Duration::from_secs(5)).await;
+    Ok(row.into_iter().map(Option::unwrap).collect())
 }
 
 fn ask(target: &ConnectOptions, sql: &str) -> Result<Vec<String>> {
@@ -140,9 +143,10 @@ fn accounts_log_in_over_every_transport() {
                 let exposed = name == "sha2" && target == over_tcp;
                 assert_eq!(run(warned(&target)), exposed, "{} {target:?}", server.name);
                 // Twice: caching_sha2_password takes another way while its cache is cold.
-                query_all(&sandbox, &["FLUSH PRIVILEGES".to_owned()]);
-                for _ in 0..2 {
-                    logs_in(&server, &target);
+                for log_in in [logs_in, measured_logs_in] {
+                    query_all(&sandbox, &["FLUSH PRIVILEGES".to_owned()]);
+                    log_in(&server, &target);
+                    log_in(&server, &target);
                 }
                 let wrong =
                     ConnectOptions { password: Secret::new("wrong-marker"), ..target.clone() };
@@ -183,6 +187,18 @@ fn logs_in(server: &Server, target: &ConnectOptions) {
     assert_eq!(encrypted, target.ssl.mode != SslMode::Disabled, "{} {target:?}", server.name);
     let questions = ask(target, "SHOW SESSION STATUS LIKE 'Questions'").unwrap();
     assert_eq!(questions[1], "1", "{}: hidden queries", server.name);
+}
+
+/// The same for a session of a measured client.
+fn measured_logs_in(server: &Server, target: &ConnectOptions) {
+    run(async {
+        let link = link(target).unwrap();
+        let opened = LeanSession::open(&link, &Inbox::default(), None).await;
+        let mut session = opened.unwrap_or_else(|e| panic!("{} {}", server.name, e.render()));
+        session.run_text("SELECT CURRENT_USER()").await.unwrap();
+        let user = format!("{}@%", target.user);
+        assert_eq!(session.first(), Some(user.as_bytes()), "{} {target:?}", server.name);
+    });
 }
 
 fn refused_without_the_secret(error: &Error, secret: &str) {
@@ -257,7 +273,7 @@ fn each_ssl_mode_does_what_it_says() {
             assert!(!encrypts(&by_name, SslMode::Disabled, None).unwrap(), "{name}");
             assert!(encrypts(&by_name, SslMode::Required, None).unwrap(), "{name}");
             let preferred = with_ssl(&by_name, SslMode::Preferred, None);
-            assert_eq!(run(settle_tls(&preferred)).unwrap().ssl.mode, SslMode::Required, "{name}");
+            assert_eq!(settled(&preferred).ssl.mode, SslMode::Required, "{name}");
             for (mode, refusal) in
                 [(SslMode::VerifyCa, by_authority), (SslMode::VerifyIdentity, by_identity)]
             {
@@ -300,7 +316,7 @@ fn client_certificate(certificates: &Certificates, sandbox: &Sandbox) {
     assert!(!cipher(&with).unwrap().is_empty());
     with.ssl.key = Some(certificates.path("ca.key"));
     let error = ask(&with, "SELECT 1").unwrap_err();
-    assert_eq!(error.kind(), Kind::Server, "{error}");
+    assert_eq!(error.kind(), Kind::Usage, "{error}");
 }
 
 /// The certificates that MySQL 8 and MariaDB 11.4 make for themselves encrypt; what verifies
@@ -333,17 +349,16 @@ fn without_tls_only_preferred_falls_back() {
     let server = local();
     let sandbox = sandbox(&server, &[("skip-ssl", "1")]);
     let target = tcp(&sandbox, "root", "");
-    let settled = run(settle_tls(&with_ssl(&target, SslMode::Preferred, None))).unwrap();
-    assert_eq!(settled.ssl.mode, SslMode::Disabled);
-    assert_eq!(cipher(&settled).unwrap(), "");
+    let plain = settled(&with_ssl(&target, SslMode::Preferred, None));
+    assert_eq!(plain.ssl.mode, SslMode::Disabled);
+    assert_eq!(cipher(&plain).unwrap(), "");
     let error = cipher(&with_ssl(&target, SslMode::Required, None)).unwrap_err();
     assert_eq!(error.kind(), Kind::Server);
     assert!(error.hints()[0].contains("DISABLED"), "{error:?}");
     // Other failures are no reason to fall back.
     let wrong =
         ConnectOptions { user: "nobody".into(), ..with_ssl(&target, SslMode::Preferred, None) };
-    let settled = run(settle_tls(&wrong)).unwrap();
-    assert!(ask(&settled, "SELECT 1").is_err());
+    assert!(ask(&settled(&wrong), "SELECT 1").is_err());
 }
 
 /// The options that a step opens all its connections with, again and again: none of them comes
@@ -372,19 +387,17 @@ fn a_required_run_never_falls_back() {
 fn updates_report_the_rows_that_they_found() {
     let sandbox = sandbox(&local(), &[]);
     run(async {
-        let target = tcp(&sandbox, "root", "");
-        let mut conn = connect(&target, &target.opts().unwrap()).await.unwrap();
-        conn.query_drop("CREATE TABLE t (id INT PRIMARY KEY, k INT)").await.unwrap();
-        conn.query_drop("INSERT INTO t VALUES (1, 1)").await.unwrap();
+        let link = link(&tcp(&sandbox, "root", "")).unwrap();
+        let mut session = Session::open(&link, None).await.unwrap();
+        session.execute("CREATE TABLE t (id INT PRIMARY KEY, k INT)").await.unwrap();
+        session.execute("INSERT INTO t VALUES (1, 1)").await.unwrap();
         for (sql, rows) in [
             ("UPDATE t SET k = k + 1 WHERE id = 1", 1),
             ("UPDATE t SET k = 2 WHERE id = 1", 1),
             ("UPDATE t SET k = 2 WHERE id = 2", 0),
         ] {
-            conn.query_drop(sql).await.unwrap();
-            assert_eq!(conn.affected_rows(), rows, "{sql}");
+            assert_eq!(session.execute(sql).await.unwrap(), rows, "{sql}");
         }
-        conn.disconnect().await.unwrap();
     });
 }
 

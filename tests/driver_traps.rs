@@ -15,13 +15,15 @@ use futures_util::stream::{self, StreamExt};
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
 use loadgen::error::Kind;
 use loadgen::mysql::options::{ConnectOptions, Secret};
-use loadgen::mysql::server::Product;
 use loadgen::mysql::session::{Failure, ServerLink, Session};
+use loadgen::mysql::wire::{Inbox, LeanSession};
 use loadgen::stop::Stop;
 use loadgen::workload::table::State;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, Opts, OptsBuilder, Value};
-use sessions::{execute, on, open, own_table, root, run, target, tcp};
+use mysql_async::{Conn, Error, Opts, OptsBuilder};
+use sessions::{
+    execute, link, measured, on, open, own_table, root, run, run_prepared, socket, target, tcp,
+};
 
 fn canned(script: Script) -> Canned {
     Canned::start(script, Listen::Port(0)).unwrap()
@@ -82,7 +84,7 @@ fn an_answer_given_up_on_never_answers_the_next_question() {
     };
     run(async {
         let server = stalling();
-        let mut conn = Conn::new(to(&server).opts().unwrap()).await.unwrap();
+        let mut conn = Conn::new(to(&server).opts(None).unwrap()).await.unwrap();
         give_up_unanswered(&server, conn.query_first::<String, _>("SELECT 111")).await;
         let answer: Option<String> = conn.query_first("SELECT 222").await.unwrap();
         assert_eq!(answer.as_deref(), Some("111"), "the driver is off by one answer");
@@ -91,10 +93,16 @@ fn an_answer_given_up_on_never_answers_the_next_question() {
         let mut session = open(&to(&server)).await;
         give_up_unanswered(&server, session.query("SELECT 111")).await;
         is_lost(&session.query("SELECT 222").await);
+
+        let server = stalling();
+        let mut session = measured(&to(&server)).await;
+        give_up_unanswered(&server, session.run_text("SELECT 111")).await;
+        assert!(!session.is_usable());
+        is_lost(&session.run_text("SELECT 222").await);
         is_lost(&session.prepare("SELECT 222").await);
-        let mut prepared = open(&to(&server)).await;
-        let handle = prepared.prepare("SELECT 222").await.unwrap();
-        assert_eq!(prepared.run_prepared(handle, vec![]).await.unwrap().rows, 1);
+        let mut session = measured(&to(&server)).await;
+        let id = session.prepare("SELECT 222").await.unwrap();
+        assert_eq!(run_prepared(&mut session, id, &[]).await.unwrap().rows, 1);
     });
 }
 
@@ -124,45 +132,18 @@ fn a_connection_stays_where_it_was_asked_to_go() {
 }
 
 #[test]
-fn forty_statements_of_a_session_all_run() {
+fn forty_statements_of_a_measured_session_all_run() {
     let real = sandbox(&local(), &[]);
     run(async {
-        let mut conn = Conn::new(careless(real.port)).await.unwrap();
-        let first = conn.prep("SELECT 0").await.unwrap();
-        for n in 1..=32 {
-            conn.prep(format!("SELECT {n}")).await.unwrap();
+        let mut session = measured(&target(socket(&real.socket), "root", "")).await;
+        let mut ids = Vec::new();
+        for n in 0..40 {
+            ids.push((n, session.prepare(&format!("SELECT {n}")).await.unwrap()));
         }
-        let closed = conn.exec_drop(&first, ()).await;
-        assert!(matches!(&closed, Err(Error::Server(e)) if e.code == 1243), "{closed:?}");
-
-        let mut session = root(&real.socket, "").await;
-        let mut handles = Vec::new();
-        for n in 0_i64..40 {
-            handles.push((n, session.prepare(&format!("SELECT {n}")).await.unwrap()));
+        for (n, id) in ids {
+            assert_eq!(run_prepared(&mut session, id, &[]).await.unwrap().rows, 1);
+            assert_eq!(session.number(), Some(n));
         }
-        for (n, handle) in handles {
-            let answer = session.run_prepared(handle, vec![]).await.unwrap();
-            assert_eq!(answer.first.unwrap()[0], Value::Int(n));
-        }
-    });
-}
-
-#[test]
-fn a_statement_belongs_to_its_session() {
-    let real = sandbox(&local(), &[]);
-    run(async {
-        let mut one = Conn::new(careless(real.port)).await.unwrap();
-        let mut other = Conn::new(careless(real.port)).await.unwrap();
-        let ones = one.prep("SELECT 1").await.unwrap();
-        other.prep("SELECT 2").await.unwrap();
-        let answer: Option<u8> = other.exec_first(&ones, ()).await.unwrap();
-        assert_eq!(answer, Some(2), "the driver runs whatever has that number there");
-
-        let mut session = root(&real.socket, "").await;
-        let mut bare = root(&real.socket, "").await;
-        let handle = session.prepare("SELECT 1").await.unwrap();
-        is_lost(&bare.run_prepared(handle, vec![]).await);
-        assert_eq!(session.run_prepared(handle, vec![]).await.unwrap().rows, 1);
     });
 }
 
@@ -232,7 +213,7 @@ fn a_server_gets_no_file_that_it_was_not_promised() {
     };
     run(async {
         let server = curious();
-        let mut conn = Conn::new(to(&server).opts().unwrap()).await.unwrap();
+        let mut conn = Conn::new(to(&server).opts(None).unwrap()).await.unwrap();
         conn.set_infile_handler(async { Ok(stream::iter([Ok(lines(1..=1))]).boxed()) });
         assert!(matches!(conn.query_drop("LOAD DATA refused").await, Err(Error::Server(_))));
         conn.query_drop("SELECT c FROM t9").await.unwrap();
@@ -283,7 +264,7 @@ fn a_hostile_login_is_an_error_and_the_process_lives() {
             if i < 3 {
                 let server = with_fault(At::Connect(1), action.clone());
                 target.address = to(&server).address;
-                let driver = tokio::spawn(Conn::new(target.opts().unwrap())).await;
+                let driver = tokio::spawn(Conn::new(target.opts(None).unwrap())).await;
                 assert!(driver.is_err_and(|e| e.is_panic()), "{action:?}: the driver panics");
             }
         }
@@ -352,28 +333,32 @@ fn sessions_are_what_they_claim_on_every_server() {
             let mut session = open(&address).await;
             own_table(&mut session, 1, 10, State::Ready).await;
             // An unchanged value is a row found, not a row changed.
-            let same = session.run_text("UPDATE sbtest1 SET k = k WHERE id = 1").await.unwrap();
-            assert_eq!(same.affected, 1);
+            let same = "UPDATE sbtest1 SET k = k WHERE id = 1";
+            assert_eq!(session.execute(same).await.unwrap(), 1);
+            let mut client = measured(&address).await;
+            assert_eq!(client.run_text(same).await.unwrap().affected, 1);
+            let several = client.run_text("DO 1; DO 2").await;
+            assert!(matches!(several, Err(Failure::Server { code: 1064, .. })), "{several:?}");
             assert_eq!(one(&mut session, "SELECT @@session.autocommit").await, "1");
 
             // The negotiated features cannot be asked for, but the driver's Debug shows them.
-            let conn = Conn::new(address.opts().unwrap()).await.unwrap();
+            let conn = Conn::new(address.opts(None).unwrap()).await.unwrap();
             let negotiated = format!("{conn:?}");
-            let expected = Product::ask(&mut session).await.unwrap().capabilities();
-            for (ours, theirs) in [
-                ("deprecate_eof", "CLIENT_DEPRECATE_EOF"),
-                ("mariadb_metadata_cache", "MARIADB_CLIENT_CACHE_METADATA"),
-            ] {
-                let known = expected.iter().any(|name| name == ours);
-                assert_eq!(known, negotiated.contains(theirs), "{ours}: {negotiated}");
-            }
+            let shorter = client.capabilities() == ["deprecate_eof"];
+            assert_eq!(shorter, negotiated.contains("CLIENT_DEPRECATE_EOF"), "{negotiated}");
 
             let charset = "SELECT @@character_set_client";
             assert!(one(&mut session, charset).await.starts_with("utf8"));
-            let link = ServerLink::to(address.clone(), &Stop::default()).unwrap();
+            let link = link(&address);
             let mut latin = Session::open(&link, Some("latin1")).await.unwrap();
             assert_eq!(one(&mut latin, charset).await, "latin1");
             let unknown = Session::open(&link, Some("klingon")).await;
+            assert!(unknown.err().unwrap().to_string().contains("--charset klingon"));
+            let inbox = Inbox::default();
+            let mut latin = LeanSession::open(&link, &inbox, Some("latin1")).await.unwrap();
+            latin.run_text(charset).await.unwrap();
+            assert_eq!(latin.first(), Some(b"latin1".as_slice()));
+            let unknown = LeanSession::open(&link, &inbox, Some("klingon")).await;
             assert!(unknown.err().unwrap().to_string().contains("--charset klingon"));
         });
     }
@@ -383,6 +368,6 @@ fn sessions_are_what_they_claim_on_every_server() {
 fn only_the_driver_prints_passwords() {
     let mut target = target(tcp(3306), "root", "sbtest");
     target.password = Secret::new("marker-pw");
-    assert!(format!("{:?}", target.opts().unwrap()).contains("marker-pw"));
+    assert!(format!("{:?}", target.opts(None).unwrap()).contains("marker-pw"));
     assert!(!format!("{target:?} {target}").contains("marker-pw"));
 }

@@ -23,13 +23,15 @@ use loadgen::mysql::preflight::{self, Needs, Ready};
 use loadgen::mysql::server;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::status;
+use loadgen::mysql::wire::Value;
 use loadgen::observe::host;
 use loadgen::observe::probe::FarEnd;
 use loadgen::workload::Schema;
 use loadgen::workload::table::State;
-use mysql_async::Value;
 use restarting::{Restarting, until};
-use sessions::{execute, fill, on, open, own_table, root, run, target, tcp};
+use sessions::{
+    execute, fill, link, measured, on, open, own_table, root, run, run_prepared, target, tcp,
+};
 
 #[test]
 fn tables_are_found_as_they_are() {
@@ -162,7 +164,8 @@ fn a_server_is_who_it_is() {
         run(async {
             let there = target(Address::Socket(sandbox.socket.clone()), "root", "sbtest");
             let mut session = open(&there).await;
-            let over_socket = server::fingerprint(&mut session, &there, Some(7)).await.unwrap();
+            let over_socket =
+                server::fingerprint(&mut session, &link(&there), Some(7)).await.unwrap();
             let facts = &over_socket.server;
             assert_eq!((facts.host.as_str(), facts.port), ("localhost", None));
             assert_eq!((facts.transport.as_str(), facts.tls_cipher.as_deref()), ("socket", None));
@@ -180,7 +183,7 @@ fn a_server_is_who_it_is() {
 
             let there = target(tcp(sandbox.port), "root", "sbtest");
             let (mut direct, port) = (open(&there).await, Some(sandbox.port));
-            let over_tcp = server::fingerprint(&mut direct, &there, None).await.unwrap();
+            let over_tcp = server::fingerprint(&mut direct, &link(&there), None).await.unwrap();
             assert!(over_tcp.same_host, "a direct connection to this host");
             assert_eq!((over_tcp.server.transport.as_str(), over_tcp.server.port), ("tcp", port));
             assert_eq!(over_tcp.driver, over_socket.driver);
@@ -190,14 +193,14 @@ fn a_server_is_who_it_is() {
                 let mut wanted = target(tcp(sandbox.port), "root", "sbtest");
                 wanted.ssl.mode = SslMode::Required;
                 let mut encrypted = open(&wanted).await;
-                let seen = server::fingerprint(&mut encrypted, &wanted, None).await;
+                let seen = server::fingerprint(&mut encrypted, &link(&wanted), None).await;
                 assert!(seen.unwrap().server.tls_cipher.is_some_and(|name| name.len() > 5));
             }
 
             let forwarder = forward(format!("127.0.0.1:{}", sandbox.port));
             let there = target(tcp(forwarder), "root", "sbtest");
             let mut far = open(&there).await;
-            let seen = server::fingerprint(&mut far, &there, None).await.unwrap();
+            let seen = server::fingerprint(&mut far, &link(&there), None).await.unwrap();
             assert!(seen.same_host, "the server's end of the forwarder's connection is here");
             assert!(seen.server.host_facts.is_some());
         });
@@ -262,7 +265,7 @@ fn a_server_in_a_container_of_this_host_shares_it() {
         run(async {
             let there = target(there, "guest", "");
             let mut session = open(&there).await;
-            server::fingerprint(&mut session, &there, None).await
+            server::fingerprint(&mut session, &link(&there), None).await
         })
     });
     let seen: Vec<_> = seen.collect();
@@ -275,13 +278,11 @@ fn a_server_in_a_container_of_this_host_shares_it() {
     }
 }
 
-/// Forwards one connection, as an SSH tunnel or a container's published port does.
+/// Forwards connections, as an SSH tunnel or a container's published port does.
 fn forward(to: String) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
-        let (client, _) = listener.accept().unwrap();
-        let server = TcpStream::connect(to).unwrap();
         let pump = |mut from: TcpStream, mut to: TcpStream| {
             thread::spawn(move || {
                 let mut buffer = [0; 16384];
@@ -293,8 +294,11 @@ fn forward(to: String) -> u16 {
                 let _ = to.shutdown(Shutdown::Write);
             })
         };
-        pump(client.try_clone().unwrap(), server.try_clone().unwrap());
-        pump(server, client);
+        while let Ok((client, _)) = listener.accept() {
+            let server = TcpStream::connect(&to).unwrap();
+            pump(client.try_clone().unwrap(), server.try_clone().unwrap());
+            pump(server, client);
+        }
     });
     port
 }
@@ -306,8 +310,9 @@ fn settings_and_counters_are_the_servers_own() {
         on(&server.name, &sandbox.version);
         run(async {
             let mut control = root(&sandbox.socket, "sbtest").await;
-            let mut client = root(&sandbox.socket, "sbtest").await;
-            own_table(&mut client, 1, 100, State::Ready).await;
+            own_table(&mut control, 1, 100, State::Ready).await;
+            let there = target(Address::Socket(sandbox.socket.clone()), "root", "sbtest");
+            let mut client = measured(&there).await;
             let select = client.prepare("SELECT c FROM sbtest1 WHERE id = ?").await.unwrap();
             let update = client.prepare("UPDATE sbtest1 SET k=k+1 WHERE id = ?").await.unwrap();
 
@@ -315,11 +320,11 @@ fn settings_and_counters_are_the_servers_own() {
             let start = Instant::now();
             let first = status::read(&mut control).await.unwrap();
             for id in 1..=100 {
-                let answer = client.run_prepared(select, vec![Value::Int(id)]).await.unwrap();
+                let answer = run_prepared(&mut client, select, &[Value::Int(id)]).await.unwrap();
                 assert_eq!(answer.rows, 1);
             }
             for id in 1..=50 {
-                client.run_prepared(update, vec![Value::Int(id)]).await.unwrap();
+                run_prepared(&mut client, update, &[Value::Int(id)]).await.unwrap();
             }
             let last = status::read(&mut control).await.unwrap();
             let delta = status::delta(&first, &last, start);

@@ -65,7 +65,7 @@ fn program() -> Result<(), Error> {
     let target = resolve::find(&connection, &Env::real(), &mut progress)?;
     let read = |path: &str| String::from_utf8(std::fs::read(path).unwrap()).unwrap();
     let fds = std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let opts = target.opts()?;
+    let opts = target.opts(None)?;
     let shown = format!(
         "cmdline={}\ncomm={}fds={fds}\ntarget={target}\npassword={}\n",
         read("/proc/self/cmdline").trim_end_matches('\0').replace('\0', " "),

@@ -233,6 +233,8 @@ pub enum Action {
     /// `mysql_async` 0.37.1 reserve memory for all of them, which aborts the client's process.
     HugeColumnCount(u64),
     TrailingPackets(usize),
+    /// The answer, these bytes behind it, headers and all, and the connection is closed.
+    ThenClose(Vec<u8>),
     HangAtGreeting,
     HangAtAuth,
     /// Asks for `caching_sha2_password` with a nonce of no bytes, and for the password under
@@ -251,19 +253,6 @@ pub enum Action {
 impl Action {
     pub fn error(code: u16, sqlstate: &str, message: &str) -> Self {
         Action::Error(SqlError::new(code, sqlstate, message))
-    }
-
-    /// Tells whether the answer, on time or not, is the one that was asked for.
-    pub(crate) fn keeps_the_answer(&self) -> bool {
-        matches!(
-            self,
-            Action::Stall(_)
-                | Action::StallAll(_)
-                | Action::OneByteAtATime
-                | Action::WrongLength(_)
-                | Action::WrongSequence
-                | Action::TrailingPackets(_)
-        )
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tempfile::TempPath;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
@@ -53,8 +54,8 @@ pub struct Counts {
 pub struct Canned {
     port: u16,
     counts: Arc<Mutex<Counts>>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<Result<()>>>,
+    /// What stops it when dropped, and its thread.
+    running: Option<(oneshot::Sender<()>, JoinHandle<Result<()>>)>,
 }
 
 impl Canned {
@@ -76,7 +77,7 @@ impl Canned {
             let ended = thread.join().expect("a server does not panic");
             return Err(ended.expect_err("it did not listen"));
         };
-        Ok(Canned { port, counts, stop: Some(stop), thread: Some(thread) })
+        Ok(Canned { port, counts, running: Some((stop, thread)) })
     }
 
     /// The port on 127.0.0.1; 0 if it listens on a socket.
@@ -93,8 +94,8 @@ impl Canned {
 
 impl Drop for Canned {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some((stop, thread)) = self.running.take() {
+            drop(stop);
             // An error of a server that is no longer wanted has no reader.
             let _ = thread.join();
         }
@@ -158,16 +159,7 @@ pub fn serve(
 
 enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Listener::Unix(_, path) = self {
-            // Somebody else may have removed it before.
-            let _ = std::fs::remove_file(path);
-        }
-    }
+    Unix(UnixListener, #[expect(dead_code, reason = "removes the socket at the end")] TempPath),
 }
 
 impl Listener {
@@ -177,7 +169,8 @@ impl Listener {
                 (Self::tcp(*port), format!("127.0.0.1:{port}"), "port 0 takes a free one")
             }
             Listen::Socket(path) => {
-                let bound = UnixListener::bind(path).map(|it| Listener::Unix(it, path.clone()));
+                let listening = |it| Ok(Listener::Unix(it, TempPath::try_from_path(path)?));
+                let bound = UnixListener::bind(path).and_then(listening);
                 (bound, path.display().to_string(), "the socket must not exist yet")
             }
         };

@@ -2,17 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use mysql_common::constants::CapabilityFlags;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
 use super::Counts;
 use super::script::{Action, Auth, ERROR, Event, Faults, Script, Service, SqlError, looked_at};
@@ -51,15 +51,7 @@ impl Shared {
 
     /// Tells which fault an event fires.
     fn fault(&self, event: Event<'_>) -> Option<Action> {
-        let action = self.faults.fire(event);
-        if action.is_some() {
-            self.count(|counts| counts.faults += 1);
-        }
-        action
-    }
-
-    fn stall(&self, time: Duration) {
-        self.stalled_until.set(Instant::now().checked_add(time));
+        self.faults.fire(event).inspect(|_| self.count(|counts| counts.faults += 1))
     }
 
     async fn wait_for_stall(&self) {
@@ -73,48 +65,30 @@ impl Shared {
     }
 }
 
-type Key = (Instant, u64);
-
 /// Sleeping to a tenth of a millisecond: one kernel timer serves all sleepers.
 pub(crate) struct Clock {
     timer: Timer,
-    sleepers: RefCell<BTreeMap<Key, Waker>>,
-    names: Cell<u64>,
-}
-
-/// Takes a sleeper that is dropped out of the list.
-struct Place<'a> {
-    clock: &'a Clock,
-    key: Key,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.clock.sleepers.borrow_mut().remove(&self.key);
-    }
+    /// By their deadline; what is dropped there wakes them.
+    sleepers: RefCell<BTreeMap<Instant, Vec<oneshot::Sender<()>>>>,
 }
 
 impl Clock {
     fn new() -> io::Result<Self> {
-        Ok(Clock { timer: Timer::new()?, sleepers: RefCell::default(), names: Cell::new(0) })
+        Ok(Clock { timer: Timer::new()?, sleepers: RefCell::default() })
     }
 
     /// Sleeps; needs [`Clock::run`] running beside it.
     async fn sleep_until(&self, deadline: Instant) {
-        let place = Place { clock: self, key: (deadline, self.names.get()) };
-        self.names.set(self.names.get() + 1);
-        poll_fn(|context| {
-            if Instant::now() >= deadline {
-                return Poll::Ready(());
-            }
+        let (wakes, woken) = oneshot::channel();
+        let is_first = {
             let mut sleepers = self.sleepers.borrow_mut();
-            sleepers.insert(place.key, context.waker().clone());
-            if sleepers.first_key_value().is_some_and(|(first, _)| *first == place.key) {
-                self.timer.set(deadline);
-            }
-            Poll::Pending
-        })
-        .await;
+            sleepers.entry(deadline).or_default().push(wakes);
+            sleepers.first_key_value().is_some_and(|(first, _)| *first == deadline)
+        };
+        if is_first {
+            self.timer.set(deadline);
+        }
+        _ = woken.await;
     }
 
     pub(crate) async fn run(&self) -> io::Result<()> {
@@ -123,11 +97,11 @@ impl Clock {
             let now = Instant::now();
             let mut sleepers = self.sleepers.borrow_mut();
             while let Some(entry) = sleepers.first_entry() {
-                if entry.key().0 > now {
-                    self.timer.set(entry.key().0);
+                if *entry.key() > now {
+                    self.timer.set(*entry.key());
                     break;
                 }
-                entry.remove().wake();
+                entry.remove();
             }
         }
     }
@@ -166,7 +140,6 @@ struct Prepared {
 
 /// What is to be done.
 enum Response {
-    Quit,
     Answer {
         plan: AnswerKind,
         dialect: Dialect,
@@ -177,10 +150,6 @@ enum Response {
 }
 
 impl Commands {
-    fn new(shared: Rc<Shared>) -> Commands {
-        Commands { shared, deprecate_eof: false, last: 0, known: HashMap::new() }
-    }
-
     /// Decides what a command gets.
     fn decide(&mut self, payload: &[u8]) -> Response {
         let Some((&command, body)) = payload.split_first() else {
@@ -216,7 +185,7 @@ impl Commands {
             }
             QUIT => {
                 shared.count(|counts| counts.quits += 1);
-                Response::Quit
+                Response::Reply(Vec::new(), Some(Action::Close))
             }
             _ => self.refuse(1047, "08S01", "Unknown command"),
         }
@@ -298,9 +267,6 @@ fn parameters(sql: &[u8]) -> Option<u16> {
     u16::try_from(count).ok()
 }
 
-const CLIENT_PROTOCOL_41: u32 = 0x200;
-const CLIENT_SSL: u32 = 0x800;
-const CLIENT_DEPRECATE_EOF: u32 = 0x100_0000;
 /// `LONG_PASSWORD`, `FOUND_ROWS`, `LONG_FLAG`, `CONNECT_WITH_DB`, `LOCAL_FILES`, `IGNORE_SPACE`,
 /// `PROTOCOL_41`, `INTERACTIVE`, `TRANSACTIONS`, `SECURE_CONNECTION`, `MULTI_STATEMENTS`,
 /// `MULTI_RESULTS`, `PS_MULTI_RESULTS`, `PLUGIN_AUTH`, `CONNECT_ATTRS` and
@@ -347,12 +313,13 @@ impl Session {
             Service::Exponential { seed, .. } => seed,
             Service::Instant | Service::Constant(_) => 0,
         };
+        let (commands, known) = (Rc::clone(&shared), HashMap::new());
         Session {
             random: Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(u64::from(id))),
-            commands: Commands::new(Rc::clone(&shared)),
+            commands: Commands { shared: commands, deprecate_eof: false, last: 0, known },
             shared,
             socket,
-            input: Input::new(),
+            input: Input::default(),
             out: Vec::new(),
             id,
         }
@@ -407,14 +374,16 @@ impl Session {
     async fn log_in(&mut self, asked: Vec<Vec<u8>>) -> io::Result<()> {
         let (mut sequence, login) = self.packet().await?;
         let flags = login.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let flags = CapabilityFlags::from_bits_truncate(flags);
+        let knows_4_1 = flags.contains(CapabilityFlags::CLIENT_PROTOCOL_41);
         // TLS is not offered: a client that asks for it all the same cannot be understood.
-        if flags & CLIENT_PROTOCOL_41 == 0 || flags & CLIENT_SSL != 0 {
+        if !knows_4_1 || flags.contains(CapabilityFlags::CLIENT_SSL) {
             self.shared.count(|counts| counts.refused += 1);
             let error = SqlError::new(1043, "08S01", "Bad handshake");
             return self.refuse(sequence.wrapping_add(1), &error, true).await;
         }
-        let script = &self.shared.script;
-        self.commands.deprecate_eof = script.deprecate_eof && flags & CLIENT_DEPRECATE_EOF != 0;
+        self.commands.deprecate_eof = self.shared.script.deprecate_eof
+            && flags.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
         for payload in asked {
             self.out.extend(wire::packet(sequence.wrapping_add(1), &payload));
             (sequence, _) = self.packet().await?;
@@ -468,10 +437,6 @@ impl Session {
             self.shared.wait_for_stall().await;
         }
         match response {
-            Response::Quit => {
-                self.flush().await?;
-                return Err(over());
-            }
             Response::Reply(reply, None) => self.out.extend(reply),
             Response::Reply(reply, Some(action)) => self.deliver(reply, action).await?,
             Response::Answer { plan, dialect, action } => {
@@ -484,8 +449,9 @@ impl Session {
                 match action {
                     None => self.out.extend_from_slice(usual),
                     Some(action) => {
-                        local &= action.keeps_the_answer();
                         let twisted = replies.twisted(&action, plan, dialect);
+                        let other = matches!(action, Action::Garbage(_) | Action::Error(_));
+                        local &= twisted.is_none() && !other;
                         self.deliver(twisted.unwrap_or_else(|| usual.to_vec()), action).await?;
                     }
                 }
@@ -538,7 +504,7 @@ impl Session {
         match &action {
             Action::Stall(time) => tokio::time::sleep(*time).await,
             Action::StallAll(time) => {
-                self.shared.stall(*time);
+                self.shared.stalled_until.set(Instant::now().checked_add(*time));
                 self.shared.wait_for_stall().await;
             }
             Action::Close | Action::Reset | Action::HalfClose => reply.clear(),
@@ -552,6 +518,7 @@ impl Session {
                 }
             }
             Action::Garbage(bytes) => reply.clone_from(bytes),
+            Action::ThenClose(bytes) => reply.extend_from_slice(bytes),
             Action::WrongLength(by) => relabel(&mut reply, *by, 0),
             Action::WrongSequence => relabel(&mut reply, 0, 7),
             Action::Error(error) => reply = wire::packet(1, &error.payload(false)),
@@ -565,7 +532,9 @@ impl Session {
         }
         self.socket.write_all(&reply).await?;
         match action {
-            Action::Close | Action::HalfPacketThenClose => return Err(over()),
+            Action::Close | Action::HalfPacketThenClose | Action::ThenClose(_) => {
+                return Err(over());
+            }
             Action::Reset => {
                 self.socket.set_zero_linger()?;
                 return Err(over());
@@ -581,28 +550,20 @@ impl Session {
     /// answers OK with the number of lines.
     async fn take_file(&mut self) -> io::Result<()> {
         self.flush().await?;
-        // Of the packet that is coming; a full packet's successor may be empty.
-        let (mut left, mut full) = (0, false);
-        let mut lines = 0;
+        let (mut length, mut lines) = (0, 0);
         loop {
-            let here = self.input.available();
-            if left > 0 && !here.is_empty() {
-                let taken = &here[..here.len().min(left)];
-                let n = taken.len();
-                lines += newlines(taken);
-                left -= n;
-                self.shared.count(|counts| counts.local_bytes += n as u64);
-                self.input.consume(n);
-            } else if let (0, Some((length, sequence))) = (left, wire::header(here)) {
-                self.input.consume(HEADER);
-                if length == 0 && !full {
+            let ended = self.input.take(|part| {
+                length += part.len();
+                lines += newlines(part);
+                self.shared.count(|counts| counts.local_bytes += part.len() as u64);
+            });
+            match ended {
+                None => self.input.fill(&mut self.socket).await?,
+                Some(_) if length > 0 => length = 0,
+                Some(sequence) => {
                     self.out.extend(wire::packet(sequence.wrapping_add(1), &wire::ok(lines)));
                     return Ok(());
                 }
-                left = length;
-                full = length == PAYLOAD_MAX;
-            } else {
-                self.input.fill(&mut self.socket).await?;
             }
         }
     }
@@ -642,8 +603,9 @@ fn newlines(bytes: &[u8]) -> u64 {
 }
 
 fn greeting(script: &Script, id: u32) -> Vec<u8> {
-    let flags = OFFERED | if script.deprecate_eof { CLIENT_DEPRECATE_EOF } else { 0 };
-    let [low_0, low_1, high_0, high_1] = flags.to_le_bytes();
+    let mut flags = CapabilityFlags::from_bits_truncate(OFFERED);
+    flags.set(CapabilityFlags::CLIENT_DEPRECATE_EOF, script.deprecate_eof);
+    let [low_0, low_1, high_0, high_1] = flags.bits().to_le_bytes();
     let [status_0, status_1] = wire::AUTOCOMMIT.to_le_bytes();
     let (first, second) = NONCE.split_at(8);
     let nonce_length = NONCE.len() as u8 + 1;

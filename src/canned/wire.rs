@@ -3,6 +3,9 @@
 
 use std::io;
 
+use bytes::{Buf, BytesMut};
+use mysql_common::io::BufMutExt;
+use mysql_common::proto::codec::packet_to_chunks;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
@@ -31,22 +34,11 @@ pub(crate) fn packets<T: AsRef<[u8]>>(
     mut sequence: u8,
     payloads: impl IntoIterator<Item = T>,
 ) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut packets = BytesMut::new();
     for payload in payloads {
-        let mut rest = payload.as_ref();
-        loop {
-            let (part, after) = rest.split_at(rest.len().min(PAYLOAD_MAX));
-            let [a, b, c, _] = (part.len() as u32).to_le_bytes();
-            bytes.extend_from_slice(&[a, b, c, sequence]);
-            bytes.extend_from_slice(part);
-            sequence = sequence.wrapping_add(1);
-            if part.len() < PAYLOAD_MAX {
-                break;
-            }
-            rest = after;
-        }
+        sequence = packet_to_chunks(sequence, &mut payload.as_ref(), &mut packets);
     }
-    bytes
+    packets.into()
 }
 
 pub(crate) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
@@ -61,17 +53,9 @@ pub(crate) fn header(bytes: &[u8]) -> Option<(usize, u8)> {
 
 /// Encodes a number as the protocol does with lengths.
 fn int(n: u64) -> Vec<u8> {
-    let (mark, width) = match n {
-        0..=250 => return vec![n as u8],
-        251..=0xFFFF => (0xFC, 2),
-        0x1_0000..=0xFF_FFFF => (0xFD, 3),
-        _ => (0xFE, 8),
-    };
-    [&[mark], &n.to_le_bytes()[..width]].concat()
-}
-
-fn string(bytes: &[u8]) -> Vec<u8> {
-    [&int(bytes.len() as u64), bytes].concat()
+    let mut bytes = Vec::new();
+    bytes.put_lenenc_int(n);
+    bytes
 }
 
 fn ok_like(mark: u8, affected: u64) -> Vec<u8> {
@@ -96,11 +80,14 @@ pub(crate) fn eof(deprecate_eof: bool) -> Vec<u8> {
 /// Makes the definition of a CHAR(120) column.
 fn column(name: &str) -> Vec<u8> {
     const STRING: u8 = 0xFE;
+    let mut out = Vec::new();
     // Catalog, schema, table twice, name twice.
-    let texts = ["def", "", "", "", name, name].map(|part| string(part.as_bytes())).concat();
+    for text in ["def", "", "", "", name, name] {
+        out.put_lenenc_str(text.as_bytes());
+    }
     let (charset, length) = (u16::from(CHARSET).to_le_bytes(), 480_u32.to_le_bytes());
     // Type, flags, decimals and filler come last.
-    [&texts, [0x0C].as_slice(), &charset, &length, &[STRING, 0, 0, 0, 0, 0]].concat()
+    [&out, [0x0C].as_slice(), &charset, &length, &[STRING, 0, 0, 0, 0, 0]].concat()
 }
 
 /// Makes a row of the text or of the binary protocol; `None` is NULL.
@@ -112,7 +99,7 @@ fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
     }
     for (i, value) in values.iter().enumerate() {
         match value {
-            Some(bytes) => out.extend(string(bytes)),
+            Some(bytes) => out.put_lenenc_str(bytes),
             None if binary => out[1 + (i + 2) / 8] |= 1 << ((i + 2) % 8),
             None => out.push(0xFB),
         }
@@ -121,89 +108,60 @@ fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
 }
 
 /// The read buffer of a connection: bytes in, whole commands out.
+#[derive(Default)]
 pub(crate) struct Input {
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// The last read filled the buffer, so more is likely waiting than fits.
-    crowded: bool,
+    buffer: BytesMut,
+    /// Bytes of a read that filled all of the room that it had: more is likely waiting.
+    crowded: usize,
     /// What is left of the packet that is coming, whether another one continues it, and its number.
-    coming: Option<(usize, bool, u8)>,
+    left: usize,
+    more: bool,
+    sequence: u8,
     /// The command so far, at most [`KEPT`] bytes of it.
     command: Vec<u8>,
 }
 
 impl Input {
-    pub(crate) fn new() -> Self {
-        let (buffer, command) = (vec![0; SMALL], Vec::new());
-        Input { buffer, start: 0, end: 0, crowded: false, coming: None, command }
-    }
-
-    /// Reads once; an error at the client's end.
+    /// Reads once; an error at the client's end. The room grows with what arrives, never with what a
+    /// header announces.
     pub(crate) async fn fill(&mut self, socket: &mut TcpStream) -> io::Result<()> {
-        let n = socket.read(self.room()).await?;
-        self.filled(n);
+        self.buffer.reserve((2 * self.crowded).clamp(SMALL, KEPT));
+        let room = self.buffer.capacity() - self.buffer.len();
+        let n = socket.read_buf(&mut self.buffer).await?;
+        self.crowded = if n == room { n } else { 0 };
         if n == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// Makes room for the next read: never none.
-    fn room(&mut self) -> &mut [u8] {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
+    /// Hands on what is here of a command. At its end it gives the number of its last packet.
+    pub(crate) fn take(&mut self, mut part: impl FnMut(&[u8])) -> Option<u8> {
+        loop {
+            if self.left == 0 {
+                let (length, sequence) = header(&self.buffer)?;
+                self.buffer.advance(HEADER);
+                (self.left, self.more, self.sequence) = (length, length == PAYLOAD_MAX, sequence);
+            }
+            let here = self.left.min(self.buffer.len());
+            part(&self.buffer[..here]);
+            self.buffer.advance(here);
+            self.left -= here;
+            if self.left > 0 || !self.more {
+                return (self.left == 0).then_some(self.sequence);
+            }
         }
-        if self.end == self.buffer.len() && self.start > 0 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
-        // Grows with what arrives, never with what a header announces.
-        if self.end == self.buffer.len() || self.crowded {
-            let size = (self.buffer.len() * 2).min(KEPT + HEADER);
-            self.buffer.resize(size, 0);
-        }
-        &mut self.buffer[self.end..]
-    }
-
-    fn filled(&mut self, n: usize) {
-        self.end += n;
-        self.crowded = self.end == self.buffer.len();
-    }
-
-    pub(crate) fn available(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
-    }
-
-    pub(crate) fn consume(&mut self, n: usize) {
-        self.start += n;
     }
 
     /// Takes the next whole command, if it is here, with the number of its last packet.
     pub(crate) fn next_command(&mut self) -> Option<(u8, &[u8])> {
-        loop {
-            if let None | Some((0, true, _)) = self.coming {
-                let (length, sequence) = header(self.available())?;
-                if self.coming.is_none() {
-                    self.command.clear();
-                }
-                self.start += HEADER;
-                self.coming = Some((length, length == PAYLOAD_MAX, sequence));
-            }
-            let (left, more, sequence) = self.coming?;
-            let here = &self.buffer[self.start..self.end];
-            let taken = &here[..here.len().min(left)];
-            let wanted = taken.len().min(KEPT - self.command.len());
-            self.command.extend_from_slice(&taken[..wanted]);
-            self.start += taken.len();
-            let left = left - taken.len();
-            self.coming = Some((left, more, sequence));
-            if left > 0 {
-                return None;
-            }
-            if !more {
-                break;
-            }
+        let mut command = std::mem::take(&mut self.command);
+        if self.left == 0 && !self.more {
+            command.clear();
         }
-        let (_, _, sequence) = self.coming.take()?;
-        Some((sequence, &self.command))
+        let ended = self.take(|part| {
+            let wanted = part.len().min(KEPT - command.len());
+            command.extend_from_slice(&part[..wanted]);
+        });
+        self.command = command;
+        Some((ended?, &self.command))
     }
 }
 
@@ -233,57 +191,32 @@ pub(crate) struct Dialect {
     pub(crate) deprecate_eof: bool,
 }
 
-#[derive(Clone)]
-struct Table {
-    columns: Vec<Vec<u8>>,
-    rows: Vec<Vec<Option<Vec<u8>>>>,
-}
-
-impl Table {
-    fn packets(&self, Dialect { binary, deprecate_eof }: Dialect) -> Vec<u8> {
-        let mut payloads = vec![int(self.columns.len() as u64)];
-        payloads.extend_from_slice(&self.columns);
-        if !deprecate_eof {
-            payloads.push(eof(false));
+/// Makes the packets of an answer.
+fn answered(reply: &Reply, Dialect { binary, deprecate_eof }: Dialect) -> Vec<u8> {
+    match reply {
+        Reply::Ok { affected } => packet(1, &ok(*affected)),
+        Reply::Error(error) => packet(1, &error.payload(false)),
+        Reply::LocalInfile { file } => packet(1, &[&[LOCAL], file.as_bytes()].concat()),
+        Reply::Rows { columns, rows } => {
+            let mut payloads = vec![int(columns.len() as u64)];
+            payloads.extend(columns.iter().map(|name| column(name)));
+            payloads.extend((!deprecate_eof).then(|| eof(false)));
+            payloads.extend(rows.iter().map(|values| row(values, binary)));
+            payloads.push(eof(deprecate_eof));
+            packets(1, payloads)
         }
-        payloads.extend(self.rows.iter().map(|values| row(values, binary)));
-        payloads.push(eof(deprecate_eof));
-        packets(1, payloads)
-    }
-}
-
-/// One answer in every dialect.
-struct Packed {
-    /// The result set, if it is one.
-    table: Option<Table>,
-    /// Text, text without EOF, binary, binary without EOF.
-    bytes: [Vec<u8>; 4],
-}
-
-impl Packed {
-    fn of(reply: &Reply) -> Self {
-        let payload = match reply {
-            Reply::Ok { affected } => ok(*affected),
-            Reply::Error(error) => error.payload(false),
-            Reply::LocalInfile { file } => [&[LOCAL], file.as_bytes()].concat(),
-            Reply::Rows { columns, rows } => {
-                let columns = columns.iter().map(|name| column(name)).collect();
-                let table = Table { columns, rows: rows.clone() };
-                let bytes = [(false, false), (false, true), (true, false), (true, true)].map(
-                    |(binary, deprecate_eof)| table.packets(Dialect { binary, deprecate_eof }),
-                );
-                return Packed { table: Some(table), bytes };
-            }
-        };
-        Packed { table: None, bytes: [(); 4].map(|()| packet(1, &payload)) }
     }
 }
 
 pub(crate) struct Replies {
+    /// Of the canned rows.
+    content: Vec<u8>,
     /// The texts of the script's answers, in lower case.
     texts: Vec<Vec<u8>>,
     /// The canned row, the others by their [`AnswerKind`], then the script's.
-    packed: Vec<Packed>,
+    replies: Vec<Reply>,
+    /// Each as text, text without EOF, binary, binary without EOF.
+    bytes: Vec<[Vec<u8>; 4]>,
 }
 
 impl Replies {
@@ -305,22 +238,37 @@ impl Replies {
             Reply::Ok { affected: 0 },
             Reply::Error(local),
         ];
-        let own = script.answers.iter().map(|answer| &answer.reply);
+        let own = script.answers.iter().map(|answer| answer.reply.clone());
+        let replies: Vec<Reply> = fixed.into_iter().chain(own).collect();
+        let in_all_dialects = |reply: &Reply| {
+            [(false, false), (false, true), (true, false), (true, true)]
+                .map(|(binary, deprecate_eof)| answered(reply, Dialect { binary, deprecate_eof }))
+        };
         let text = |answer: &Answer| answer.matches.to_ascii_lowercase().into_bytes();
         Replies {
+            content: script.row.content.clone(),
             texts: script.answers.iter().map(text).collect(),
-            packed: fixed.iter().chain(own).map(Packed::of).collect(),
+            bytes: replies.iter().map(in_all_dialects).collect(),
+            replies,
         }
     }
 
     pub(crate) fn bytes(&self, plan: AnswerKind, dialect: Dialect) -> &[u8] {
         let at = 2 * usize::from(dialect.binary) + usize::from(dialect.deprecate_eof);
-        &self.packed[plan.0].bytes[at]
+        &self.bytes[plan.0][at]
     }
 
     /// Tells whether an answer begins with [`ERROR`] or [`LOCAL`]; a result set with neither.
     pub(crate) fn is(&self, plan: AnswerKind, first: u8) -> bool {
-        self.packed[plan.0].bytes[0][HEADER] == first
+        self.bytes[plan.0][0][HEADER] == first
+    }
+
+    /// Lists the columns of a result set; none of another answer.
+    fn columns(&self, plan: AnswerKind) -> &[String] {
+        match &self.replies[plan.0] {
+            Reply::Rows { columns, .. } => columns,
+            _ => &[],
+        }
     }
 
     /// Makes the answer to a `COM_STMT_PREPARE`: the statement, its parameters, its columns.
@@ -331,18 +279,16 @@ impl Replies {
         parameters: u16,
         deprecate_eof: bool,
     ) -> Vec<u8> {
-        let columns = self.packed[plan.0].table.as_ref().map_or(&[][..], |table| &table.columns);
+        let columns = self.columns(plan);
         let count = (columns.len() as u16).to_le_bytes();
         // Filler and warnings come last.
         let mut payloads = vec![
             [&[0], id.to_le_bytes().as_slice(), &count, &parameters.to_le_bytes(), &[0; 3]]
                 .concat(),
         ];
-        for definitions in [&vec![column("?"); parameters.into()], columns] {
-            payloads.extend_from_slice(definitions);
-            if !definitions.is_empty() && !deprecate_eof {
-                payloads.push(eof(false));
-            }
+        for names in [&vec!["?".to_owned(); parameters.into()], columns] {
+            payloads.extend(names.iter().map(|name| column(name)));
+            payloads.extend((!names.is_empty() && !deprecate_eof).then(|| eof(false)));
         }
         packets(1, payloads)
     }
@@ -354,18 +300,17 @@ impl Replies {
         plan: AnswerKind,
         dialect: Dialect,
     ) -> Option<Vec<u8>> {
-        let canned = self.packed[AnswerKind::CANNED.0].table.as_ref().expect("rows");
-        let table = self.packed[plan.0].table.as_ref().unwrap_or(canned);
         // The same columns with other rows, each of one value.
         let rows = |content: &[u8], count| {
-            let row = vec![Some(content.to_vec()); table.columns.len()];
-            Table { columns: table.columns.clone(), rows: vec![row; count] }.packets(dialect)
+            let columns = match self.columns(plan) {
+                [] => self.columns(AnswerKind::CANNED).to_vec(),
+                columns => columns.to_vec(),
+            };
+            let row = vec![Some(content.to_vec()); columns.len()];
+            answered(&Reply::Rows { columns, rows: vec![row; count] }, dialect)
         };
         Some(match action {
-            Action::RowsInstead(count) => {
-                let first = canned.rows.first().and_then(|row| row[0].as_deref());
-                rows(first.unwrap_or(b""), *count)
-            }
+            Action::RowsInstead(count) => rows(&self.content, *count),
             Action::RowContent(content) => rows(content, 1),
             Action::OversizedRow(size) => rows(&vec![b'x'; *size], 1),
             Action::AffectedInstead(n) => packet(1, &ok(*n)),
@@ -425,21 +370,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn integers_take_the_shortest_form() {
-        assert_eq!(int(250), [250]);
-        assert_eq!(int(251), [0xFC, 251, 0]);
-        assert_eq!(int(0x1_0000), [0xFD, 0, 0, 1]);
-        assert_eq!(int(1 << 40), [0xFE, 0, 0, 0, 0, 0, 1, 0, 0]);
-    }
-
-    #[test]
-    fn a_full_packet_is_followed_by_another() {
-        let bytes = packet(255, &vec![7; PAYLOAD_MAX]);
-        assert_eq!(header(&bytes), Some((PAYLOAD_MAX, 255)));
-        assert_eq!(bytes.get(HEADER + PAYLOAD_MAX..), Some(&[0, 0, 0, 0][..]));
-    }
-
-    #[test]
     fn nulls_are_marked_in_both_protocols() {
         let values = [None, Some(b"ab".to_vec())];
         assert_eq!(row(&values, false), [0xFB, 2, b'a', b'b']);
@@ -448,19 +378,13 @@ mod tests {
 
     /// Feeds bytes in pieces, as reads of that size would, and collects the commands.
     fn commands(bytes: &[u8], piece: usize) -> Vec<(usize, u8, u8)> {
-        let mut input = Input::new();
-        let mut seen = Vec::new();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let room = input.room();
-            let n = piece.min(room.len()).min(rest.len());
-            room[..n].copy_from_slice(&rest[..n]);
-            input.filled(n);
-            rest = &rest[n..];
+        let (mut input, mut seen) = (Input::default(), Vec::new());
+        for read in bytes.chunks(piece) {
+            input.buffer.extend_from_slice(read);
             while let Some((sequence, payload)) = input.next_command() {
                 seen.push((payload.len(), payload.first().copied().unwrap_or(0), sequence));
             }
-            assert!(input.buffer.len() <= KEPT + HEADER);
+            assert!(input.buffer.len() < HEADER);
         }
         seen
     }

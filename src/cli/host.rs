@@ -51,7 +51,7 @@ pub(crate) struct CalibrateArgs {
     pub display: DisplayArgs,
 }
 
-fn threads(text: &str) -> std::result::Result<Clients, String> {
+fn threads(text: &str) -> Result<Clients, String> {
     let threads: Clients = text.parse()?;
     match threads.0.iter().find(|n| **n > THREADS_MAX) {
         Some(n) => Err(format!("{n} engine threads are more than {THREADS_MAX}")),
@@ -59,7 +59,7 @@ fn threads(text: &str) -> std::result::Result<Clients, String> {
     }
 }
 
-fn window(text: &str) -> std::result::Result<Length<100>, String> {
+fn window(text: &str) -> Result<Length<100>, String> {
     let window: Length<100> = text.parse()?;
     let fits = (window.0 <= Duration::from_hours(1)).then_some(window);
     fits.ok_or_else(|| format!("'{text}' is longer than 1h"))
@@ -112,7 +112,7 @@ pub(crate) struct CannedArgs {
     pub until_eof: bool,
 }
 
-fn service(text: &str) -> std::result::Result<Service, String> {
+fn service(text: &str) -> Result<Service, String> {
     let form = || format!("'{text}' is neither const:DURATION nor exp:DURATION");
     let (kind, time) = text.split_once(':').ok_or_else(form)?;
     let time = parse_duration(time)?;

@@ -20,7 +20,7 @@ use crate::progress::{Progress, say};
 use crate::run::{print_data, warn};
 use crate::stop::{Stop, kill_all};
 use crate::workload::{Workload, builtin};
-use workload::WorkloadArgs;
+use workload::{WorkloadArgs, workloads};
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DisplayArgs {
@@ -83,11 +83,7 @@ fn verbs() -> Vec<(Command, Run)> {
         (command, Box::new(run))
     };
     let others = [
-        verb(
-            "workloads",
-            "List the workloads with their SQL and expected outcome",
-            workload::workloads,
-        ),
+        verb("workloads", "List the workloads with their SQL and expected outcome", workloads),
         verb("run", "Run an experiment from its profile", profile::run),
         verb("load", "Reload a table and time it", workload::load),
         verb("report", "Turn summaries into tables", summaries::report),
@@ -114,12 +110,13 @@ struct CompletionsArgs {
 
 fn completions(CompletionsArgs { shell }: CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command(), "loadgen", &mut script);
+    clap_complete::generate(shell, &mut command().0, "loadgen", &mut script);
     print_data(&String::from_utf8_lossy(&script))
 }
 
-/// The whole command line.
-pub(crate) fn command() -> Command {
+/// The whole command line, and what its commands do.
+pub(crate) fn command() -> (Command, Vec<Run>) {
+    let (verbs, runs): (Vec<Command>, _) = verbs().into_iter().unzip();
     let command = Command::new("loadgen")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A load generator for MySQL-compatible servers")
@@ -128,8 +125,9 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .max_term_width(100);
-    let verbs = verbs().into_iter().enumerate();
-    help_without_h(command.subcommands(verbs.map(|(order, (verb, _))| verb.display_order(order))))
+    let verbs = verbs.into_iter().enumerate();
+    let verbs = verbs.map(|(order, verb)| verb.display_order(order));
+    (help_without_h(command.subcommands(verbs)), runs)
 }
 
 /// Gives the command and all below it a `--help` without `-h`, which is `--host`.
@@ -141,7 +139,7 @@ pub fn help_without_h(command: Command) -> Command {
 
 /// Reads the command line and does what it says.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
-    let mut command = command();
+    let (mut command, mut runs) = command();
     // What is wrong is told before the hand-over, which puts other words into the place of some.
     if let Some(typed) = masked(args.clone(), &command)?
         && let Err(code) = parsed(&mut command, typed)
@@ -151,8 +149,10 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     let args = hand_over(args, &command, warn)?;
     parsed(&mut command, args).map_or_else(Ok, |matches| {
         let (verb, matches) = matches.subcommand().expect("clap wants a command");
-        let found = verbs().into_iter().find(|(command, _)| command.get_name() == verb);
-        let (_, run) = found.expect("clap knows the commands");
+        let place = command.get_subcommands().position(|command| command.get_name() == verb);
+        let run = runs.swap_remove(place.expect("clap knows the commands"));
+        // The run can use that megabyte.
+        drop(command);
         run(matches).map(|()| 0)
     })
 }
@@ -173,7 +173,7 @@ fn listen() -> Result<Stop> {
 }
 
 /// The command line, or the exit status once what clap has to say is said.
-fn parsed(command: &mut Command, args: Vec<OsString>) -> std::result::Result<ArgMatches, u8> {
+fn parsed(command: &mut Command, args: Vec<OsString>) -> Result<ArgMatches, u8> {
     // What is wrong with one of these is told on one line, so that none can look like our own.
     let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     command.try_get_matches_from_mut(args).map_err(|error| told(error, breaks))
@@ -201,8 +201,7 @@ fn unsay_password(error: &mut clap::Error) {
 fn told(mut error: clap::Error, breaks: bool) -> u8 {
     unsay_password(&mut error);
     let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
-    let given =
-        if unknown { context(&error, ContextKind::InvalidArg).to_owned() } else { String::new() };
+    let given = if unknown { context(&error, ContextKind::InvalidArg) } else { "" }.to_owned();
     // A flag of a connection that stands where none is.
     let misplaced = ["--password", "--password-fd", "--url"].contains(&given.as_str());
     if misplaced {
@@ -233,14 +232,14 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        command().debug_assert();
+        command().0.debug_assert();
     }
 
     #[test]
     fn every_name_of_a_workload_is_a_verb() {
         for workload in builtin() {
             for verb in workload.aliases.iter().chain([&workload.name]) {
-                let matches = command().try_get_matches_from(["loadgen", verb.as_str()]);
+                let matches = command().0.try_get_matches_from(["loadgen", verb.as_str()]);
                 let matches = matches.expect(verb);
                 assert_eq!(matches.subcommand_name(), Some(workload.name.as_str()));
             }

@@ -45,10 +45,10 @@ pub(crate) struct RunArgs {
 }
 
 pub(super) fn run(args: RunArgs) -> Result<()> {
-    let (progress, out, calibration) =
-        (args.display.progress(), args.overrides.out.clone(), args.calibration);
+    let RunArgs { file, overrides, list, seed, calibration, display } = args;
+    let (progress, out) = (display.progress(), overrides.out.clone());
     let invocation = Invocation { progress, stop: &listen()?, out, calibration };
-    profile::run(&args.file, args.overrides, args.seed, args.list, invocation)
+    profile::run(&file, overrides, seed, list, invocation)
 }
 
 #[derive(clap::Args, Debug, Clone)]

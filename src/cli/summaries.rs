@@ -223,19 +223,17 @@ pub(super) fn compare(args: CompareArgs) -> Result<()> {
     let steps = loaded.steps();
     let CompareArgs { base, new, metric, floor, force, format, .. } = args;
     let latest = args.read.latest;
-    let question =
-        Question { base, new, metric, floor, force, latest, format, ..Question::default() };
-    let comparison = report::compare(&steps, &question)?;
+    let of = Question { base, new, metric, floor, force, latest, format, ..Question::default() };
+    let comparison = report::compare(&steps, &of)?;
     print_data(&comparison.text)?;
     let unfinished = unfinished(&args.read.paths, &steps, latest);
     comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if args.fail_on_regression {
-        judge(&comparison, &question.base)?;
+        judge(&comparison, &of.base)?;
         decided(&unfinished)?;
     }
-    let inconclusive =
-        args.fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
-    undecided("inconclusive", inconclusive, "more or longer runs make the interval narrow")
+    let cells = args.fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
+    undecided("inconclusive", cells, "more or longer runs make the interval narrow")
 }
 
 fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {

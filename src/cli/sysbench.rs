@@ -1,14 +1,11 @@
 //! sysbench's flags are answered with loadgen's spelling.
 
-/// sysbench's flag, loadgen's.
-const FLAGS: [(&str, &str); 31] = [
-    ("--threads", "--clients N"),
-    ("--num-threads", "--clients N"),
-    ("--table-size", "--rows N"),
-    ("--oltp-table-size", "--rows N"),
+/// sysbench's flags of one meaning, loadgen's.
+const FLAGS: [(&str, &str); 28] = [
+    ("--threads --num-threads", "--clients N"),
+    ("--table-size --oltp-table-size", "--rows N"),
     ("--oltp-tables-count", "--tables N"),
-    ("--events", "--ops N"),
-    ("--max-requests", "--ops N"),
+    ("--events --max-requests", "--ops N"),
     ("--max-time", "--time DURATION"),
     ("--warmup-time", "--warmup DURATION"),
     ("--report-interval", "--progress DURATION, and --interval for the timeline"),
@@ -38,7 +35,8 @@ const FLAGS: [(&str, &str); 31] = [
 /// Says in loadgen's words what a flag of sysbench is.
 pub(crate) fn explain(given: &str) -> Option<String> {
     let flag = given.split('=').next()?.replace('_', "-");
-    let (name, ours) = FLAGS.iter().find(|(name, _)| name.replace('_', "-") == flag)?;
+    let mut all = FLAGS.iter().flat_map(|(names, ours)| names.split(' ').map(move |of| (of, ours)));
+    let (name, ours) = all.find(|(name, _)| name.replace('_', "-") == flag)?;
     Some(format!("{name} is sysbench's; in loadgen it is {ours}"))
 }
 
@@ -48,10 +46,12 @@ mod tests {
 
     #[test]
     fn sysbenchs_flags_are_answered_with_ours() {
-        let command = crate::cli::command();
+        let command = crate::cli::command().0;
         let verb = command.find_subcommand("point-select").expect("a verb");
         let known = |flag: &str| verb.get_arguments().any(|arg| arg.get_long() == Some(&flag[2..]));
-        for (flag, ours) in FLAGS {
+        let flags =
+            FLAGS.iter().flat_map(|(flags, ours)| flags.split(' ').map(move |of| (of, ours)));
+        for (flag, ours) in flags {
             assert!(!known(flag), "{flag} is loadgen's, too");
             let hint = explain(&format!("{flag}=8")).unwrap_or_else(|| panic!("{flag}"));
             assert!(hint.contains(ours), "{hint}");

@@ -83,7 +83,7 @@ pub(crate) struct MeasureArgs {
     pub probe: Option<String>,
 }
 
-fn option(text: &str) -> std::result::Result<(String, Option<String>), String> {
+fn option(text: &str) -> Result<(String, Option<String>), String> {
     let text = text.trim_start_matches("--");
     let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
     if key.is_empty() {
@@ -259,7 +259,7 @@ mod tests {
     fn parsed(words: &str) -> Result<BTreeMap<String, u64>, String> {
         let words = words.split_whitespace();
         let matches =
-            crate::cli::command().try_get_matches_from(["loadgen"].into_iter().chain(words));
+            crate::cli::command().0.try_get_matches_from(["loadgen"].into_iter().chain(words));
         let matches = matches.map_err(|e| e.to_string())?;
         let (verb, matches) = matches.subcommand().ok_or("no verb")?;
         let workload = builtin().into_iter().find(|w| w.name == verb).ok_or("no workload")?;

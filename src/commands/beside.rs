@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -32,15 +31,14 @@ pub(crate) struct Command {
     pub(crate) output: String,
 }
 
+/// The window's start, once it has begun; emptied when the step is over.
+type Window = watch::Receiver<Option<Instant>>;
+
 /// Commands that wait for their instant, or run.
 pub(crate) type Running = JoinSet<Option<CommandRun>>;
 
-/// Lets commands wait for the window, whose start `window` will hold.
-pub(crate) fn start(
-    commands: Vec<Command>,
-    dir: &Path,
-    window: &watch::Receiver<Option<Instant>>,
-) -> Running {
+/// Lets commands wait for the window.
+pub(crate) fn start(commands: Vec<Command>, dir: &Path, window: &Window) -> Running {
     commands.into_iter().map(|command| run(command, dir.to_owned(), window.clone())).collect()
 }
 
@@ -52,13 +50,8 @@ pub(crate) async fn end(running: Running) -> Vec<CommandRun> {
     ran
 }
 
-/// None if the step was over before the command's instant. `window` is emptied when the step
-/// is over.
-async fn run(
-    command: Command,
-    dir: PathBuf,
-    mut window: watch::Receiver<Option<Instant>>,
-) -> Option<CommandRun> {
+/// None if the step was over before the command's instant.
+async fn run(command: Command, dir: PathBuf, mut window: Window) -> Option<CommandRun> {
     let opened = (*window.wait_for(Option::is_some).await.ok()?)?;
     tokio::select! {
         biased;
@@ -79,19 +72,17 @@ async fn run(
     Some(CommandRun { program: words[0].clone(), asked: Some(asked), at_s, exit, output })
 }
 
-async fn over(window: &mut watch::Receiver<Option<Instant>>) {
+async fn over(window: &mut Window) {
     // Its end is the end of the step, too.
     let _ = window.wait_for(Option::is_none).await;
 }
 
 fn spawn(words: &[String], output: &Path) -> std::io::Result<Group> {
-    let file = File::create(output)?;
     let mut process = std::process::Command::new(&words[0]);
-    process.args(&words[1..]).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-    Group::spawn(&mut process)
+    super::spawn(process.args(&words[1..]), &File::create(output)?)
 }
 
-async fn wait(mut group: Group, window: &mut watch::Receiver<Option<Instant>>) -> Option<i32> {
+async fn wait(mut group: Group, window: &mut Window) -> Option<i32> {
     let late = async {
         over(window).await;
         tokio::time::sleep(ENDS_WITHIN).await;

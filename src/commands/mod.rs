@@ -40,6 +40,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Characters of a command's output that an error shows.
 const SHOWN_MAX: usize = 1000;
 
+/// Is called with the time that has passed, at each look for a signal.
+type Look<'a> = &'a mut dyn FnMut(Duration);
+
 /// Waits until a group's leader has ended, without taking its status. Returns the time since it
 /// began, and true where a signal or the limit came first: then the group is asked to end, and killed
 /// soon after.
@@ -48,7 +51,7 @@ fn wait(
     began: Instant,
     limit: Duration,
     stop: &Stop,
-    look: &mut dyn FnMut(Duration),
+    look: Look,
 ) -> io::Result<(Duration, bool)> {
     let (sender, ended) = mpsc::channel();
     let leader = group.pid();
@@ -75,6 +78,12 @@ fn wait(
     }
 }
 
+/// Starts a command in a group of its own; what it writes goes to a file.
+fn spawn(command: &mut Command, output: &File) -> io::Result<Group> {
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    Group::spawn(command)
+}
+
 /// Runs a command to its end; what it starts may live on.
 ///
 /// # Errors
@@ -88,12 +97,8 @@ pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) ->
     let not_started = |e: io::Error| failed(format!("cannot be started: {e}"));
     // A file, not a pipe: the server that it starts may inherit it and live on.
     let mut output = tempfile::tempfile().map_err(not_started)?;
-    let [out, err] = [output.try_clone(), output.try_clone()];
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null());
-    command.stdout(out.map_err(not_started)?).stderr(err.map_err(not_started)?);
     let began = Instant::now();
-    let mut group = Group::spawn(&mut command).map_err(not_started)?;
+    let mut group = spawn(Command::new(program).args(arguments), &output).map_err(not_started)?;
     let (_, cut) = wait(&group, began, limit, stop, &mut |_| {}).map_err(not_started)?;
     if cut {
         group.signal(Signal::SIGKILL);
@@ -151,8 +156,10 @@ pub(crate) fn run_suite(
             progress.update(|| format!("suite {suite}: test {n} of {all}, {name}, {seconds} s"));
         };
         let mut command = command(test, target, &options);
-        let titled = titled(test, output, &mut command);
-        let entry = entry(test, titled.and_then(|()| timed(&mut command, stop, &mut look)));
+        let mut title = output;
+        let titled = writeln!(title, "== {}: {}", test.name, kept(&test.run).join(" "));
+        let timed = titled.and_then(|()| timed(&mut command, output, stop, &mut look));
+        let entry = entry(test, timed);
         progress.clear();
         progress.note(&format!(
             "{}: {:.3} s, CPU {:.2} s user {:.2} s system, {}",
@@ -161,8 +168,7 @@ pub(crate) fn run_suite(
         ran.push(entry);
     }
     let failed = ran.iter().filter(|test| test.status != OK);
-    let failed: Vec<String> =
-        failed.map(|test| format!("{}: {}", test.name, test.status)).collect();
+    let failed: Vec<String> = failed.map(|of| format!("{}: {}", of.name, of.status)).collect();
     let error = match ran.last() {
         // A signal after the last test cut nothing.
         Some(last) if last.status == INTERRUPTED => stop.check().err(),
@@ -174,13 +180,6 @@ pub(crate) fn run_suite(
         }
     };
     Ok((ran, error))
-}
-
-/// Begins what a test prints with its name.
-fn titled(test: &SuiteTest, mut output: &File, command: &mut Command) -> io::Result<()> {
-    writeln!(output, "== {}: {}", test.name, kept(&test.run).join(" "))?;
-    command.stdout(output.try_clone()?).stderr(output.try_clone()?);
-    Ok(())
 }
 
 fn command(test: &SuiteTest, target: &ConnectOptions, options: &File) -> Command {
@@ -208,10 +207,10 @@ fn command(test: &SuiteTest, target: &ConnectOptions, options: &File) -> Command
 }
 
 /// Runs a command to its end. What it leaves behind in its group ends with it.
-fn timed(command: &mut Command, stop: &Stop, look: &mut dyn FnMut(Duration)) -> io::Result<Timed> {
+fn timed(command: &mut Command, output: &File, stop: &Stop, look: Look) -> io::Result<Timed> {
     // Children that are waited for while it runs are its own: loadgen has no others to wait for.
     let (before, began) = (children_usage(), Instant::now());
-    let mut group = Group::spawn(command.stdin(Stdio::null()))?;
+    let mut group = spawn(command, output)?;
     let (wall, cut) = wait(&group, began, Duration::MAX, stop, look)?;
     // Its own process is not waited for yet: the group's number is nobody else's.
     group.signal(Signal::SIGKILL);
@@ -267,8 +266,8 @@ fn password_in(word: &str) -> usize {
     });
     let short = word.match_indices("-p").map(|(at, sign)| (at, at + sign.len()));
     let short = short.filter(|(at, end)| {
-        let begins =
-            lower[..*at].chars().next_back().is_none_or(|c| c.is_whitespace() || "'\"".contains(c));
+        let before = lower[..*at].chars().next_back();
+        let begins = before.is_none_or(|c| c.is_whitespace() || "'\"".contains(c));
         begins && lower[*end..].starts_with(|c: char| !c.is_whitespace())
     });
     named.chain(short.map(|(_, end)| end)).min().unwrap_or(word.len())
@@ -336,8 +335,7 @@ fn option_text(target: &ConnectOptions) -> Result<String> {
 fn quoted(value: &str) -> Option<String> {
     let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote))?;
     let escapes = [("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")];
-    let escaped =
-        escapes.iter().fold(value.to_owned(), |value, (from, to)| value.replace(from, to));
+    let escaped = escapes.iter().fold(value.to_owned(), |text, (from, to)| text.replace(from, to));
     Some(format!("{quote}{escaped}{quote}"))
 }
 
@@ -357,7 +355,8 @@ mod tests {
 
     fn run_it(mut command: Command, stop: &Stop) -> summary::SuiteTest {
         let test = SuiteTest { name: "a".to_owned(), run: Vec::new(), dir: None };
-        entry(&test, timed(&mut command, stop, &mut |_| {}))
+        let output = tempfile::tempfile().expect("a file");
+        entry(&test, timed(&mut command, &output, stop, &mut |_| {}))
     }
 
     #[test]

@@ -11,7 +11,8 @@ use super::job::{Check, Generator, Job, Serial, TableDraws, literals_into, numbe
 use super::pacing::Pacing;
 use super::thread::{ClientState, StepSetup, ThreadEvent, ThreadState};
 use crate::error::{Error, Result, clip};
-use crate::mysql::{Answer, Failure, Session};
+use crate::mysql::Failure;
+use crate::mysql::wire::{Answer, Inbox, LeanSession, Params, Want};
 use crate::observe::{Ns, Op};
 use crate::plan::{Spread, limits, units};
 use crate::stop::within;
@@ -30,7 +31,7 @@ pub(crate) async fn run(
     thread: Rc<ThreadState>,
     state: Rc<ClientState>,
     connection: Connection,
-) -> Option<Session> {
+) -> Option<LeanSession> {
     let mut client = Client::new(&thread, &state, connection);
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
@@ -48,29 +49,25 @@ pub(crate) async fn run(
             return None;
         }
         // First the old connection goes: the server may have none to spare.
-        match error {
-            OpError::Timeout(_) | OpError::Driver(_) => client.session.abandon(),
-            OpError::Failure(_) | OpError::Wrong(_) | OpError::LeftOpen(_) => drop(client.session),
-        }
+        drop(client.session);
         (client.session, client.handles) = reopen(&thread, &state).await?;
         client.unsettled.clear();
     }
 }
 
 /// Opens the client's connection again, however long it takes; None if the thread gives it up.
-async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(Session, Vec<usize>)> {
+async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(LeanSession, Vec<u32>)> {
     state.offline.set(true);
     let mut pauses = pauses(state.client, thread.failures.borrow().reconnects);
     let reopened = loop {
         let opening = async {
             tokio::time::sleep(pauses()).await;
-            open_again(&thread.setup, state.client).await
+            open_again(&thread.setup, &thread.inbox, state.client).await
         };
         // Boxed: else every client keeps room for a log-in while it works.
         let failure = match state.watch(thread.op_timeout(), Box::pin(opening)).await {
             Ok(Ok(reopened)) => break reopened,
             Ok(Err(failure)) => failure,
-            Err(OpError::Driver(text)) => Failure::Lost(format!("the driver panicked: {text}")),
             Err(_) => return None,
         };
         thread.failures.borrow_mut().refused(thread.now(), failure);
@@ -84,11 +81,11 @@ async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(Session, V
 struct Client<'a> {
     thread: &'a ThreadState,
     state: &'a ClientState,
-    session: Session,
-    handles: Vec<usize>,
+    session: LeanSession,
+    handles: Vec<u32>,
     generator: Generator,
     quota: Option<u64>,
-    sql: String,
+    values: Params,
     count: u64,
     unsettled: Vec<Change>,
     done: OpProgress,
@@ -113,11 +110,11 @@ impl<'a> Client<'a> {
                 stream: job.stream(state.client, measured),
                 slices: job.slices(state.client),
                 serials: connection.serials,
-                previous: Vec::new(),
+                previous: Params::default(),
             },
             session: connection.session,
             handles: connection.handles,
-            sql: String::new(),
+            values: Params::default(),
             count: 0,
             unsettled: Vec::new(),
             done: OpProgress::default(),
@@ -274,10 +271,20 @@ impl<'a> Client<'a> {
     }
 
     async fn control(&mut self, sql: &str) -> Result<(), OpError> {
+        self.session.text().extend_from_slice(sql.as_bytes());
         self.issue();
-        let outcome = self.session.run_text(sql).await;
+        let outcome = self.session.query(Want::Count).await;
         self.done.statements += 1;
-        outcome.map(|_| ()).map_err(OpError::Failure)
+        outcome.map(|_| ()).map_err(|failure| self.failed(failure))
+    }
+
+    /// Makes the error of a command. One that never left this program leaves no doubt.
+    #[cold]
+    fn failed(&self, failure: Failure) -> OpError {
+        if !self.session.has_sent() {
+            self.state.pending.set(None);
+        }
+        OpError::Failure(failure)
     }
 
     /// Takes the instant just before a call; the first one is the op's.
@@ -306,45 +313,50 @@ impl<'a> Client<'a> {
         if autocommit {
             state.pending.set(statement.doubt(table, 0));
         }
-        let (mut values, mut key) = (Vec::new(), 0);
-        self.sql.clear();
+        let mut key = 0;
         let k = if let Some(bulk) = &statement.bulk {
             let head = job.with_table(&bulk.head, table);
-            self.generator.bulk_into(&mut self.sql, statement, &head, from)
+            self.generator.bulk_into(self.session.text(), statement, &head, from)
         } else {
-            values = self.generator.draw(&statement.sources, from);
-            key = statement.key.map_or(0, |i| number(&values[i]));
-            if statement.keeps_values {
-                self.generator.previous.clone_from(&values);
+            self.generator.draw(&mut self.values, &statement.sources, from);
+            key = statement.key.map_or(0, |i| number(self.values.get(i)));
+            if statement.text {
+                let pieces = &thread.texts[table as usize][index];
+                literals_into(self.session.text(), pieces, &self.values);
             }
-            statement.k_of(&values)
+            statement.k_of(&self.values)
         };
-        if statement.text && statement.bulk.is_none() {
-            literals_into(&mut self.sql, &thread.texts[table as usize][index], &values);
-        }
+        let own = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
+        let content = own && statement.check.content;
+        let first = content || statement.check.value.is_some();
+        let want = if first { Want::First } else { Want::Count };
         let handle = slot * job.prepared.len() + statement.prepared;
         let called = self.issue();
         let outcome = if statement.text {
-            self.session.run_text(&self.sql).await
+            self.session.query(want).await
         } else {
-            self.session.run_prepared(self.handles[handle], values).await
+            self.session.execute(self.handles[handle], &self.values, want).await
         };
         self.done.statements += 1;
         if job.timed_statements > 0 {
             let took = thread.now() - called;
             thread.recorder.borrow_mut().statement(index, state.measured.get(), took);
         }
-        let answer = outcome.map_err(OpError::Failure)?;
+        let answer = outcome.map_err(|failure| self.failed(failure))?;
         state.pending.set(None);
+        if statement.keeps_values {
+            std::mem::swap(&mut self.generator.previous, &mut self.values);
+        }
         self.done.rows += answer.rows;
         if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
             self.done.rows += answer.affected;
         }
-        let content = job.tables.own && self.count.is_multiple_of(CONTENT_EVERY);
         // Of RETURNING, rows come instead of their number.
         let affected = answer.affected.max(answer.rows);
         let change = Change { effect: statement.effect, affected, k };
-        match check(&statement.check, &answer, content.then_some((table, key))) {
+        let value = statement.check.value.and_then(|_| self.session.number());
+        let content = content.then(|| (table, key, self.session.first()));
+        match check(&statement.check, answer, value, content) {
             None => Ok(change),
             Some(wrong) => {
                 // It may be in the table for all that.
@@ -371,7 +383,12 @@ async fn think(thread: &ThreadState, from: Ns, pause: Duration) -> Ns {
 }
 
 /// Holds an answer against the workload; returns what is wrong with it.
-fn check(expected: &Check, answer: &Answer, content: Option<(u32, u64)>) -> Option<String> {
+fn check(
+    expected: &Check,
+    answer: Answer,
+    value: Option<u64>,
+    content: Option<(u32, u64, Option<&[u8]>)>,
+) -> Option<String> {
     for (number, what, (min, max)) in [
         (answer.rows, "rows", expected.rows),
         (answer.affected, "rows affected", expected.affected),
@@ -385,18 +402,15 @@ fn check(expected: &Check, answer: &Answer, content: Option<(u32, u64)>) -> Opti
         }
     }
     if let Some(wanted) = expected.value
-        && answer.number() != Some(wanted)
+        && value != Some(wanted)
         && answer.rows > 0
     {
-        let got = answer.number().map_or_else(|| "no number".to_owned(), |n| n.to_string());
+        let got = value.map_or_else(|| "no number".to_owned(), |n| n.to_string());
         return Some(format!("the value is {got} instead of {wanted}"));
     }
-    if !expected.content || answer.rows == 0 {
-        return None;
-    }
-    let (table, id) = content?;
+    let (table, id, c) = content.filter(|_| answer.rows > 0)?;
     // PAD_CHAR_TO_FULL_LENGTH pads what is returned.
-    let c = answer.content().unwrap_or(b"").trim_ascii_end();
+    let c = c.unwrap_or(b"").trim_ascii_end();
     (!rows::proves(table + 1, id, c))
         .then(|| format!("the content is not that of id {id}: '{}'", c.escape_ascii()))
 }
@@ -408,25 +422,27 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const ID_MAX: usize = 40;
 
 pub(crate) struct Connection {
-    pub session: Session,
-    /// Handle of a statement: by table of this client, then by prepared statement.
-    pub handles: Vec<usize>,
+    pub session: LeanSession,
+    /// The server's number of a statement: by table of this client, then by prepared statement.
+    pub handles: Vec<u32>,
     /// By table of this client; empty where no statement numbers rows.
     pub serials: Vec<Serial>,
 }
 
-pub(crate) async fn open(setup: &StepSetup, client: u32) -> Result<Connection> {
+pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Result<Connection> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
-    let mut session = Session::open(&setup.link, job.plan.charset.as_deref()).await?;
-    let preparing = async {
+    // Boxed: most clients wait for their turn, without room for a log-in.
+    let charset = job.plan.charset.as_deref();
+    let mut session = Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?;
+    let preparing = Box::pin(async {
         let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
         let mut serials = Vec::new();
         for table in job.tables_of(client).filter(|_| job.serial) {
             serials.push(job.serial(client, id_max(job, &mut session, table).await?));
         }
         Ok(Connection { session, handles, serials })
-    };
+    });
     within(limit, preparing).await.unwrap_or_else(|| {
         let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
         Err(error.passing(true))
@@ -434,10 +450,15 @@ pub(crate) async fn open(setup: &StepSetup, client: u32) -> Result<Connection> {
 }
 
 /// Opens a client's lost connection again, with its statements prepared.
-async fn open_again(setup: &StepSetup, client: u32) -> Result<(Session, Vec<usize>), Failure> {
+async fn open_again(
+    setup: &StepSetup,
+    inbox: &Inbox,
+    client: u32,
+) -> Result<(LeanSession, Vec<u32>), Failure> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
-    let mut session = Session::open_again(&setup.link, job.plan.charset.as_deref()).await?;
+    let charset = job.plan.charset.as_deref();
+    let mut session = LeanSession::open_again(&setup.link, inbox, charset).await?;
     match within(limit, prepare(job, client, &mut session)).await {
         Some(Ok(handles)) => Ok((session, handles)),
         Some(Err((_, failure))) => Err(failure),
@@ -456,7 +477,7 @@ fn of_statement((sql, failure): Refused) -> Error {
     Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
 }
 
-async fn prepare(job: &Job, client: u32, session: &mut Session) -> Result<Vec<usize>, Refused> {
+async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Vec<u32>, Refused> {
     let mut handles = Vec::new();
     for table in job.tables_of(client) {
         for sql in job.prepared.iter().map(|sql| job.with_table(sql, table)) {
@@ -470,18 +491,20 @@ async fn prepare(job: &Job, client: u32, session: &mut Session) -> Result<Vec<us
 }
 
 /// Reads the largest id of a table: new rows come after it. Nobody writes before all are ready.
-async fn id_max(job: &Job, session: &mut Session, table: u32) -> Result<u64> {
+async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64> {
     if job.tables.count == 0 {
         return Ok(0);
     }
     let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
-    let rows = session.query(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
-    let none = |text: &str| Error::server(format!("{sql}: '{}' is no number", clip(text, ID_MAX)));
-    let id_max = rows.into_iter().flatten().next().flatten();
-    id_max.map_or(Ok(0), |text| text.parse().map_err(|_| none(&text)))
+    session.run_text(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
+    let Some(cell) = session.first() else { return Ok(0) };
+    session.number().ok_or_else(|| {
+        let text = clip(&String::from_utf8_lossy(cell), ID_MAX);
+        Error::server(format!("{sql}: '{text}' is no number"))
+    })
 }
 
-pub(crate) async fn close_all(sessions: Vec<Session>) {
+pub(crate) async fn close_all(sessions: Vec<LeanSession>) {
     let mut goodbyes = JoinSet::new();
     for session in sessions {
         goodbyes.spawn_local(session.close(limits::COURTESY));
@@ -506,27 +529,27 @@ mod tests {
     use super::*;
 
     fn answer(rows: u64, affected: u64) -> Answer {
-        Answer { rows, affected, first: None }
+        Answer { rows, affected }
     }
 
     #[test]
     fn answers_are_held_against_bounds() {
         let all = (0, u64::MAX);
         let anything = Check { rows: all, affected: all, content: false, value: None };
-        let wrong = |expected: &Check, answer: &Answer| check(expected, answer, None);
+        let wrong = |expected: &Check, answer| check(expected, answer, None, None);
         let exactly = Check { rows: (1, 1), ..anything };
-        assert_eq!(wrong(&exactly, &answer(1, 0)), None);
-        assert_eq!(wrong(&exactly, &answer(0, 1)).as_deref(), Some("0 rows instead of 1"));
+        assert_eq!(wrong(&exactly, answer(1, 0)), None);
+        assert_eq!(wrong(&exactly, answer(0, 1)).as_deref(), Some("0 rows instead of 1"));
         let range = Check { rows: (1, 100), ..anything };
-        assert_eq!(wrong(&range, &answer(100, 0)), None);
-        assert_eq!(wrong(&range, &answer(101, 0)).as_deref(), Some("101 rows instead of 1 to 100"));
+        assert_eq!(wrong(&range, answer(100, 0)), None);
+        assert_eq!(wrong(&range, answer(101, 0)).as_deref(), Some("101 rows instead of 1 to 100"));
         let some = Check { affected: (1, u64::MAX), ..anything };
         let text = "0 rows affected instead of 1 or more";
-        assert_eq!(wrong(&some, &answer(9, 0)).as_deref(), Some(text));
-        assert_eq!(wrong(&anything, &answer(0, 0)), None);
+        assert_eq!(wrong(&some, answer(9, 0)).as_deref(), Some(text));
+        assert_eq!(wrong(&anything, answer(0, 0)), None);
         let value = Check { value: Some(101), ..exactly };
         let text = "the value is no number instead of 101";
-        assert_eq!(wrong(&value, &answer(1, 0)).as_deref(), Some(text));
+        assert_eq!(wrong(&value, answer(1, 0)).as_deref(), Some(text));
     }
 
     #[test]

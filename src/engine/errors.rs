@@ -17,15 +17,8 @@ use crate::mysql::{Class, Failure, LOST, class};
 use crate::observe::{Ns, seconds};
 use crate::plan::{OnError, units};
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
+use crate::terms::add;
 use crate::workload::Effect;
-
-/// Adds fields of one struct to those of another one.
-macro_rules! add {
-    ($sum:expr, $more:expr; $($field:ident),+) => {
-        $($sum.$field = $sum.$field.saturating_add($more.$field);)+
-    };
-}
-pub(super) use add;
 
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
 const KINDS_MAX: usize = 1000;
@@ -34,7 +27,6 @@ const KINDS_MAX: usize = 1000;
 pub(crate) enum OpError {
     Failure(Failure),
     Wrong(String),
-    Driver(String),
     /// No answer for so long: given up, and the connection with it.
     Timeout(Duration),
     /// This, and then ROLLBACK failed too: the next BEGIN would commit what is still open.
@@ -53,7 +45,6 @@ impl OpError {
             OpError::Failure(Failure::Lost(_)) => ("lost", false, true),
             // What a wrong answer says of a write is not to be trusted.
             OpError::Wrong(_) => ("wrong", true, true),
-            OpError::Driver(_) => ("driver", false, true),
             OpError::Timeout(_) => ("timeout", false, true),
             OpError::LeftOpen(error) => (error.traits().0, false, error.leaves_doubt()),
         }
@@ -95,9 +86,7 @@ impl OpError {
             OpError::Failure(Failure::Server { sqlstate, message, .. }) => {
                 (Some(sqlstate.clone()), message.clone())
             }
-            OpError::Failure(Failure::Lost(what))
-            | OpError::Wrong(what)
-            | OpError::Driver(what) => (None, what.clone()),
+            OpError::Failure(Failure::Lost(what)) | OpError::Wrong(what) => (None, what.clone()),
             OpError::Timeout(_) => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
@@ -111,7 +100,6 @@ impl std::fmt::Display for OpError {
         match self {
             OpError::Failure(failure) => failure.fmt(f),
             OpError::Wrong(what) => write!(f, "wrong answer: {what}"),
-            OpError::Driver(what) => write!(f, "the driver panicked on an answer: {what}"),
             OpError::Timeout(limit) => {
                 write!(f, "no answer within {} (--op-timeout)", units::duration(*limit))
             }
@@ -121,7 +109,7 @@ impl std::fmt::Display for OpError {
 }
 
 /// What an engine thread counted of ops without a result.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Failures {
     /// By class and code; the text is that of the first.
     errors: Vec<ErrorCount>,
@@ -188,7 +176,6 @@ pub(super) fn abort_error(client: u32, error: &OpError, built_in: bool) -> Error
         OpError::Failure(Failure::Server { .. }) => {
             &["--on-error continue counts errors of the server and goes on"]
         }
-        OpError::Driver(_) => &[],
     };
     let failed = Error::failed(format!("client {client}: {error}"));
     hints.iter().fold(failed, |failed, hint| failed.hint(*hint))
@@ -207,7 +194,6 @@ const RECOVERED: f64 = 0.95;
 const EARLIER: usize = 10;
 
 /// An observation of one thread, from an instant on.
-#[derive(Debug)]
 pub(crate) enum Event {
     /// Successes, the last one at another instant.
     Success(Ns),
@@ -225,7 +211,7 @@ pub(crate) fn add_error(events: &mut Events, at: Ns, code: Option<u16>, text: &s
     events.push((at, Event::Error(code, text)));
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct OutageWatch {
     /// By thread: how far it has reported, and its ops so far.
     reported: Vec<(Ns, u64)>,
@@ -294,14 +280,9 @@ impl OutageWatch {
         let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {
             first_error_s: at_s,
-            last_error_s: at_s,
-            gap_s: 0.0,
-            first_success_s: None,
-            recovered_s: None,
             code,
-            errors: 0,
             first_error: text.to_owned(),
-            last_error: String::new(),
+            ..Outage::default()
         });
         open.errors += 1;
         open.last_error_s = at_s;
@@ -327,9 +308,8 @@ impl OutageWatch {
 fn recovered(timeline: &[Interval], since_s: f64, until_s: f64) -> Option<f64> {
     let rate = |i: &Interval| i.ops as f64 / i.length_s;
     let usable = || timeline.iter().filter(|i| i.length_s > 0.0 && i.phase != Phase::Drain);
-    let mut earlier: Vec<f64> =
-        usable().filter(|i| i.start_s + i.length_s <= since_s).map(rate).collect();
-    let mut earlier = earlier.split_off(earlier.len().saturating_sub(EARLIER));
+    let before = usable().rev().filter(|i| i.start_s + i.length_s <= since_s);
+    let mut earlier: Vec<f64> = before.take(EARLIER).map(rate).collect();
     earlier.sort_by(f64::total_cmp);
     let usual = *earlier.get(earlier.len() / 2)?;
     let after = usable().filter(|i| i.start_s >= until_s);
@@ -459,7 +439,6 @@ mod tests {
         assert_eq!(of(server(1927)), session_gone);
         assert_eq!(of(lost()), session_gone);
         assert_eq!(of(OpError::Timeout(Duration::from_secs(1))), session_gone);
-        assert_eq!(of(OpError::Driver(String::new())), session_gone);
     }
 
     #[test]

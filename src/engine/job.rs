@@ -1,15 +1,14 @@
 //! What every client of a step does, compiled from the plan: every name looked up, every number
 //! worked out before the first op. Shared, read only. And the values of parameters, and SQL with them.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::iter::StepBy;
 use std::ops::{Range, RangeFrom};
 
-use mysql_async::Value;
-
 use super::errors::{Pending, in_doubt};
 use crate::mysql::Tables;
-use crate::plan::{Plan, Spread, StatementMode, Step, StopAt};
+use crate::mysql::wire::{Params, Value};
+use crate::plan::{Plan, Spread, StatementMode, Step};
 use crate::workload::{
     Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Sampler, Statement,
     Stream, Workload, name_part, rows, seed_of,
@@ -68,7 +67,8 @@ pub(crate) enum Source {
     C(Option<usize>),
     Pad,
     Digits(usize),
-    Const(Value),
+    Number(i64),
+    Text(String),
     /// The value at a position of the statement before.
     Previous(usize),
     /// The value at a position, and so much.
@@ -204,8 +204,8 @@ impl Job {
             Param::C => Source::C(None),
             Param::Pad => Source::Pad,
             Param::Digits(n) => Source::Digits(*n),
-            Param::Const(Const::Number(n)) => Source::Const(Value::Int(*n)),
-            Param::Const(Const::Text(text)) => Source::Const(Value::Bytes(text.clone().into())),
+            Param::Const(Const::Number(n)) => Source::Number(*n),
+            Param::Const(Const::Text(text)) => Source::Text(text.clone()),
             Param::RangeEnd(end) => Source::Sum(end.of - 1, end.add(options)),
             Param::SameAs(of) => Source::Sum(of - 1, 0),
             Param::COf(of) => Source::C(Some(of - 1)),
@@ -247,13 +247,8 @@ impl Job {
 
     /// The ops of one client with `--ops`: split evenly, the first clients take the rest.
     pub(crate) fn quota(&self, client: u32) -> Option<u64> {
-        match self.plan.stop {
-            StopAt::Time(_) => None,
-            StopAt::Ops(ops) => {
-                let clients = u64::from(self.step.clients);
-                Some(ops / clients + u64::from(u64::from(client) < ops % clients))
-            }
-        }
+        let (ops, clients) = (self.plan.stop.ops()?, u64::from(self.step.clients));
+        Some(ops / clients + u64::from(u64::from(client) < ops % clients))
     }
 
     /// A client's key stream. It depends on everything but the label: another label repeats it,
@@ -359,7 +354,7 @@ pub(crate) struct Generator {
     /// By table of the client's; empty where no statement numbers rows.
     pub serials: Vec<Serial>,
     /// Values of the statement before, if the next one refers to them.
-    pub previous: Vec<Value>,
+    pub previous: Params,
 }
 
 #[derive(Clone, Copy)]
@@ -372,63 +367,66 @@ pub(crate) struct TableDraws<'a> {
 
 impl Generator {
     #[inline]
-    pub(crate) fn draw(&mut self, sources: &Sources, from: TableDraws<'_>) -> Vec<Value> {
-        let mut drawn = Vec::with_capacity(sources.len());
-        self.draw_into(&mut drawn, sources, from);
-        drawn
-    }
-
-    #[inline]
-    fn draw_into(&mut self, drawn: &mut Vec<Value>, sources: &Sources, from: TableDraws<'_>) {
-        drawn.clear();
-        drawn.resize(sources.len(), Value::NULL);
+    pub(crate) fn draw(&mut self, drawn: &mut Params, sources: &Sources, from: TableDraws<'_>) {
+        drawn.clear(sources.len());
         for (at, source) in sources {
-            drawn[*at] = self.one(source, drawn, from);
+            self.one(drawn, *at, source, from);
         }
     }
 
     #[inline]
-    fn one(&mut self, source: &Source, drawn: &[Value], from: TableDraws<'_>) -> Value {
-        match source {
-            Source::Draw(i) => Value::UInt(from.picks[*i].draw(&mut self.stream)),
-            Source::Slice(i) => Value::UInt(self.slices[*i].draw(&mut self.stream)),
-            Source::Serial => Value::UInt(self.serials[from.slot].next().expect("they never end")),
+    fn one(&mut self, drawn: &mut Params, at: usize, source: &Source, from: TableDraws<'_>) {
+        let stream = &mut self.stream;
+        let id = match source {
+            Source::Draw(i) => from.picks[*i].draw(stream),
+            Source::Slice(i) => self.slices[*i].draw(stream),
+            Source::Serial => self.serials[from.slot].next().expect("they never end"),
+            Source::Sum(of, add) => number(drawn.get(*of)).saturating_add(*add),
             Source::C(of) => {
-                let id = of.map_or(0, |of| number(&drawn[of]));
-                Value::Bytes(rows::proven(from.table + 1, id, || self.stream.bits()).to_vec())
+                let id = of.map_or(0, |of| number(drawn.get(of)));
+                let c = rows::proven(from.table + 1, id, || stream.bits());
+                return drawn.set_bytes(at, |bytes| bytes.extend_from_slice(&c));
             }
-            Source::Pad => Value::Bytes(rows::pad(|| self.stream.bits()).to_vec()),
+            Source::Pad => {
+                let pad = rows::pad(|| stream.bits());
+                return drawn.set_bytes(at, |bytes| bytes.extend_from_slice(&pad));
+            }
             Source::Digits(n) => {
-                Value::Bytes((0..*n).map(|_| b'0' + self.stream.below(10) as u8).collect())
+                let digits = (0..*n).map(|_| b'0' + stream.below(10) as u8);
+                return drawn.set_bytes(at, |bytes| bytes.extend(digits));
             }
-            Source::Const(value) => value.clone(),
-            Source::Previous(of) => self.previous[*of].clone(),
-            Source::Sum(of, add) => Value::UInt(number(&drawn[*of]).saturating_add(*add)),
-        }
+            Source::Text(text) => {
+                return drawn.set_bytes(at, |bytes| bytes.extend_from_slice(text.as_bytes()));
+            }
+            Source::Number(n) => return drawn.set(at, Value::Int(*n)),
+            Source::Previous(of) => return drawn.copy(at, &self.previous, *of),
+        };
+        drawn.set(at, Value::UInt(id));
     }
 
     /// Writes a bulk statement of as many rows as fit, one at least, into `sql`; `head` stands before
     /// them. Returns the sum of the `k` that it inserts.
     pub(crate) fn bulk_into(
         &mut self,
-        sql: &mut String,
+        sql: &mut Vec<u8>,
         statement: &CompiledStatement,
         head: &str,
         from: TableDraws<'_>,
     ) -> i64 {
         let bulk = statement.bulk.as_ref().expect("one of so many bytes");
-        sql.push_str(head);
+        let full = sql.len() + bulk.bytes_max;
+        sql.extend_from_slice(head.as_bytes());
         let (mut rows, mut sum) = (0, 0_i64);
-        let mut row = Vec::with_capacity(statement.sources.len());
+        let mut row = Params::default();
         loop {
             // There are none where the statement does not number rows.
             let (end, serial) = (sql.len(), self.serials.get(from.slot).cloned());
             if rows > 0 {
-                sql.push_str(&bulk.join);
+                sql.extend_from_slice(bulk.join.as_bytes());
             }
-            self.draw_into(&mut row, &statement.sources, from);
+            self.draw(&mut row, &statement.sources, from);
             literals_into(sql, &statement.pieces, &row);
-            if rows > 0 && sql.len() + bulk.tail.len() > bulk.bytes_max {
+            if rows > 0 && sql.len() + bulk.tail.len() > full {
                 // The row is the next statement's first: its number is given again.
                 sql.truncate(end);
                 if let Some(before) = serial {
@@ -439,7 +437,7 @@ impl Generator {
             rows += 1;
             sum = sum.saturating_add(statement.k_of(&row));
         }
-        sql.push_str(&bulk.tail);
+        sql.extend_from_slice(bulk.tail.as_bytes());
         sum
     }
 }
@@ -447,8 +445,8 @@ impl Generator {
 impl CompiledStatement {
     /// Adds up the `k` of the rows that these values insert.
     #[inline]
-    pub(crate) fn k_of(&self, values: &[Value]) -> i64 {
-        let k = |at: &usize| signed(&values[*at]);
+    pub(crate) fn k_of(&self, values: &Params) -> i64 {
+        let k = |at: &usize| signed(values.get(*at));
         self.inserted_k.iter().map(k).fold(0, i64::saturating_add)
     }
 
@@ -462,30 +460,43 @@ impl CompiledStatement {
 
 /// Takes a value as an id; a workload's own text may stand in for one, and counts as 0.
 #[inline]
-pub(crate) fn number(value: &Value) -> u64 {
+pub(crate) fn number(value: Value) -> u64 {
     match value {
-        Value::UInt(id) => *id,
-        Value::Int(n) => u64::try_from(*n).unwrap_or(0),
-        _ => 0,
+        Value::UInt(id) => id,
+        Value::Int(n) => u64::try_from(n).unwrap_or(0),
+        Value::Null | Value::Bytes { .. } => 0,
     }
 }
 
-fn signed(value: &Value) -> i64 {
+fn signed(value: Value) -> i64 {
     match value {
-        Value::UInt(n) => i64::try_from(*n).unwrap_or(i64::MAX),
-        Value::Int(n) => *n,
-        _ => 0,
+        Value::UInt(n) => i64::try_from(n).unwrap_or(i64::MAX),
+        Value::Int(n) => n,
+        Value::Null | Value::Bytes { .. } => 0,
     }
 }
 
-pub(crate) fn literals_into(sql: &mut String, pieces: &[String], values: &[Value]) {
+pub(crate) fn literals_into(sql: &mut Vec<u8>, pieces: &[String], values: &Params) {
     for (i, piece) in pieces.iter().enumerate() {
-        sql.push_str(piece);
+        sql.extend_from_slice(piece.as_bytes());
+        // The last piece stands behind the last value.
+        if i == values.len() {
+            break;
+        }
         match values.get(i) {
-            Some(Value::UInt(id)) => write!(sql, "{id}").expect("a String takes everything"),
-            Some(other) => sql.push_str(&other.as_sql(true)),
-            // The last piece stands behind the last value.
-            None => {}
+            Value::Null => sql.extend_from_slice(b"NULL"),
+            Value::UInt(id) => write!(sql, "{id}").expect("a Vec takes everything"),
+            Value::Int(n) => write!(sql, "{n}").expect("a Vec takes everything"),
+            Value::Bytes { start, end } => {
+                sql.push(b'\'');
+                for byte in values.bytes(start, end) {
+                    if *byte == b'\'' {
+                        sql.push(b'\'');
+                    }
+                    sql.push(*byte);
+                }
+                sql.push(b'\'');
+            }
         }
     }
 }
@@ -590,7 +601,7 @@ pub(crate) mod tests {
             stream: Stream::new(seed),
             slices: Vec::new(),
             serials: vec![(1..).step_by(1)],
-            previous: Vec::new(),
+            previous: Params::default(),
         }
     }
 
@@ -612,10 +623,12 @@ pub(crate) mod tests {
         compiled(workload)
     }
 
-    fn drawn(params: &str, seed: u64) -> Vec<Value> {
+    fn drawn(params: &str, seed: u64) -> Params {
         let job = of(params);
         let from = TableDraws { table: 0, slot: 0, picks: &job.picks(0) };
-        generator(seed).draw(&job.statements[0].sources, from)
+        let mut drawn = Params::default();
+        generator(seed).draw(&mut drawn, &job.statements[0].sources, from);
+        drawn
     }
 
     proptest! {
@@ -627,7 +640,7 @@ pub(crate) mod tests {
                  { same_as = 4 }, 'k']",
                 seed,
             );
-            let n: Vec<u64> = values.iter().map(number).collect();
+            let n: Vec<u64> = (0..values.len()).map(|at| number(values.get(at))).collect();
             prop_assert!((1..=900).contains(&n[0]));
             prop_assert_eq!(n[1], n[0] + 100);
             prop_assert!((3..=9).contains(&n[2]));
@@ -639,12 +652,12 @@ pub(crate) mod tests {
         #[test]
         fn contents_prove_themselves(seed: u64) {
             let values = drawn("[{ c_of = 2 }, { key = 'default' }, 'c', 'pad', { digits = 9 }]", seed);
-            let bytes = |i: usize| match &values[i] {
-                Value::Bytes(bytes) => bytes.clone(),
+            let bytes = |at: usize| match values.get(at) {
+                Value::Bytes { start, end } => values.bytes(start, end),
                 other => panic!("{other:?}"),
             };
-            prop_assert!(rows::proves(1, number(&values[1]), &bytes(0)));
-            prop_assert!(rows::proves(1, 0, &bytes(2)));
+            prop_assert!(rows::proves(1, number(values.get(1)), bytes(0)));
+            prop_assert!(rows::proves(1, 0, bytes(2)));
             prop_assert_eq!(bytes(3).len(), rows::PAD_LEN);
             prop_assert_eq!(bytes(4).len(), 9);
         }
@@ -652,10 +665,15 @@ pub(crate) mod tests {
 
     #[test]
     fn literals_stand_where_the_parameters_were() {
-        let mut sql = String::new();
-        let pieces = ["UPDATE t SET c=".to_owned(), " WHERE id=".to_owned(), String::new()];
-        literals_into(&mut sql, &pieces, &[Value::Bytes(b"1-2".to_vec()), Value::UInt(7)]);
-        assert_eq!(sql, "UPDATE t SET c='1-2' WHERE id=7");
+        let mut sql = Vec::new();
+        let pieces = ["UPDATE t SET c=", ", k=", " WHERE id=", ""].map(str::to_owned);
+        let mut values = Params::default();
+        values.clear(3);
+        values.set_bytes(0, |bytes| bytes.extend_from_slice(b"o'clock"));
+        values.set(1, Value::Int(-1));
+        values.set(2, Value::UInt(7));
+        literals_into(&mut sql, &pieces, &values);
+        assert_eq!(sql, b"UPDATE t SET c='o\'\'clock', k=-1 WHERE id=7");
     }
 
     #[test]
@@ -669,10 +687,10 @@ pub(crate) mod tests {
         let mut generator = generator(1);
         let from = TableDraws { table: 0, slot: 0, picks: &[] };
         let mut next = |bytes_max: usize| {
-            let mut sql = String::new();
+            let mut sql = Vec::new();
             statement.bulk.as_mut().expect("a list of bytes").bytes_max = bytes_max;
             let written = generator.bulk_into(&mut sql, &statement, "INSERT INTO t VALUES", from);
-            (sql, written)
+            (String::from_utf8(sql).expect("text"), written)
         };
         let (sql, written) = next(36);
         assert_eq!(sql, "INSERT INTO t VALUES(1,1),(2,2),(3,3)".get(..31).unwrap_or_default());

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::error::{Error, Result};
 use crate::mysql::{ServerLink, Tables};
 use crate::observe::{ClientUse, IntervalLog, Probe, Timeline};
-use crate::plan::{Plan, Spread};
+use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
     ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
 };
@@ -29,9 +29,10 @@ pub use step::run_step;
 pub(crate) use step::{ServerReading, aside, changes, queues_told};
 pub(crate) use summarise::{begin, host_facts, program, step_id, summary};
 
-/// Where steps run: the same for all steps of a sweep.
+/// A step and where it runs.
 pub struct StepContext<'a> {
     pub plan: &'a Plan,
+    pub step: &'a Step,
     pub spread: Spread,
     pub tables: Tables,
     pub link: &'a ServerLink,
@@ -45,7 +46,6 @@ pub struct StepContext<'a> {
 }
 
 /// What one step produced in memory.
-#[derive(Debug)]
 pub struct Run {
     pub outcome: Outcome,
     pub error: Option<Error>,
@@ -60,7 +60,7 @@ pub struct Run {
     pub(crate) client: ClientUse,
     pub status: Option<Status>,
     /// What of the server is another's, or another, after lost connections were opened again.
-    pub changed: Vec<SettingChange>,
+    pub changed: Option<Vec<SettingChange>>,
     pub probed: Option<Probed>,
 }
 

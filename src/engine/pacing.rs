@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::errors::add;
 use super::job::{Job, place, queues};
 use crate::error::{Error, Result};
 use crate::observe::{Ns, Recorder, Timer};
 use crate::plan::Arrival;
+use crate::terms::add;
 use crate::workload::{Stream, name_part, seed_of};
 
 pub(crate) const NEVER: Ns = Ns::MAX;

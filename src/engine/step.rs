@@ -3,7 +3,7 @@
 //! the server's counters, process and host outside of the window, each with its instant.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,9 @@ use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
 use crate::observe::{ClientReading, ClientUse, HostReading, Ns, Probe, Timeline, seconds};
-use crate::plan::{Plan, Spread, Step, StopAt, limits};
+use crate::plan::{Plan, Spread, limits};
 use crate::progress::Progress;
-use crate::stop::{or_stop, within};
+use crate::stop::{locked, or_stop, within};
 use crate::summary::{self, Outcome, Probed, SettingChange, Status, in_queues};
 
 /// How often threads report at least, whatever the timeline's interval: the live line and the
@@ -34,14 +34,13 @@ const LOOK: Duration = Duration::from_secs(1);
 /// An error says that nothing was measured; what ends a step later is in [`Run::error`].
 pub async fn run_step(
     context: &StepContext<'_>,
-    step: &Step,
     control: &mut Option<Session>,
     progress: &mut Progress,
 ) -> Result<Run> {
-    let plan = context.plan;
+    let StepContext { plan, step, .. } = *context;
     let (go, go_in) = watch::channel(Go::Wait);
     let (told, events) = mpsc::unbounded_channel();
-    let setup = Arc::new(setup(context, step, go_in, told));
+    let setup = Arc::new(setup(context, go_in, told));
     let handles = spawn(&setup, step.clients)?;
     let entry = plan.interval.as_nanos() as Ns;
     let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
@@ -55,18 +54,10 @@ pub async fn run_step(
     // low that there is no such time.
     let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
     let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
-    let running = Running {
-        context,
-        beside,
-        events,
-        progress,
-        origin: setup.opening,
-        silence: plan.policy.patience() + pause,
-        timeline,
-        line: LiveLine::new(plan, step),
-        seen: Seen::default(),
-        setup,
-    };
+    let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
+    let (line, seen) = (LiveLine::new(plan, step), Seen::default());
+    let running =
+        Running { context, beside, events, progress, origin, silence, timeline, line, seen, setup };
     let run = running.run(control, &go).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
@@ -85,10 +76,7 @@ pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<St
 }
 
 fn window(plan: &Plan, start: Ns) -> Window {
-    let end = match plan.stop {
-        StopAt::Time(time) => start.saturating_add(time.as_nanos() as Ns),
-        StopAt::Ops(_) => NEVER,
-    };
+    let end = plan.stop.time().map_or(NEVER, |time| start.saturating_add(time.as_nanos() as Ns));
     Window { start, end, early: false }
 }
 
@@ -100,11 +88,10 @@ fn ahead(context: &StepContext<'_>) -> Duration {
 
 fn setup(
     context: &StepContext<'_>,
-    step: &Step,
     go: watch::Receiver<Go>,
     events: mpsc::UnboundedSender<ThreadEvent>,
 ) -> StepSetup {
-    let plan = context.plan;
+    let StepContext { plan, step, .. } = *context;
     let job = Job::new(plan, context.spread, context.tables, step);
     let warmup = plan.warmup.as_nanos() as Ns;
     // An open loop's window begins when the backlog of its warm-up is gone.
@@ -162,7 +149,6 @@ async fn join(handles: Vec<JoinHandle<()>>) {
 
 struct Running<'a> {
     context: &'a StepContext<'a>,
-    setup: Arc<StepSetup>,
     /// What ticks, and what watches the server, which ends with what it found; aborted with the step.
     beside: JoinSet<Vec<SettingChange>>,
     events: mpsc::UnboundedReceiver<ThreadEvent>,
@@ -173,6 +159,7 @@ struct Running<'a> {
     timeline: Timeline,
     line: LiveLine<'a>,
     seen: Seen,
+    setup: Arc<StepSetup>,
 }
 
 #[derive(Default)]
@@ -184,7 +171,7 @@ struct Seen {
     ops: u64,
     errors: u64,
     done: Vec<ThreadCounts>,
-    changed: Vec<SettingChange>,
+    changed: Option<Vec<SettingChange>>,
     early: Option<(Outcome, Error)>,
 }
 
@@ -197,15 +184,15 @@ impl Running<'_> {
         // Without a warm-up the window opens with the first op: the counters are read before it,
         // so that they count every one. With one, they are read in its last moments: no reading
         // disturbs the window.
-        let before = match self.window_start() {
-            0 => Some(ServerReading::take(control, probe).await),
-            _ => None,
-        };
+        let mut before = None;
+        if self.window_start() == 0 {
+            before = Some(ServerReading::take(control, probe).await);
+        }
         // Ahead of now, so that every thread is there when the clock starts.
         self.origin = Instant::now() + Duration::from_millis(5);
         let started_at = jiff::Timestamp::now();
         if let Some(log) = &context.log {
-            log.lock().unwrap_or_else(PoisonError::into_inner).origin(started_at);
+            locked(log).origin(started_at);
         }
         go.send_replace(Go::Start(self.origin));
         self.warm_up().await?;
@@ -244,9 +231,9 @@ impl Running<'_> {
 
     async fn open(&mut self) -> Result<()> {
         while self.seen.opened < self.setup.job.step.clients {
-            let event =
+            let told =
                 or_stop(&self.context.link.stop, async { Ok(self.events.recv().await) }).await;
-            self.take(event.map_err(|error| error.context("opening connections"))?)?;
+            self.take(told.map_err(|error| error.context("opening connections"))?)?;
         }
         self.progress.restart();
         Ok(())
@@ -315,10 +302,11 @@ impl Running<'_> {
                     break;
                 }
                 Some(changed) = self.beside.join_next(), if interruptible => {
-                    self.seen.changed = changed.map_err(|_| broken())?;
-                    if let Some(error) = no_result(&self.seen.changed) {
+                    let changed = changed.map_err(|_| broken())?;
+                    if let Some(error) = no_result(&changed) {
                         self.end_early(Outcome::ServerChanged, error);
                     }
+                    self.seen.changed = Some(changed);
                     break;
                 }
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
@@ -397,12 +385,8 @@ impl Running<'_> {
         }
     }
 
-    fn into_run(
-        self,
-        started_at: jiff::Timestamp,
-        client: ClientUse,
-        (status, probed): (Option<Status>, Option<Probed>),
-    ) -> Run {
+    fn into_run(self, started_at: jiff::Timestamp, client: ClientUse, server: ServerUse) -> Run {
+        let (status, probed) = server;
         let (window_start, decided) = (self.window_start(), self.window_end());
         let merged = self.seen.done.into_iter().reduce(ThreadCounts::merge);
         let mut counts = merged.expect("a step has threads");
@@ -442,6 +426,10 @@ pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
 }
 
+/// What a server did between two readings, and its process and host.
+type ServerUse = (Option<Status>, Option<Probed>);
+
+#[derive(Default)]
 pub(crate) struct ServerReading {
     status: Option<Reading>,
     /// The connection was found broken, as one is whose server was restarted.
@@ -453,7 +441,7 @@ impl ServerReading {
     /// Reads the server's counters, process and host. A server that does not answer in time costs
     /// the reading and its connection, not the step.
     pub(crate) async fn take(control: &mut Option<Session>, probe: Option<&Probe>) -> Self {
-        let mut taken = ServerReading { status: None, lost: false, probed: None };
+        let mut taken = ServerReading::default();
         // Of its own thread: a reading through a command takes a while.
         let probing = probe.cloned().map(|probe| aside(move || probe.read()));
         if let Some(mut session) = control.take() {
@@ -489,17 +477,12 @@ impl ServerReading {
     }
 
     /// Tells what the server counted, and what it cost its host, since the first reading.
-    pub(crate) fn since(
-        &self,
-        first: &ServerReading,
-        probe: Option<&Probe>,
-        window_start: Instant,
-    ) -> (Option<summary::Status>, Option<summary::Probed>) {
+    pub(crate) fn since(&self, first: &Self, probe: Option<&Probe>, start: Instant) -> ServerUse {
         let status = first.status.as_ref().zip(self.status.as_ref());
         let probed = first.probed.as_ref().zip(self.probed.as_ref()).zip(probe);
         (
-            status.map(|(first, last)| status::delta(first, last, window_start)),
-            probed.and_then(|((first, last), probe)| probe.cost(first, last, window_start)),
+            status.map(|(first, last)| status::delta(first, last, start)),
+            probed.and_then(|((first, last), probe)| probe.cost([first, last], start)),
         )
     }
 }
@@ -533,8 +516,8 @@ pub(crate) async fn changes(
         let looked = server::renew(&mut session, &mut after).await;
         // One that told its variables before and does not now has not lost them.
         let told = before.variables.is_empty() || !after.variables.is_empty();
-        let looked = looked.ok().filter(|_| told);
-        Some((session, looked.map(|_| server::changes(before, &after))))
+        let looked = looked.ok().filter(|()| told);
+        Some((session, looked.map(|()| server::changes(before, &after))))
     });
     let (session, changed) = looking.await.flatten()?;
     *control = Some(session).filter(Session::is_usable);

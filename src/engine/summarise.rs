@@ -12,7 +12,7 @@ use crate::observe::{
 };
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
-use crate::summary::{self, HostFacts, Interval, Phase, Server, SettingChange, Summary};
+use crate::summary::{self, HostFacts, Interval, Phase, Server, Summary};
 use crate::terms::Value::{Micros, Number, Short};
 use crate::terms::{Finding, counted, finding};
 use crate::workload::{Setting, Statement};
@@ -38,24 +38,16 @@ pub(crate) fn program() -> summary::Program {
     }
 }
 
-/// Makes the JSON contract's object of a step from what [`begin`] gives. `changed` are the server's
-/// settings that differ after the step; None where that is not known.
-pub(crate) fn summary(
-    run: &Run,
-    context: &StepContext<'_>,
-    step: &Step,
-    begun: Summary,
-    changed: Option<Vec<SettingChange>>,
-) -> Summary {
-    let found = findings(run, context, step, changed.as_deref());
+/// Makes the JSON contract's object of a step from what [`begin`] gives.
+pub(crate) fn summary(run: &Run, context: &StepContext<'_>, begun: Summary) -> Summary {
     let mut summary = Summary {
         outcome: run.outcome,
         reason: run.error.as_ref().map(ToString::to_string),
         workload: workload(context),
-        plan: plan(context, step, begun.plan.data_seed),
-        warnings: found.into_iter().map(Into::into).collect(),
+        plan: plan(context, begun.plan.data_seed),
+        warnings: findings(run, context).into_iter().map(Into::into).collect(),
         server: Server {
-            settings_changed: changed.unwrap_or_default(),
+            settings_changed: run.changed.clone().unwrap_or_default(),
             status: run.status.clone(),
             probed: run.probed.clone(),
             host_facts: host_facts(&begun.server, context.probe.as_ref()),
@@ -106,12 +98,8 @@ fn workload(context: &StepContext<'_>) -> summary::Workload {
     }
 }
 
-fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u64>) -> summary::Plan {
-    let StepContext { plan, tables, spread, .. } = context;
-    let (time_s, ops) = match plan.stop {
-        StopAt::Time(time) => (Some(time.as_secs_f64()), None),
-        StopAt::Ops(ops) => (None, Some(ops)),
-    };
+fn plan(context: &StepContext<'_>, data_seed: Option<u64>) -> summary::Plan {
+    let StepContext { plan, step, tables, spread, .. } = context;
     let threads = engine_threads(plan, step.clients);
     summary::Plan {
         tables: tables.count,
@@ -120,8 +108,8 @@ fn plan(context: &StepContext<'_>, step: &Step, data_seed: Option<u64>) -> summa
         clients: step.clients,
         engine_threads: threads as u32,
         warmup_s: plan.warmup.as_secs_f64(),
-        time_s,
-        ops,
+        time_s: plan.stop.time().map(|time| time.as_secs_f64()),
+        ops: plan.stop.ops(),
         rate: step.rate,
         arrival: step.rate.map(|_| plan.arrival),
         think_s: plan.think.map(|think| think.as_secs_f64()),
@@ -155,7 +143,7 @@ fn totals(run: &Run) -> summary::Totals {
         warmup_left: paced.map(|counts| counts.warmup_left),
         warmup_late_us: paced.map(|counts| counts.warmup_late as f64 / 1e3),
         per_table: (run.ledger.iter().zip(&run.counts.ops_by_table))
-            .map(|(entry, ops)| summary::TableOps { table: entry.table.clone(), ops: *ops })
+            .map(|(of, ops)| summary::TableOps { table: of.table.clone(), ops: *ops })
             .collect(),
         per_client: summary::PerClient {
             ops_min: by_client().min().expect("a step has clients"),
@@ -210,15 +198,9 @@ fn client(run: &Run, begun: summary::Client) -> summary::Client {
     }
 }
 
-/// Finds what a reader must know of a step beside its numbers. `changed` are the server's settings that
-/// differ after it.
-fn findings(
-    run: &Run,
-    context: &StepContext<'_>,
-    step: &Step,
-    changed: Option<&[SettingChange]>,
-) -> Vec<Finding> {
-    let window = &run.timeline.window;
+/// Finds what a reader must know of a step beside its numbers.
+fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
+    let (window, step) = (&run.timeline.window, context.step);
     let of_ops = run.errors.iter().filter(|e| e.class != "connect");
     let errors: u64 = of_ops.map(|e| e.count).sum();
     let reconnects = run.counts.failures.reconnects;
@@ -240,7 +222,7 @@ fn findings(
         (context.tables.count > 1 && untouched && window.ops > 0).then(|| finding!(UnusedTables)),
     ];
     let mut found: Vec<Finding> = all.into_iter().flatten().collect();
-    found.extend(changed_after(changed));
+    found.extend(changed_after(run.changed.as_deref()));
     if let (Some(rate), Some(counts)) = (step.rate, &run.counts.paced) {
         let most = rate * context.plan.warmup.as_secs_f64() / LATE as f64;
         let usual_us = window.paced.as_ref().and_then(|paced| paced.response.percentile_us(99.0));
@@ -267,13 +249,9 @@ fn findings(
 fn of_warmup(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
     let left = counts.warmup_left as f64;
     let late_us = counts.warmup_late as f64 / 1e3;
-    if left > most {
-        Some(finding!(WarmupBacklog, Short(left)))
-    } else if usual_us.is_some_and(|usual_us| late_us > usual_us) {
-        Some(finding!(WarmupLate, Short(left), Micros(late_us)))
-    } else {
-        None
-    }
+    let late = usual_us.is_some_and(|usual_us| late_us > usual_us);
+    let late = late.then(|| finding!(WarmupLate, Short(left), Micros(late_us)));
+    if left > most { Some(finding!(WarmupBacklog, Short(left))) } else { late }
 }
 
 /// Says whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
@@ -312,11 +290,8 @@ impl LiveLine<'_> {
     }
 
     fn head(&self) -> String {
-        let Step { place, of, repeat, .. } = self.step;
-        let repeat = match self.plan.repeats {
-            1 => String::new(),
-            n => format!(", repeat {repeat} of {n}"),
-        };
+        let (Step { place, of, repeat, .. }, n) = (self.step, self.plan.repeats);
+        let repeat = if n == 1 { String::new() } else { format!(", repeat {repeat} of {n}") };
         let (name, cell) = (&self.plan.workload.name, self.step.cell().told());
         format!("[{place}/{of}] {name} {cell}{repeat}")
     }
@@ -344,7 +319,7 @@ impl LiveLine<'_> {
         let left = |edge: Ns| format!("{} left", clock(edge.saturating_sub(seen.end)));
         let warmup = self.plan.warmup.as_nanos() as Ns;
         let start = if window.start == NEVER { warmup } else { window.start };
-        let (phase, left) = match (seen.phase, self.plan.stop) {
+        let (doing, left) = match (seen.phase, self.plan.stop) {
             (Phase::Warmup, _) => ("warm-up", left(start)),
             (Phase::Measure, StopAt::Time(_)) => ("measuring", left(window.end)),
             (Phase::Measure, StopAt::Ops(ops)) => {
@@ -368,10 +343,8 @@ impl LiveLine<'_> {
             us.map_or_else(|| "-".to_owned(), |us| Micros(us).to_string())
         };
         let (p50, p99) = (time(50.0), time(99.0));
-        let (head, errors) = (self.head(), seen.errors);
-        format!(
-            "{head}: {phase}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {errors} errors"
-        )
+        let (head, n) = (self.head(), seen.errors);
+        format!("{head}: {doing}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {n} errors")
     }
 }
 

@@ -6,12 +6,10 @@
 //! came to a socket that was ready. The last by probes: a kernel timer becomes ready at a known
 //! instant, as a socket would. It needs no other thread, which would itself be late when cores are full.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -27,7 +25,8 @@ use super::errors::{Event, Events, Failures, OpError, OutageWatch, Pending, add_
 use super::job::Job;
 use super::pacing::{NEVER, Pacing, PacingCounts, Window};
 use crate::error::{Error, Result};
-use crate::mysql::{ServerLink, Session};
+use crate::mysql::ServerLink;
+use crate::mysql::wire::{Inbox, LeanSession};
 use crate::observe::{
     Ns, Phases, RecordedInterval, Recorder, Scheduled, ThreadClock, Timer, Times,
 };
@@ -66,14 +65,15 @@ pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Resu
 }
 
 async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<()> {
-    let connections = open_all(setup, clients).await;
+    let inbox = Inbox::default();
+    let connections = open_all(setup, &inbox, clients).await;
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(origin)) = start else {
         close_all(connections.into_iter().map(|one| one.session).collect()).await;
         return Ok(());
     };
-    let state = Rc::new(ThreadState::new(setup, index, origin, clients)?);
+    let state = Rc::new(ThreadState::new(setup, inbox, index, origin, clients)?);
     let sessions = work(&state, connections).await?;
     let state = Rc::into_inner(state).expect("all tasks have ended");
     setup.tell(ThreadEvent::Done(index, Box::new(state.into_counts())));
@@ -85,26 +85,21 @@ async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<(
 }
 
 /// Opens a connection for each client; fewer come back when one fails or the step is cancelled.
-async fn open_all(setup: &Arc<StepSetup>, clients: &[u32]) -> Vec<Connection> {
-    let open = |client: &u32| tokio::task::spawn_local(open_one(Arc::clone(setup), *client));
+async fn open_all(setup: &Arc<StepSetup>, inbox: &Inbox, clients: &[u32]) -> Vec<Connection> {
+    let open = |client: &u32| {
+        tokio::task::spawn_local(open_one(Arc::clone(setup), inbox.clone(), *client))
+    };
     let opening: Vec<JoinHandle<Option<Connection>>> = clients.iter().map(open).collect();
     let mut opened = Vec::with_capacity(opening.len());
     for task in opening {
-        match task.await {
-            Ok(connection) => opened.extend(connection),
-            Err(panic) => {
-                let text = panic_text(panic.into_panic().as_ref());
-                let text = format!("the driver panicked on a login: {text}");
-                setup.tell(ThreadEvent::NotOpened(Error::server(text)));
-            }
-        }
+        opened.extend(task.await.expect("a log-in does not panic"));
     }
     opened
 }
 
 /// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
 /// waited for; one that is there and says no for good is not.
-async fn open_one(setup: Arc<StepSetup>, client: u32) -> Option<Connection> {
+async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Connection> {
     let mut go = setup.go.clone();
     let turn = setup.opening + Duration::from_secs(1) * client / limits::CONNECTS_PER_S;
     let waits = setup.job.plan.policy.reconnects();
@@ -112,7 +107,7 @@ async fn open_one(setup: Arc<StepSetup>, client: u32) -> Option<Connection> {
         tokio::time::sleep_until(turn.into()).await;
         let (began, mut pauses) = (Instant::now(), pauses(client, 0));
         loop {
-            match client::open(&setup, client).await {
+            match client::open(&setup, &inbox, client).await {
                 Err(error) if waits && error.may_pass() && began.elapsed() < limits::OUTAGE => {
                     setup.tell(ThreadEvent::Waiting(error));
                 }
@@ -133,9 +128,9 @@ async fn open_one(setup: Arc<StepSetup>, client: u32) -> Option<Connection> {
     opened.ok()
 }
 
-async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Session>> {
+async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<LeanSession>> {
     tokio::time::sleep_until(state.origin.into()).await;
-    let mut tasks: JoinSet<Option<Session>> = JoinSet::new();
+    let mut tasks: JoinSet<Option<LeanSession>> = JoinSet::new();
     for (client, connection) in state.clients.iter().zip(connections) {
         tasks.spawn_local(client::run(Rc::clone(state), Rc::clone(client), connection));
     }
@@ -148,7 +143,6 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
             ended = tasks.join_next() => match ended {
                 None => break,
                 Some(Ok(session)) => sessions.extend(session),
-                // What the driver does is caught by the client.
                 Some(Err(panic)) => return Err(Error::failed(format!("a client: {panic}"))),
             },
             // Without it an open loop would issue nothing more, and a probe see nothing.
@@ -232,7 +226,6 @@ pub(crate) enum ThreadEvent {
     Broken(Error),
 }
 
-#[derive(Debug)]
 pub(crate) struct ThreadCounts {
     pub ops_by_client: Vec<u64>,
     pub ops_by_table: Vec<u64>,
@@ -272,6 +265,7 @@ pub(crate) struct ThreadState {
     pub setup: Arc<StepSetup>,
     pub index: usize,
     pub origin: Instant,
+    pub inbox: Inbox,
     pub window: Cell<Window>,
     pub recorder: RefCell<Recorder>,
     pub ops_by_table: Vec<Cell<u64>>,
@@ -305,7 +299,13 @@ pub(crate) struct ClientState {
 
 impl ThreadState {
     /// Makes that of a thread with these clients; within its runtime only.
-    fn new(setup: &Arc<StepSetup>, index: usize, origin: Instant, clients: &[u32]) -> Result<Self> {
+    fn new(
+        setup: &Arc<StepSetup>,
+        inbox: Inbox,
+        index: usize,
+        origin: Instant,
+        clients: &[u32],
+    ) -> Result<Self> {
         let (window, job) = (*setup.window.borrow(), &setup.job);
         let events = setup.events.clone();
         let sink = move |interval| {
@@ -330,6 +330,7 @@ impl ThreadState {
             setup: Arc::clone(setup),
             index,
             origin,
+            inbox,
             window: Cell::new(window),
             recorder: RefCell::new(Recorder::new(phases, job.timed_statements, Box::new(sink))),
             ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
@@ -472,7 +473,7 @@ impl ClientState {
         }
     }
 
-    /// Works until the work ends, is given up after `limit`, or panics. What is given up is dropped
+    /// Works until the work ends or is given up after `limit`. What is given up is dropped
     /// where it waits: what it borrowed, such as a session, must not be used again.
     ///
     /// No timer an op: the engine thread looks at the instants of all ops in flight every tick.
@@ -488,19 +489,10 @@ impl ClientState {
             if self.given_up.get() && self.given_up.replace(false) {
                 return Poll::Ready(Err(OpError::Timeout(limit)));
             }
-            match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
-                Ok(polled) => polled.map(Ok),
-                Err(payload) => Poll::Ready(Err(OpError::Driver(panic_text(payload.as_ref())))),
-            }
+            work.as_mut().poll(context).map(Ok)
         })
         .await
     }
-}
-
-pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no text").to_owned()
 }
 
 /// Between two probes: some 97 a second, at most 30 us of an idle thread each. No part of a round
@@ -528,7 +520,6 @@ struct Look {
     spun: Ns,
 }
 
-#[derive(Debug)]
 pub(crate) struct ThreadUsage {
     pub share: ThreadShare,
     delays: TurnDelays,
@@ -678,12 +669,6 @@ mod tests {
     fn work_is_given_up_when_it_waits_and_done_when_it_ends() {
         assert_eq!(run(std::future::pending::<()>()), Err(OpError::Timeout(LIMIT)));
         assert_eq!(run(async { 7 }), Ok(7));
-    }
-
-    #[test]
-    fn work_that_panics_ends_with_its_text() {
-        let ended = run(async { panic!("no {}", "good") });
-        assert_eq!(ended, Err::<(), _>(OpError::Driver("no good".to_owned())));
     }
 
     fn watch() -> SelfWatch {

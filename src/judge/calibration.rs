@@ -74,15 +74,14 @@ impl Calibration {
         let (kept, name) = (&self.host, |host: &CalibratedHost| host.name.clone());
         // Of one name, a clone has another id.
         let same = kept.id == host.id;
-        let differing = [
+        let facts = [
             ("its schema is", self.schema.clone(), CALIBRATION.to_owned(), true),
             ("it is of host", name(kept), name(host), same),
             ("it is of", hardware(kept), hardware(host), true),
             ("it is of kernel", kept.kernel.clone(), host.kernel.clone(), true),
             ("it is of loadgen", told(&self.loadgen), told(program), true),
-        ]
-        .into_iter()
-        .find(|(_, kept, here, same)| kept != here || !same);
+        ];
+        let differing = facts.into_iter().find(|(_, kept, here, same)| kept != here || !same);
         if let Some((what, kept, here, _)) = differing {
             return Some(format!("{what} {kept}, not {here}"));
         }
@@ -114,14 +113,10 @@ impl Calibration {
         let nearer = |a: &&CalibrationStep, b: &&CalibrationStep| {
             distance(a).partial_cmp(&distance(b)).expect("clients and threads are 1 at least")
         };
-        let nearest = sound.min_by(nearer)?;
-        Some(Ceiling {
-            qps: f64::from(threads.min(cores)) * 1e6 / nearest.us_per_op,
-            us_per_op: nearest.us_per_op,
-            clients: nearest.clients,
-            engine_threads: nearest.engine_threads,
-            calibrated_at: self.ended_at.clone(),
-        })
+        let &CalibrationStep { us_per_op, clients, engine_threads, .. } = sound.min_by(nearer)?;
+        let qps = f64::from(threads.min(cores)) * 1e6 / us_per_op;
+        let calibrated_at = self.ended_at.clone();
+        Some(Ceiling { qps, us_per_op, clients, engine_threads, calibrated_at })
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::summary::{HostFacts, HostState, Link, Outcome, Server, Summary, durability};
+use crate::summary::{Driver, HostFacts, HostState, Link, Outcome, Server, Summary, durability};
 use crate::terms::{is_identity, joined};
 
 /// The value of a variable, an option or a part of a workload that is not there.
@@ -87,7 +87,7 @@ conditions! {
     "window" Measurement Always All |s| Some(window(s));
     "arrival" Measurement Unless("closed loop") All |s| or("closed loop", s.plan.arrival);
     "client CPU" Measurement Differing All |s| Some(cores(s.client.cores, &s.client.cpu));
-    "driver" Measurement Differing All |s| Some(capabilities(s));
+    "driver" Measurement Differing All |s| Some(driver(s));
     "tables of" Operation Unless("sbtest") All |s| Some(&s.workload.schema);
     "load" Measurement Unless("none") All |s| or_none(loading(s));
     "charset" Measurement Unless("the driver's") All |s|
@@ -208,8 +208,7 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
         by_name(&mut found, &one, &other, |name| {
             // What the answers are held against, and what the ledger takes from them, does not make
             // it another operation.
-            let checks =
-                matches!(name.rsplit(' ').next(), Some("expect" | "missing_if" | "effect"));
+            let checks = [" expect", " missing_if", " effect"].iter().any(|of| name.ends_with(of));
             Some((name.to_owned(), if checks { Weight::Measurement } else { Weight::Operation }))
         });
     }
@@ -219,12 +218,9 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
 
 pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Difference> {
     let mut found = Vec::new();
-    for (name, one, other) in [
-        ("version", &one.version, &other.version),
-        ("version_comment", &one.version_comment, &other.version_comment),
-    ] {
-        compare(&mut found, name, one.clone(), other.clone(), Weight::Server);
-    }
+    compare(&mut found, "version", one.version.clone(), other.version.clone(), Weight::Server);
+    let [first, second] = [one, other].map(|server| server.version_comment.clone());
+    compare(&mut found, "version_comment", first, second, Weight::Server);
     // A server, or a proxy, that does not tell them has none: that is unknown.
     if !one.variables.is_empty() && !other.variables.is_empty() {
         by_name(&mut found, &one.variables, &other.variables, |name| {
@@ -269,8 +265,7 @@ fn knowledge(step: &Summary) -> Vec<(&'static str, Weight, bool)> {
 /// Names the conditions that one of two steps knows and the other one does not.
 pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     let both = knowledge(first).into_iter().zip(knowledge(second));
-    let unlike =
-        both.filter(|((_, weight, one), (.., other))| *weight > Weight::Noted && one != other);
+    let unlike = both.filter(|(one, other)| one.1 > Weight::Noted && one.2 != other.2);
     unlike.map(|((name, ..), _)| name).collect()
 }
 
@@ -359,11 +354,12 @@ fn window(step: &Summary) -> String {
     asked.unwrap_or_else(|| "to its end".to_owned())
 }
 
-/// Names the features that make the client library cheaper with some servers.
-fn capabilities(step: &Summary) -> String {
-    match step.driver.capabilities.as_slice() {
-        [] => "without capabilities".to_owned(),
-        some => format!("with {}", some.join(" and ")),
+/// Names the client library and the features that make it cheaper with some servers.
+fn driver(step: &Summary) -> String {
+    let Driver { name, capabilities, .. } = &step.driver;
+    match capabilities.as_slice() {
+        [] => format!("{name} without capabilities"),
+        some => format!("{name} with {}", some.join(" and ")),
     }
 }
 

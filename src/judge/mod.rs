@@ -28,7 +28,7 @@ use crate::terms::Class;
 /// where neither is known.
 pub(crate) fn class(step: &Summary) -> Option<Class> {
     let statements = step.totals.qps / step.totals.tps;
-    match step.counter_per_op(&["Innodb_buffer_pool_reads"]) {
+    match step.counter_per_op("Innodb_buffer_pool_reads") {
         Some(misses) if statements.is_finite() && statements > 0.0 => {
             let io = misses / statements >= thresholds::MISSES_MIN;
             Some(if io { Class::IoBound } else { Class::Cached })
@@ -39,12 +39,8 @@ pub(crate) fn class(step: &Summary) -> Option<Class> {
 
 /// Gives the class that sizes alone suggest, which is all that is known before a run: data that do
 /// not fit into the buffer pool have to be read.
-pub(crate) fn class_by_size(
-    data_bytes: Option<u64>,
-    buffer_pool_bytes: Option<u64>,
-) -> Option<Class> {
-    let (data, pool) = data_bytes.zip(buffer_pool_bytes)?;
-    Some(if data > pool { Class::IoBound } else { Class::Cached })
+pub(crate) fn class_by_size(data_bytes: Option<u64>, pool_bytes: Option<u64>) -> Option<Class> {
+    Some(if data_bytes? > pool_bytes? { Class::IoBound } else { Class::Cached })
 }
 
 #[cfg(test)]
@@ -90,7 +86,7 @@ mod tests {
         let status = summary.server.status.as_mut().expect("there");
         status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), 540_000);
         assert_eq!(class(&summary), Some(Class::IoBound));
-        let misses = summary.counter_per_op(&["Innodb_buffer_pool_reads"]).expect("known");
+        let misses = summary.counter_per_op("Innodb_buffer_pool_reads").expect("known");
         assert!((misses - 0.9).abs() < 1e-4, "{misses}");
     }
 }

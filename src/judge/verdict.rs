@@ -7,7 +7,7 @@ use super::thresholds::{
     THREAD_IDLE, THROTTLED, TURN_DELAY, WAKING_US,
 };
 use crate::summary::VerdictKind::{ClientBound, Noisy, SharedHost};
-use crate::summary::{Reason, Share, Summary, ThreadShare, Verdict, VerdictKind, Warning};
+use crate::summary::{Share, Summary, ThreadShare, Verdict, VerdictKind, Warning};
 use crate::terms::Value::{Micros, Number, Share as Part};
 use crate::terms::{Code, Finding, finding};
 
@@ -20,8 +20,7 @@ pub(crate) fn verdict(step: &Summary) -> Option<Verdict> {
     let share = step.client.share.as_ref()?;
     let others = taken(share.other_load, share.steal, "this host").into_iter().map(|f| (Noisy, f));
     let full_of_others = full_of_others(step, share);
-    let before = if full_of_others { others.clone().collect() } else { Vec::new() };
-    let mut found: Vec<Found> = before;
+    let mut found: Vec<Found> = others.clone().filter(|_| full_of_others).collect();
     found.extend(shared(step, share).filter(|_| !full_of_others));
     let own = [busy(step, share), turns(step, share), near_ceiling(step, share), held(step, share)];
     found.extend(own.into_iter().flatten());
@@ -30,9 +29,8 @@ pub(crate) fn verdict(step: &Summary) -> Option<Verdict> {
     found.extend(waits(step, share));
     let unsteady = step.warnings.iter().filter(|w| UNSTEADY.iter().any(|code| w.is(*code)));
     let told = found.into_iter().map(|(kind, found)| (kind, Warning::from(found)));
-    let told = told.chain(unsteady.map(|warning| (Noisy, warning.clone())));
-    let reason = |(kind, Warning { code, message })| (kind, Reason { code, message });
-    let mut reasons: Vec<(VerdictKind, Reason)> = told.map(reason).collect();
+    let unsteady = unsteady.map(|warning| (Noisy, warning.clone()));
+    let mut reasons: Vec<(VerdictKind, Warning)> = told.chain(unsteady).collect();
     // Stable: of one weight they stay in this order.
     reasons.sort_by_key(|(kind, _)| Reverse(*kind));
     Some(Verdict {
@@ -62,11 +60,8 @@ fn turns(step: &Summary, share: &Share) -> Option<Found> {
         return None;
     }
     let waited = turns.own_delay_tail_us.is_some_and(|own| own <= limit);
-    let others = if waited {
-        Some(", which waited for a core".to_owned())
-    } else {
-        others_doing(step, share, percentile, limit)
-    };
+    let waited = waited.then(|| ", which waited for a core".to_owned());
+    let others = waited.or_else(|| others_doing(step, share, percentile, limit));
     let (kind, why) = match others.filter(|_| !oversubscribed(step, share)) {
         Some(why) => (Noisy, why),
         None => (ClientBound, String::new()),
@@ -135,10 +130,10 @@ fn others_doing(step: &Summary, share: &Share, percentile: u32, limit_us: f64) -
     }
     let idle = busiest(step, share) <= THREAD_IDLE && mostly(limit_us.max(WAKING_US));
     let other = share.other_load.filter(|other| *other > OTHER_LOAD);
-    let using = other
-        .map(|other| format!(", with other programs using {} of this host's cores", Part(other)));
+    let using = |other| format!(", with other programs using {} of this host's cores", Part(other));
     let idly = if idle { ", whose threads were idle" } else { "" };
-    (idle || others_had_most(share)).then(|| format!("{idly}{}", using.unwrap_or_default()))
+    (idle || others_had_most(share))
+        .then(|| format!("{idly}{}", other.map(using).unwrap_or_default()))
 }
 
 /// Tells whether nobody can say what the client would have done with the cores.

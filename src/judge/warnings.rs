@@ -79,7 +79,7 @@ pub(crate) fn left(levels: &Levels) -> Left {
 pub(crate) fn levels_in_words(levels: &Levels) -> String {
     let dirty = levels.pool_dirty_pages.map(|pages| format!("{pages} dirty pages"));
     let history = levels.history_list_length.map(|n| format!("a history list of {n}"));
-    [dirty, history].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    joined([dirty, history], ", ").unwrap_or_default()
 }
 
 fn unsettled(settle: &Settled) -> [Option<Finding>; 2] {
@@ -206,7 +206,7 @@ fn query_cache(step: &Summary) -> Option<Finding> {
     let on = step.variable("query_cache_type").is_some_and(|v| !matches!(v, "OFF" | "0"));
     let bytes: Option<u64> = number(step, "query_cache_size");
     let kib = bytes.filter(|bytes| on && *bytes > 0)? >> 10;
-    let hits = step.status().and_then(|status| counter(status, &["Qcache_hits"]));
+    let hits = step.status().and_then(|status| counter(status, "Qcache_hits"));
     let hits = hits.map_or_else(String::new, |hits| format!(", and answered {hits} queries"));
     Some(finding!(QueryCache, kib, hits))
 }
@@ -239,9 +239,8 @@ fn window(step: &Summary) -> Option<Finding> {
     let told = all.last().expect("one series at least");
     let error = relative_error(&told.values).filter(|error| *error > ERROR_MAX)?;
     // A rate that may as well be 0 is not known at all.
-    let by =
-        if error < 1.0 { format!("known to ±{} only", Share(error)) } else { "not known".into() };
-    too_short(format!("{} is {by}", told.what))
+    let by = (error < 1.0).then(|| format!("known to ±{} only", Share(error)));
+    too_short(format!("{} is {}", told.what, by.as_deref().unwrap_or("not known")))
 }
 
 /// Says what became of the ops, as rates of nothing say nothing.
@@ -385,9 +384,8 @@ pub(crate) fn changed_after(changed: Option<&[SettingChange]>) -> Vec<Finding> {
 pub(crate) fn changed_when(changed: &[SettingChange], when: &str) -> Vec<Finding> {
     let (another, settings): (Vec<_>, Vec<_>) = changed.iter().partition(|c| shows_another(c));
     let another = (!another.is_empty()).then(|| finding!(ServerReplaced, when, named(&another)));
-    let settings =
-        (!settings.is_empty()).then(|| finding!(SettingsChanged, when, named(&settings)));
-    another.into_iter().chain(settings).collect()
+    let other = (!settings.is_empty()).then(|| finding!(SettingsChanged, when, named(&settings)));
+    another.into_iter().chain(other).collect()
 }
 
 /// `name: before / after`, and how many more.

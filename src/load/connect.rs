@@ -107,7 +107,7 @@ pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Resul
         ))
         .hint(format!("wait for it; if its machine is gone: KILL {holder}")));
     }
-    end_the_dead(&mut session, database, progress).await?;
+    end_dead(&mut session, database, progress).await?;
     Ok(session)
 }
 
@@ -116,7 +116,7 @@ pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Resul
 async fn at_work(control: &mut Session, database: &str) -> Asked<Option<String>> {
     let all = std::iter::once(None).chain((0..JOBS_MAX).map(Some));
     let holders: Vec<String> =
-        all.map(|job| format!("IS_USED_LOCK({})", lock(database, job))).collect();
+        all.map(|n| format!("IS_USED_LOCK({})", lock(database, n))).collect();
     // Each column of an answer would leave a buffer with the driver, which later grows to the size
     // of a statement.
     let sql = format!("SELECT CONCAT_WS(',', {})", holders.join(", "));
@@ -146,11 +146,7 @@ pub(super) async fn give_up(mut control: Session, database: &str) {
 
 /// Ends the connections of a client that is gone: a server notices only after the statement. Nobody
 /// else has their locks as long as the control session has its own.
-async fn end_the_dead(
-    control: &mut Session,
-    database: &str,
-    progress: &mut Progress,
-) -> Result<()> {
+async fn end_dead(control: &mut Session, database: &str, progress: &mut Progress) -> Result<()> {
     let (began, mut told) = (Instant::now(), false);
     while let Some(others) = at_work(control, database).await.doing("locking")? {
         let shown = others.replace(',', ", ");

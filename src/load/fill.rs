@@ -55,24 +55,15 @@ pub(super) struct SoFar {
     finished: usize,
 }
 
-/// Fills, indexes and marks the tables. `control` holds the lock against a second prepare.
-pub(super) async fn fill(
-    filling: Filling,
-    control: Session,
-    progress: &mut Progress,
-) -> Result<Prepared> {
-    let filling = Arc::new(filling);
+/// Fills, indexes and marks the tables. The session `lock` holds that against a second prepare.
+pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) -> Result<Prepared> {
+    let filling = Arc::new(of);
     let Choice { method, why, .. } = &filling.choice;
     let why = why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
     let connections = counted(filling.jobs, "connection");
     progress.note(&format!("filling by {method} over {connections}{why}"));
-    let threads = Threads {
-        name: "fill",
-        count: filling.jobs as usize,
-        halt: &Stop::default(),
-        liveness: &filling.server,
-        again: AGAIN,
-    };
+    let (count, halt, liveness) = (filling.jobs as usize, &Stop::default(), &*filling.server);
+    let threads = Threads { name: "fill", count, halt, liveness, again: AGAIN };
     let (began, mut rows_after) = (Instant::now(), None);
     let mut throughput = Throughput::new(filling.total(), began);
     progress.restart();
@@ -87,10 +78,10 @@ pub(super) async fn fill(
     let theirs = Arc::clone(&filling);
     let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
     if let Err(error) = done.and_then(|()| filling.verdict()) {
-        give_up(control, &filling.server.link.target.database).await;
+        give_up(lock, &filling.server.link.target.database).await;
         return Err(error);
     }
-    control.close(COURTESY).await;
+    lock.close(COURTESY).await;
     let (elapsed, found) = (began.elapsed(), locked(&filling.so_far).found);
     let (tables, rows) = (filling.tables.len() as u32, filling.total() - found);
     let (each, seconds) = (units::count(filling.job.rows), elapsed.as_secs_f64());
@@ -210,7 +201,7 @@ impl Filling {
         while next <= last {
             sql.clear();
             let after = extended(&mut sql, &head, rows, next, last, room);
-            let affected = session.run_text(&sql).await.doing(at)?.affected;
+            let affected = session.execute(&sql).await.doing(at)?;
             complete(&mut session, affected, after - next, at).await?;
             next = after;
         }
@@ -263,10 +254,8 @@ impl Filling {
 
     fn shown(&self, so_far: SoFar, throughput: &Throughput, began: Instant) -> String {
         let SoFar { filled, indexing, finished, .. } = so_far;
-        let beside = match indexing {
-            0 => String::new(),
-            n => format!("; building {n} indexes"),
-        };
+        let beside =
+            if indexing == 0 { String::new() } else { format!("; building {indexing} indexes") };
         if filled < self.total() {
             return format!("filling: {}{beside}", throughput.text("rows"));
         }
@@ -439,7 +428,7 @@ pub(super) fn lines(
 
 /// Begins the INSERTs of a table, and decides how long one may grow for this max_allowed_packet.
 fn insert(rows: &Filler, table: u32, packet: usize) -> (String, usize) {
-    let schema = rows.schema();
+    let schema = rows.schema;
     let (named, columns) = (quoted(&schema.name(table)), schema.columns().join(", "));
     let head = format!("INSERT INTO {named} ({columns}) VALUES ");
     let room = (packet / 2).clamp(head.len() + rows.row_max(), INSERT_MAX);
@@ -534,12 +523,10 @@ pub(super) fn short(n: f64) -> String {
 }
 
 fn span(seconds: f64) -> String {
-    if seconds < 99.5 {
-        format!("{seconds:.0} s")
-    } else if seconds < 99.5 * 60.0 {
-        format!("{:.0} min", seconds / 60.0)
-    } else {
-        format!("{:.1} h", seconds / 3600.0)
+    match seconds {
+        ..99.5 => format!("{seconds:.0} s"),
+        ..5970.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
     }
 }
 
@@ -693,7 +680,7 @@ mod text_tests {
         let count = move |n, _| {
             counted.fetch_add(n, Ordering::Relaxed);
         };
-        let packets = all(lines(Filler::Sbtest(rows), 11, 3000, 1 << 30, count));
+        let packets = all(lines(Filler::sbtest(rows), 11, 3000, 1 << 30, count));
         assert!(packets.len() > 1 && packets.iter().all(|p| p.len() <= PACKET_MAX));
         assert_eq!(sent.load(Ordering::Relaxed), 2990);
         let whole = packets.concat();
@@ -715,7 +702,7 @@ mod text_tests {
                 let after = extended(
                     &mut out,
                     "INSERT INTO t VALUES ",
-                    Filler::Sbtest(rows),
+                    Filler::sbtest(rows),
                     next,
                     1000,
                     bytes,
@@ -741,13 +728,13 @@ mod text_tests {
         let largest = Rows::new(1, 1, 10_000_000_000);
         // The smallest max_allowed_packet that a server takes.
         for packet in [1024, 4096] {
-            let packets = all(lines(Filler::Sbtest(rows), 1, 100, packet, |_, _| {}));
+            let packets = all(lines(Filler::sbtest(rows), 1, 100, packet, |_, _| {}));
             assert!(packets.iter().all(|p| p.len() < packet));
             for (rows, first) in [(rows, 1), (largest, 10_000_000_000)] {
-                let (head, room) = insert(&Filler::Sbtest(rows), 2, packet);
+                let (head, room) = insert(&Filler::sbtest(rows), 2, packet);
                 assert_eq!(head, "INSERT INTO `sbtest2` (id, k, c, pad) VALUES ");
                 let mut sql = Vec::new();
-                let next = extended(&mut sql, &head, Filler::Sbtest(rows), first, first + 99, room);
+                let next = extended(&mut sql, &head, Filler::sbtest(rows), first, first + 99, room);
                 assert!(sql.len() < packet && next > first);
             }
         }

@@ -50,13 +50,9 @@ pub struct Prepared {
 
 /// Makes the tables and fills them, or completes what an interrupted fill left. Runs on a
 /// `current_thread` runtime; every connection of the fill gets a thread of its own.
-pub async fn prepare(
-    link: &ServerLink,
-    job: &Dataset,
-    progress: &mut Progress,
-) -> Result<Prepared> {
+pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) -> Result<Prepared> {
     check(job)?;
-    let server = Arc::new(Liveness::new(link));
+    let server = Arc::new(Liveness::new(to));
     let ready = server.during(set_up(job, &server, progress)).await;
     let (control, filling) = ready.map_err(|e| match e.kind() {
         Kind::Interrupted | Kind::Terminated => e.hint(AGAIN),
@@ -167,7 +163,8 @@ async fn set_up(
     }
     let mut tables = Vec::new();
     for (number, step) in steps {
-        create(&mut control, number, step, &job, progress).await?;
+        progress.update(|| format!("creating {} of {}", job.schema.name(number), job.tables));
+        create(&mut control, number, step, &job).await?;
         if step != Step::Keep && job.schema.filled() {
             tables.push((number, step == Step::Complete));
         }
@@ -214,25 +211,15 @@ async fn charset(session: &mut Session, job: &Dataset) -> Result<Option<String>>
 }
 
 /// Drops what begins again, and creates what is not there, with the mark of an open fill.
-async fn create(
-    session: &mut Session,
-    number: u32,
-    step: Step,
-    job: &Dataset,
-    progress: &mut Progress,
-) -> Result<()> {
+async fn create(session: &mut Session, number: u32, step: Step, job: &Dataset) -> Result<()> {
     let name = job.schema.name(number);
-    progress.update(|| format!("creating {name} of {}", job.tables));
     match step {
         Step::Keep | Step::Complete => return Ok(()),
         Step::Restart | Step::Refill => drop_table(session, &name).await?,
         Step::Create => {}
     }
-    let mark = if job.schema.filled() {
-        Mark::filling(job.data_seed, job.rows)
-    } else {
-        ready_mark(job.data_seed, job.rows)
-    };
+    let mark = if job.schema.filled() { Mark::filling } else { ready_mark };
+    let mark = mark(job.data_seed, job.rows);
     let sql = job.schema.create(number, job.rows, &mark, job.charset.as_deref());
     session.execute(&sql).await.doing(&format!("creating {name}")).map(drop)
 }
@@ -381,22 +368,12 @@ fn notes(found: &Discovered, database_charset: &str, steps: &Steps, job: &Datase
 
 /// Tells whether two names mean the same character set: `utf8` is `utf8mb3`.
 fn same_charset(one: &str, other: &str) -> bool {
-    let [one, other] = [one, other].map(|name| match name.to_ascii_lowercase() {
-        name if name == "utf8" => "utf8mb3".to_owned(),
-        name => name,
-    });
-    one == other
+    let utf8 = |name: &str| ["utf8", "utf8mb3"].iter().any(|utf8| name.eq_ignore_ascii_case(utf8));
+    one.eq_ignore_ascii_case(other) || (utf8(one) && utf8(other))
 }
 
 /// Tables by kind and number; no kind without a table.
 pub type Numbers = BTreeMap<Schema, Vec<u32>>;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cleaned {
-    pub dropped: Numbers,
-    /// Tables of such names that are not prepare's: they stay.
-    pub left: Numbers,
-}
 
 pub fn named(tables: &Numbers) -> String {
     let some = tables.iter().map(|(schema, numbers)| names(*schema, numbers.iter().copied()));
@@ -410,35 +387,30 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     let looking = async {
         let mut session = Session::open(link, None).await?;
         let _waits = server.waits(&session);
-        let wanted = |mark: Mark| loaded || !mark.loaded;
-        let (ours, _) = look(&mut session, &link.target.database, wanted).await?;
+        let (ours, _) = look(&mut session, &link.target.database, loaded).await?;
         session.close(COURTESY).await;
         Ok(ours)
     };
     server.during(looking).await
 }
 
-/// Lists the tables whose marks are wanted, and those that have none, of every kind.
-async fn look(
-    session: &mut Session,
-    database: &str,
-    wanted: impl Fn(Mark) -> bool,
-) -> Result<(Numbers, Numbers)> {
+/// Lists the tables with a mark, `load`'s own only where `loaded` wants them, and those without.
+async fn look(session: &mut Session, database: &str, loaded: bool) -> Result<(Numbers, Numbers)> {
     let (mut ours, mut foreign) = (Numbers::new(), Numbers::new());
     for schema in Schema::ALL {
-        for (number, table) in discover(session, database, schema).await?.tables {
+        for (n, table) in discover(session, database, schema).await?.tables {
             match table.mark {
-                Some(mark) if wanted(mark) => ours.entry(schema).or_default().push(number),
+                Some(mark) if loaded || !mark.loaded => ours.entry(schema).or_default().push(n),
                 Some(_) => {}
-                None => foreign.entry(schema).or_default().push(number),
+                None => foreign.entry(schema).or_default().push(n),
             }
         }
     }
     Ok((ours, foreign))
 }
 
-/// Drops the tables that carry loadgen's mark, and nothing else.
-pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<Cleaned> {
+/// Drops the tables that carry loadgen's mark, and nothing else: lists them, and those that stay.
+pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numbers, Numbers)> {
     let server = Liveness::new(link);
     let cleaning = async {
         let mut session = control(&server, progress).await?;
@@ -446,7 +418,7 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<Clean
         if let Some(warning) = exposure(&mut session, &link.target).await? {
             progress.warn(&warning.to_string());
         }
-        let (dropped, left) = look(&mut session, &link.target.database, |_| true).await?;
+        let (dropped, left) = look(&mut session, &link.target.database, true).await?;
         let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
             numbers.iter().map(|number| schema.name(*number)).collect()
         };
@@ -456,18 +428,18 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<Clean
             drop_table(&mut session, name).await?;
         }
         session.close(COURTESY).await;
-        Ok(Cleaned { dropped, left })
+        Ok((dropped, left))
     };
-    let cleaned = server.during(cleaning).await?;
+    let (dropped, left) = server.during(cleaning).await?;
     progress.clear();
-    progress.note(&match cleaned.dropped.len() {
+    progress.note(&match dropped.len() {
         0 => format!("no table of prepare's in {}", link.target.database),
-        _ => format!("dropped {}", named(&cleaned.dropped)),
+        _ => format!("dropped {}", named(&dropped)),
     });
-    if !cleaned.left.is_empty() {
-        progress.note(&format!("left alone, not made by prepare: {}", named(&cleaned.left)));
+    if !left.is_empty() {
+        progress.note(&format!("left alone, not made by prepare: {}", named(&left)));
     }
-    Ok(cleaned)
+    Ok((dropped, left))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
-use super::dump::{Kind, Seen, Splitter, classify, refuse_charset, unquoted};
+use super::dump::{Kind, Seen, classify, refuse_charset, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, short};
 use super::{Refused, ready_mark};
 use crate::error::{Error, Result};
@@ -40,6 +40,7 @@ use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::summary::ErrorCount;
 use crate::terms::{joined, units};
+use crate::workload::sql::Splitter;
 use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted, table};
 
 const INTERVAL: Ns = 1_000_000_000;
@@ -101,12 +102,8 @@ impl Reload {
             let _control_waits = server.waits(&control);
             let packet = check(spec, &mut control).await?;
             if dump.is_none() {
-                may_take(
-                    &mut control,
-                    (1..=spec.tables).map(|number| Schema::Sbtest.name(number)),
-                    force,
-                )
-                .await?;
+                let names = (1..=spec.tables).map(|number| Schema::Sbtest.name(number)).collect();
+                may_take(&mut control, names, force).await?;
             }
             // The driver's own limit is below what some dumps hold.
             let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
@@ -214,10 +211,8 @@ impl Reload {
             _ => Some(self.table(raw, item).await?),
         };
         let issued = self.now();
-        let affected = match self.send(item).await {
-            Ok(affected) => affected,
-            Err(failure) => return Err(self.failed(&failure, issued, item)),
-        };
+        let sent = self.send(item).await;
+        let affected = sent.map_err(|failure| self.failed(&failure, issued, item))?;
         let rows = if kind == Kind::Insert { affected } else { 0 };
         let completed = self.now();
         self.done.statements += 1;
@@ -262,7 +257,7 @@ impl Reload {
             let name = name.ok_or_else(|| {
                 Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
             })?;
-            let there = may_take(control, std::iter::once(name.clone()), force).await?;
+            let there = may_take(control, vec![name.clone()], force).await?;
             if there && matches!(item.seen.kind, Kind::Drop | Kind::Create) {
                 drop_table(control, &name).await?;
             }
@@ -291,10 +286,10 @@ impl Reload {
         let _waits = server.waits(open);
         let (Some(table), LoadSource::Generated { rows, data_seed }) = (item.rows_of, &spec.source)
         else {
-            return Ok(open.run_text(&item.sql).await?.affected);
+            return open.execute(&item.sql).await;
         };
         let counting = Arc::clone(counters);
-        let filler = Filler::Sbtest(Rows::new(*data_seed, table, *rows));
+        let filler = Filler::sbtest(Rows::new(*data_seed, table, *rows));
         let lines = lines(filler, 1, *rows, *packet, move |rows, bytes| {
             counting.rows.fetch_add(rows, Ordering::Relaxed);
             counting.lines.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -345,7 +340,7 @@ async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
     Ok(packet.min(PACKET_MAX) as usize)
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Loaded {
     pub started_at: jiff::Timestamp,
     /// From the first statement to the last answer, loadgen's own doings left out, seconds.
@@ -375,12 +370,7 @@ struct Counters {
 }
 
 /// Shows the live line, and never ends. `length` is of a dump, where it is known.
-async fn show(
-    counters: Arc<Counters>,
-    spec: LoadSpec,
-    length: Option<u64>,
-    progress: &mut Progress,
-) {
+async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progress: &mut Progress) {
     let began = Instant::now();
     let (total, what) = match spec.source {
         LoadSource::Generated { rows, .. } => (Some(rows * u64::from(spec.tables)), "rows"),
@@ -389,8 +379,7 @@ async fn show(
     let mut throughput = total.map(|total| Throughput::new(total, began));
     loop {
         tokio::time::sleep(LOOK).await;
-        let [rows, taken] =
-            [&counters.rows, &counters.taken].map(|counter| counter.load(Ordering::Relaxed));
+        let [rows, taken] = [&counts.rows, &counts.taken].map(|n| n.load(Ordering::Relaxed));
         let per_s = short(rate(rows, began.elapsed()));
         let of_dump = format!("{} rows, {per_s} rows/s", short(rows as f64));
         let text = throughput.as_mut().map(|throughput| {
@@ -422,12 +411,11 @@ impl Dump {
             return Ok(Dump { file: Box::new(std::io::stdin()), name, length: None });
         }
         let name = path.display().to_string();
-        let failed =
-            |what: &dyn std::fmt::Display| Error::usage(format!("--from-dump {name}: {what}"));
-        let file = File::open(path).map_err(|e| failed(&e))?;
-        let facts = file.metadata().map_err(|e| failed(&e))?;
+        let failed = |e: io::Error| Error::usage(format!("--from-dump {name}: {e}"));
+        let file = File::open(path).map_err(failed)?;
+        let facts = file.metadata().map_err(failed)?;
         if facts.is_dir() {
-            return Err(failed(&"it is a directory"));
+            return Err(failed(io::Error::other("it is a directory")));
         }
         let length = facts.is_file().then_some(facts.len());
         Ok(Dump { file: Box::new(file), name, length })
@@ -470,10 +458,8 @@ impl Feed {
 
     fn flush(&mut self) -> Result<()> {
         self.bytes = 0;
-        match std::mem::take(&mut self.batch) {
-            nothing if nothing.is_empty() => Ok(()),
-            batch => self.hand_over(Ok(batch)),
-        }
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() { Ok(()) } else { self.hand_over(Ok(batch)) }
     }
 
     fn hand_over(&mut self, batch: Batch) -> Result<()> {
@@ -554,7 +540,7 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         };
         feed.say(format!("LOCK TABLES {named} WRITE"))?;
         feed.say(format!("/*!40000 ALTER TABLE {named} DISABLE KEYS */"))?;
-        let filler = Filler::Sbtest(Rows::new(data_seed, number, rows));
+        let filler = Filler::sbtest(Rows::new(data_seed, number, rows));
         let head = format!("INSERT INTO {named} VALUES ");
         let (mut next, mut size) = (1, 0);
         while next <= rows {
@@ -603,11 +589,7 @@ impl LoadedTable {
 }
 
 /// Tells whether one of these tables is there, unless one is not this verb's to drop.
-async fn may_take(
-    control: &mut Session,
-    tables: impl Iterator<Item = String>,
-    force: bool,
-) -> Result<bool> {
+async fn may_take(control: &mut Session, tables: Vec<String>, force: bool) -> Result<bool> {
     let (mut there, mut refused) = (false, Refused::default());
     for name in tables {
         let Some(comment) = comment(control, &name).await? else { continue };
@@ -666,7 +648,7 @@ async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) 
 /// Holds the first, the last and some other rows against what they must be.
 async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) -> Result<()> {
     let number = Schema::Sbtest.number(table).expect("it was generated");
-    let rows = Filler::Sbtest(Rows::new(data_seed, number, count));
+    let rows = Filler::sbtest(Rows::new(data_seed, number, count));
     let ids = dataset::sample(&mut Stream::new(count), count, SAMPLE);
     let list: Vec<String> = ids.iter().map(u64::to_string).collect();
     let sql = format!(

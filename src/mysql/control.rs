@@ -7,6 +7,7 @@ pub(crate) use super::errors::Asked;
 use super::errors::{Failure, LOST};
 use super::facts::SettingChange;
 use super::session::Session;
+use super::wire::LeanSession;
 use crate::error::Error;
 use crate::stop::SILENCE;
 use crate::terms::is_restless;
@@ -119,7 +120,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// Measures the median round trip of `DO 1`, microseconds, over a session that is idle otherwise. None
 /// where the server does not take it.
-pub(crate) async fn median_us(session: &mut Session) -> Asked<Option<f64>> {
+pub(crate) async fn median_us(session: &mut LeanSession) -> Asked<Option<f64>> {
     let began = Instant::now();
     let mut rounds = Vec::with_capacity(2 * ROUNDS);
     while rounds.len() < 2 * ROUNDS && (rounds.len() < 3 || began.elapsed() < LIMIT) {
@@ -145,23 +146,8 @@ const WITHHELD: &str = "(withheld)";
 /// Ends of the names of variables that may hold a password, a key or a token, such as
 /// `report_password`, `wsrep_sst_auth`, `authentication_ldap_simple_bind_root_pwd`,
 /// `s3_secret_key`, `file_key_management_filekey`, `keyring_hashicorp_secret_id`.
-const SECRET_ENDS: [&str; 15] = [
-    "_password",
-    "_passwd",
-    "_pwd",
-    "_pass",
-    "_passphrase",
-    "_secret",
-    "_secret_key",
-    "_secret_id",
-    "_access_key",
-    "_token",
-    "_filekey",
-    "_sst_auth",
-    "_auth_string",
-    "_credentials",
-    "_headers",
-];
+const SECRET_ENDS: &str = "_password _passwd _pwd _pass _passphrase _secret _secret_key _secret_id \
+                           _access_key _token _filekey _sst_auth _auth_string _credentials _headers";
 
 /// Reads the global variables: values cut after 4,096 characters, but never so that two look alike;
 /// secrets withheld.
@@ -172,7 +158,7 @@ pub async fn variables(session: &mut Session) -> Asked<Variables> {
 
 fn kept(name: String, value: String) -> (String, String) {
     let lower = name.to_ascii_lowercase();
-    if SECRET_ENDS.iter().any(|end| lower.ends_with(end)) && !is_switch(&value) {
+    if SECRET_ENDS.split(' ').any(|end| lower.ends_with(end)) && !is_switch(&value) {
         return (name, WITHHELD.to_owned());
     }
     match value.char_indices().nth(VALUE_MAX) {

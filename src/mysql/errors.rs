@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use mysql_async::{DriverError, IoError};
+use mysql_async::{DriverError, IoError, ServerError};
+use mysql_common::constants::CapabilityFlags;
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::ErrPacket;
 
 use crate::error::{Error, clip};
 
@@ -100,6 +103,15 @@ impl Class {
     }
 }
 
+/// Reads an error packet; before the log-in it has no SQLSTATE.
+pub(super) fn server_error(packet: &[u8]) -> Option<ServerError> {
+    let read = |flags| ParseBuf(packet).parse::<ErrPacket<'_>>(flags).ok();
+    match read(CapabilityFlags::CLIENT_PROTOCOL_41).or_else(|| read(CapabilityFlags::empty()))? {
+        ErrPacket::Error(error) => Some(error.into()),
+        ErrPacket::Progress(_) => None,
+    }
+}
+
 /// Why a statement has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
@@ -118,7 +130,7 @@ pub enum Failure {
 pub type Asked<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    fn lost(why: &str) -> Failure {
+    pub(super) fn lost(why: &str) -> Failure {
         Failure::Lost(clip(why, MESSAGE_MAX))
     }
 

@@ -125,16 +125,16 @@ pub struct Levels {
     pub pool_load: Option<String>,
 }
 
-/// The client library.
+/// What speaks MySQL's protocol on measured connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Driver {
-    /// `mysql_async`.
+    /// `loadgen`; `mysql_async` in older summaries.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Protocol features of the session that change the client's cost, such as
-    /// `deprecate_eof` or `mariadb_metadata_cache`.
+    /// Protocol features of the session that change the client's cost: `deprecate_eof`; in older
+    /// summaries `mariadb_metadata_cache`, too.
     pub capabilities: Vec<String>,
 }
 

@@ -120,19 +120,16 @@ impl Liveness {
     /// Comes back with any answer, a refusal too, or never. The session stays where the server let one in.
     async fn ask(&self, session: &mut Option<Session>) -> Option<Vec<Process>> {
         loop {
-            let opened = match session.take() {
-                Some(session) => Ok(session),
-                None => Session::open_again(&self.link, None).await,
-            };
-            let asked = match opened {
-                Ok(mut opened) => {
-                    self.ids().all.insert(opened.id());
-                    let list = processes(&mut opened, COLUMNS).await;
-                    *session = Some(opened).filter(Session::is_usable);
-                    list
+            let asked = async {
+                if session.is_none() {
+                    *session = Some(Session::open_again(&self.link, None).await?);
                 }
-                Err(failure) => Err(failure),
+                let session = session.as_mut().expect("it was opened");
+                self.ids().all.insert(session.id());
+                processes(session, COLUMNS).await
             };
+            let asked = asked.await;
+            session.take_if(|session| !session.is_usable());
             // A refusal is one of the log-in's, such as too many connections, or of the list.
             if let Ok(list) = optional(asked) {
                 return list;

@@ -1,8 +1,8 @@
 //! The driver's side: how to reach a server, one session with it, and what is asked of it.
 //!
 //! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
-//! * [`session`] is one connection, opened in bounded time, and the only file on the hot path that touches
-//!   the driver; `errors` says what a server's error means.
+//! * [`wire`] is the session of measured clients; [`session`] is one of the driver's, for all else; `errors`
+//!   says what a server's error means.
 //! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
 //!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
 //! * `liveness` tells work that takes long from a server that is silent, and runs threads side by side.
@@ -17,6 +17,7 @@ pub mod preflight;
 pub mod server;
 pub mod session;
 pub mod status;
+pub mod wire;
 
 pub(crate) use control::{
     Numbers, explain, impatient, number, numeric, one, optional, pairs, rows,
@@ -24,9 +25,8 @@ pub(crate) use control::{
 pub(crate) use dataset::{Dataset, Discovered, Table, Tables, discover, names};
 pub(crate) use errors::{Asked, Class, Failure, LOST, class};
 pub(crate) use liveness::{Liveness, Threads};
-pub(crate) use options::resolve;
-pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode};
+pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
-pub(crate) use server::{changes, exposure, fingerprint};
-pub(crate) use session::{Answer, Infile, ServerLink, Session, nobody, quoted_text};
+pub(crate) use server::{DRIVER, changes, exposure, fingerprint};
+pub(crate) use session::{Infile, ServerLink, Session, nobody, quoted_text};
 pub(crate) use status::Reading;

@@ -6,9 +6,11 @@ use std::path::Path;
 use super::control::{self, Asked, Variables, database, explain, one, optional, pairs, processes};
 use super::facts::{Driver, Server, SettingChange, durability};
 use super::options::{Address, ConnectOptions, SslMode};
-use super::session::Session;
+use super::session::{ServerLink, Session};
+use super::wire::{Inbox, LeanSession};
 use crate::error::{Result, clip};
 use crate::observe::{FarEnd, ROOT, Whereabouts, connections, host, probe};
+use crate::stop::COURTESY;
 use crate::terms::{Finding, finding};
 
 /// Characters of a version or a comment; servers' own have some dozen.
@@ -31,22 +33,9 @@ pub enum Family {
     Other(&'static str),
 }
 
-/// What gives away a server, or a proxy in front of one, that is neither MySQL nor MariaDB.
-const OTHERS: [(&str, &str); 13] = [
-    ("tidb", "TiDB"),
-    ("vitess", "Vitess"),
-    ("proxysql", "ProxySQL"),
-    ("maxscale", "MaxScale"),
-    ("oceanbase", "OceanBase"),
-    ("singlestore", "SingleStore"),
-    ("memsql", "SingleStore"),
-    ("starrocks", "StarRocks"),
-    ("doris", "Doris"),
-    ("dolt", "Dolt"),
-    ("clickhouse", "ClickHouse"),
-    ("matrixone", "MatrixOne"),
-    ("readyset", "ReadySet"),
-];
+/// What servers, and proxies in front of one, that are neither MySQL nor MariaDB name themselves.
+const OTHERS: &str = "TiDB Vitess ProxySQL MaxScale OceanBase SingleStore MemSQL StarRocks Doris Dolt \
+                      ClickHouse MatrixOne ReadySet";
 
 impl Product {
     pub async fn ask(session: &mut Session) -> Asked<Product> {
@@ -58,26 +47,15 @@ impl Product {
 
     pub fn of(version: &str, comment: &str) -> Product {
         let said = format!("{version} {comment}").to_ascii_lowercase();
-        let family = match OTHERS.iter().find(|(needle, _)| said.contains(needle)) {
-            Some((_, name)) => Family::Other(name),
+        let is_in = |name: &&str| said.contains(&name.to_ascii_lowercase());
+        let family = match OTHERS.split(' ').find(is_in) {
+            Some(name) => Family::Other(name),
             None if said.contains("mariadb") => Family::MariaDb,
             None => Family::MySql,
         };
         let number = numbers(version, family);
         let text = |said: &str| clip(said, TEXT_MAX);
         Product { version: text(version), comment: text(comment), family, number }
-    }
-
-    /// Names what of the protocol changes the client's cost. The driver asks for both always and does
-    /// not tell what it got, so this follows from the versions; `tests/driver_traps.rs` compares.
-    pub fn capabilities(&self) -> Vec<String> {
-        let (eof, cache) = match self.family {
-            Family::MySql => (self.number >= (5, 7, 5), false),
-            Family::MariaDb => (self.number >= (10, 2, 0), self.number >= (10, 6, 0)),
-            Family::Other(_) => (false, false),
-        };
-        let known = [("deprecate_eof", eof), ("mariadb_metadata_cache", cache)];
-        known.iter().filter(|(_, has)| *has).map(|(name, _)| (*name).to_owned()).collect()
     }
 }
 
@@ -106,8 +84,8 @@ fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
     }
 }
 
-/// The driver, as Cargo.lock pins it (a test compares).
-const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
+/// The driver of all but measured sessions, as Cargo.lock pins it (a test compares).
+pub(crate) const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
 
 pub struct Fingerprint {
     /// For the summary; `settings_changed` is empty and `status` is None yet.
@@ -122,28 +100,34 @@ pub struct Fingerprint {
     pub rtt_us: Option<f64>,
 }
 
-/// Reads the fingerprint over a session of the kind that is measured.
+/// Reads the fingerprint, the round trip over a session of the kind that is measured.
 ///
 /// What the server does not know is left empty.
 pub async fn fingerprint(
     session: &mut Session,
-    target: &ConnectOptions,
+    link: &ServerLink,
     data_bytes: Option<u64>,
 ) -> Result<Fingerprint> {
+    let target = &link.target;
     let (host, port) = match &target.address {
         Address::Tcp { host, port } => (host.clone(), Some(*port)),
         Address::Socket(_) => ("localhost".to_owned(), None),
     };
     let transport = target.transport().to_owned();
     let server = Server { host, port, transport, data_bytes, ..Server::default() };
-    ask(session, server)
-        .await
-        .map_err(|failure| explain(&failure, "read the server's version and variables"))
+    let mut measured = LeanSession::open(link, &Inbox::default(), None).await?;
+    let asked = ask(session, &mut measured, server).await;
+    measured.close(COURTESY).await;
+    asked.map_err(|failure| explain(&failure, "read the server's version and variables"))
 }
 
-async fn ask(session: &mut Session, mut server: Server) -> Asked<Fingerprint> {
+async fn ask(
+    session: &mut Session,
+    measured: &mut LeanSession,
+    mut server: Server,
+) -> Asked<Fingerprint> {
     server.database = database(session).await?;
-    let product = renew(session, &mut server).await?;
+    renew(session, &mut server).await?;
     let (root, port) = (Path::new(ROOT), server.port);
     let (id, listed) = (session.id(), optional(processes(session, 3).await)?);
     let own = listed.into_iter().flatten().find(|process| process.id as u32 == id);
@@ -156,15 +140,18 @@ async fn ask(session: &mut Session, mut server: Server) -> Asked<Fingerprint> {
         whereabouts.far_end = far_end(root, &seen_from, &ports, whereabouts.uptime_s);
     }
     let same_host = direct || whereabouts.far_end != FarEnd::Unknown;
-    let (name, version) = (DRIVER.0.to_owned(), DRIVER.1.to_owned());
-    let driver = Driver { name, version, capabilities: product.capabilities() };
+    let driver = Driver {
+        name: env!("CARGO_PKG_NAME").to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        capabilities: measured.capabilities(),
+    };
     server.host_facts = same_host.then(|| host::facts(root).facts);
-    let rtt_us = control::median_us(session).await?;
+    let rtt_us = control::median_us(measured).await?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
 }
 
 /// Reads anew which server answers and how it is set up.
-pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<Product> {
+pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<()> {
     let product = Product::ask(session).await?;
     let variables = optional(control::variables(session).await)?.unwrap_or_default();
     let cipher = pairs(session, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").await;
@@ -176,7 +163,7 @@ pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<P
         variables.get("innodb_buffer_pool_size").and_then(|value| value.parse().ok());
     server.durability = durability(&variables);
     server.variables = variables;
-    Ok(product)
+    Ok(())
 }
 
 /// Lists what of a server is another's, or another, in a later look at it.
@@ -351,17 +338,6 @@ mod product_tests {
             assert_eq!((product.family, product.number), (family, number), "{version} {comment}");
         }
         assert_eq!(Product::of("8.4.0", "MySQL").to_string(), "MySQL 8.4.0");
-    }
-
-    #[test]
-    fn capabilities_follow_the_version() {
-        let of = |version| Product::of(version, "").capabilities().join(" ");
-        assert_eq!(of("5.6.24"), "");
-        assert_eq!(of("5.7.5"), "deprecate_eof");
-        assert_eq!(of("10.1.23-MariaDB"), "");
-        assert_eq!(of("10.5.29-MariaDB"), "deprecate_eof");
-        assert_eq!(of("10.6.0-MariaDB"), "deprecate_eof mariadb_metadata_cache");
-        assert_eq!(of("8.0.11-TiDB-v7.5.1"), "");
     }
 
     proptest! {

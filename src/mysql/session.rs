@@ -1,11 +1,10 @@
-//! One connection: opened in bounded time, whatever the server answers, and what is sent over it. The
-//! only file on the hot path that touches the driver.
+//! One connection of the driver's: opened in bounded time, whatever the server answers, and what is sent
+//! over it. All but measured clients use it; those have a [`super::wire::LeanSession`].
 //!
 //! A query future that is dropped before its answer leaves the answer in the connection, and
 //! the next query returns it (see `docs/dev/driver.md`). So whoever gives up on a query drops the
 //! whole `Session`, and one that is used all the same refuses.
 
-use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -14,14 +13,13 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, DriverError, Error as Driver, IoError, Opts, Params, Row, Value};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::net::{TcpStream, UnixStream};
+use mysql_async::{Conn, DriverError, Error as Driver, IoError, Opts, Row, Value};
 
 use super::errors::{self, MESSAGE_MAX};
 pub use super::errors::{Asked, Failure, LOST};
 use super::options::{Address, ConnectOptions, Ssl, SslMode};
-use crate::error::{Error, Result, clip, line, plain};
+use super::wire::{log_in, tls, unexpected};
+use crate::error::{Error, Result, clip, plain};
 use crate::stop::{COURTESY, Stop, or_stop, within};
 use crate::terms::units;
 
@@ -31,34 +29,71 @@ pub struct ServerLink {
     pub target: ConnectOptions,
     /// [`ConnectOptions::opts`] of it.
     pub opts: Opts,
+    /// The options of TLS for measured connections; None for plain text.
+    pub(crate) tls: Option<tls::Tls>,
     pub stop: Stop,
 }
 
 impl ServerLink {
-    /// Decides whether the server's connections are encrypted.
+    /// Decides PREFERRED, once and before any step, by opening one connection: the target becomes
+    /// REQUIRED or DISABLED, so that every connection of a run is of one kind. Other modes stay as they
+    /// are, without a connection.
+    ///
+    /// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
+    /// go on in plain text would hide it.
     pub async fn new(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
-        ServerLink::to(or_stop(stop, settle_tls(target)).await?, stop)
+        let with = |mode| {
+            let ssl = Ssl { mode, ..target.ssl.clone() };
+            ServerLink::to(ConnectOptions { ssl, ..target.clone() }, stop)
+        };
+        if target.ssl.mode != SslMode::Preferred {
+            return with(target.ssl.mode);
+        }
+        let required = with(SslMode::Required)?;
+        let settle = async {
+            match try_connect(&required).await {
+                Ok(conn) => {
+                    // It served; whether it says goodbye is of no interest.
+                    let _ = within(COURTESY, conn.disconnect()).await;
+                    Ok(required)
+                }
+                Err(Driver::Driver(DriverError::NoClientSslFlagFromServer)) => {
+                    with(SslMode::Disabled)
+                }
+                Err(failure) => Err(explain(&second_look(&required, failure).await, target)),
+            }
+        };
+        or_stop(stop, settle).await
     }
 
     /// Takes a server whose encryption is decided, or that may not be there yet.
     pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
-        Ok(ServerLink { opts: target.opts()?, target, stop: stop.clone() })
+        let (driver, tls) = tls::options(&target)?.unzip();
+        let opts = target.opts(driver)?;
+        Ok(ServerLink { target, opts, tls, stop: stop.clone() })
     }
 }
 
-pub async fn connect(target: &ConnectOptions, opts: &Opts) -> Result<Conn> {
-    match try_connect(target, opts).await {
-        Ok(conn) => Ok(conn),
-        Err(failure) => {
-            Err(too_old(target, &failure).await.unwrap_or_else(|| explain(&failure, target)))
+/// Logs in as measured sessions do where the driver's failure may hide why: a server before 4.1, a way
+/// to log in that the driver does not know, as MySQL has it for accounts that are not there.
+async fn second_look(link: &ServerLink, failure: Driver) -> Driver {
+    use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
+    let odd = match &failure {
+        // What old servers say to a log-in of today. A host that fails to log in may be locked out.
+        Driver::Server(e) => matches!(e.code, 1043 | 1251),
+        Driver::Io(IoError::Io(e)) => {
+            !matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied | TimedOut)
         }
-    }
+        _ => true,
+    };
+    let own = if odd { within_connect(&link.target, log_in(link)).await.err() } else { None };
+    own.filter(|own| !matches!(own, Driver::Io(_))).unwrap_or(failure)
 }
 
 /// Tells whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or
 /// says nothing in time, is somebody.
 pub(crate) async fn nobody(link: &ServerLink) -> bool {
-    match try_connect(&link.target, &link.opts).await {
+    match try_connect(link).await {
         Err(Driver::Io(IoError::Io(e))) => is_absence(&e) && !is_late(&e),
         _ => false,
     }
@@ -75,30 +110,24 @@ fn is_late(e: &io::Error) -> bool {
     e.kind() == ErrorKind::TimedOut && e.raw_os_error().is_none()
 }
 
-pub(super) async fn try_connect(target: &ConnectOptions, opts: &Opts) -> mysql_async::Result<Conn> {
-    let opening = AssertUnwindSafe(Conn::new(opts.clone())).catch_unwind();
-    let limit = target.connect_timeout;
-    match within(limit, opening).await {
-        Some(Ok(opened)) => opened,
-        Some(Err(panic)) => Err(panicked(&*panic).into()),
-        None => {
-            let limit = units::duration(limit);
-            let why = format!("no connection within {limit} (--connect-timeout)");
-            Err(io::Error::new(ErrorKind::TimedOut, why).into())
-        }
-    }
+/// The driver panics on ways to log in that it was built without, and 0.37.1 on some malformed packets.
+async fn try_connect(link: &ServerLink) -> mysql_async::Result<Conn> {
+    let opening = AssertUnwindSafe(Conn::new(link.opts.clone())).catch_unwind();
+    let opening = async { opening.await.unwrap_or_else(|_| Err(unexpected())) };
+    within_connect(&link.target, opening).await
 }
 
-/// Reads what a panic of the driver's means: it knows ways to log in that it was built without, and
-/// panics instead of saying so; and 0.37.1 does on some malformed packets.
-fn panicked(panic: &(dyn Any + Send)) -> DriverError {
-    let owned = panic.downcast_ref::<String>().map(String::as_str);
-    let said = owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-    let plugin = |name: &&str| said.contains(&format!("`{name}` authentication plugin"));
-    match ["ed25519", "parsec"].into_iter().find(plugin) {
-        Some(name) => DriverError::UnknownAuthPlugin { name: name.to_owned() },
-        None => DriverError::UnexpectedPacket { payload: Vec::new() },
-    }
+/// Opens a connection within `--connect-timeout`.
+pub(super) async fn within_connect<T>(
+    target: &ConnectOptions,
+    opening: impl Future<Output = mysql_async::Result<T>>,
+) -> mysql_async::Result<T> {
+    let limit = target.connect_timeout;
+    within(limit, opening).await.unwrap_or_else(|| {
+        let limit = units::duration(limit);
+        let why = format!("no connection within {limit} (--connect-timeout)");
+        Err(io::Error::new(ErrorKind::TimedOut, why).into())
+    })
 }
 
 /// Tells whether the same server may let the same account in a little later. What it offers (TLS,
@@ -112,7 +141,7 @@ fn may_pass(failure: &Driver) -> bool {
 }
 
 /// Makes the error as it is shown: what happened at which server, and what to do.
-fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
+pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
     let address = &target.address;
     let message = match failure {
         Driver::Server(e) => format!("{target}: {} ({})", clip(&e.message, MESSAGE_MAX), e.code),
@@ -126,23 +155,22 @@ fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
         Driver::Driver(DriverError::UnexpectedPacket { .. }) => {
             format!("{address} answered the log-in with what is no MySQL protocol")
         }
+        Driver::Other(e) => format!("{target}: {e}"),
         e => format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)),
     };
     let error = Error::server(message).passing(may_pass(failure));
     match hint(failure, target) {
-        hint if hint.is_empty() => error,
-        hint => error.hint(hint),
+        "" => error,
+        hint => error.hint(hint.replace("{}", &target.database)),
     }
 }
 
-fn hint(failure: &Driver, target: &ConnectOptions) -> String {
-    let database = &target.database;
-    let hint = match failure {
+/// Tells what to do; `{}` stands for the database.
+fn hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
+    match failure {
         Driver::Server(e) => match e.code {
-            1044 => {
-                return format!("GRANT ALL ON {database}.* TO the account, or -D another database");
-            }
-            1049 => return format!("CREATE DATABASE {database}, or -D another one"),
+            1044 => "GRANT ALL ON {}.* TO the account, or -D another database",
+            1049 => "CREATE DATABASE {}, or -D another one",
             1045 | 1698 if target.password.is_empty() => {
                 "no password was given: -p asks for one; -u names the account"
             }
@@ -153,9 +181,7 @@ fn hint(failure: &Driver, target: &ConnectOptions) -> String {
             _ => "",
         },
         Driver::Io(IoError::Io(e)) => match (&target.address, e.kind()) {
-            _ if is_late(e) => {
-                "--connect-timeout waits longer; is it a MySQL server, and the right port?"
-            }
+            _ if is_late(e) => "--connect-timeout waits longer; is it a MySQL server's port?",
             (Address::Socket(_), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
                 "no server listens there: -S names another socket, --protocol tcp takes TCP"
             }
@@ -175,9 +201,9 @@ fn hint(failure: &Driver, target: &ConnectOptions) -> String {
             | DriverError::CleartextPluginDisabled
             | DriverError::MysqlOldPasswordDisabled,
         ) => "accounts with mysql_native_password or caching_sha2_password can log in",
+        Driver::Other(_) => "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on",
         _ => "",
-    };
-    hint.to_owned()
+    }
 }
 
 const TLS_HINTS: [(&str, &str); 5] = [
@@ -187,14 +213,8 @@ const TLS_HINTS: [(&str, &str); 5] = [
          --ssl-mode VERIFY_CA verifies who signed it alone",
     ),
     ("UnknownIssuer", "the certificate is not signed by what --ssl-ca holds"),
-    (
-        "UnsupportedCertVersion",
-        "the certificate is X.509 version 1: the server needs one of version 3",
-    ),
-    (
-        "CaUsedAsEndEntity",
-        "the server uses an authority's certificate as its own: it needs one signed by that",
-    ),
+    ("UnsupportedCertVersion", "the certificate is X.509 version 1: it has to be version 3"),
+    ("CaUsedAsEndEntity", "the server shows an authority's certificate, not one signed by that"),
     ("", "TLS 1.2 and 1.3 are spoken; the server may know older versions only"),
 ];
 
@@ -208,86 +228,6 @@ fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
     }
 }
 
-/// Decides PREFERRED, once and before any step, by opening one connection: the target
-/// comes back as REQUIRED or DISABLED, so that every connection of a run is of one kind. Other
-/// modes come back as they are, without a connection.
-///
-/// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
-/// go on in plain text would hide it.
-pub async fn settle_tls(target: &ConnectOptions) -> Result<ConnectOptions> {
-    let with = |mode| ConnectOptions { ssl: Ssl { mode, ..target.ssl.clone() }, ..target.clone() };
-    if target.ssl.mode != SslMode::Preferred {
-        return Ok(target.clone());
-    }
-    let required = with(SslMode::Required);
-    match try_connect(&required, &required.opts()?).await {
-        Ok(conn) => {
-            // It served; whether it says goodbye is of no interest.
-            let _ = within(COURTESY, conn.disconnect()).await;
-            Ok(required)
-        }
-        Err(Driver::Driver(DriverError::NoClientSslFlagFromServer)) => Ok(with(SslMode::Disabled)),
-        Err(failure) => Err(explain(&failure, target)),
-    }
-}
-
-/// How long the second look may take: a server greets at once.
-const WITHIN: Duration = Duration::from_secs(2);
-const PROTOCOL_41: u16 = 512;
-
-/// Makes the error for a server that speaks the protocol of before 4.1; None for others.
-async fn too_old(target: &ConnectOptions, failure: &Driver) -> Option<Error> {
-    use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
-    let odd = match failure {
-        // What old servers say to a log-in of today. A host that fails to log in may be locked out.
-        Driver::Server(e) => matches!(e.code, 1043 | 1251),
-        Driver::Io(IoError::Io(e)) => {
-            !matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied | TimedOut)
-        }
-        failure => !matches!(failure, Driver::Driver(DriverError::UnknownAuthPlugin { .. })),
-    };
-    if !odd {
-        return None;
-    }
-    let greeting = within(WITHIN, async {
-        match &target.address {
-            Address::Tcp { host, port } => {
-                read(TcpStream::connect((host.as_str(), *port)).await?).await
-            }
-            Address::Socket(path) => read(UnixStream::connect(path).await?).await,
-        }
-    });
-    let version = line(&old_version(&greeting.await?.ok()?)?);
-    let error = Error::server(format!(
-        "{target} is MySQL {version}: servers before 4.1 are not supported, they speak another \
-         protocol"
-    ));
-    Some(error.hint("loadgen is tested from MySQL 5.5 and MariaDB 10.1 on"))
-}
-
-async fn read(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
-    let length = stream.read_u8().await?;
-    let mut bytes = vec![length];
-    stream.take(u64::from(length) + 3).read_to_end(&mut bytes).await?;
-    Ok(bytes)
-}
-
-/// Reads the version in a greeting without the capability of 4.1.
-fn old_version(packet: &[u8]) -> Option<String> {
-    let (protocol, rest) = packet.get(4..)?.split_first()?;
-    let end = rest.iter().position(|byte| *byte == 0)?;
-    let version = String::from_utf8_lossy(&rest[..end]).into_owned();
-    // Thread id, eight bytes of salt and a zero lie between; 3.21 and 3.22 send none.
-    let flags = rest.get(end + 1 + 4 + 9..).and_then(<[u8]>::first_chunk);
-    let older = match protocol {
-        9 => true,
-        10 => flags.is_none_or(|flags| u16::from_le_bytes(*flags) & PROTOCOL_41 == 0),
-        // An error packet, or no MySQL at all.
-        _ => false,
-    };
-    (older && version.starts_with(|c: char| c.is_ascii_digit())).then_some(version)
-}
-
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
 /// as if it were whole, and the server would keep the rows so far: drop the session instead.
 pub(crate) type Infile = BoxStream<'static, std::io::Result<Bytes>>;
@@ -295,78 +235,33 @@ pub(crate) type Infile = BoxStream<'static, std::io::Result<Bytes>>;
 /// Bytes of one answer off the hot path that are kept: InnoDB's monitor has a mebibyte.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// An open connection and its prepared statements. Handles of one session mean nothing to
-/// another: the driver would run whatever has that id there.
 pub struct Session {
     conn: Conn,
-    statements: Vec<mysql_async::Statement>,
     /// An answer is due: a future that was dropped, or a broken connection, leaves it set.
     waiting: bool,
-}
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
-    pub rows: u64,
-    pub affected: u64,
-    pub first: Option<Row>,
-}
-
-impl Answer {
-    fn take(&mut self, row: Row) {
-        self.rows += 1;
-        if self.first.is_none() {
-            self.first = Some(row);
-        }
-    }
-
-    /// Reads the first column of the first row.
-    pub fn content(&self) -> Option<&[u8]> {
-        match self.first.as_ref()?.as_ref(0)? {
-            Value::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// Reads the first column of the first row as a whole number, text or not.
-    pub fn number(&self) -> Option<u64> {
-        match self.first.as_ref()?.as_ref(0)? {
-            Value::UInt(n) => Some(*n),
-            Value::Int(n) => u64::try_from(*n).ok(),
-            Value::Bytes(bytes) => std::str::from_utf8(bytes.trim_ascii_end()).ok()?.parse().ok(),
-            _ => None,
-        }
-    }
 }
 
 impl Session {
     /// Connects and authenticates within the target's limit, then sets the character set if one
     /// is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
-        let conn = connect(&link.target, &link.opts).await?;
-        Session::begun(conn, &link.target, charset).await.map_err(|failure| {
-            Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
-                .passing(failure.may_pass())
-        })
+        let conn = match try_connect(link).await {
+            Ok(conn) => conn,
+            Err(failure) => return Err(explain(&second_look(link, failure).await, &link.target)),
+        };
+        let begun = Session::begun(conn, link, charset).await;
+        begun.map_err(|failure| of_charset(charset, &failure))
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.
     pub async fn open_again(link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
-        let conn = try_connect(&link.target, &link.opts).await?;
-        Session::begun(conn, &link.target, charset).await
+        Session::begun(try_connect(link).await?, link, charset).await
     }
 
-    async fn begun(conn: Conn, target: &ConnectOptions, charset: Option<&str>) -> Asked<Session> {
-        let mut session = Session { conn, statements: Vec::new(), waiting: false };
-        let Some(charset) = charset else { return Ok(session) };
-        let limit = target.connect_timeout;
-        let set = within(limit, async move {
-            session.execute(&format!("SET NAMES {}", quoted_text(charset))).await?;
-            Ok(session)
-        });
-        set.await.unwrap_or_else(|| {
-            let limit = units::duration(limit);
-            Err(Failure::Lost(format!("SET NAMES was not answered within {limit}")))
-        })
+    async fn begun(conn: Conn, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
+        let mut session = Session { conn, waiting: false };
+        set_names(link, charset, async |sql| session.execute(sql).await).await?;
+        Ok(session)
     }
 
     /// Tells whether it can be asked something.
@@ -374,62 +269,25 @@ impl Session {
         !self.waiting
     }
 
-    /// Drops a session whose answer nobody waits for any more. Within a runtime the driver would wait
-    /// for the rest of an answer, maybe for ever, to say goodbye.
-    pub(crate) fn abandon(self) {
-        // Where there is no thread to be had it is dropped here.
-        let _ = std::thread::Builder::new().spawn(move || drop(self));
-    }
-
     pub fn id(&self) -> u32 {
         self.conn.id()
     }
 
-    pub async fn prepare(&mut self, sql: &str) -> Asked<usize> {
-        begin(&mut self.waiting)?;
-        let prepared = self.conn.prep(sql).await;
-        let statement = self.end(prepared)?;
-        self.statements.push(statement);
-        Ok(self.statements.len() - 1)
+    /// Runs SQL and returns the rows affected.
+    pub async fn execute(&mut self, sql: impl AsRef<[u8]>) -> Asked<u64> {
+        self.read(sql, |_| {}).await?;
+        Ok(self.conn.affected_rows())
     }
 
-    pub async fn run_prepared(&mut self, handle: usize, params: Vec<Value>) -> Asked<Answer> {
-        let Some(statement) = self.statements.get(handle) else {
-            return Err(Failure::Lost(format!("no statement {handle} in this session")));
-        };
-        begin(&mut self.waiting)?;
-        let mut answer = Answer::default();
-        let params = if params.is_empty() { Params::Empty } else { Params::Positional(params) };
-        let outcome = async {
-            let result = self.conn.exec_iter(statement, params).await?;
-            result.for_each_and_drop(|row| answer.take(row)).await
-        };
-        let outcome = outcome.await;
-        self.end(outcome)?;
-        answer.affected = self.conn.affected_rows();
-        Ok(answer)
-    }
-
-    /// Runs SQL that may be in any character set: one round trip.
-    pub async fn run_text(&mut self, sql: impl AsRef<[u8]>) -> Asked<Answer> {
-        let mut answer = Answer::default();
-        self.read(sql, |row| answer.take(row)).await?;
-        answer.affected = self.conn.affected_rows();
-        Ok(answer)
-    }
-
-    /// Runs SQL off the hot path and returns the rows affected.
-    pub async fn execute(&mut self, sql: &str) -> Asked<u64> {
-        Ok(self.run_text(sql).await?.affected)
-    }
-
-    /// Runs SQL off the hot path and returns all rows as text, NULL as None.
+    /// Runs SQL and returns all rows as text, NULL as None.
     pub async fn query(&mut self, sql: &str) -> Asked<Vec<Vec<Option<String>>>> {
         let (mut rows, mut bytes) = (Vec::new(), 0_usize);
         let take = |row: Row| {
-            bytes = bytes.saturating_add(size(&row));
+            let row = texts(&row);
+            let held = row.iter().flatten().map(String::len).sum::<usize>();
+            bytes += held + size_of_val(&row[..]) + size_of_val(&row);
             if bytes <= ANSWER_MAX {
-                rows.push(texts(&row));
+                rows.push(row);
             }
         };
         self.read(sql, take).await?;
@@ -445,12 +303,7 @@ impl Session {
         begin(&mut self.waiting)?;
         let outcome =
             async { self.conn.query_iter(sql.as_ref()).await?.for_each_and_drop(take).await };
-        let outcome = outcome.await;
-        self.end(outcome)
-    }
-
-    fn end<T>(&mut self, outcome: mysql_async::Result<T>) -> Asked<T> {
-        let outcome = outcome.map_err(Failure::from);
+        let outcome = outcome.await.map_err(Failure::from);
         self.waiting = matches!(outcome, Err(Failure::Lost(_)));
         outcome
     }
@@ -477,21 +330,33 @@ impl Session {
     }
 }
 
-/// Refuses a session whose last answer was never read, or that broke: the driver itself would
-/// return the answer of before.
-fn begin(waiting: &mut bool) -> Asked<()> {
+/// Makes the error of a character set that the server does not take.
+pub(super) fn of_charset(charset: Option<&str>, failure: &Failure) -> Error {
+    Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
+        .passing(failure.may_pass())
+}
+
+/// Sets the character set, if one is given, by what runs a statement.
+pub(super) async fn set_names<T>(
+    link: &ServerLink,
+    charset: Option<&str>,
+    run: impl AsyncFnOnce(&str) -> Asked<T>,
+) -> Asked<()> {
+    let Some(charset) = charset else { return Ok(()) };
+    let (sql, limit) = (format!("SET NAMES {}", quoted_text(charset)), link.target.connect_timeout);
+    let late = || format!("SET NAMES was not answered within {}", units::duration(limit));
+    let set = within(limit, run(&sql)).await;
+    set.unwrap_or_else(|| Err(Failure::Lost(late()))).map(|_| ())
+}
+
+/// Refuses a session whose last answer was never read, or that broke: the next answer would be that
+/// of before.
+#[inline]
+pub(super) fn begin(waiting: &mut bool) -> Asked<()> {
     if std::mem::replace(waiting, true) {
         return Err(Failure::Lost("the answer before was given up on".to_owned()));
     }
     Ok(())
-}
-
-fn size(row: &Row) -> usize {
-    let bytes = |i| match row.as_ref(i) {
-        Some(Value::Bytes(bytes)) => bytes.len(),
-        _ => 0,
-    };
-    (0..row.len()).map(|i| bytes(i) + size_of::<Option<String>>()).sum::<usize>() + size_of::<Row>()
 }
 
 fn texts(row: &Row) -> Vec<Option<String>> {
@@ -512,7 +377,7 @@ pub(crate) fn quoted_text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::fake::{fake_server, greeting};
+    use super::fake::{fake_server, greeting, server_of};
     use super::*;
     use crate::mysql::options::Secret;
 
@@ -526,7 +391,8 @@ mod tests {
     }
 
     fn failure(target: &ConnectOptions) -> Error {
-        run(async { connect(target, &target.opts().unwrap()).await.map(|_| ()).unwrap_err() })
+        let link = ServerLink::to(target.clone(), &Stop::default()).unwrap();
+        run(async { Session::open(&link, None).await.map(|_| ()).unwrap_err() })
     }
 
     #[test]
@@ -602,11 +468,11 @@ mod tests {
         let connect_timeout = Duration::from_mins(1);
         let target = ConnectOptions { address, ssl, connect_timeout, ..ConnectOptions::canned(0) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let settled = runtime.block_on(settle_tls(&target));
+        let settled = runtime.block_on(ServerLink::new(&target, &Stop::default()));
         // With it goes the connection's goodbye, which the server waits for.
         drop(runtime);
         server.join().unwrap();
-        settled.map(|target| target.ssl.mode)
+        settled.map(|link| link.target.ssl.mode)
     }
 
     #[test]
@@ -644,12 +510,48 @@ mod tests {
     fn a_way_to_log_in_that_is_not_built_in_is_named() {
         let mut switch = b"\xfeclient_ed25519\0".to_vec();
         switch.extend_from_slice(&[7; 32]);
-        let (address, server) = fake_server(vec![greeting(false), switch]);
+        // The driver panics, and measured sessions know the name.
+        let (address, server) = server_of(vec![vec![greeting(false), switch]; 2]);
         let target = ConnectOptions { connect_timeout: Duration::from_secs(5), ..target(address) };
         let error = failure(&target);
         assert!(error.to_string().contains("ed25519"), "{error}");
         assert!(error.hints()[0].contains("mysql_native_password"), "{error:?}");
         assert!(!error.may_pass());
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn an_account_that_is_asked_for_sha256_is_refused_as_the_server_says() {
+        let mut switch = b"\xfesha256_password\0".to_vec();
+        switch.extend_from_slice(&[7; 21]);
+        let asked = vec![greeting(false), switch];
+        let then = |packet: &[u8]| [asked.clone(), vec![packet.to_vec()]].concat();
+        let denied = then(b"\xff\x15\x04#28000Access denied");
+        let (address, server) =
+            server_of(vec![asked.clone(), denied, asked.clone(), then(b"\0\0\0\x02\0\0\0")]);
+        let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
+        assert!(failure(&target).to_string().contains("denied (1045)"));
+        let without = ConnectOptions { password: Secret::default(), ..target };
+        assert!(failure(&without).to_string().contains("sha256_password"), "only we get in");
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_server_before_4_1_is_not_supported_and_named() {
+        // What MySQL 4.0.30 says first: no capability of 4.1.
+        let mut greeting = b"\x0a4.0.30-standard-log\0\x07\0\0\0abcdefgh\0".to_vec();
+        // LONG_FLAG, CONNECT_WITH_DB, COMPRESS, TRANSACTIONS; latin1; autocommit.
+        greeting.extend_from_slice(&[0x2c, 0x20, 0x08, 0x02, 0]);
+        greeting.extend_from_slice(&[0; 13]);
+        // What it answers to the log-in that it does not understand, without an SQL state.
+        let refusal = b"\xff\x13\x04Bad handshake".to_vec();
+        let (address, server) = server_of(vec![vec![greeting.clone(), refusal], vec![greeting]]);
+        let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
+        let error = failure(&target);
+        assert_eq!(error.kind(), crate::error::Kind::Server);
+        let shown = error.render();
+        let named = shown.contains("4.0.30-standard-log") && shown.contains("not supported");
+        assert!(named && shown.contains("hint: loadgen is tested from"), "{shown}");
         server.join().unwrap();
     }
 
@@ -719,73 +621,5 @@ pub(crate) mod fake {
         }
         // What follows is swallowed: a reset would overtake the last packet.
         let _ = stream.read(&mut [0; 4096]);
-    }
-}
-
-#[cfg(test)]
-mod greeting_tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// What MySQL 4.0.30 says first: no capability of 4.1.
-    fn greeting_of_4_0() -> Vec<u8> {
-        let mut packet = b"\x0a4.0.30-standard-log\0\x07\0\0\0abcdefgh\0".to_vec();
-        // LONG_FLAG, CONNECT_WITH_DB, COMPRESS, TRANSACTIONS; latin1; autocommit.
-        packet.extend_from_slice(&[0x2c, 0x20, 0x08, 0x02, 0]);
-        packet.extend_from_slice(&[0; 13]);
-        packet
-    }
-
-    fn packet(body: &[u8]) -> Vec<u8> {
-        let mut packet = vec![u8::try_from(body.len()).expect("short"), 0, 0, 0];
-        packet.extend_from_slice(body);
-        packet
-    }
-
-    #[test]
-    fn old_greetings_are_told_from_newer_ones() {
-        let version = old_version(&packet(&greeting_of_4_0()));
-        assert_eq!(version.as_deref(), Some("4.0.30-standard-log"));
-        assert_eq!(
-            old_version(&packet(b"\x093.20.32\0\x07\0\0\0abcdefgh\0")).as_deref(),
-            Some("3.20.32")
-        );
-        assert_eq!(old_version(&packet(&fake::greeting(false))), None);
-        assert_eq!(old_version(&packet(b"\xff\x10\x04Too many connections")), None);
-        assert_eq!(old_version(b"HTTP/1.1 400 Bad Request\r\n\r\n"), None);
-        assert_eq!(old_version(b""), None);
-    }
-
-    #[test]
-    fn a_server_before_4_1_is_not_supported_and_named() {
-        // What it answers to the log-in that it does not understand, without an SQL state.
-        let refusal = b"\xff\x13\x04Bad handshake".to_vec();
-        let packets = [vec![greeting_of_4_0(), refusal], vec![greeting_of_4_0()]];
-        let (address, server) = fake::server_of(packets.into());
-        let connect_timeout = Duration::from_mins(1);
-        let target = ConnectOptions { address, connect_timeout, ..ConnectOptions::canned(0) };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let error = runtime.expect("a runtime").block_on(async {
-            let opts = target.opts().expect("sound");
-            connect(&target, &opts).await.map(|_| ()).expect_err("too old")
-        });
-        assert_eq!(error.kind(), crate::error::Kind::Server);
-        let shown = error.render();
-        assert!(
-            shown.contains("4.0.30-standard-log") && shown.contains("not supported"),
-            "{shown}"
-        );
-        server.join().expect("served");
-    }
-
-    proptest! {
-        #[test]
-        fn no_greeting_panics(bytes in prop::collection::vec(any::<u8>(), 0..120), version in "[0-9.]{1,10}") {
-            let _ = old_version(&bytes);
-            let greeting = [b"\x09", version.as_bytes(), b"\0"].concat();
-            if version.starts_with(|c: char| c.is_ascii_digit()) {
-                prop_assert_eq!(old_version(&packet(&greeting)), Some(version));
-            }
-        }
     }
 }

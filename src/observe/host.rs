@@ -192,8 +192,7 @@ const STACKED: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "drb
 /// Reads the whole physical disks of `/proc/diskstats`. A partition is told by its disk's being there,
 /// too: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
 pub(super) fn disks(text: &str) -> Vec<DiskStat> {
-    let all: Vec<DiskStat> =
-        text.lines().filter_map(|line| DiskStat::from_line(line).ok()).collect();
+    let all: Vec<DiskStat> = text.lines().filter_map(|it| DiskStat::from_line(it).ok()).collect();
     let there = |name: &str| all.iter().any(|disk| disk.name == name);
     let partition = |name: &str| {
         let disk = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -22,6 +22,7 @@ use super::host::{self, Files, HostFacts, cores_in, field, seconds};
 use super::seconds_from;
 use crate::error::{Error, Result, clip, plain};
 use crate::stop::Group;
+use crate::terms::contract;
 
 const READING: Duration = Duration::from_secs(5);
 const FIRST: Duration = Duration::from_secs(20);
@@ -78,118 +79,110 @@ pub enum FarEnd {
     Here(Option<u32>),
 }
 
-/// Two readings of `/proc` of the server's host, one at each edge of the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Probed {
-    /// `local`, or `command` for a host that was read through `--probe`.
-    pub via: String,
-    /// First reading, seconds from the window's start (its middle).
-    pub first_s: f64,
-    /// Second reading, seconds from the window's start.
-    pub last_s: f64,
-    /// The server's process; null where it was not found.
-    pub process: Option<ProcessCost>,
-    /// Its host, other processes included.
-    pub host: Option<HostCost>,
-}
+contract! {
+    /// Two readings of `/proc` of the server's host, one at each edge of the window.
+    pub struct Probed {
+        /// `local`, or `command` for a host that was read through `--probe`.
+        pub via: String,
+        /// First reading, seconds from the window's start (its middle).
+        pub first_s: f64,
+        /// Second reading, seconds from the window's start.
+        pub last_s: f64,
+        /// The server's process; null where it was not found.
+        pub process: Option<ProcessCost>,
+        /// Its host, other processes included.
+        pub host: Option<HostCost>,
+    }
 
-/// The server's process between the readings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ProcessCost {
-    /// Its process id on its host.
-    pub pid: u32,
-    /// User CPU, seconds.
-    pub user_s: f64,
-    /// System CPU, seconds.
-    pub sys_s: f64,
-    /// Voluntary context switches (waits) of the threads that live at both readings.
-    pub voluntary_switches: Option<u64>,
-    /// Involuntary ones (preemptions) of the same threads.
-    pub involuntary_switches: Option<u64>,
-    /// Bytes that it caused to be read from storage; null without the right to know.
-    pub read_bytes: Option<u64>,
-    /// Bytes that it caused to be written to storage.
-    pub write_bytes: Option<u64>,
-    /// Resident size at the second reading, bytes.
-    pub rss_bytes: Option<u64>,
-    /// Threads at the second reading.
-    pub threads: Option<u32>,
-}
+    /// The server's process between the readings.
+    pub struct ProcessCost {
+        /// Its process id on its host.
+        pub pid: u32,
+        /// User CPU, seconds.
+        pub user_s: f64,
+        /// System CPU, seconds.
+        pub sys_s: f64,
+        /// Voluntary context switches (waits) of the threads that live at both readings.
+        pub voluntary_switches: Option<u64>,
+        /// Involuntary ones (preemptions) of the same threads.
+        pub involuntary_switches: Option<u64>,
+        /// Bytes that it caused to be read from storage; null without the right to know.
+        pub read_bytes: Option<u64>,
+        /// Bytes that it caused to be written to storage.
+        pub write_bytes: Option<u64>,
+        /// Resident size at the second reading, bytes.
+        pub rss_bytes: Option<u64>,
+        /// Threads at the second reading.
+        pub threads: Option<u32>,
+    }
 
-/// The server's host between the readings. CPU seconds are summed over its cores.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HostCost {
-    /// User CPU, nice included.
-    pub user_s: f64,
-    /// System CPU, interrupts included.
-    pub sys_s: f64,
-    /// Of these, interrupts, which are nobody's.
-    pub irq_s: Option<f64>,
-    /// Idle while waiting for storage.
-    pub iowait_s: f64,
-    /// Idle.
-    pub idle_s: f64,
-    /// Taken by the hypervisor.
-    pub steal_s: f64,
-    /// Context switches.
-    pub context_switches: Option<u64>,
-    /// Reads completed by the physical disks: no partitions, no device-mapper, no RAID on top.
-    pub disk_reads: Option<u64>,
-    /// Writes completed by them.
-    pub disk_writes: Option<u64>,
-    /// Seconds that the reads took, added up.
-    pub disk_read_s: Option<f64>,
-    /// Bytes read from them.
-    pub disk_read_bytes: Option<u64>,
-    /// Bytes written to them.
-    pub disk_write_bytes: Option<u64>,
-    /// Bytes received by network interfaces, without loopback and bridges.
-    pub net_rx_bytes: Option<u64>,
-    /// Bytes sent by them.
-    pub net_tx_bytes: Option<u64>,
-}
+    /// The server's host between the readings. CPU seconds are summed over its cores.
+    pub struct HostCost {
+        /// User CPU, nice included.
+        pub user_s: f64,
+        /// System CPU, interrupts included.
+        pub sys_s: f64,
+        /// Of these, interrupts, which are nobody's.
+        pub irq_s: Option<f64>,
+        /// Idle while waiting for storage.
+        pub iowait_s: f64,
+        /// Idle.
+        pub idle_s: f64,
+        /// Taken by the hypervisor.
+        pub steal_s: f64,
+        /// Context switches.
+        pub context_switches: Option<u64>,
+        /// Reads completed by the physical disks: no partitions, no device-mapper, no RAID on top.
+        pub disk_reads: Option<u64>,
+        /// Writes completed by them.
+        pub disk_writes: Option<u64>,
+        /// Seconds that the reads took, added up.
+        pub disk_read_s: Option<f64>,
+        /// Bytes read from them.
+        pub disk_read_bytes: Option<u64>,
+        /// Bytes written to them.
+        pub disk_write_bytes: Option<u64>,
+        /// Bytes received by network interfaces, without loopback and bridges.
+        pub net_rx_bytes: Option<u64>,
+        /// Bytes sent by them.
+        pub net_tx_bytes: Option<u64>,
+    }
 
-/// A host between two readings, one before the step and one after it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct HostState {
-    /// Between the readings, seconds.
-    pub covered_s: f64,
-    /// Frequency governors and how many policies (cores, or groups of them) have each.
-    pub governors: BTreeMap<String, u32>,
-    /// Whether cores may run above their nominal clock.
-    pub turbo: Option<bool>,
-    /// How often cores were slowed down by heat.
-    pub throttled: Option<u64>,
-    /// NUMA nodes that have memory.
-    pub numa_nodes: Option<u32>,
-    /// Of these, the nodes that the server's process may use; null of other hosts.
-    pub server_numa_nodes: Option<u32>,
-    /// Cores that the server's process may use, those that are offline among them; null of other
-    /// hosts.
-    pub server_cores: Option<u32>,
-    /// Pages read from and written to swap space.
-    pub swapped_pages: Option<u64>,
-    /// Network interfaces that say how fast they are.
-    pub links: Vec<Link>,
-}
+    /// A host between two readings, one before the step and one after it.
+    #[serde(default)]
+    pub struct HostState {
+        /// Between the readings, seconds.
+        pub covered_s: f64,
+        /// Frequency governors and how many policies (cores, or groups of them) have each.
+        pub governors: BTreeMap<String, u32>,
+        /// Whether cores may run above their nominal clock.
+        pub turbo: Option<bool>,
+        /// How often cores were slowed down by heat.
+        pub throttled: Option<u64>,
+        /// NUMA nodes that have memory.
+        pub numa_nodes: Option<u32>,
+        /// Of these, the nodes that the server's process may use; null of other hosts.
+        pub server_numa_nodes: Option<u32>,
+        /// Cores that the server's process may use, those that are offline among them; null of other
+        /// hosts.
+        pub server_cores: Option<u32>,
+        /// Pages read from and written to swap space.
+        pub swapped_pages: Option<u64>,
+        /// Network interfaces that say how fast they are.
+        pub links: Vec<Link>,
+    }
 
-/// A network interface over the step.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Link {
-    /// Its name.
-    pub name: String,
-    /// Its speed, megabits a second in each direction.
-    pub mbit_per_s: u64,
-    /// Received.
-    pub rx_bytes: u64,
-    /// Sent.
-    pub tx_bytes: u64,
+    /// A network interface over the step.
+    pub struct Link {
+        /// Its name.
+        pub name: String,
+        /// Its speed, megabits a second in each direction.
+        pub mbit_per_s: u64,
+        /// Received.
+        pub rx_bytes: u64,
+        /// Sent.
+        pub tx_bytes: u64,
+    }
 }
 
 /// The files of a host as they were somewhere between two instants.
@@ -201,11 +194,7 @@ pub(crate) struct HostReading {
 }
 
 impl Probe {
-    /// Looks for the process on this host by the file of its id, then by who listens.
-    pub(crate) fn local(server: &Whereabouts) -> Probe {
-        Probe::below(Path::new(host::ROOT), server)
-    }
-
+    /// Looks for the process on the host below a root by the file of its id, then by who listens.
     pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
         let pid = here(root, server);
         Probe { root: root.to_owned(), pid, is_here: true, pid_here: pid, ..Probe::default() }
@@ -293,14 +282,9 @@ impl Probe {
 
     /// Tells what happened between two readings, their seconds counted from `origin`; None where
     /// neither the process nor its host can be measured.
-    pub(crate) fn cost(
-        &self,
-        first: &HostReading,
-        last: &HostReading,
-        origin: Instant,
-    ) -> Option<Probed> {
-        let [first_s, last_s] = instants(first, last, origin);
-        let files = [&first.files, &last.files];
+    pub(crate) fn cost(&self, readings: [&HostReading; 2], origin: Instant) -> Option<Probed> {
+        let [first_s, last_s] = instants(readings, origin);
+        let files = readings.map(|reading| &reading.files);
         let via = if self.is_local() { "local" } else { "command" }.to_owned();
         let (process, host) = (self.pid.and_then(|pid| process_cost(pid, files)), host_cost(files));
         let told = process.is_some() || host.is_some();
@@ -385,12 +369,12 @@ fn links(files: Pair) -> Option<Vec<Link>> {
 /// Finds when two readings were taken, seconds from `origin`: each somewhere between its beginning and
 /// its end, and as far from each other as the host's own clock says. So a slow log-in makes them
 /// no less certain than the quicker of the two.
-fn instants(first: &HostReading, last: &HostReading, origin: Instant) -> [f64; 2] {
+fn instants(readings: [&HostReading; 2], origin: Instant) -> [f64; 2] {
     let s = |at: Instant| seconds_from(origin, at);
-    let bounds = [first, last].map(|reading| [s(reading.began), s(reading.ended)]);
+    let bounds = readings.map(|reading| [s(reading.began), s(reading.ended)]);
     let middles = bounds.map(|[began, ended]| f64::midpoint(began, ended));
-    let up = |reading: &HostReading| host::uptime_s(reading.files.get("/proc/uptime")?);
-    let Some((one, other)) = up(first).zip(up(last)) else { return middles };
+    let up = readings.map(|reading| host::uptime_s(reading.files.get("/proc/uptime")?));
+    let [Some(one), Some(other)] = up else { return middles };
     let starts = [(one, bounds[0]), (other, bounds[1])].map(|(up, b)| b.map(|at| at - up));
     let (lowest, highest) = (starts[0][0].max(starts[1][0]), starts[0][1].min(starts[1][1]));
     // Clocks drift, and this one ticks in hundredths: then there is no such place.
@@ -518,8 +502,7 @@ fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool
 pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpNetEntry) -> bool) -> FarEnd {
     let mut found = FarEnd::Unknown;
     // The kernel's own threads, many of one age, have no command line.
-    let programs =
-        processes(root).filter(|pid| !read(root, &format!("proc/{pid}/cmdline")).is_empty());
+    let programs = processes(root).filter(|p| !read(root, &format!("proc/{p}/cmdline")).is_empty());
     for pid in programs.filter(|pid| is_as_old(root, *pid, Some(uptime_s))) {
         let tables = ["tcp", "tcp6"].map(|name| read(root, &format!("proc/{pid}/net/{name}")));
         let mut sockets = tables.iter().flat_map(|table| host::connections(table));
@@ -709,6 +692,10 @@ mod tests {
         root
     }
 
+    fn local(server: &Whereabouts) -> Probe {
+        Probe::below(Path::new(host::ROOT), server)
+    }
+
     fn server() -> Whereabouts {
         Whereabouts {
             pid_file: Some("/run/mysqld.pid".to_owned()),
@@ -725,7 +712,7 @@ mod tests {
         let first = probe.read().expect("a reading");
         let later = Probe { root: after.path().to_owned(), ..probe.clone() };
         let last = later.read().expect("a reading");
-        let probed = probe.cost(&first, &last, Instant::now()).expect("a cost");
+        let probed = probe.cost([&first, &last], Instant::now()).expect("a cost");
         assert_eq!(probed.via, "local");
         assert!(probed.first_s <= probed.last_s && probed.last_s <= 0.0);
         let process = probed.process.expect("found");
@@ -766,7 +753,7 @@ mod tests {
             fs::write(root.path().join("proc/7/stat"), stat.replace(" 9000 ", start))
                 .expect("written");
             let last = probe.read().expect("a reading");
-            let probed = probe.cost(&first, &last, Instant::now()).expect("a cost");
+            let probed = probe.cost([&first, &last], Instant::now()).expect("a cost");
             assert!(probed.process.is_none() && probed.host.is_some());
         }
     }
@@ -780,7 +767,7 @@ mod tests {
         fs::remove_dir_all(root.path().join("proc/7/task")).expect("there");
         let probe = Probe::below(root.path(), &server());
         let reading = probe.read().expect("a reading");
-        let probed = probe.cost(&reading, &reading, Instant::now()).expect("a cost");
+        let probed = probe.cost([&reading, &reading], Instant::now()).expect("a cost");
         let process = probed.process.expect("its stat is there");
         assert_eq!(
             (process.read_bytes, process.voluntary_switches, process.rss_bytes),
@@ -791,7 +778,11 @@ mod tests {
         fs::remove_file(root.path().join("proc/7/stat")).expect("there");
         fs::remove_file(root.path().join("proc/stat")).expect("there");
         let clock = probe.read().expect("its uptime is there");
-        assert_eq!(probe.cost(&clock, &clock, Instant::now()), None, "there is nothing to measure");
+        assert_eq!(
+            probe.cost([&clock, &clock], Instant::now()),
+            None,
+            "there is nothing to measure"
+        );
         let nothing = tempfile::tempdir().expect("a directory");
         assert_eq!(Probe::below(nothing.path(), &server()).read(), None);
     }
@@ -805,12 +796,12 @@ mod tests {
         let own = Some(std::process::id());
         let socket = path.to_str().map(str::to_owned);
         let by_path = Whereabouts { socket, ..Whereabouts::default() };
-        assert_eq!(Probe::local(&by_path).pid, own);
+        assert_eq!(local(&by_path).pid, own);
         let port = tcp.local_addr().ok().map(|address| address.port());
         let by_port = Whereabouts { port, ..Whereabouts::default() };
-        assert_eq!(Probe::local(&by_port).pid, own);
+        assert_eq!(local(&by_port).pid, own);
         let nobody = Whereabouts { socket: Some("/no/such.sock".to_owned()), ..by_path };
-        assert_eq!(Probe::local(&nobody).pid, None);
+        assert_eq!(local(&nobody).pid, None);
         // Looked at through a command, it is still a process of this host.
         let through = || Probe::through(&["env".to_owned()], &by_port).expect("this host");
         assert_eq!((through().pid, through().pid_here), (None, None), "it may be another host");
@@ -850,12 +841,12 @@ mod tests {
 
     #[test]
     fn a_command_reads_the_same() {
-        let probe = Probe::local(&Whereabouts::default());
+        let probe = local(&Whereabouts::default());
         let own = Probe { pid: Some(std::process::id()), ..probe };
         let shell = ["sh", "-c", "eval \"$*\"", "sh"].map(str::to_owned);
         let through = Probe { prefix: shell.to_vec(), ..own.clone() };
         let (first, last) = (own.read().expect("here"), through.read().expect("there"));
-        let probed = through.cost(&first, &last, Instant::now()).expect("a cost");
+        let probed = through.cost([&first, &last], Instant::now()).expect("a cost");
         assert_eq!(probed.via, "command");
         let process = probed.process.expect("this process");
         assert!(process.voluntary_switches.is_some() && process.rss_bytes > Some(1 << 20));
@@ -895,10 +886,10 @@ mod tests {
         };
         // A log-in of two seconds, then a quick one: the second one knows, and the first follows.
         let (slow, quick) = (reading(1.0, 3.0, Some(502.8)), reading(12.0, 12.02, Some(512.01)));
-        near(instants(&slow, &quick, origin), [2.8, 12.01]);
+        near(instants([&slow, &quick], origin), [2.8, 12.01]);
         // A clock that was set, or none.
-        near(instants(&slow, &reading(12.0, 12.02, Some(9.0)), origin), [2.0, 12.01]);
-        near(instants(&reading(1.0, 3.0, None), &quick, origin), [2.0, 12.01]);
+        near(instants([&slow, &reading(12.0, 12.02, Some(9.0))], origin), [2.0, 12.01]);
+        near(instants([&reading(1.0, 3.0, None), &quick], origin), [2.0, 12.01]);
     }
 
     proptest::proptest! {
@@ -927,7 +918,7 @@ mod tests {
                 let now = Instant::now();
                 let reading = HostReading { began: now, ended: now, files: all.chain(own).collect() };
                 let _ = (reading.state_since(&reading), process_cost(1, [&reading.files; 2]));
-                let _ = (host_cost([&reading.files; 2]), instants(&reading, &reading, now));
+                let _ = (host_cost([&reading.files; 2]), instants([&reading, &reading], now));
             }
         }
     }
@@ -999,7 +990,7 @@ mod tests {
     fn nothing_is_known_of_an_empty_tree() {
         let root = tempfile::tempdir().expect("a directory");
         assert_eq!(Probe::below(root.path(), &Whereabouts::default()).state(), None);
-        let here = Probe::local(&Whereabouts::default()).state().expect("this host");
+        let here = local(&Whereabouts::default()).state().expect("this host");
         assert_eq!(here.state_since(&here).swapped_pages, Some(0));
     }
 

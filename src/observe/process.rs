@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::{TimeVal, TimeValLike};
-use procfs_core::process::Schedstat;
 use procfs_core::{FromRead, ProcessCGroups};
 
 use super::host::{self, Files, field};
@@ -139,8 +138,7 @@ fn of_groups(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<(P
         let path: PathBuf = Path::new(&group.pathname).components().filter(named).collect();
         for mount in mounts {
             let files = path.ancestors().map(|dir| Path::new(&mount).join(dir).join(name));
-            let read =
-                |file: PathBuf| fs::read_to_string(root.join(&file)).ok().map(|it| (file, it));
+            let read = |file: PathBuf| fs::read_to_string(root.join(&file)).ok().map(|t| (file, t));
             found.extend(files.filter_map(read));
         }
     }
@@ -245,13 +243,13 @@ impl ThreadClock {
     }
 }
 
-/// Reads `schedstat`. A kernel that keeps no account says zeros.
+/// Reads `schedstat`, without memory of the heap. A kernel that keeps no account says zeros.
 fn scheduled(text: &[u8]) -> Option<Scheduled> {
-    let stat = Schedstat::from_read(text).ok()?;
-    (stat.pcount > 0 || stat.sum_exec_runtime > 0).then(|| Scheduled {
-        ran: Duration::from_nanos(stat.sum_exec_runtime),
-        waited: Duration::from_nanos(stat.run_delay),
-    })
+    let mut numbers = str::from_utf8(text).ok()?.split_ascii_whitespace().map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    let (ran, waited, slices) = (next()?, next()?, next()?);
+    (slices > 0 || ran > 0)
+        .then(|| Scheduled { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited) })
 }
 
 #[cfg(test)]

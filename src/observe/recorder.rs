@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,6 +18,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, line};
+use crate::stop::locked;
+use crate::terms::add;
 
 /// Nanoseconds since the step's origin, the start of the warm-up.
 pub type Ns = u64;
@@ -105,10 +107,7 @@ impl RecordedInterval {
 
     pub(crate) fn merge(&mut self, other: &RecordedInterval) {
         self.end = self.end.max(other.end);
-        self.ops += other.ops;
-        self.statements += other.statements;
-        self.rows += other.rows;
-        self.errors += other.errors;
+        add!(self, other; ops, statements, rows, errors);
         self.service.merge(&other.service);
         self.failed.merge(&other.failed);
         for (mine, theirs) in self.by_statement.iter_mut().zip(&other.by_statement) {
@@ -148,24 +147,18 @@ pub struct Recorder {
     current: RecordedInterval,
     before: u64,
     successes: Successes,
-    finished: Box<dyn FnMut(RecordedInterval)>,
+    finished: Sink,
 }
+
+/// Takes each interval as it ends.
+type Sink = Box<dyn FnMut(RecordedInterval)>;
 
 impl Recorder {
     /// `finished` takes each interval as it ends; `statements` is how many statements have
     /// times of their own (0 where an op is one statement).
-    pub fn new(
-        phases: Phases,
-        statements: usize,
-        finished: Box<dyn FnMut(RecordedInterval)>,
-    ) -> Recorder {
-        Recorder {
-            current: phases.interval(0, statements),
-            before: 0,
-            successes: Successes::NONE,
-            phases,
-            finished,
-        }
+    pub fn new(phases: Phases, statements: usize, finished: Sink) -> Recorder {
+        let (current, successes) = (phases.interval(0, statements), Successes::NONE);
+        Recorder { phases, current, before: 0, successes, finished }
     }
 
     /// Moves the edges of the window; the current interval ends where its phase does.
@@ -331,11 +324,10 @@ pub struct Times {
 }
 
 impl Default for Times {
-    /// Makes one without a time; its buckets take 270 kB.
+    /// Makes one without a time; its buckets take 16 kB, and 8 more each time the largest one doubles.
     fn default() -> Times {
-        let histogram = Histogram::new_with_bounds(1, RANGE_NS, DIGITS);
         Times {
-            histogram: histogram.expect("bounds that fit"),
+            histogram: Histogram::new(DIGITS).expect("digits that it can have"),
             overflow: 0,
             min_ns: u64::MAX,
             max_ns: 0,
@@ -360,8 +352,7 @@ impl Times {
         if ns > RANGE_NS {
             self.overflow += 1;
         }
-        // The range holds after `min`, so this cannot saturate unnoticed.
-        self.histogram.saturating_record(ns.clamp(1, RANGE_NS));
+        self.histogram.record(ns.clamp(1, RANGE_NS)).expect("it grows");
     }
 
     pub(crate) fn merge(&mut self, other: &Times) {
@@ -370,10 +361,8 @@ impl Times {
         }
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
-        self.sum_ns += other.sum_ns;
-        self.sum_of_squares += other.sum_of_squares;
-        self.overflow += other.overflow;
-        self.histogram.add(&other.histogram).expect("the same range");
+        add!(self, other; sum_ns, sum_of_squares, overflow);
+        self.histogram.add(&other.histogram).expect("it grows");
     }
 
     pub fn count(&self) -> u64 {
@@ -418,8 +407,11 @@ impl Times {
 
     /// HdrHistogram V2, deflated, as base64: the interchange format of the HdrHistogram tools.
     pub(crate) fn encoded(&self) -> String {
+        // Some tools add only histograms of one range.
+        let mut whole = Histogram::new_with_bounds(1, RANGE_NS, DIGITS).expect("bounds that fit");
+        whole.add(&self.histogram).expect("the range holds it");
         let mut bytes = Vec::new();
-        let written = V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes);
+        let written = V2DeflateSerializer::new().serialize(&whole, &mut bytes);
         written.expect("a Vec takes everything");
         STANDARD.encode(bytes)
     }
@@ -474,7 +466,7 @@ pub struct Interval {
 }
 
 /// What all threads measured so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Timeline {
     delivered: Vec<Ns>,
     /// Intervals that some thread may still add to, by their start.
@@ -498,15 +490,11 @@ impl Timeline {
 
     /// Takes an interval of a thread (from 0); returns those that no thread can add to any
     /// more, oldest first.
-    pub(crate) fn add(
-        &mut self,
-        thread: usize,
-        interval: RecordedInterval,
-    ) -> Vec<RecordedInterval> {
-        self.delivered[thread] = interval.end;
-        match self.open.get_mut(&interval.start) {
-            Some(merged) => merged.merge(&interval),
-            None => drop(self.open.insert(interval.start, interval)),
+    pub(crate) fn add(&mut self, thread: usize, more: RecordedInterval) -> Vec<RecordedInterval> {
+        self.delivered[thread] = more.end;
+        match self.open.get_mut(&more.start) {
+            Some(merged) => merged.merge(&more),
+            None => drop(self.open.insert(more.start, more)),
         }
         self.take_complete()
     }
@@ -558,7 +546,7 @@ impl Timeline {
             return;
         }
         if let Some(log) = &self.log {
-            log.lock().unwrap_or_else(PoisonError::into_inner).interval(&entry);
+            locked(log).interval(&entry);
         }
         let times = |of: fn(&Times) -> Option<f64>| {
             (of(&entry.service), entry.paced.as_ref().and_then(|paced| of(&paced.response)))
@@ -591,7 +579,6 @@ pub(crate) fn seconds(ns: Ns) -> f64 {
 ///
 /// Java's `HistogramLogProcessor` takes the lines without a tag, unless it is told one. So the time
 /// that a step is about has none where the log is of one step.
-#[derive(Debug)]
 pub struct IntervalLog {
     path: PathBuf,
     out: BufWriter<File>,
@@ -612,15 +599,9 @@ impl IntervalLog {
             Error::usage(format!("--interval-log {}: {e}", path.display()))
                 .hint("a new file in a directory that is there: nothing is written over")
         })?;
-        let mut log = IntervalLog {
-            path: path.to_owned(),
-            out: BufWriter::new(file),
-            base,
-            prefix: String::new(),
-            paced: false,
-            step_s: 0.0,
-            written: Ok(()),
-        };
+        let (path, out, written) = (path.to_owned(), BufWriter::new(file), Ok(()));
+        let (prefix, paced, step_s) = (String::new(), false, 0.0);
+        let mut log = IntervalLog { path, out, base, prefix, paced, step_s, written };
         let since_epoch = epoch_s(base);
         let version = env!("CARGO_PKG_VERSION");
         log.write(&format!(

@@ -36,10 +36,7 @@ impl Timer {
     pub(crate) fn set(&self, at: Instant) {
         let (instant, time) = self.base;
         // Zero would switch the timer off.
-        let time = match at.checked_duration_since(instant) {
-            Some(later) => time.saturating_add(later),
-            None => time,
-        };
+        let time = time.saturating_add(at.saturating_duration_since(instant));
         // Can fail for times that no clock reaches only.
         let expiration = Expiration::OneShot(TimeSpec::from_duration(time));
         let _ = self.fd.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME);

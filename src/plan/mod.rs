@@ -101,6 +101,16 @@ pub enum StopAt {
     Ops(u64),
 }
 
+impl StopAt {
+    pub(crate) fn time(self) -> Option<Duration> {
+        if let StopAt::Time(time) = self { Some(time) } else { None }
+    }
+
+    pub(crate) fn ops(self) -> Option<u64> {
+        if let StopAt::Ops(ops) = self { Some(ops) } else { None }
+    }
+}
+
 /// The preparations of a server before a step, and what is expected to be found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Before {
@@ -170,8 +180,7 @@ impl Plan {
             [] => vec![None],
             rates => rates.iter().copied().map(Some).collect(),
         };
-        let all =
-            self.clients.iter().flat_map(|clients| rates.iter().map(|rate| (*clients, *rate)));
+        let all = self.clients.iter().flat_map(|n| rates.iter().map(|rate| (*n, *rate)));
         let mut cells: Vec<(u32, Option<f64>)> = all.collect();
         if self.order == Order::Shuffled {
             shuffle(&mut cells, seed_of(&[self.seed, u64::from(repeat)]));
@@ -185,9 +194,9 @@ impl Plan {
         let of = self.count_steps() as u32;
         let cells = (1..=self.repeats)
             .flat_map(|repeat| self.cells(repeat).into_iter().map(move |cell| (repeat, cell)));
-        let step = |(number, (repeat, (clients, rate)))| Step {
-            number,
-            place: number,
+        let step = |(place, (repeat, (clients, rate)))| Step {
+            number: place,
+            place,
             of,
             clients,
             rate,
@@ -250,9 +259,9 @@ impl Plan {
 
     /// Counts the tables that are made where there are none and no number is given.
     pub(crate) fn tables_or_default(&self) -> u32 {
-        let default =
+        let usual =
             if self.workload.table_a_client { self.clients_max() } else { defaults::TABLES };
-        self.tables.unwrap_or(default)
+        self.tables.unwrap_or(usual)
     }
 
     pub(crate) fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {
@@ -264,31 +273,13 @@ impl Plan {
     pub(crate) fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
         // A workload that names none of them has its statements once.
         let tables = if spread == Spread::Pinned { 1 } else { tables.max(1) };
-        match self.statements {
-            StatementMode::Text => (0, tables),
-            StatementMode::Prepared => (self.workload.prepared(), tables),
-        }
+        let prepared = self.statements == StatementMode::Prepared;
+        (if prepared { self.workload.prepared() } else { 0 }, tables)
     }
 
     /// Lists what is decided, for `--list`, where each step may become so many. A random seed is
     /// another one in the run, so it is not shown.
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> Vec<(&'static str, String)> {
-        let mut lines = self.list_work();
-        lines.extend(self.list_settings(seed_is_random));
-        lines.extend(self.list_times(each));
-        lines
-    }
-
-    pub(crate) fn list_steps(&self) -> String {
-        let step = |Step { place, of, clients, rate, repeat, .. }: Step| {
-            let rate = rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s"));
-            let (clients, repeats) = (terms::clients(clients), self.repeats);
-            format!("step {place:>3} of {of}  {clients:>14}{rate}  repeat {repeat} of {repeats}\n")
-        };
-        self.steps().into_iter().map(step).collect()
-    }
-
-    fn list_work(&self) -> Vec<(&'static str, String)> {
         let workload = &self.workload;
         let mut lines = vec![("workload", workload.name.clone())];
         let option = |(name, setting): (&String, &Setting)| format!("{name} = {}", setting.shown());
@@ -302,7 +293,18 @@ impl Plan {
                 lines.push(("statement", statement.told(&workload.options) + &times));
             }
         }
+        lines.extend(self.list_settings(seed_is_random));
+        lines.extend(self.list_times(each));
         lines
+    }
+
+    pub(crate) fn list_steps(&self) -> String {
+        let step = |Step { place, of, clients, rate, repeat, .. }: Step| {
+            let rate = rate.map_or_else(String::new, |rate| format!("  {rate:>8} ops/s"));
+            let (clients, repeats) = (terms::clients(clients), self.repeats);
+            format!("step {place:>3} of {of}  {clients:>14}{rate}  repeat {repeat} of {repeats}\n")
+        };
+        self.steps().into_iter().map(step).collect()
     }
 
     fn list_settings(&self, seed_is_random: bool) -> Vec<(&'static str, String)> {
@@ -328,10 +330,7 @@ impl Plan {
     }
 
     fn list_times(&self, each: u32) -> impl Iterator<Item = (&'static str, String)> {
-        let (time, ops) = match self.stop {
-            StopAt::Time(time) => (Some(time), None),
-            StopAt::Ops(ops) => (None, Some(ops)),
-        };
+        let (time, ops) = (self.stop.time(), self.stop.ops());
         let of = |warmup: Duration, steps: u32| {
             let total = |time| units::duration((warmup + time) * steps);
             time.map(|time| format!("{} for {steps} steps", total(time)))

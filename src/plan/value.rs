@@ -201,10 +201,8 @@ impl FromStr for ErrorsMax {
         let Some(number) = text.strip_suffix('%') else {
             return parse_count(text).map(ErrorsMax::Count);
         };
-        match number.trim().parse::<f64>() {
-            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(ErrorsMax::Percent(percent)),
-            _ => Err(format!("'{text}' is no share: 0% to 100%")),
-        }
+        let percent = number.trim().parse().ok().filter(|n| (0.0..=100.0).contains(n));
+        percent.map(ErrorsMax::Percent).ok_or_else(|| format!("'{text}' is no share: 0% to 100%"))
     }
 }
 
@@ -223,10 +221,8 @@ impl FromStr for Scale {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse::<f64>() {
-            Ok(factor) if factor > 0.0 && factor <= 1.0 => Ok(Scale(factor)),
-            _ => Err(format!("'{text}' is no scale: above 0, up to 1")),
-        }
+        let factor = text.parse().ok().filter(|factor| *factor > 0.0 && *factor <= 1.0);
+        factor.map(Scale).ok_or_else(|| format!("'{text}' is no scale: above 0, up to 1"))
     }
 }
 
@@ -412,10 +408,8 @@ pub(super) fn named<'de, D: Deserializer<'de>, T: From<String>>(from: D) -> Resu
 
 pub(super) fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let words = Vec::<String>::deserialize(from)?;
-    let is_one = words.first().is_some_and(|program| !program.is_empty());
-    is_one
-        .then_some(words)
-        .ok_or_else(|| D::Error::custom("a command is a program and its arguments"))
+    let one = words.first().is_some_and(|program| !program.is_empty());
+    if one { Ok(words) } else { Err(D::Error::custom("a command is a program and its arguments")) }
 }
 
 pub(crate) fn charset(text: &str) -> Result<String, String> {

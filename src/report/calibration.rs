@@ -15,9 +15,8 @@ const BELOW: [&str; 2] = [
 ];
 
 pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
-    let (host, noisy) = (&calibration.host, VerdictKind::Noisy.name());
-    let why: Vec<String> =
-        calibration.steps.iter().filter_map(CalibrationStep::disturbed).collect();
+    let (host, steps, noisy) = (&calibration.host, &calibration.steps, VerdictKind::Noisy.name());
+    let why: Vec<String> = steps.iter().filter_map(CalibrationStep::disturbed).collect();
     let noted = || format!("{} {noisy}: {}; no ceiling for later runs", mark(0), as_one(&why));
     let measured = format!(
         "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
@@ -33,7 +32,7 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
         escape::line(&host.cpu),
         escape::line(&host.kernel)
     );
-    let sheet = Rows::new(&calibration.steps)
+    let sheet = Rows::new(steps)
         .both("clients", "clients", |step| step.clients)
         .both("threads", "engine_threads", |step| step.engine_threads)
         .filed("measured_s", |step| step.measured_s)

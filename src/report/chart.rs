@@ -119,15 +119,10 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     charts.flatten().collect()
 }
 
-fn group(
-    table: &Table,
-    labels: &[&str],
-    clients: Option<u32>,
-    columns: &[Column],
-) -> Option<Chart> {
+fn group(table: &Table, labels: &[&str], open: Option<u32>, columns: &[Column]) -> Option<Chart> {
     let base = table.baseline.as_deref();
     let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
-    let (unit, name) = match (base, table.metric.unit()) {
+    let (unit, name) = match (base, table.metric.figure().unit) {
         (Some(_), _) => (1.0, "ratio, higher is better"),
         (None, "us") => (MS, "ms"),
         (None, name) => (1.0, name),
@@ -159,10 +154,10 @@ fn group(
     if y.from > 0.0 {
         y.name.push_str("; the axis does not begin at 0");
     }
-    let mut title = table.metric.in_loop(clients.is_some()).name();
+    let mut title = table.metric.in_loop(open.is_some()).name();
     title.extend(base.map(|base| format!(" relative to {}", label(base))));
-    title.extend(clients.map(|clients| format!(", open loop of {clients} clients")));
-    let (name, said): (_, fn(f64) -> String) = match clients {
+    title.extend(open.map(|clients| format!(", open loop of {clients} clients")));
+    let (name, said): (_, fn(f64) -> String) = match open {
         Some(_) => ("asked ops a second", |rate| format!("{rate} ops/s asked")),
         None => ("clients", |clients| terms::clients(clients as u64)),
     };
@@ -536,8 +531,7 @@ fn rules_of_file() -> String {
     };
     let rules = between(STYLE, "/* Drawings: */", "/* Pages alone: */").replace('\n', "");
     let colours = between(STYLE, ":root{", "}").split(';').filter_map(|of| of.split_once(':'));
-    colours
-        .fold(rules, |rules, (name, value)| rules.replace(&format!("var({})", name.trim()), value))
+    colours.fold(rules, |of, (name, value)| of.replace(&format!("var({})", name.trim()), value))
 }
 
 /// Draws a standalone file; nothing to draw is an error.

@@ -2,7 +2,6 @@
 //! more runs would tell more about.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use jiff::Timestamp;
 
@@ -18,7 +17,7 @@ use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::{Summary, VerdictKind};
-use crate::terms::{self, Code, Quantity};
+use crate::terms::{self, Code, Compared, Quantity};
 
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
@@ -60,7 +59,7 @@ pub(super) struct Row<'t, 's> {
     pub column: Column,
     pub cells: [Option<&'t Cell<'s>>; 2],
     pub ratio: Option<Ratio>,
-    verdict: Verdict,
+    verdict: Compared,
     /// Why there is no ratio, or why it shows nothing.
     what: Option<String>,
 }
@@ -124,18 +123,14 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
         return Err(nothing_in_common(labels, ""));
     }
-    let (mut rows, looks) = rows(&tables, labels, question.floor, question.repeats_max);
-    for row in rows.iter_mut().flatten().filter(|row| row.ratio.is_some() && row.what.is_some()) {
-        if row.verdict != Verdict::Worse {
-            row.verdict = Verdict::Incomplete;
-        }
-    }
+    let (mut rows, looks) = rows(&tables, question);
+    let lacks = |row: &&mut Row| row.what.is_some() && row.verdict != Compared::Worse;
+    let lacking = rows.iter_mut().flatten().filter(|row| row.ratio.is_some()).filter(lacks);
+    lacking.for_each(|row| row.verdict = Compared::Incomplete);
     let (related, without): (Vec<&Row>, Vec<&Row>) =
         rows.iter().flatten().partition(|row| row.ratio.is_some());
-    let (stopped, lacking): (Vec<&Row>, Vec<&Row>) =
-        without.into_iter().partition(|row| row.verdict == Verdict::Stopped);
-    let what =
-        |rows: &[&Row]| -> Vec<String> { rows.iter().filter_map(|row| row.what.clone()).collect() };
+    let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
+    let what = |rows: &[&Row]| rows.iter().filter_map(|row| row.what.clone()).collect::<Vec<_>>();
     let pages = pages(&rows, question.floor, looks);
     if pages.is_empty() {
         let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
@@ -148,16 +143,12 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let asked_for = nothing_found.then(|| ASKED_FOR.to_owned()).into_iter().collect();
     let is = |verdict| move |row: &&&Row| row.verdict == verdict;
     let (line, times) = (|row: &&Row| row.line(), |row: &&Row| Some(row.ratio.as_ref()?.times));
-    let too_few = || found_out().filter(is(Verdict::TooFew));
+    let too_few = || found_out().filter(is(Compared::TooFew));
+    let worse = related.iter().filter(is(Compared::Worse)).filter_map(line);
     Ok(Comparison {
-        worse: related
-            .iter()
-            .filter(is(Verdict::Worse))
-            .filter_map(line)
-            .chain(what(&stopped))
-            .collect(),
+        worse: worse.chain(what(&stopped)).collect(),
         unknown: [what(&lacking), what(&related), asked_for].concat(),
-        inconclusive: found_out().filter(is(Verdict::Inconclusive)).filter_map(line).collect(),
+        inconclusive: found_out().filter(is(Compared::Inconclusive)).filter_map(line).collect(),
         too_few: too_few().filter_map(line).collect(),
         repeats_needed: repeats_needed(too_few().filter_map(times).fold(1.0, f64::max)),
         open: found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect(),
@@ -196,13 +187,8 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
 /// Returns the cells of two labels with their verdicts, by their tables, and the looks that chance has,
 /// those that are planned among them. What one of both has measured, or begun, and the other has not,
 /// has a row, too: no table may seem to be all there is.
-pub(super) fn rows<'t, 's>(
-    tables: &'t [Table<'s>],
-    labels: [&str; 2],
-    floor: f64,
-    repeats_max: u32,
-) -> (Vec<Vec<Row<'t, 's>>>, u32) {
-    let looks = looks(tables, repeats_max);
+pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> (Vec<Vec<Row<'t, 's>>>, u32) {
+    let (labels, looks) = (of.labels(), looks(tables, of.repeats_max));
     let row = |table: &'t Table<'s>, column: &Column| {
         let lines = labels.map(|label| table.line(label));
         let cells = lines.map(|line| line.and_then(|line| line.cells.get(column)));
@@ -211,23 +197,20 @@ pub(super) fn rows<'t, 's>(
         if !cells.iter().any(Option::is_some) && !lost.any(|step| step.cell() == *column) {
             return None;
         }
-        let verdict = Verdict::NotMeasured;
+        let verdict = Compared::NotMeasured;
         let mut row = Row { table, column: *column, cells, ratio: None, verdict, what: None };
         if let [Some(one), Some(other)] = cells {
             let times = times(tables, table, column, looks);
             row.ratio = Ratio::of([one, other], table.metric, times);
-            // The new label did nothing where the base did something.
-            let fell = table.metric.higher_is_better() && one.values.iter().all(|v| has_log(*v));
-            row.verdict = if fell { Verdict::Stopped } else { Verdict::NoRatio };
+            row.verdict = Compared::NoRatio;
         }
-        row.what = row.what(labels, floor);
+        row.what = row.what(labels, of.floor);
         Some(row)
     };
-    let of_table =
-        |table: &'t Table<'s>| table.columns.iter().filter_map(|at| row(table, at)).collect();
-    let mut rows: Vec<Vec<Row>> = tables.iter().map(of_table).collect();
+    let of_table = |table: &'t Table<'s>| table.columns.iter().filter_map(move |at| row(table, at));
+    let mut rows: Vec<Vec<Row>> = tables.iter().map(|table| of_table(table).collect()).collect();
     rows.retain(|rows| !rows.is_empty());
-    judge(&mut rows, floor, looks);
+    judge(&mut rows, of.floor, looks);
     (rows, looks)
 }
 
@@ -288,6 +271,13 @@ impl Row<'_, '_> {
         is_asked_for(self.table, &self.column)
     }
 
+    /// Tells whether the new label did nothing where the base did something.
+    fn has_stopped(&self) -> bool {
+        let did = |cell: &Cell| cell.values.iter().all(|value| has_log(*value));
+        let lost = self.verdict == Compared::NoRatio && self.table.metric.higher_is_better();
+        lost && self.cells[0].is_some_and(did)
+    }
+
     pub(super) fn runs(&self) -> [usize; 2] {
         self.cells.map(|cell| cell.map_or(0, |cell| cell.spread.n))
     }
@@ -308,9 +298,9 @@ impl Row<'_, '_> {
         for (at, label) in labels.iter().enumerate() {
             let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
             let (left_out, label) = (among(&self.column, left_out), escape::line(label));
-            let (steps, values) =
-                self.cells[at].map_or((&[][..], &[][..]), |cell| (&cell.steps, &cell.values));
-            let not_measured = self.cells[at].is_none() && left_out.is_empty();
+            let cell = self.cells[at];
+            let (steps, values) = cell.map_or((&[][..], &[][..]), |of| (&of.steps, &of.values));
+            let not_measured = cell.is_none() && left_out.is_empty();
             said.extend(not_measured.then(|| format!("not measured by {label}")));
             let mut of_runs = |count: usize, of: usize, what: &str| {
                 said.extend((count > 0).then(|| format!("{count} of {of} runs of {label} {what}")));
@@ -332,7 +322,7 @@ impl Row<'_, '_> {
     /// Says what the comparison found; nothing without a ratio.
     pub(super) fn found(&self) -> Option<String> {
         let ([one, other], ratio) = (self.runs(), self.ratio.as_ref()?);
-        if self.verdict == Verdict::TooFew {
+        if self.verdict == Compared::TooFew {
             return Some(format!("{one} and {other} runs are too few to tell a difference"));
         }
         let interval = ratio.interval().unwrap_or_else(|| "-".to_owned());
@@ -342,15 +332,15 @@ impl Row<'_, '_> {
 
     fn line(&self) -> Option<String> {
         let (metric, found) = (self.table.metric.name(), self.found()?);
-        let is_too_few = self.verdict == Verdict::TooFew;
+        let is_too_few = self.verdict == Compared::TooFew;
         Some(self.at(&if is_too_few { found } else { format!("{metric} {found}") }))
     }
 
     /// Returns what more runs may decide, or tell whether it matters.
     fn doubt(&self, of: [&str; 2]) -> Option<Doubt> {
-        use Verdict::{Better, Incomplete, NoRatio, NotMeasured, Same, Stopped, Worse};
+        use Compared::{Better, Incomplete, NoRatio, NotMeasured, Same, Worse};
         let why = match self.verdict {
-            Better | Worse | Same | NoRatio | Stopped => return None,
+            Better | Worse | Same | NoRatio => return None,
             Incomplete | NotMeasured => self.what.clone()?,
             found => {
                 let ([base, new], at) = (of.map(label), at_clients(&self.column));
@@ -476,8 +466,7 @@ fn pages(rows: &[Vec<Row>], floor: f64, looks: u32) -> Vec<Page> {
 
 fn page(table: &Table, rows: &[Row]) -> Page {
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
-    let (related, without): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().partition(|row| row.ratio.is_some());
+    let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
     let whats = without.iter().chain(&related).filter_map(|row| row.what.clone());
     let lines = asked_for.into_iter().chain(whats).chain(footing(table)).collect();
@@ -521,66 +510,24 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
         .sheet()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Not by chance, and by the floor or more.
-    Better,
-    Worse,
-    /// Not by chance, but perhaps by less than the floor: the interval reaches beyond it.
-    SlightlyBetter,
-    SlightlyWorse,
-    /// The interval lies within the floor: whatever differs does not matter.
-    Same,
-    /// Nothing that chance does not do; one side stays within the floor.
-    NotShown,
-    /// Likewise, and the interval is wider than the floor on both sides: anything may be.
-    Inconclusive,
-    /// Nothing is shown, and by so few runs not even the clearest difference could be where no
-    /// other cell differs.
-    TooFew,
-    /// Runs did not complete: what is left of them shows nothing, unless it is worse.
-    Incomplete,
-    NoRatio,
-    Stopped,
-    NotMeasured,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::SlightlyBetter => "slightly better",
-            Verdict::SlightlyWorse => "slightly worse",
-            Verdict::Same => "same",
-            Verdict::NotShown => "no difference shown",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::TooFew => "too few repeats",
-            Verdict::Incomplete => "incomplete",
-            Verdict::NoRatio | Verdict::Stopped => "no ratio",
-            Verdict::NotMeasured => "not measured",
-        })
-    }
-}
-
 /// Judges a shift of logarithms whose corrected p this is; `times` is that of a [`Ratio`].
-pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Verdict {
+pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Compared {
     let off = |log: f64| (log.exp() - 1.0).abs();
     let open = |(low, high): (f64, f64)| low.exp() - 1.0 < -floor && high.exp() - 1.0 > floor;
     let within = shift.interval.is_some_and(|(low, high)| off(low) < floor && off(high) < floor);
     let better = shift.estimate > 0.0;
     if p > ALPHA && is_too_few(shift, times) {
-        Verdict::TooFew
+        Compared::TooFew
     } else if within {
-        Verdict::Same
+        Compared::Same
     } else if p > ALPHA {
-        if shift.interval.is_none_or(open) { Verdict::Inconclusive } else { Verdict::NotShown }
+        if shift.interval.is_none_or(open) { Compared::Inconclusive } else { Compared::NotShown }
     } else if off(shift.estimate) >= floor {
-        if better { Verdict::Better } else { Verdict::Worse }
+        if better { Compared::Better } else { Compared::Worse }
     } else if better {
-        Verdict::SlightlyBetter
+        Compared::SlightlyBetter
     } else {
-        Verdict::SlightlyWorse
+        Compared::SlightlyWorse
     }
 }
 
@@ -628,13 +575,10 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
     let tables = tables(steps, options)?;
     let doubts = tables.iter().flat_map(|table| {
         table.items().filter_map(|item| {
+            let (cell, workload) = (item.column, table.workload.to_owned());
             let why = wide(item.cell, widest).or_else(|| disturbed(&item.cell.steps))?;
-            Some(Doubt {
-                workload: table.workload.to_owned(),
-                labels: vec![item.line.label.to_owned()],
-                cell: item.column,
-                why: format!("{} at {}: {why}", label(item.line.label), at_clients(&item.column)),
-            })
+            let why = format!("{} at {}: {why}", label(item.line.label), at_clients(&cell));
+            Some(Doubt { workload, labels: vec![item.line.label.to_owned()], cell, why })
         })
     });
     Ok(doubts.collect())
@@ -686,12 +630,12 @@ mod tests {
         estimate: f64,
         high: f64,
         p: f64,
-        expected: Verdict,
+        expected: Compared,
     }
 
     #[test]
     fn a_difference_that_may_matter_is_never_the_same() {
-        use Verdict::{
+        use Compared::{
             Better, Inconclusive, NotShown, Same, SlightlyBetter, SlightlyWorse, TooFew, Worse,
         };
         let of = |low: f64, estimate: f64, high: f64, p: f64| {
@@ -742,7 +686,7 @@ mod tests {
                 let shift = pairs(&differences).filter(|shift| !is_too_few(shift, times));
                 let shift = shift.or_else(|| two_samples(&old, &new)).expect("runs");
                 let verdict = verdict(&shift, (shift.p * times).min(1.0), times, 0.0);
-                if matches!(verdict, Verdict::Better | Verdict::Worse) {
+                if matches!(verdict, Compared::Better | Compared::Worse) {
                     return true;
                 }
                 if repeats >= 24 {

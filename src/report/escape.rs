@@ -31,11 +31,8 @@ pub(crate) fn markdown(text: &str) -> String {
 /// what starts like one, also behind blanks and in full width.
 pub(crate) fn formula(text: &str) -> String {
     let text = line(text);
-    if text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
-        format!("'{text}")
-    } else {
-        text
-    }
+    let begins = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    if text.trim_start().starts_with(begins) { format!("'{text}") } else { text }
 }
 
 #[cfg(test)]

@@ -56,8 +56,7 @@ struct Split<'r, 't, 's> {
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     let labels = question.labels();
     let tables = question.tables(steps, Metric::QPS, ["the base", "the new label"])?;
-    // What a difference must be to matter is not asked here.
-    let (rows, _) = compare::rows(&tables, labels, 0.0, 0);
+    let (rows, _) = compare::rows(&tables, question);
     let both = |row: &&Row| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     for rows in &rows {
@@ -82,13 +81,11 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
         }
     }
     let Some(last) = pages.last_mut() else {
-        let where_found = " in a closed loop (in an open loop the rate is what was asked for)";
+        let but = " in a closed loop (in an open loop the rate is what was asked for)";
+        let any = rows.iter().flatten().any(|row| both(&row));
         return Err(match idle.into_iter().next() {
             Some(first) => Error::data(first).hint("loadgen report shows the steps"),
-            None if rows.iter().flatten().any(|row| both(&row)) => {
-                nothing_in_common(labels, where_found)
-            }
-            None => nothing_in_common(labels, ""),
+            None => nothing_in_common(labels, if any { but } else { "" }),
         });
     };
     last.below.append(&mut idle);
@@ -110,9 +107,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let cells = row.cells.map(|cell| cell.expect("both have the cell"));
         let busy = f64::from(row.column.clients) * US;
         let tps = |step: &Summary| (step.measured_s > 0.0).then_some(step.totals.tps);
-        let rates =
-            part("", cells, &tps).us.filter(|rates| rates.iter().all(|rate| *rate > 0.0))?;
-        let cycle = |step: &Summary| tps(step).filter(|tps| *tps > 0.0).map(|tps| busy / tps);
+        let rates = part("", cells, &tps).us.filter(|of| of.iter().all(|rate| *rate > 0.0))?;
+        let cycle = |step: &Summary| Some(busy / tps(step).filter(|tps| *tps > 0.0)?);
         let mut parts = Vec::from(PARTS.map(|(name, of)| part(name, cells, &of)));
         // What only one of both knows is in the rest of both.
         let known = PARTS.iter().zip(&parts).filter(|(_, part)| part.us.is_some());
@@ -144,9 +140,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             label(table.lines[1].label),
             signed(100.0 * (other / one - 1.0)),
         );
-        let chance =
-            row.found().map(|found| format!("QPS new/base as `loadgen compare` has it: {found}"));
-        let below = chance.into_iter().chain(self.remarks());
+        let found = |of| format!("QPS new/base as `loadgen compare` has it: {of}");
+        let below = row.found().map(found).into_iter().chain(self.remarks());
         Page::of(title, self.sheet(), below.collect())
     }
 
@@ -194,9 +189,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
-        let others = others.map(|us| texts(us, 1));
-        let others =
-            others.map(|us| format!("disk reads for others, by their bytes: {us} us an op"));
+        let told = |us: String| format!("disk reads for others, by their bytes: {us} us an op");
+        let others = others.map(|us| told(texts(us, 1)));
         let clients = f64::from(self.row.column.clients);
         let busy = [(1, "server"), (0, "client")].map(|(part, name)| {
             let us = self.parts[part].us?;

@@ -83,7 +83,7 @@ fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>
                 // Errors that are too many already become no fewer by what is missing.
                 let is_sure = of_errors && found.held == Some(false);
                 if missing > 0 && found.held.is_some() && !is_sure {
-                    found = Found::unknown(lacking.clone());
+                    found = Found::of(gate, Err(lacking.clone()));
                 }
                 rows.push(Row { at, column: *column, gate, runs, found });
             }
@@ -93,33 +93,26 @@ fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>
 }
 
 impl Found {
-    fn unknown(why: String) -> Found {
-        Found { held: None, value: None, why }
-    }
-
-    fn of(gate: &Gate, value: f64) -> Found {
-        let held = Some(gate.range.contains(&value));
-        Found { held, value: Some(value), why: String::new() }
+    /// Holds a value against a gate, or tells why there is none.
+    fn of(gate: &Gate, value: Result<f64, String>) -> Found {
+        let held = value.as_ref().ok().map(|value| gate.range.contains(value));
+        Found { held, value: value.as_ref().ok().copied(), why: value.err().unwrap_or_default() }
     }
 }
 
 fn judge(gate: &Gate, runs: &[&Summary]) -> Result<Found> {
-    let why = match over(gate.quantity, runs)? {
-        Ok(value) => return Ok(Found::of(gate, value)),
-        Err(why) => why,
-    };
+    let over = |quantity| over(quantity, runs).map(|value| Found::of(gate, value));
+    let found = over(gate.quantity)?;
+    let Quantity::Latency(Property::Percentile(p)) = gate.quantity else { return Ok(found) };
     // Where a percentile has too few values beyond it, and one that has enough is too high already, so
     // is this one.
-    if let Quantity::Latency(Property::Percentile(percentile)) = gate.quantity {
-        for lower in percentile.lower().filter(|_| gate.range.contains(&0.0)) {
-            let value = over(Quantity::Latency(Property::Percentile(lower)), runs)?;
-            if let Some(value) = value.ok().filter(|value| !gate.range.contains(value)) {
-                let why = "the value is a lower bound".to_owned();
-                return Ok(Found { why, ..Found::of(gate, value) });
-            }
+    for lower in p.lower().filter(|_| found.held.is_none() && gate.range.contains(&0.0)) {
+        let found = over(Quantity::Latency(Property::Percentile(lower)))?;
+        if found.held == Some(false) {
+            return Ok(Found { why: "the value is a lower bound".to_owned(), ..found });
         }
     }
-    Ok(Found::unknown(why))
+    Ok(found)
 }
 
 fn sheet(table: &Table, rows: Vec<Row>) -> Sheet {
@@ -132,7 +125,7 @@ fn sheet(table: &Table, rows: Vec<Row>) -> Sheet {
         .filed("value", |row| row.found.value)
         .filed("unit", |row| match row.gate.quantity {
             Quantity::ErrorShare => "share",
-            quantity => metric(quantity).unwrap_or(Metric::ERRORS).unit(),
+            quantity => metric(quantity).unwrap_or(Metric::ERRORS).figure().unit,
         })
         .both("runs", "runs", |row| row.runs.len())
         .both("verdict", "verdict", |row| match row.found.held {
@@ -191,7 +184,7 @@ pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)>
         return Ok((None, None));
     }
     let found = match with_failed(gate, step)? {
-        Some(value) => Found::of(gate, value),
+        Some(value) => Found::of(gate, Ok(value)),
         None => judge(gate, &[step])?,
     };
     Ok((found.held, found.value))
@@ -228,7 +221,7 @@ fn metric(quantity: Quantity) -> Option<Metric> {
     }
 }
 
-fn over(quantity: Quantity, steps: &[&Summary]) -> Result<std::result::Result<f64, String>> {
+fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
     let Some(metric) = metric(quantity) else {
         let errors = quantity == Quantity::Errors;
         let value = if errors { known_errors(steps) } else { failed_share(steps) };

@@ -15,11 +15,11 @@ use super::layout;
 use super::notes::{self, Note, entry, label, listed, mark, noted};
 use super::page::{self, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
-use super::{Layout, Options, counted};
+use super::{Options, counted};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Summary, VerdictKind, counter};
-use crate::terms::{self, Rate, StatementMode, named};
+use crate::terms::{self, OnError, Rate, StatementMode, named};
 
 const SCRIPT: &str = include_str!("html/script.js");
 /// More than these are folded away, and labels have a search in place of a legend of each chart.
@@ -76,8 +76,6 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let counts = counts.map(|(count, of)| terms::counted(count as u64, of));
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
     let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
-    let plain = Options { layout: Layout::Settings, baseline: None, ..options.clone() };
-    let apart = layout::pages(&tables, &plain)?;
     let body = html! {
         header { h1 { "loadgen report" } p.faint { (counts.join(", ")) ", " (ends.join(" to ")) } }
         // Without its switch nothing of a label is shown, wherever it is.
@@ -92,7 +90,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
             @for section in sections { (section) }
             section #settings {
                 h2 { "Settings that differ" }
-                @for page in &apart { (of_page(page)) }
+                (of_page(&layout::settings(&tables)))
             }
             (shown.origin())
         }
@@ -261,7 +259,11 @@ impl Shown<'_> {
             (few, "By percentile: each further nine takes the same length", Some(CURVES), curves),
             (true, "Cost of an op", None, costs),
         ];
-        let per_op = self.pages(of, Layout::PerOp)?;
+        // A baseline of another workload relates nothing here.
+        let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
+        let tables = of.by_column().into_iter().map(noted);
+        let per_op: Result<Vec<Page>> = tables.map(|of| layout::per_op(&of, baseline)).collect();
+        let per_op = per_op?;
         Ok(html! { section {
             h2 { (plain.workload) }
             (charts(&numbers, labels, USUAL))
@@ -272,10 +274,9 @@ impl Shown<'_> {
             @for remark in &remarks { p.faint { (remark) } }
             (errors(&plain, labels))
             @if plain.all().any(|step| !step.outages.is_empty()) {
-                @for page in self.pages(&plain, Layout::Outages)? {
-                    (of_page(&page))
-                    @for line in page.remarks() { p.faint { (line) } }
-                }
+                @let page = layout::outages(&plain);
+                (of_page(&page))
+                @for line in page.remarks() { p.faint { (line) } }
             }
             @for (open, head, note, drawn) in &parts { @if !drawn.is_empty() {
                 (fold(*open, head, &html! {
@@ -306,13 +307,6 @@ impl Shown<'_> {
         let any = table.items().any(|of| of.line.label != base && of.cell.relative.is_some());
         remarks.extend((!any).then(|| format!("No other label has a ratio to {}.", label(base))));
         (any.then_some(table), remarks)
-    }
-
-    fn pages(&self, table: &Table, layout: Layout) -> Result<Vec<Page>> {
-        // A baseline of another workload relates nothing here.
-        let baseline = self.options.baseline.clone().filter(|base| table.line(base).is_some());
-        let options = Options { layout, baseline, ..self.options.clone() };
-        layout::pages(std::slice::from_ref(table), &options)
     }
 
     fn charts(&self, table: &Table, metrics: &[&str]) -> Result<Vec<Chart>> {
@@ -572,7 +566,11 @@ fn command(steps: &[&Summary]) -> String {
     flag("distribution", Some(workload.distribution.clone()));
     flag("spread", Some(workload.spread.to_string()));
     flag("engine-threads", threads.map(|threads| threads.to_string()).next());
-    plan.flags().into_iter().for_each(|(name, value)| flag(name, value));
+    flag("charset", plan.charset.clone());
+    flag("on-error", (plan.on_error != OnError::Abort).then(|| plan.on_error.to_string()));
+    flag("max-errors", plan.max_errors.clone());
+    flag("op-timeout", plan.op_timeout_s.map(seconds));
+    flag("think", plan.think_s.map(seconds));
     flag("seed", Some(plan.seed.to_string()));
     flag("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none"));
     flag("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is"));
@@ -588,11 +586,8 @@ fn command(steps: &[&Summary]) -> String {
 /// Returns a word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    let is_plain = !word.is_empty() && word.chars().all(plain);
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Tells whether the server counted the same, whose the numbers are, how busy the client was, what it
@@ -606,8 +601,7 @@ fn behind(table: &Table) -> String {
     for verdict in steps.iter().filter_map(|step| step.verdict.as_ref()) {
         *kinds.entry(verdict.kind).or_default() += 1;
     }
-    let kinds: Vec<String> =
-        kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let busiest = |step: &Summary| {
         let shares = step.client.share.iter().flat_map(|s| &s.threads).map(|thread| thread.busy);
         let looks = step.client.threads.iter().filter(|_| step.client.share.is_none());
@@ -660,7 +654,7 @@ fn counts(steps: &[&Summary]) -> String {
     format!("the server's count of statements is not held against the client's: {reason}")
 }
 
-fn share(step: &Summary) -> std::result::Result<f64, String> {
+fn share(step: &Summary) -> Result<f64, String> {
     let status = step.server.status.as_ref().ok_or("its counters could not be read")?;
     let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
     // Where the readings cover much more, the rate outside the window is not known.
@@ -669,7 +663,7 @@ fn share(step: &Summary) -> std::result::Result<f64, String> {
         let how = if status.first_s < 0.0 { "before" } else { "after" };
         return Err(format!("its counters were read {off} s {how} the window's start"));
     }
-    let counted = step.status().and_then(|status| counter(status, &["Questions"]));
+    let counted = step.status().and_then(|status| counter(status, "Questions"));
     let counted = counted.ok_or("its counters were reset within the window")?;
     let share = 100.0 * counted / (step.totals.qps * covered);
     if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }

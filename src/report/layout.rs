@@ -78,32 +78,25 @@ fn plain(tables: &[Table], options: &Options) -> Vec<Page> {
 
 /// Returns the tables with their ratios to the baseline and their footnotes.
 fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
-    let mut tables = tables.to_vec();
-    if let Some(label) = &options.baseline {
-        for table in &mut tables {
-            table.relate(label);
-        }
-    }
-    tables.into_iter().map(noted).collect()
+    let related = |mut table: Table<'a>| {
+        options.baseline.iter().for_each(|label| table.relate(label));
+        noted(table)
+    };
+    tables.iter().cloned().map(related).collect()
 }
 
 fn page(table: &Table) -> Page {
     let decimals = decimals(table);
     let mut rows = Rows::new(table.lines.iter().enumerate());
     for column in &table.columns {
-        rows = rows.shown(&column.to_string(), |(_, line)| {
-            number(table, line.cells.get(column), decimals)
-        });
+        let of = |line: &Line| number(table, line.cells.get(column), decimals);
+        rows = rows.shown(&column.to_string(), |(_, line)| of(line));
     }
     let sheet = rows.text(CLIENTS, |(at, _)| marked(table, *at)).sheet();
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
-    Page {
-        title: vec![title(table)],
-        sheets: vec![sheet, records(table)],
-        notes: footnotes(&table.notes),
-        below: notes::below(table),
-        ..Page::default()
-    }
+    let (notes, below) = (footnotes(&table.notes), notes::below(table));
+    let (title, sheets) = (vec![title(table)], vec![sheet, records(table)]);
+    Page { title, sheets, notes, below, ..Page::default() }
 }
 
 pub(crate) fn decimals(table: &Table) -> usize {
@@ -139,7 +132,7 @@ fn records(table: &Table) -> Sheet {
         .filed("clients", |of| of.column.clients)
         .filed("rate", |of| of.column.per_s())
         .filed("metric", |of| table.metric_at(&of.column).to_string())
-        .filed("unit", |_| table.metric.unit())
+        .filed("unit", |_| table.metric.figure().unit)
         .filed("value", |of| of.cell.spread.median)
         .filed("min", |of| of.cell.spread.min)
         .filed("max", |of| of.cell.spread.max)
@@ -190,7 +183,7 @@ pub(crate) fn spread(table: &Table) -> Page {
         "{}: {}, {}; the runs of each cell",
         escape::line(table.workload),
         table.metric.name(),
-        table.metric.unit_in_words()
+        table.metric.figure().unit_in_words
     );
     Page::of(title, sheet, vec![RUNS.to_owned()])
 }
@@ -215,9 +208,8 @@ pub(crate) fn json(tables: &[Table], options: &Options) -> String {
 }
 
 fn of_metric(table: &Table) -> Node {
-    let metric = table.metric;
-    let higher_is_better = metric.higher_is_better();
-    fields! { name: metric.to_string(), unit: metric.unit(), higher_is_better: higher_is_better }
+    let (name, figure) = (table.metric.to_string(), table.metric.figure());
+    fields! { name: name, unit: figure.unit, higher_is_better: figure.higher_is_better }
 }
 
 fn of_table(table: &Table) -> Node {
@@ -247,11 +239,8 @@ fn of_table(table: &Table) -> Node {
         fields! { code: note.code.as_str(), text: note.text.as_str(), places: places }
     };
     fields! {
-        workload: table.workload,
-        metric: of_metric(table),
-        columns: nodes(&table.columns, column),
-        lines: nodes(&table.lines, line),
-        notes: nodes(&table.notes, note),
+        workload: table.workload, metric: of_metric(table), columns: nodes(&table.columns, column),
+        lines: nodes(&table.lines, line), notes: nodes(&table.notes, note),
     }
 }
 
@@ -303,9 +292,8 @@ fn ranked(table: &Table) -> Page {
 fn peak(table: &Table) -> Page {
     let value = |item: &Item| item.cell.spread.median;
     // The first of equal ones: fewer clients reach it.
-    let best = |a, b| {
-        if merit(&table.metric, value(&b)) > merit(&table.metric, value(&a)) { b } else { a }
-    };
+    let merit = |item: &Item| merit(&table.metric, value(item));
+    let best = |a, b| if merit(&b) > merit(&a) { b } else { a };
     let peak = |at| table.items().filter(|item| item.at == at).reduce(best);
     let peaks: Vec<Option<Item>> = (0..table.lines.len()).map(peak).collect();
     let found = || peaks.iter().copied().flatten();
@@ -327,15 +315,13 @@ fn peak(table: &Table) -> Page {
 }
 
 /// Returns the outages of a workload's steps; those that did not complete are in it, too.
-fn outages(table: &Table) -> Page {
-    let mut steps: Vec<&Summary> = Vec::new();
-    for line in &table.lines {
-        let mut of_label: Vec<&Summary> = line.all().collect();
-        of_label.sort_by(|one, other| one.started_at.cmp(&other.started_at));
-        steps.extend(of_label);
-    }
-    let rows: Vec<(&Summary, &Outage)> =
-        steps.iter().flat_map(|step| step.outages.iter().map(|outage| (*step, outage))).collect();
+pub(crate) fn outages(table: &Table) -> Page {
+    let lines = table.lines.iter().enumerate();
+    let steps = lines.flat_map(|(at, line)| line.all().map(move |step| (at, step)));
+    let mut steps: Vec<(usize, &Summary)> = steps.collect();
+    steps.sort_by_key(|(at, step)| (*at, &step.started_at));
+    let outages = steps.iter().flat_map(|(_, step)| step.outages.iter().map(|of| (*step, of)));
+    let rows: Vec<(&Summary, &Outage)> = outages.collect();
     let (many, steps) = (rows.len(), terms::counted(steps.len() as u64, "step"));
     let title = format!("{}: outages, {many} in {steps}", escape::line(table.workload));
     if rows.is_empty() {
@@ -369,10 +355,10 @@ fn outages(table: &Table) -> Page {
     Page::of(title, sheet, OUTAGES.map(str::to_owned).into())
 }
 
-fn settings(tables: &[Table]) -> Page {
+pub(crate) fn settings(tables: &[Table]) -> Page {
     let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
     // The first step of a label stands for it.
-    let mut labels: Vec<(&str, Vec<&Summary>)> = Vec::new();
+    let mut labels: Vec<Labelled> = Vec::new();
     lines.for_each(|line| entry(&mut labels, line.label).extend(&line.steps));
     let mixed = |steps: &[&Summary]| {
         let is_mixed = steps.iter().any(|step| !legend(steps[0], step).is_empty());
@@ -391,18 +377,18 @@ fn settings(tables: &[Table]) -> Page {
     Page { title_below: true, ..Page::of(title, Sheet { list: true, ..sheet }, Vec::new()) }
 }
 
+/// A label with its steps.
+type Labelled<'a> = (&'a str, Vec<&'a Summary>);
+
 fn build(step: &Summary) -> (&str, &str) {
     (&step.server.version, &step.server.version_comment)
 }
 
 /// Returns what people read of a label, the earlier label that it is like, and its settings: those that
 /// this one has not, or all in which labels of its build differ.
-fn described<'a>(
-    labels: &[(&'a str, Vec<&Summary>)],
-    at: usize,
-) -> (String, &'a str, Vec<(String, String)>) {
+fn described<'a>(labels: &[Labelled<'a>], at: usize) -> (String, &'a str, Vec<(String, String)>) {
     let step = labels[at].1[0];
-    let of_build = |(_, steps): &&(&str, Vec<&Summary>)| build(steps[0]) == build(step);
+    let of_build = |(_, steps): &&Labelled| build(steps[0]) == build(step);
     // The earlier label with the fewest other settings, the first of equals.
     let nearest = labels[..at].iter().filter(of_build);
     let nearest = nearest.map(|(name, others)| (*name, legend(others[0], step)));
@@ -442,11 +428,10 @@ fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let below = footing(&table);
     // The title tells the metric itself, and not its ratio.
     table.baseline = None;
-    let (column, (short, _), shown_base) =
-        (table.columns[0], table.metric.short(), escape::line(&base));
-    let of_base = format!("{short}-for-{shown_base}");
-    let [over, under] =
-        if table.metric.higher_is_better() { [&short, &of_base] } else { [&of_base, &short] };
+    let (column, (short, _)) = (table.columns[0], table.metric.short());
+    let of_base = format!("{short}-for-{}", escape::line(&base));
+    let higher = table.metric.higher_is_better();
+    let [over, under] = if higher { [&short, &of_base] } else { [&of_base, &short] };
     let decimals = table.metric.decimals(table.shown());
     let ratios = ratio_decimals(table.cells().filter_map(|cell| cell.relative));
     let sheet = Rows::new(table.lines.iter().enumerate())
@@ -491,9 +476,8 @@ pub(crate) const LEGEND: [&str; 3] = [
     "relative numbers are number / first: of costs, less is better",
 ];
 
-fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
-    let metrics =
-        COSTS.map(|(_, _, name, _)| Metric::Figure(metric::named(name).expect("a figure")));
+pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
+    let metrics = COSTS.map(|of| Metric::Figure(metric::named(of.2).expect("a figure")));
     let cost = |line: &Line, of: Metric| Ok(stats::median(&of.values(&line.steps)?));
     let costs = |line: &Line| metrics.iter().map(|of| cost(line, *of)).collect();
     let costs: Vec<Vec<Option<f64>>> = table.lines.iter().map(costs).collect::<Result<_>>()?;
@@ -510,8 +494,7 @@ fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     below.extend((base.is_some() && by_zero).then(|| super::table::OF_ZERO.to_owned()));
     below.extend(footing(table));
     // A 0 has no decimals.
-    let shown =
-        |value: Option<f64>, decimals| Some((value?, if value? == 0.0 { 0 } else { decimals }));
+    let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
     let column = table.columns[0];
     let mut all = Rows::new(lines.clone())
         .place(table, |_| column)

@@ -102,14 +102,13 @@ impl Metric {
     pub const QPS: Metric = Metric::Figure(&FIGURES[0]);
     pub const TPS: Metric = Metric::Figure(&FIGURES[1]);
     pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
+    const SECONDS: Metric = Metric::Figure(&FIGURES[3]);
 
     /// Returns itself, or what the steps of one workload are measured in: of a time, which one.
     pub(crate) fn of<'a>(self, mut steps: impl Iterator<Item = &'a Summary> + Clone) -> Metric {
         let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
         match self {
-            Metric::Natural if steps.next().is_some_and(to_its_end) => {
-                Metric::Figure(named("seconds").expect("a figure"))
-            }
+            Metric::Natural if steps.next().is_some_and(to_its_end) => Metric::SECONDS,
             Metric::Natural => Metric::QPS,
             Metric::Time(Time::Unnamed, property) => {
                 let open = |step: &Summary| step.latency.response.is_some();
@@ -124,19 +123,18 @@ impl Metric {
 
     pub(crate) fn in_loop(self, open: bool) -> Metric {
         match self {
-            Metric::Time(Time::Unnamed | Time::Own, property) => {
-                let of = if open { Time::Response } else { Time::Unnamed };
-                Metric::Time(of, property)
-            }
+            Metric::Time(Time::Unnamed | Time::Own, of) if open => Metric::Time(Time::Response, of),
+            Metric::Time(Time::Own, property) => Metric::Time(Time::Unnamed, property),
             other => other,
         }
     }
 
-    fn figure(self) -> Option<&'static Figure> {
+    /// Returns what is told of it in tables; of times, it is the same of all.
+    pub(crate) fn figure(self) -> &'static Figure {
         match self {
-            Metric::Natural => Some(&FIGURES[0]),
-            Metric::Time(..) => None,
-            Metric::Figure(figure) => Some(figure),
+            Metric::Natural => &FIGURES[0],
+            Metric::Time(..) => &TIMES[0],
+            Metric::Figure(figure) => figure,
         }
     }
 
@@ -146,7 +144,7 @@ impl Metric {
     }
 
     pub(crate) fn higher_is_better(self) -> bool {
-        self.figure().is_some_and(|figure| figure.higher_is_better)
+        self.figure().higher_is_better
     }
 
     pub(crate) fn of_closed_loops(self) -> Option<&'static str> {
@@ -162,26 +160,18 @@ impl Metric {
         if self.is_rate() { 0 } else { page::decimals(values) }
     }
 
-    pub(crate) fn unit(self) -> &'static str {
-        self.figure().map_or("us", |figure| figure.unit)
-    }
-
-    pub(crate) fn unit_in_words(self) -> &'static str {
-        self.figure().map_or("microseconds", |figure| figure.unit_in_words)
-    }
-
     pub(crate) fn name(self) -> String {
-        let Metric::Time(of, property) = self else {
-            return self.figure().expect("no time").heading.to_owned();
-        };
-        format!("{property} {}", of.names().1)
+        match self {
+            Metric::Time(of, property) => format!("{property} {}", of.names().1),
+            _ => self.figure().heading.to_owned(),
+        }
     }
 
     pub(crate) fn short(self) -> (String, &'static str) {
         match self.figure() {
-            Some(figure) if self.is_rate() => (figure.heading.to_owned(), figure.heading),
-            Some(figure) if figure.name == "seconds" => ("Seconds".to_owned(), "s"),
-            _ => (self.to_string(), self.unit()),
+            figure if self.is_rate() => (figure.heading.to_owned(), figure.heading),
+            _ if self == Metric::SECONDS => ("Seconds".to_owned(), "s"),
+            figure => (self.to_string(), figure.unit),
         }
     }
 
@@ -191,7 +181,7 @@ impl Metric {
             return Ok(None);
         }
         let Metric::Time(of, property) = self else {
-            return Ok((self.figure().expect("no time").value)(summary));
+            return Ok((self.figure().value)(summary));
         };
         let Some(times) = of.times(&summary.latency) else { return Ok(None) };
         Ok(match property {
@@ -256,22 +246,17 @@ pub(crate) fn with_longer(
     if value.is_some_and(|value| value >= limit_us) { at(rank + given_up) } else { Ok(value) }
 }
 
-fn of_histogram(
-    asked: Percentile,
-    percentile: f64,
-    of: &Distribution,
-    step: &Summary,
-) -> Result<Option<f64>> {
+fn of_histogram(p: Percentile, at: f64, of: &Distribution, step: &Summary) -> Result<Option<f64>> {
     let curve = Curve::read(&of.histogram).map_err(|why| {
         Error::data(format!(
-            "{asked} of '{}' at {}: the histogram of step {} is damaged: {why}",
+            "{p} of '{}' at {}: the histogram of step {} is damaged: {why}",
             step.label,
             terms::clients(step.plan.clients),
             step.step_id
         ))
         .hint("p50, p75, p90, p95, p99, p99.9 and p99.99 do without the histogram")
     })?;
-    let value = curve.map(|curve| curve.percentile_us(percentile));
+    let value = curve.map(|curve| curve.percentile_us(at));
     // A bucket's upper edge may lie above the largest time there was.
     Ok(value.map(|value| of.max_us.map_or(value, |max| value.min(max))))
 }
@@ -300,13 +285,8 @@ const KB: f64 = 1024.0;
 macro_rules! figures {
     ($($name:literal $aliases:tt, $unit:literal, $heading:literal, $words:literal, $higher:literal, $value:expr;)*) => {
         &[$(Figure {
-            name: $name,
-            aliases: &$aliases,
-            unit: $unit,
-            heading: $heading,
-            unit_in_words: $words,
-            higher_is_better: $higher,
-            value: $value,
+            name: $name, aliases: &$aliases, unit: $unit, heading: $heading,
+            unit_in_words: $words, higher_is_better: $higher, value: $value,
         }),*]
     };
 }
@@ -320,19 +300,19 @@ pub(crate) const FIGURES: &[Figure] = figures! {
     "rows" ["rows/s"], "rows/s", "rows", "rows a second", true,
         |s| Some(s.totals.rows as f64 / s.measured_s);
     "iops" [], "reads/s", "IOPS", "InnoDB's reads a second", true,
-        |s| s.counter_per_s(&["Innodb_data_reads"]);
+        |s| s.counter_per_s("Innodb_data_reads");
     "innodb-reads" [], "reads/op", "InnoDB's reads an op", "reads", false,
-        |s| s.counter_per_op(&["Innodb_data_reads"]);
+        |s| s.counter_per_op("Innodb_data_reads");
     "miss" [], "pages/op", "misses an op", "pages read from storage", false,
-        |s| s.counter_per_op(&["Innodb_buffer_pool_reads"]);
+        |s| s.counter_per_op("Innodb_buffer_pool_reads");
     "miss%" ["misspct"], "%", "misses", "percent of the pages asked of the buffer pool", false,
         miss_percent;
     "pages-written" [], "pages/op", "pages written an op", "pages", false,
-        |s| s.counter_per_op(&["Innodb_buffer_pool_pages_flushed"]);
+        |s| s.counter_per_op("Innodb_buffer_pool_pages_flushed");
     "log-writes" [], "writes/op", "log writes an op", "writes to InnoDB's log", false,
-        |s| s.counter_per_op(&["Innodb_log_writes"]);
+        |s| s.counter_per_op("Innodb_log_writes");
     "log-bytes" [], "bytes/op", "log bytes an op", "bytes written to InnoDB's log", false,
-        |s| s.counter_per_op(&["Innodb_os_log_written"]);
+        |s| s.counter_per_op("Innodb_os_log_written");
     "handlers" [], "calls/op", "handler calls an op", "calls of the storage engine", false, handlers;
     "ahi" [], "%", "adaptive hash index", "percent of the searches that it answered", true, ahi;
     "server-cpu" [], "us/op", "server CPU an op", "microseconds", false, server_cpu_us;
@@ -353,10 +333,12 @@ pub(crate) const FIGURES: &[Figure] = figures! {
     "rtt" [], "us", "round trip of an empty query", "microseconds", false, |s| s.client.rtt_us;
 };
 
+const TIMES: &[Figure] = figures! { "times" [], "us", "", "microseconds", false, |_| None; };
+
 fn miss_percent(step: &Summary) -> Option<f64> {
     let status = step.status()?;
-    let reads = counter(status, &["Innodb_buffer_pool_reads"])?;
-    let requests = counter(status, &["Innodb_buffer_pool_read_requests"])?;
+    let reads = counter(status, "Innodb_buffer_pool_reads")?;
+    let requests = counter(status, "Innodb_buffer_pool_read_requests")?;
     (requests > 0.0).then(|| 100.0 * reads / requests)
 }
 
@@ -364,7 +346,7 @@ fn handlers(step: &Summary) -> Option<f64> {
     let status = step.status()?;
     let mut names = status.deltas.keys().filter(|name| name.starts_with("Handler_")).peekable();
     names.peek()?;
-    let calls: Option<f64> = names.map(|name| counter(status, &[name])).sum();
+    let calls: Option<f64> = names.map(|name| counter(status, name)).sum();
     step.per_op(calls?, status.first_s)
 }
 
@@ -414,7 +396,7 @@ pub(super) fn read_us(step: &Summary) -> Option<f64> {
 /// neither is known, for others read from the same disks.
 pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
     let own = of_process(step, |process| Some(process.read_bytes? as f64));
-    let own = own.or_else(|| step.counter_per_op(&["Innodb_data_read"]))?;
+    let own = own.or_else(|| step.counter_per_op("Innodb_data_read"))?;
     let all = of_host(step, |host| Some(host.disk_read_bytes? as f64))?;
     let part = if own < all { own / all } else { 1.0 };
     Some(read_us(step)? * part)

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
 use crate::stats::enough;
 use crate::summary::{Outcome, Summary, VerdictKind, Warning, in_queues};
-use crate::terms::{self, Code, Value, finding};
+use crate::terms::{self, Code, Value, finding, joined};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
@@ -198,9 +198,8 @@ fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
 pub(crate) fn of_conditions(line: &Line) -> Map<String, Json> {
     let mut texts: Vec<String> = Vec::new();
     for step in &line.steps {
-        let options = step.workload.options.iter().map(|(k, v)| format!("{k} {v}"));
-        let text = options.collect::<Vec<_>>().join(" and ");
-        push_new(&mut texts, if text.is_empty() { "none".to_owned() } else { text });
+        let options = step.workload.options.iter().map(|(k, v)| Some(format!("{k} {v}")));
+        push_new(&mut texts, joined(options, " and ").unwrap_or_else(|| "none".to_owned()));
     }
     let options = (!texts.is_empty()).then(|| ("options".to_owned(), texts.into()));
     let named = conditions(&line.steps)
@@ -256,9 +255,7 @@ fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
         });
     }
     let others = others.into_iter().map(|(code, found)| match (code, some(found, ", ")) {
-        ("other_queues", found) => {
-            (code, found + ": its response times are of another kind of waiting")
-        }
+        ("other_queues", of) => (code, of + ": its response times are of another kind of waiting"),
         (_, found) => (code, format!("other {code}: {found}")),
     });
     let unknown = (!unknown.is_empty()).then(|| {
@@ -359,7 +356,7 @@ pub(crate) const BUILD: &[&str] =
 
 pub(crate) fn title(table: &Table) -> String {
     let unit = match &table.baseline {
-        None => format!(", {}", table.metric.unit_in_words()),
+        None => format!(", {}", table.metric.figure().unit_in_words),
         Some(label) => {
             let how = if table.metric.higher_is_better() { "value/base" } else { "base/value" };
             format!(" relative to {}, {how}: higher is better", shown_line(label))
@@ -390,11 +387,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
                 Shown::Unless(usual) => values.iter().any(|(value, _)| value != usual),
                 shown => shown == Shown::Always,
             };
-            let measures = match of {
-                Of::All => true,
-                Of::Tables => !suite,
-                Of::Sweeps => !suite && !load,
-            };
+            let measures = of == Of::All || !suite && (of == Of::Tables || !load);
             let alike = values.len() == 1 || columns.len() == 1;
             let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
                 value if alike => value,

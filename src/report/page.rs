@@ -87,12 +87,10 @@ impl<T> Rows<T> {
         self.column(Column { name: Some(name), ..Column::default() }, get)
     }
 
-    pub(crate) fn both<V: Into<Value>>(
-        self,
-        head: &str,
-        name: &'static str,
-        get: impl Fn(&T) -> V,
-    ) -> Self {
+    pub(crate) fn both<V>(self, head: &str, name: &'static str, get: impl Fn(&T) -> V) -> Self
+    where
+        V: Into<Value>,
+    {
         let (head, name) = (Some(head.to_owned()), Some(name));
         self.column(Column { head, name, ..Column::default() }, get)
     }
@@ -107,7 +105,7 @@ impl<T> Rows<T> {
     pub(crate) fn place_and_metric(self, table: &Table, of: impl Fn(&T) -> Cell) -> Self {
         self.place(table, &of)
             .filed("metric", |row| table.metric_at(&of(row)).to_string())
-            .filed("unit", |_| table.metric.unit())
+            .filed("unit", |_| table.metric.figure().unit)
     }
 
     pub(crate) fn sheet(self) -> Sheet {
@@ -129,8 +127,7 @@ impl Sheet {
     }
 
     pub(crate) fn texts(&self) -> impl Iterator<Item = Vec<String>> {
-        (0..self.rows)
-            .map(|row| self.shown().map(|column| column.values[row].shown.clone()).collect())
+        (0..self.rows).map(|at| self.shown().map(|of| of.values[at].shown.clone()).collect())
     }
 }
 
@@ -154,11 +151,7 @@ fn value(filed: impl Into<Json>, shown: impl Into<String>) -> Value {
 
 macro_rules! values {
     ($($of:ty: $value:expr;)*) => {
-        $(impl From<$of> for Value {
-            fn from(of: $of) -> Value {
-                $value(of)
-            }
-        })*
+        $(impl From<$of> for Value { fn from(of: $of) -> Value { $value(of) } })*
     };
 }
 
@@ -224,12 +217,7 @@ pub(crate) const SCHEMA: &str = "loadgen.report/1";
 const GAP: usize = 2;
 
 /// Writes pages; text has bars beside its rows on a terminal of so many columns.
-pub(crate) fn write(
-    pages: &[Page],
-    layout: &str,
-    format: Format,
-    terminal: Option<usize>,
-) -> String {
+pub(crate) fn write(pages: &[Page], layout: &str, format: Format, width: Option<usize>) -> String {
     let each = |one: &dyn Fn(&Page) -> Vec<String>| {
         let texts = pages.iter().map(|page| one(page).join("\n") + "\n");
         texts.collect::<Vec<String>>().join("\n")
@@ -238,7 +226,7 @@ pub(crate) fn write(
         Format::Markdown => each(&markdown),
         Format::Csv => csv(pages, layout == "versions"),
         Format::Json => json(pages, layout),
-        Format::Text => each(&|page| text(page, terminal)),
+        Format::Text => each(&|page| text(page, width)),
     }
 }
 
@@ -338,8 +326,7 @@ fn json(pages: &[Page], layout: &str) -> String {
         (0..sheet.rows).map(record).filter(|record| !record.is_empty())
     });
     let rows: Vec<Map<_, _>> = rows.collect();
-    let table =
-        |page: &Page| json!({"title": page.title, "notes": page.remarks().collect::<Vec<_>>()});
+    let table = |of: &Page| json!({"title": of.title, "notes": of.remarks().collect::<Vec<_>>()});
     let tables: Vec<Json> = pages.iter().map(table).collect();
     pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": rows, "tables": tables}))
 }
@@ -353,11 +340,8 @@ pub(crate) enum Node {
     Fields(#[serde(serialize_with = "in_order")] Vec<(&'static str, Node)>),
 }
 
-fn in_order<S: Serializer>(
-    fields: &[(&str, Node)],
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_map(fields.iter().map(|(name, node)| (name, node)))
+fn in_order<S: Serializer>(fields: &[(&str, Node)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(fields.iter().map(|(name, node)| (name, node)))
 }
 
 impl<T: Into<serde_json::Value>> From<T> for Node {
@@ -366,10 +350,7 @@ impl<T: Into<serde_json::Value>> From<T> for Node {
     }
 }
 
-pub(crate) fn nodes<T, N: Into<Node>>(
-    of: impl IntoIterator<Item = T>,
-    node: impl Fn(T) -> N,
-) -> Node {
+pub(crate) fn nodes<I: IntoIterator, N: Into<Node>>(of: I, node: impl Fn(I::Item) -> N) -> Node {
     Node::List(of.into_iter().map(|item| node(item).into()).collect())
 }
 
@@ -406,15 +387,13 @@ pub(crate) fn bar(value: Option<f64>, max: f64) -> String {
 /// Lines with something drawn behind each, below each other; as they are where that is wider than
 /// the terminal.
 fn beside(lines: Vec<String>, drawn: &[String], columns: usize) -> Vec<String> {
-    let widest =
-        |texts: &[String]| texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    let widest = |of: &[String]| of.iter().map(|text| text.chars().count()).max().unwrap_or(0);
     let (width, longest) = (widest(&lines), widest(drawn));
     if longest == 0 || width + GAP + longest > columns {
         return lines;
     }
-    let one =
-        |(line, drawn): (String, &String)| format!("{line:width$}  {drawn}").trim_end().to_owned();
-    lines.into_iter().zip(drawn).map(one).collect()
+    let both = lines.iter().zip(drawn).map(|(line, drawn)| format!("{line:width$}  {drawn}"));
+    both.map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]

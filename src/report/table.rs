@@ -270,8 +270,7 @@ pub(crate) fn position(labels: &[&str], label: &str) -> usize {
 }
 
 pub(crate) fn known(tables: &[Table], flag: &str, label: &str) -> Result<()> {
-    let labels: BTreeSet<&str> =
-        tables.iter().flat_map(|table| &table.lines).map(|line| line.label).collect();
+    let labels: BTreeSet<&str> = labels(tables).into_iter().collect();
     if labels.contains(label) {
         return Ok(());
     }

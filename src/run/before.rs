@@ -1,6 +1,7 @@
 //! What comes before a step: its server is reached and looked at, with its tables, and brought into
 //! the state that the step is to start from (`--warm`, `--settle`, `--ahi`).
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, TryFutureExt as _};
@@ -12,7 +13,7 @@ use crate::mysql::{
     Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Ready, ServerLink, Session, Tables,
     explain, one, optional, preflight, {server, status},
 };
-use crate::observe::{Probe, Whereabouts};
+use crate::observe::{Probe, ROOT, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
@@ -21,7 +22,8 @@ use crate::terms::{self, Finding};
 use crate::workload::{Stream, name_part, quoted, seed_of};
 
 pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
-    or_stop(&link.stop, Session::open(link, charset)).await
+    // Boxed: a log-in of the driver's is large.
+    or_stop(&link.stop, Box::pin(Session::open(link, charset))).await
 }
 
 pub(super) async fn close(session: Option<Session>) {
@@ -129,16 +131,15 @@ pub(super) async fn probe(
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
     let looking = aside(move || match prefix.as_slice() {
-        [] => Ok(same_host.then(|| Probe::local(&server))),
+        [] => Ok(same_host.then(|| Probe::below(Path::new(ROOT), &server))),
         prefix => {
             let probe = Probe::through(prefix, &server)?;
             Ok(Some(if same_host { probe.beside(&server) } else { probe }))
         }
     });
-    looking.await.map_err(|_| {
-        Error::failed("cannot look at the server's host: there is no thread to be had")
-            .hint("raise the limit on processes (ulimit -u)")
-    })?
+    let none = "cannot look at the server's host: there is no thread to be had";
+    let hint = "raise the limit on processes (ulimit -u)";
+    looking.await.map_err(|_| Error::failed(none).hint(hint))?
 }
 
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
@@ -211,8 +212,8 @@ impl Preparation<'_> {
             Ahi::Cold => self.empty_ahi().await.map(|()| None)?,
             Ahi::Warm => self.fill_ahi().await?,
         };
-        let warm = if before.warm == Warm::Pool { "pool" } else { "none" }.to_owned();
-        Ok(Some(Prepared { warm, ahi: before.ahi.to_string(), ahi_hits, settle }))
+        let [warm, ahi] = [before.warm.to_string(), before.ahi.to_string()];
+        Ok(Some(Prepared { warm, ahi, ahi_hits, settle }))
     }
 
     /// Waits for so long at most until little of what was written before is left to flush and to

@@ -131,8 +131,7 @@ fn canned(clients: u32) -> Result<(Group, u16)> {
     command.args(["canned", "--until-eof", "--tables", "1", "--connections", &connections]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut group = Group::spawn(&mut command).map_err(|e| failed(&e))?;
-    let (said, mut line) =
-        (group.leader.stdout.take().expect("a pipe was asked for"), String::new());
+    let (said, mut line) = (group.leader.stdout.take().expect("it is a pipe"), String::new());
     BufReader::new(said).read_line(&mut line).map_err(|e| failed(&e))?;
     let port = line.trim().parse().map_err(|_| failed(&"it did not start"))?;
     Ok((group, port))

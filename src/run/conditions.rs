@@ -4,17 +4,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::before::{Surveyed, close, open};
 use crate::engine::aside;
 use crate::mysql::{Session, status};
 use crate::observe::{HostReading, Probe, Whereabouts, host};
 use crate::plan::profile::Expect;
-use crate::plan::{Plan, StopAt, limits};
+use crate::plan::{Plan, limits};
 use crate::stop::within;
-use crate::summary::{Conditions, HostState, Keys, Levels, Prepared, Sample, Summary};
+use crate::summary::{Conditions, HostState, Keys, Sample, Summary};
 use crate::workload::{coverage, keys_per_op};
+
+/// The instant of a window's start, once it is known, until it is over.
+pub(super) type Window = watch::Receiver<Option<Instant>>;
 
 /// A shorter window has no thirds worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);
@@ -45,7 +48,7 @@ pub(super) struct Watch {
     conditions: Conditions,
     hosts: Hosts,
     first: [Option<HostReading>; 2],
-    window: Option<JoinHandle<Vec<Sample>>>,
+    window: JoinSet<Vec<Sample>>,
 }
 
 impl Watch {
@@ -53,35 +56,26 @@ impl Watch {
     pub(super) async fn begin(
         plan: &Plan,
         at: &Surveyed<'_>,
-        before: Option<Prepared>,
-        at_start: Option<Levels>,
-        opened: watch::Receiver<Option<Instant>>,
+        of: Conditions,
+        opened: Window,
     ) -> Watch {
         let hosts = hosts(at.probe.as_ref());
         let first = read(hosts.clone()).await;
-        let window = match plan.stop {
-            StopAt::Time(length) if length >= WINDOW_MIN => {
-                // Looking needs a connection of its own, where there is an InnoDB.
-                let pool = at_start.as_ref().and_then(|levels| levels.pool_pages);
-                let session = match pool {
-                    Some(_) => within(limits::COURTESY, open(at.link, None)).await,
-                    None => None,
-                };
-                let session = session.and_then(Result::ok);
-                Some(tokio::spawn(sample(session, hosts.0.clone(), opened, length)))
+        let mut window = JoinSet::new();
+        if let Some(length) = plan.stop.time().filter(|length| *length >= WINDOW_MIN) {
+            let mut session = None;
+            // Looking needs a connection of its own, where there is an InnoDB.
+            if of.at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some()) {
+                session = within(limits::COURTESY, open(at.link, None)).await.and_then(Result::ok);
             }
-            StopAt::Time(_) | StopAt::Ops(_) => None,
-        };
-        let conditions = Conditions { before, at_start, ..Conditions::default() };
-        Watch { conditions, hosts, first, window }
+            window.spawn(sample(session, hosts.0.clone(), opened, length));
+        }
+        Watch { conditions: of, hosts, first, window }
     }
 
     /// Reads the hosts again. The channel of the window's start says that it is over.
     pub(super) async fn end(self, plan: &Plan, expect: &[Expect], step: &Summary) -> Conditions {
-        let window = match self.window {
-            Some(sampling) => sampling.await.expect("sampling does not panic"),
-            None => Vec::new(),
-        };
+        let window = self.window.join_all().await.concat();
         let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {
             Some(last?.state_since(&first?))
         };
@@ -101,7 +95,7 @@ impl Watch {
 async fn sample(
     mut session: Option<Session>,
     probe: Probe,
-    mut opened: watch::Receiver<Option<Instant>>,
+    mut opened: Window,
     length: Duration,
 ) -> Vec<Sample> {
     let mut samples = Vec::new();

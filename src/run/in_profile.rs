@@ -1,19 +1,16 @@
 //! A job's place in a profile: its server and what it holds, the commands beside it, its summary.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use tokio::sync::watch;
-
-use crate::commands::beside::{self, Running};
+use crate::commands::beside;
 use crate::error::{Error, Result, line, told_apart};
 use crate::judge::fingerprint_differences;
-use crate::mysql;
+use crate::mysql::Dataset;
 use crate::plan::Step;
 use crate::plan::experiment::{Experiment, Leg, Part, Subject};
 use crate::plan::profile::{Command, Expect};
 use crate::plan::value::bytes;
-use crate::summary::{self, CommandRun, Server, Store, Summary};
+use crate::summary::{self, CommandRun, Server, Summary};
 use crate::terms::{self, Class, Finding, finding};
 use crate::workload::{mix, name_part};
 
@@ -68,11 +65,7 @@ fn check_same(label: &str, earlier: &Server, server: &Server) -> Result<()> {
 impl InProfile<'_> {
     /// Refuses a server that is not as the profile expects it. Where the sizes are not the profile's,
     /// data of another size beside the buffer pool is no more than a warning.
-    pub(super) fn check(
-        &mut self,
-        server: &Server,
-        dataset: Option<&mysql::Dataset>,
-    ) -> Result<()> {
+    pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
         // What the server says of the tables, unless its statistics are older than the rows.
         let bytes = dataset.map(|of| {
             let rows = u64::from(of.tables.count).saturating_mul(of.tables.rows);
@@ -96,14 +89,8 @@ impl InProfile<'_> {
         Ok(())
     }
 
-    /// Starts what runs beside a step; its clock starts with the window.
-    pub(super) fn beside(
-        &self,
-        store: &Store,
-        run_id: &str,
-        step: &Step,
-        window: &watch::Receiver<Option<Instant>>,
-    ) -> Running {
+    /// Lists what runs beside a step.
+    pub(super) fn commands(&self, run_id: &str, step: &Step) -> Vec<beside::Command> {
         let here = self.part.commands.iter().filter(|command| {
             command.clients.as_ref().is_none_or(|clients| clients.0.contains(&step.clients))
         });
@@ -113,7 +100,7 @@ impl InProfile<'_> {
             asked: asked(command),
             output: format!("{run_id}-{}_command{n}.txt", step.number),
         });
-        beside::start(filled.collect(), store.dir(), window)
+        filled.collect()
     }
 
     fn fill(&self, word: &str, step: &Step) -> String {
@@ -137,9 +124,7 @@ impl InProfile<'_> {
         let written = match self.written_by.as_deref() {
             Some([]) => None,
             Some(titles) => Some(format!("{} wrote to the tables before", titles.join(", "))),
-            None => {
-                writes.then(|| "whether the tables were written to before is not known".to_owned())
-            }
+            None => writes.then(|| "whether the tables were written to before is not known".into()),
         };
         summary.warn(written.map(|written| finding!(DataWritten, written)));
         if writes {
@@ -174,23 +159,19 @@ fn told(command: &CommandRun) -> String {
 
 /// Holds a server's variables against all expectations, and its data, if it is known, against its
 /// buffer pool.
-fn check(
-    expect: &[Expect],
-    variables: &BTreeMap<String, String>,
-    data_bytes: Option<u64>,
-) -> Result<()> {
+fn check(expect: &[Expect], variables: &BTreeMap<String, String>, data: Option<u64>) -> Result<()> {
     let mut broken = Vec::new();
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
         let name = name.replace('-', "_");
         let found = variables.get(&name).map(String::as_str);
         let wanted: Vec<&str> =
-            values.0.iter().map(|value| value.0.as_deref().unwrap_or("ON")).collect();
+            values.0.iter().map(|one| one.0.as_deref().unwrap_or("ON")).collect();
         if !wanted.iter().any(|wanted| holds(wanted, found)) {
             let found = found.unwrap_or("not there");
             broken.push(format!("{name} is {found}, not {}", wanted.join(" or ")));
         }
     }
-    broken.extend(data_bytes.and_then(|data| database(expect, variables, data)));
+    broken.extend(data.and_then(|data| database(expect, variables, data)));
     if broken.is_empty() {
         return Ok(());
     }
@@ -218,8 +199,7 @@ fn holds(wanted: &str, found: Option<&str>) -> bool {
         "OFF" | "NO" | "FALSE" => Some(0.0),
         _ => bytes(text).map(|bytes| bytes as f64).or_else(|| text.parse().ok()),
     };
-    let same =
-        number(wanted).zip(number(found)).is_some_and(|(one, other)| one.total_cmp(&other).is_eq());
+    let same = number(wanted).zip(number(found)).is_some_and(|(a, b)| a.total_cmp(&b).is_eq());
     same || wanted.eq_ignore_ascii_case(found)
 }
 

@@ -8,7 +8,7 @@ use super::servers::sized;
 use super::slo::Slo;
 use super::steps::{Job, Steps};
 use super::{
-    Invocation, Place, calibration, check_gates, conclude, print_data, runtime, start, terminal,
+    Invocation, Place, calibration, check_gates, finish, print_data, runtime, start, terminal,
 };
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
@@ -74,14 +74,9 @@ impl Asked<'_> {
     }
 
     /// Makes the tables of a private server, or asks whether those that are in the way may go.
-    async fn make_ready(
-        &self,
-        link: &ServerLink,
-        private: bool,
-        steps: &mut Steps<'_>,
-    ) -> Result<()> {
+    async fn make_ready(&self, link: &ServerLink, own: bool, steps: &mut Steps<'_>) -> Result<()> {
         match self.job {
-            Job::Sweep(plan) if private => {
+            Job::Sweep(plan) if own => {
                 let tables = Dataset {
                     schema: plan.workload.schema,
                     tables: plan.tables_or_default(),
@@ -92,7 +87,7 @@ impl Asked<'_> {
                 };
                 load::prepare(link, &tables, steps.progress).await.map(|_| ())
             }
-            Job::Load { spec, force: true } if !private => {
+            Job::Load { spec, force: true } if !own => {
                 let named = |made: &Numbers| to_drop(spec, made);
                 Box::pin(agree_to_drop(link, self.yes, false, named)).await
             }
@@ -103,21 +98,19 @@ impl Asked<'_> {
 
 pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'_>) -> Result<()> {
     let mut slo = asked.search()?;
-    let words = |probe: &String| probe.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let prefix = place.probe.as_ref().map(words);
-    if prefix.as_ref().is_some_and(Vec::is_empty) {
+    let words = place.probe.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
+    let prefix: Vec<String> = words.collect();
+    if place.probe.is_some() && prefix.is_empty() {
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
     let store = invocation.begin()?;
     let Invocation { mut progress, stop, calibration, .. } = invocation;
-    let (sandbox, target) = match place.sandbox.clone() {
-        None => (None, resolve::find(&place.connection, &Env::real(), &mut progress)?),
-        Some(Spec { program, options, .. }) => {
-            let spec = Spec { program, options, ..asked.sandbox()? };
-            let sandbox = start(&spec, stop, &mut progress)?;
-            let target = ConnectOptions::private(&sandbox.socket);
-            (Some(sandbox), target)
-        }
+    let mut sandbox = None;
+    let target = if let Some(Spec { program, options, .. }) = place.sandbox.clone() {
+        let spec = Spec { program, options, ..asked.sandbox()? };
+        ConnectOptions::private(&sandbox.insert(start(&spec, stop, &mut progress)?).socket)
+    } else {
+        resolve::find(&place.connection, &Env::real(), &mut progress)?
     };
     let (mut searching, mut ceiling) = (None, None);
     // The client of a load is no engine.
@@ -131,7 +124,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         label: asked.label.clone(),
         notes: asked.notes.iter().cloned().collect(),
         repeats: asked.repeats,
-        prefix: prefix.unwrap_or_default(),
+        prefix,
         calibration: ceiling.as_ref(),
         ..Steps::new(job, &store, &mut progress)?
     };
@@ -153,7 +146,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, asked.gates.as_slice())), steps.progress);
-    conclude([outcome, shown, gated, stopped], steps.progress)
+    finish([outcome, shown, gated, stopped], steps.progress)
 }
 
 /// Names those of prepare's tables that a load will drop; a dump is not read for that.
@@ -169,13 +162,13 @@ fn to_drop(spec: &LoadSpec, prepared: &Numbers) -> String {
 
 /// Prints the table; of an early end, what was completed.
 fn print_table(summaries: &[Summary]) -> Result<()> {
-    let completed: Vec<&Summary> =
+    let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
-    if completed.is_empty() {
+    if done.is_empty() {
         return Ok(());
     }
     let options = report::Options { terminal: terminal(), ..report::Options::default() };
-    print_data(&report::render(&completed, &options)?)
+    print_data(&report::render(&done, &options)?)
 }
 
 /// Writes what is going to happen, for `--list`. A random seed is another one in the run.
@@ -308,25 +301,25 @@ async fn agree_to_drop(
 
 fn lines(checked: &[Checked]) -> String {
     let width = checked.iter().map(|one| one.table.len()).max().unwrap_or(0);
-    let told = |one: &Checked| {
-        let said = match &one.verdict {
-            Verdict::Ok => format!("ok: {}", inside(one)),
-            Verdict::Lost(n, what) => format!("LOST {n}: {what}; {}", inside(one)),
-            Verdict::Damaged(n, what) => format!("DAMAGED {n}: {what}"),
-            Verdict::Index(n, what) => format!("INDEX {n}: {what}; {}", inside(one)),
-            Verdict::Undecided(why) => format!("undecided: {why}"),
-        };
-        format!("{:width$}  {}\n", one.table, line(&said))
-    };
-    checked.iter().map(told).collect()
+    let text = |one: &Checked| format!("{:width$}  {}\n", one.table, line(&told(one).0));
+    checked.iter().map(text).collect()
+}
+
+/// Writes what was found of a table, and its place in [`WRONG`].
+fn told(one: &Checked) -> (String, Option<usize>) {
+    match &one.verdict {
+        Verdict::Ok => (format!("ok: {}", inside(one)), None),
+        Verdict::Damaged(n, what) => (format!("DAMAGED {n}: {what}"), Some(0)),
+        Verdict::Lost(n, what) => (format!("LOST {n}: {what}; {}", inside(one)), Some(1)),
+        Verdict::Index(n, what) => (format!("INDEX {n}: {what}; {}", inside(one)), Some(2)),
+        Verdict::Undecided(why) => (format!("undecided: {why}"), Some(3)),
+    }
 }
 
 fn inside(one: &Checked) -> String {
     let k = one.found.k.map_or_else(String::new, |k| format!(", sum of k {k}"));
-    let doubt = match one.history.in_doubt {
-        0 => String::new(),
-        n => format!(", {} in doubt", counted(n, "write")),
-    };
+    let n = one.history.in_doubt;
+    let doubt = if n == 0 { String::new() } else { format!(", {} in doubt", counted(n, "write")) };
     format!("{} rows{k} after {}{doubt}", one.found.rows, counted(one.history.steps, "step"))
 }
 
@@ -349,13 +342,7 @@ const WRONG: [(Kind, &str, &str); 4] = [
 
 /// Makes the error of the worst that was found.
 fn conclusion(checked: &[Checked]) -> Result<()> {
-    let wrong = |one: &Checked| match one.verdict {
-        Verdict::Ok => None,
-        Verdict::Damaged(..) => Some(0),
-        Verdict::Lost(..) => Some(1),
-        Verdict::Index(..) => Some(2),
-        Verdict::Undecided(_) => Some(3),
-    };
+    let wrong = |one: &Checked| told(one).1;
     let Some(worst) = checked.iter().filter_map(wrong).min() else { return Ok(()) };
     let n = checked.iter().filter(|one| wrong(one) == Some(worst)).count();
     let (kind, what, hint) = WRONG[worst];

@@ -73,13 +73,10 @@ pub(crate) fn warn(text: &str) {
 /// here at the latest.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(plain(text).as_bytes()).and_then(|()| out.flush()) {
-        // `loadgen … | head` has what it wanted.
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("standard output: {e}")))
-        }
-        _ => Ok(()),
-    }
+    let written = out.write_all(plain(text).as_bytes()).and_then(|()| out.flush());
+    // `loadgen … | head` has what it wanted.
+    let failed = written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe);
+    failed.map_or(Ok(()), |e| Err(Error::failed(format!("standard output: {e}"))))
 }
 
 /// Writes a file, whole or not at all, in place of one that is there.
@@ -94,14 +91,12 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 /// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
 fn keep(store: &Store, summary: &Summary, progress: &mut Progress) -> Result<()> {
-    match store.write(summary) {
-        Ok(_) => Ok(()),
-        Err(error) => conclude([Err(error), print_data(&to_json(summary))], progress),
-    }
+    let kept = store.write(summary).map(drop);
+    kept.or_else(|error| finish([Err(error), print_data(&to_json(summary))], progress))
 }
 
 /// Returns the worst of what went wrong, to end with. The rest is told here: none hides another.
-fn conclude(all: impl IntoIterator<Item = Result<()>>, progress: &mut Progress) -> Result<()> {
+fn finish(all: impl IntoIterator<Item = Result<()>>, progress: &mut Progress) -> Result<()> {
     let (worst, others) = ranked(all.into_iter().filter_map(Result::err));
     for other in others {
         let hints = other.hints().iter().map(|hint| format!("\nhint: {hint}"));

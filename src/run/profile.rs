@@ -13,9 +13,7 @@ use std::path::Path;
 use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
 use super::steps::{Job, Steps};
-use super::{
-    Invocation, calibration, check_gates, conclude, print_data, random, runtime, terminal,
-};
+use super::{Invocation, calibration, check_gates, finish, print_data, random, runtime, terminal};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
@@ -72,10 +70,8 @@ pub(crate) fn run(
     let mut errors = Vec::new();
     if left > 0 {
         let store = invocation.begin()?;
-        errors = match Legs::new(&experiment, &mut invocation, store, &earlier) {
-            Ok(mut legs) => legs.run(&todo, &mut earlier),
-            Err(error) => vec![error],
-        };
+        let legs = Legs::new(&experiment, &mut invocation, store, &earlier);
+        errors = legs.map_or_else(|e| vec![e], |mut legs| legs.run(&todo, &mut earlier));
     }
     let mut progress = invocation.progress;
     progress.clear();
@@ -86,14 +82,13 @@ pub(crate) fn run(
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
     let judged = check_gates(judged, &mut progress);
-    conclude([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
+    finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
 /// Reads a profile, and refuses addresses in it that cannot be understood.
 pub(super) fn read(path: &Path) -> Result<Profile> {
     let origin = path.display().to_string();
-    let refused =
-        |why: &dyn Display| Error::usage(format!("{origin}: {why}")).hint("name a profile");
+    let refused = |e: &dyn Display| Error::usage(format!("{origin}: {e}")).hint("name a profile");
     let mut text = String::new();
     let file = File::open(path).map_err(|e| refused(&e))?;
     file.take(PROFILE_MAX + 1).read_to_string(&mut text).map_err(|e| refused(&e))?;
@@ -106,7 +101,7 @@ pub(super) fn read(path: &Path) -> Result<Profile> {
 }
 
 /// The measurements that are there already, by invocations of the same experiment.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Earlier {
     /// The newest completed summary of each cell, by its key.
     pub(super) done: HashMap<String, Summary>,
@@ -114,7 +109,6 @@ pub(super) struct Earlier {
     pub(super) run: Option<Continued>,
 }
 
-#[derive(Debug)]
 pub(super) struct Continued {
     id: String,
     pub(super) seed: u64,
@@ -357,9 +351,8 @@ fn print(tables: Vec<Options>, steps: &[&Summary]) -> Result<()> {
     let there = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
-        if let Some(absent) = options.from.iter().chain(&options.to).find(|label| !there(label)) {
-            let text =
-                format!("layout {} is left out: '{absent}' was not measured", options.layout);
+        if let Some(label) = options.from.iter().chain(&options.to).find(|label| !there(label)) {
+            let text = format!("layout {} is left out: '{label}' was not measured", options.layout);
             if told.insert(text.clone()) {
                 say(&line(&text));
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::profile::{Earlier, Legs, read};
-use super::{Invocation, conclude, print_data};
+use super::{Invocation, finish, print_data};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let mut progress = invocation.progress;
     progress.clear();
     let reported = again.report(&open);
-    conclude([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
+    finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 
 fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {
@@ -205,8 +205,7 @@ impl Again<'_> {
 
     /// Prints what is in doubt and what it gets; an error where something stays open.
     fn report(&self, (wanted, doubts): &Open) -> Result<()> {
-        let told =
-            doubts.iter().map(|doubt| format!("in doubt  {}: {}\n", doubt.workload, doubt.why));
+        let told = doubts.iter().map(|of| format!("in doubt  {}: {}\n", of.workload, of.why));
         let again = lines(wanted).map(|line| format!("again     {line}\n"));
         let none = doubts.is_empty().then(|| "nothing is in doubt\n".to_owned());
         print_data(&told.chain(again).chain(none).collect::<String>())?;

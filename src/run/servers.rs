@@ -64,22 +64,18 @@ pub(super) struct Taken<'a> {
 impl<'a> Servers<'a> {
     /// Finds the servers that are there, and the programs of the others: what is missing is told, and
     /// a password asked for, before the first step and not in the middle of the night.
-    pub(super) fn new(
-        experiment: &'a Experiment,
-        stop: &'a Stop,
-        progress: &mut Progress,
-    ) -> Result<Self> {
-        for cell in &experiment.cells {
-            let what = &experiment.parts[cell.part].what;
+    pub(super) fn new(of: &'a Experiment, stop: &'a Stop, progress: &mut Progress) -> Result<Self> {
+        for cell in &of.cells {
+            let what = &of.parts[cell.part].what;
             if let What::Load(LoadSpec { source: LoadSource::Dump { path }, .. }) = what {
                 let refused = |e| Error::usage(format!("load {}: {e}", path.display()));
                 File::open(path).map_err(refused)?;
             }
         }
         let mut targets = HashMap::new();
-        let wanted: BTreeSet<usize> = experiment.cells.iter().map(|cell| cell.subject).collect();
+        let wanted: BTreeSet<usize> = of.cells.iter().map(|cell| cell.subject).collect();
         for at in wanted {
-            let subject = &experiment.subjects[at];
+            let subject = &of.subjects[at];
             let found = if let Some(private) = &subject.server.sandbox {
                 sandbox::find_program(private.program.as_deref()).map(|_| None)
             } else {
@@ -89,7 +85,7 @@ impl<'a> Servers<'a> {
             let found = found.map_err(|e| e.context(format!("server {}", subject.label)))?;
             targets.extend(found.map(|target| (at, target)));
         }
-        Ok(Servers { experiment, stop, passing: None, targets, written_by: None })
+        Ok(Servers { experiment: of, stop, passing: None, targets, written_by: None })
     }
 
     pub(super) fn take(
@@ -186,11 +182,10 @@ impl Taken<'_> {
             return Ok(());
         }
         let force = tables.force && self.written_by.as_ref().is_none_or(|by| !by.is_empty());
-        let filled = if self.prepared.contains(tables) && !force {
-            0
-        } else {
-            fill(&self.link, &Dataset { force, ..tables.clone() }, progress)?
-        };
+        let mut filled = 0;
+        if force || !self.prepared.contains(tables) {
+            filled = fill(&self.link, &Dataset { force, ..tables.clone() }, progress)?;
+        }
         self.prepared.push(tables.clone());
         if let Some(kept) = &mut self.kept {
             kept.add(&describe(tables))?;
@@ -274,6 +269,8 @@ const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Con
 
 /// Nobody, or who lets nobody in, or a server with its counters.
 type Seen = Option<Result<Numbers>>;
+/// What to wait for the end of, if anything.
+type Wrong = Result<Option<Error>>;
 
 /// A server that is there, and whom its commands are run for.
 struct Controlled<'a> {
@@ -353,11 +350,7 @@ impl Controlled<'_> {
     }
 
     /// Looks until nothing is wrong, or for too long.
-    fn until(
-        &mut self,
-        what: &str,
-        mut wrong: impl FnMut(Seen) -> Result<Option<Error>>,
-    ) -> Result<()> {
+    fn until(&mut self, what: &str, mut wrong: impl FnMut(Seen) -> Wrong) -> Result<()> {
         let began = Instant::now();
         while let Some(error) = wrong(self.look()?)? {
             if began.elapsed() > self.server.within() {

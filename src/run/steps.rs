@@ -13,16 +13,17 @@ use tokio::sync::watch;
 use super::before::{
     Patience, Preparation, Surveyed, close, open, patiently, preflight, probe, read_all,
 };
-use super::conditions::Watch;
+use super::conditions::{Watch, Window};
 use super::in_profile::InProfile;
-use super::{conclude, keep, random};
+use super::{finish, keep, random};
 use crate::commands::{self, beside};
 use crate::engine::{self, ServerReading, StepContext, begin, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
 use crate::load::reload::{Loaded, LoadedTable, Reload, of_load};
 use crate::mysql::{
-    ServerLink, Session, Tables, changes, dataset, exposure, fingerprint, optional, quoted_text,
+    DRIVER, ServerLink, Session, Tables, changes, dataset, exposure, fingerprint, optional,
+    quoted_text,
 };
 use crate::observe::{ClientReading, Host, IntervalLog, Times, Whereabouts, host};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
@@ -31,7 +32,7 @@ use crate::progress::{Progress, Table};
 use crate::stats::{self, is_scarce};
 use crate::stop::{locked, within};
 use crate::summary::{
-    self, CommandRun, Distribution, Outcome, Place, Record, Store, Summary, VerdictKind,
+    self, CommandRun, Conditions, Distribution, Outcome, Place, Record, Store, Summary, VerdictKind,
 };
 use crate::terms::{self, Cell, Code, Finding, StatementMode, Value, counted, finding};
 use crate::workload::Schema;
@@ -118,7 +119,7 @@ impl<'a> Steps<'a> {
         mut session: Session,
     ) -> Result<Surveyed<'l>> {
         let control = &mut session;
-        let look = async |control: &mut Session| self.look(link, control).await;
+        let look = async |control: &mut Session| Box::pin(self.look(link, control)).await;
         let mut at = patiently(link, control, look).await?;
         let Job::Sweep(plan) = self.job else {
             // It would be idle meanwhile, for hours perhaps.
@@ -158,7 +159,7 @@ impl<'a> Steps<'a> {
         };
         warnings.extend(exposure(control, target).await?);
         let bytes = dataset.as_ref().map(|dataset| dataset.data_bytes);
-        let mut seen = fingerprint(control, target, bytes).await?;
+        let mut seen = fingerprint(control, link, bytes).await?;
         seen.server.table_formats = dataset.as_ref().map(|dataset| dataset.formats.clone());
         if let Some(in_profile) = &mut self.in_profile {
             in_profile.check(&seen.server, dataset.as_ref())?;
@@ -174,24 +175,27 @@ impl<'a> Steps<'a> {
         {
             self.progress.note(&text);
         }
+        if !matches!(self.job, Job::Sweep(_)) {
+            (seen.driver.name, seen.driver.version) = (DRIVER.0.to_owned(), DRIVER.1.to_owned());
+        }
         let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
         let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;
         let Host { name: host, cores_usable: cores, facts } = host::facts(Path::new(host::ROOT));
         let (kernel, cpu, rtt_us) = (facts.kernel, facts.cpu, seen.rtt_us);
         let host_cores = Some(facts.cores).filter(|cores| *cores > 0);
         let share = summary::Share { host_cores, ..Default::default() };
-        let data_seed = dataset.as_ref().and_then(|dataset| dataset.data_seed).map(u64::from);
-        let mut client =
-            summary::Client { host, kernel, cpu, cores, same_host, rtt_us, ..Default::default() };
         // Only the engine's steps have one.
-        client.share = matches!(self.job, Job::Sweep(_)).then_some(share);
+        let share = matches!(self.job, Job::Sweep(_)).then_some(share);
+        let data_seed = dataset.as_ref().and_then(|dataset| dataset.data_seed).map(u64::from);
+        let rest = summary::Client::default();
+        let client = summary::Client { host, kernel, cpu, cores, same_host, rtt_us, share, ..rest };
         let begun = Box::new(Summary {
             schema: summary::SCHEMA.to_owned(),
             loadgen: engine::program(),
             run_id: self.run_id.clone(),
             label: self.label.clone().unwrap_or_else(|| seen.server.version.clone()),
             notes: self.notes.clone(),
-            plan: summary::Plan { data_seed, ..summary::Plan::default() },
+            plan: summary::Plan { data_seed, repeats: self.repeats, ..Default::default() },
             server: seen.server,
             driver: seen.driver,
             client,
@@ -202,20 +206,17 @@ impl<'a> Steps<'a> {
     }
 
     async fn step(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<()> {
-        let nth = (step, self.repeats);
         let measured = match self.job {
             Job::Sweep(plan) => Box::pin(self.sweep(plan, at, step)).await,
-            Job::Load { spec, force } => {
-                Box::pin(load(at, nth, (spec, force), self.progress)).await
-            }
-            Job::Suite(spec) => run_suite(at, nth, (spec, self.store.dir()), self.progress).await,
+            Job::Load { spec, force } => Box::pin(self.load(at, step, (spec, force))).await,
+            Job::Suite(spec) => self.suite(at, step, spec).await,
         };
         let (mut summary, mut error, ran) = measured?;
         if error.is_none() {
             error = no_result(&summary.server.settings_changed);
             if let Some(changed) = &error {
-                (summary.outcome, summary.reason) =
-                    (Outcome::ServerChanged, Some(changed.to_string()));
+                summary.outcome = Outcome::ServerChanged;
+                summary.reason = Some(changed.to_string());
             }
         }
         if let Some(here) = &self.in_profile {
@@ -236,7 +237,63 @@ impl<'a> Steps<'a> {
         }
         self.summaries.push(summary);
         let logged = self.log.as_ref().map_or(Ok(()), |log| locked(log).flush());
-        conclude([error.map_or(Ok(()), Err), kept, logged], self.progress)
+        finish([error.map_or(Ok(()), Err), kept, logged], self.progress)
+    }
+
+    /// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
+    async fn load(
+        &mut self,
+        at: &Surveyed<'_>,
+        step: &Step,
+        (spec, force): (&LoadSpec, bool),
+    ) -> Result<Measured> {
+        let progress = &mut *self.progress;
+        let mut load = Reload::open(at.link, spec, force, progress).await.map_err(of_load)?;
+        let running = async || load.run(progress).await.map(|error| (load.began, error));
+        let (mut summary, mut error) = around(at, step, spec.name(), running).await?;
+        let loaded = std::mem::take(&mut load.done);
+        if error.is_none() {
+            progress.update(|| "counting the rows".to_owned());
+            error = load.verify(&loaded.tables).await.err();
+            progress.clear();
+        }
+        if error.is_none() && loaded.tables.is_empty() {
+            // What feeds a pipe may have failed.
+            let text = format!("{}: no table was loaded", spec.name());
+            let hint = "is the dump whole? mysqldump writes nothing where it fails";
+            error = Some(Error::data(text).hint(hint));
+        }
+        fill(&mut summary, spec, &loaded, error.is_none());
+        let server = &mut summary.server;
+        (server.data_bytes, server.table_formats) =
+            table_facts(at.link, &loaded.tables).await.unzip();
+        server.class = class_by_size(server.data_bytes, server.buffer_pool_bytes);
+        Ok(ended(summary, error.map(of_load)))
+    }
+
+    /// Runs the commands once; what they print goes to a new file beside the summaries.
+    async fn suite(&mut self, at: &Surveyed<'_>, step: &Step, of: &SuiteSpec) -> Result<Measured> {
+        let running = async || {
+            let (label, suite) = (summary::part(&at.begun.label), summary::part(&of.name));
+            let name = format!("{label}_suite-{suite}_n{}_{:016x}.output", step.repeat, random()?);
+            let path = self.store.dir().join(&name);
+            let refused = |e| Error::failed(format!("{}: {e}", path.display()));
+            let output = File::create_new(&path).map_err(refused)?;
+            let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
+            let ServerLink { target, stop, .. } = at.link;
+            // It blocks this thread, and there is nothing else for it to do.
+            let ran = commands::run_suite(of, target, &output, stop, self.progress)?;
+            Ok((began, (name, started_at, ran)))
+        };
+        let (mut summary, (name, started_at, (tests, error))) =
+            around(at, step, format!("suite-{}", of.name), running).await?;
+        let sum = |of: fn(&summary::SuiteTest) -> f64| tests.iter().map(of).sum::<f64>();
+        summary.started_at = started_at.to_string();
+        summary.measured_s = sum(|test| test.wall_s);
+        let good = tests.iter().filter(|test| test.status == commands::OK).count() as u64;
+        count(&mut summary, good, 0, sum(|test| test.user_s), sum(|test| test.sys_s));
+        summary.suite = Some(summary::Suite { tests, output: Some(name) });
+        Ok(ended(summary, error))
     }
 
     async fn sweep(&mut self, plan: &Plan, at: &mut Surveyed<'_>, step: &Step) -> Result<Measured> {
@@ -250,39 +307,38 @@ impl<'a> Steps<'a> {
             Ok(())
         };
         let here = self.in_profile.as_ref();
-        let beside = here.map(|here| here.beside(store, &self.run_id, step, &opened));
+        let commands = here.map_or_else(Vec::new, |here| here.commands(&self.run_id, step));
+        let beside = beside::start(commands, store.dir(), &opened);
+        let (spread, tables, probe) = (at.spread, at.dataset.tables, at.probe.clone());
+        let (server, first_write, log) = (Some(&at.begun.server), &first_write, self.log.clone());
         let context = StepContext {
-            first_write: &first_write,
-            window,
             plan,
-            spread: at.spread,
-            tables: at.dataset.tables,
+            step,
+            spread,
+            tables,
             link,
-            server: Some(&at.begun.server),
-            probe: at.probe.clone(),
-            log: self.log.clone(),
+            server,
+            probe,
+            log,
+            first_write,
+            window,
         };
-        log_step(&context, step);
-        let run = engine::run_step(&context, step, &mut at.control, self.progress).await;
+        log_step(&context);
+        let run = engine::run_step(&context, &mut at.control, self.progress).await;
         // Ended also where there was no window.
         context.window.send_replace(None);
-        let ran = match beside {
-            Some(running) => beside::end(running).await,
-            None => Vec::new(),
-        };
+        let ran = beside::end(beside).await;
         let mut run = run?;
-        let changed = if run.changed.is_empty() {
+        if run.changed.is_none() {
             // Over a new connection, as the clients' are: an old one may lead to a server that no
             // longer has the address.
-            engine::changes(&at.begun.server, &mut None, link).await
-        } else {
-            Some(std::mem::take(&mut run.changed))
-        };
-        if changed.as_deref().is_some_and(is_another) {
+            run.changed = engine::changes(&at.begun.server, &mut None, link).await;
+        }
+        if run.changed.as_deref().is_some_and(is_another) {
             // The next step looks at its tables, too.
             at.control = None;
         }
-        let mut summary = engine::summary(&run, &context, step, begin(&at.begun, step), changed);
+        let mut summary = engine::summary(&run, &context, begin(&at.begun, step));
         summary.warn(at.warnings.iter().cloned().chain(changed_before));
         let expected = self.in_profile.as_ref().map_or(&[][..], |here| &here.subject.expect);
         summary.conditions = Some(watch.end(plan, expected, &summary).await);
@@ -302,7 +358,7 @@ impl<'a> Steps<'a> {
         &mut self,
         plan: &Plan,
         at: &mut Surveyed<'_>,
-        opened: &watch::Receiver<Option<Instant>>,
+        opened: &Window,
     ) -> Result<(Vec<Finding>, Watch)> {
         let mut patience = Patience::new(plan.policy, &at.link.stop);
         let last = at.begun.server.clone();
@@ -321,7 +377,8 @@ impl<'a> Steps<'a> {
                 }
                 let at_start = at.levels(&mut session).await?;
                 at.control = Some(session);
-                Ok(Watch::begin(plan, at, done, at_start, opened.clone()).await)
+                let known = Conditions { before: done, at_start, ..Conditions::default() };
+                Ok(Watch::begin(plan, at, known, opened.clone()).await)
             };
             match attempt.await {
                 Ok(watch) => {
@@ -355,9 +412,9 @@ impl<'a> Steps<'a> {
 }
 
 /// Tells the interval log that a step begins. Where there are several, their tags differ.
-fn log_step(context: &StepContext, step: &Step) {
-    let Some(log) = &context.log else { return };
-    let (name, cell) = (&context.plan.workload.name, step.cell().told());
+fn log_step(context: &StepContext) {
+    let StepContext { plan, step, log: Some(log), .. } = context else { return };
+    let (name, cell) = (&plan.workload.name, step.cell().told());
     let Step { place, of, repeat, number, .. } = step;
     let about = format!("step {place} of {of}: {name} {cell}, repeat {repeat}");
     let several = *of > 1 || *number > 1;
@@ -386,70 +443,12 @@ fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
 /// A step that was measured and is not kept yet, with its error and the commands that ran beside it.
 type Measured = (Summary, Option<Error>, Vec<CommandRun>);
 
-/// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
-async fn load(
-    at: &Surveyed<'_>,
-    nth: (&Step, u32),
-    (spec, force): (&LoadSpec, bool),
-    progress: &mut Progress,
-) -> Result<Measured> {
-    let mut load = Reload::open(at.link, spec, force, progress).await.map_err(of_load)?;
-    let running = async || load.run(progress).await.map(|error| (load.began, error));
-    let (mut summary, mut error) = around(at, nth, spec.name(), running).await?;
-    let loaded = std::mem::take(&mut load.done);
-    if error.is_none() {
-        progress.update(|| "counting the rows".to_owned());
-        error = load.verify(&loaded.tables).await.err();
-        progress.clear();
-    }
-    if error.is_none() && loaded.tables.is_empty() {
-        // What feeds a pipe may have failed.
-        let text = format!("{}: no table was loaded", spec.name());
-        let hint = "is the dump whole? mysqldump writes nothing where it fails";
-        error = Some(Error::data(text).hint(hint));
-    }
-    fill(&mut summary, spec, &loaded, error.is_none());
-    let server = &mut summary.server;
-    (server.data_bytes, server.table_formats) = table_facts(at.link, &loaded.tables).await.unzip();
-    server.class = class_by_size(server.data_bytes, server.buffer_pool_bytes);
-    Ok(ended(summary, error.map(of_load)))
-}
-
-/// Runs the commands once; what they print goes to a new file in `dir`.
-async fn run_suite(
-    at: &Surveyed<'_>,
-    nth: (&Step, u32),
-    (spec, dir): (&SuiteSpec, &Path),
-    progress: &mut Progress,
-) -> Result<Measured> {
-    let running = async || {
-        let (label, suite) = (summary::part(&at.begun.label), summary::part(&spec.name));
-        let name = format!("{label}_suite-{suite}_n{}_{:016x}.output", nth.0.repeat, random()?);
-        let path = dir.join(&name);
-        let refused = |e| Error::failed(format!("{}: {e}", path.display()));
-        let output = File::create_new(&path).map_err(refused)?;
-        let (began, started_at) = (Instant::now(), jiff::Timestamp::now());
-        // It blocks this thread, and there is nothing else for it to do.
-        let ran = commands::run_suite(spec, &at.link.target, &output, &at.link.stop, progress)?;
-        Ok((began, (name, started_at, ran)))
-    };
-    let (mut summary, (name, started_at, (tests, error))) =
-        around(at, nth, format!("suite-{}", spec.name), running).await?;
-    let sum = |of: fn(&summary::SuiteTest) -> f64| tests.iter().map(of).sum::<f64>();
-    summary.started_at = started_at.to_string();
-    summary.measured_s = sum(|test| test.wall_s);
-    let good = tests.iter().filter(|test| test.status == commands::OK).count() as u64;
-    count(&mut summary, good, 0, sum(|test| test.user_s), sum(|test| test.sys_s));
-    summary.suite = Some(summary::Suite { tests, output: Some(name) });
-    Ok(ended(summary, error))
-}
-
 /// Does something once, and makes a summary in which only the run itself is missing. Who the server is,
 /// and its counters, are read before and after it, each time on a connection of its own. A server
 /// that does not answer in time afterwards costs the reading, not the measurement.
 async fn around<T>(
     at: &Surveyed<'_>,
-    (step, repeats): (&Step, u32),
+    step: &Step,
     workload: String,
     doing: impl AsyncFnOnce() -> Result<(Instant, T)>,
 ) -> Result<(Summary, T)> {
@@ -472,8 +471,7 @@ async fn around<T>(
     let (of, plan) = (&mut summary.workload, &mut summary.plan);
     (of.name, of.mode) = (workload, StatementMode::Text);
     (of.distribution, of.schema) = ("sequential".to_owned(), Schema::Sbtest.to_string());
-    (plan.clients, plan.engine_threads) = (1, 1);
-    (plan.repeat_index, plan.repeats) = (step.repeat, repeats);
+    (plan.clients, plan.engine_threads, plan.repeat_index) = (1, 1, step.repeat);
     summary.client.net_rx_bytes = traffic.map(|[received, _]| received);
     summary.client.net_tx_bytes = traffic.map(|[_, sent]| sent);
     let (latency, none) = (&mut summary.latency, Times::new().distribution());
@@ -620,8 +618,7 @@ fn line(summary: &Summary) -> String {
 fn step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
-    let ms =
-        |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| Value::Micros(us).to_string());
+    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |n| Value::Micros(n).to_string());
     let outages = summary.outages.len() as u64;
     let mut text = format!(
         "{} {}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",

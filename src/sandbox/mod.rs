@@ -366,9 +366,9 @@ struct Program {
 /// The named program, or the first server of this machine.
 pub(crate) fn find_program(named: Option<&Path>) -> Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> =
+    let dirs: Vec<PathBuf> =
         env::split_paths(&path).chain(ELSEWHERE.iter().map(PathBuf::from)).collect();
-    let search = |name: &Path| places.iter().map(|dir| dir.join(name)).find(|path| runs(path));
+    let search = |name: &Path| dirs.iter().map(|dir| dir.join(name)).find(|path| runs(path));
     let found = match named {
         None => ["mariadbd", "mysqld"].iter().find_map(|name| search(name.as_ref())),
         // As a shell does: a bare name is looked up, anything else is a path.
@@ -541,10 +541,9 @@ fn initialise(start: &mut Start) -> Result<()> {
         (Some(&*sql), "--bootstrap")
     };
     let arguments = start.arguments(vec![how.into()], shapes_data);
-    match start.run(&arguments, input, "sandbox: initialising", INITIALISED_WITHIN)? {
-        Some(how) => Err(start.failure(&format!("could not initialise a data directory ({how})"))),
-        None => Ok(()),
-    }
+    let failed = start.run(&arguments, input, "sandbox: initialising", INITIALISED_WITHIN)?;
+    let told = |how| start.failure(&format!("could not initialise a data directory ({how})"));
+    failed.map_or(Ok(()), |how| Err(told(how)))
 }
 
 /// Joins the SQL that makes the system tables, one statement a line as the old servers want it.
@@ -564,8 +563,7 @@ fn system_tables(path: &Path, shares: &[PathBuf]) -> Result<String> {
         // there is no account without a name, which would take other accounts' logins.
         "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n",
     );
-    let others =
-        ["performance_tables", "system_tables_data"].iter().filter_map(|name| part(share, name));
+    let others = ["performance_tables", "system_tables_data"].iter().filter_map(|n| part(share, n));
     for file in std::iter::once(tables).chain(others) {
         let text = fs::read_to_string(&file);
         sql += &text.map_err(cannot(&format!("read {}", file.display())))?;
@@ -694,11 +692,8 @@ async fn furnish(session: &mut Session) -> Asked<()> {
 }
 
 /// Makes sure that it is the server of this directory, on this port; tells its version.
-fn check(
-    [data, pid_file, its_port, version]: Identity,
-    start: &Start,
-    port: u16,
-) -> Result<String> {
+fn check(found: Identity, start: &Start, port: u16) -> Result<String> {
+    let [data, pid_file, its_port, version] = found;
     let same = |theirs: &str, ours: &Path| {
         let real = [Path::new(theirs), ours].map(fs::canonicalize);
         matches!(real, [Ok(theirs), Ok(ours)] if theirs == ours)

@@ -54,7 +54,7 @@ impl Store {
         let made = match fs::create_dir(dir) {
             // Its own name is durable only with the directory that it is in. What is not goes: else
             // the same command would find it there, and not ask again.
-            Ok(()) => sync_if_possible(parent(dir)).inspect_err(|_| drop(fs::remove_dir(dir))),
+            Ok(()) => sync(parent(dir), false).inspect_err(|_| drop(fs::remove_dir(dir))),
             // Also a symbolic link to a directory; anything else the trial below refuses.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -76,7 +76,7 @@ impl Store {
     /// the caller prints [`to_json`], so that the step is not lost.
     pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
         let name = |hex| file_name(summary, hex);
-        let path = self.put(&to_json(summary), name, sync_if_possible).map_err(|error| {
+        let path = self.put(&to_json(summary), name, false).map_err(|error| {
             let text = format!("the summary of step {} was not saved", summary.step_id);
             let save = format!("it follows on standard output instead; save it as {}", name(0));
             error.context(text).hint(save)
@@ -97,20 +97,14 @@ impl Store {
         let step = &record.step_id;
         let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
         let why = || format!("no record of step {step} could be made, so that it was not begun");
-        let path = self.put(&json, |hex| format!("{step}-{hex:08x}{SUFFIX}"), sync);
+        let path = self.put(&json, |hex| format!("{step}-{hex:08x}{SUFFIX}"), true);
         path.map(|path| name_of(&path)).map_err(|error| error.context(why()))
     }
 
     /// Writes a file, under a name with eight random digits; one whose name is not durable is taken
     /// away again. The command line was right when the step began, so it is the step that fails.
-    fn put(
-        &self,
-        text: &str,
-        name: impl Fn(u32) -> String,
-        sync: fn(&Path) -> io::Result<()>,
-    ) -> Result<PathBuf> {
-        let named = self.persist(text, || Ok(name(getrandom::u32()?)));
-        let durable = named.and_then(|path| match sync(&self.dir) {
+    fn put(&self, text: &str, name: impl Fn(u32) -> String, strictly: bool) -> Result<PathBuf> {
+        let durable = self.persist(text, name).and_then(|path| match sync(&self.dir, strictly) {
             Ok(()) => Ok(path),
             Err(error) => {
                 // The first error is the cause.
@@ -122,16 +116,12 @@ impl Store {
     }
 
     /// Writes a temporary file, syncs it and gives it the first name that is free.
-    fn persist(
-        &self,
-        text: &str,
-        mut name: impl FnMut() -> io::Result<String>,
-    ) -> io::Result<PathBuf> {
+    fn persist(&self, text: &str, mut name: impl FnMut(u32) -> String) -> io::Result<PathBuf> {
         let mut file = temporary(&self.dir)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
         for _ in 0..NAMES_MAX {
-            let path = self.dir.join(name()?);
+            let path = self.dir.join(name(getrandom::u32()?));
             match file.persist_noclobber(&path) {
                 Ok(_) => return Ok(path),
                 Err(clash) if clash.error.kind() == ErrorKind::AlreadyExists => file = clash.file,
@@ -150,15 +140,11 @@ fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(dir)
 }
 
-fn sync(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
-/// Does the same but for file systems that cannot: what is in a summary is whole either way. A step
-/// that writes needs its record to be durable, and does not begin there.
-fn sync_if_possible(dir: &Path) -> io::Result<()> {
-    match sync(dir) {
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+/// Makes a directory's names durable, as far as its file system can: what is in a summary is whole
+/// either way. A step that writes needs its record to be durable, and does not begin without.
+fn sync(dir: &Path, strictly: bool) -> io::Result<()> {
+    match File::open(dir)?.sync_all() {
+        Err(error) if error.kind() == ErrorKind::InvalidInput && !strictly => Ok(()),
         synced => synced,
     }
 }
@@ -169,7 +155,7 @@ fn trial(dir: &Path) -> io::Result<()> {
     file.write_all(&vec![b' '; 64 << 10])?;
     file.as_file().sync_all()?;
     file.close()?;
-    sync_if_possible(dir)
+    sync(dir, false)
 }
 
 /// Says whose fault an input/output error is, what it means, and what its reader can do about it.
@@ -299,10 +285,9 @@ pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
             let Some(summary) = summary else { return Ok(None) };
             let step = (summary.step_id.clone(), summary.started_at.clone());
             if let Some(first) = steps.get(&step) {
-                let (first, id) = (first.display(), clip(&summary.step_id, TEXT_MAX));
-                return Err(format!(
-                    "it holds the same step as {first} (step_id {id}) and would count twice"
-                ));
+                let (of, id) = (first.display(), clip(&summary.step_id, TEXT_MAX));
+                let text = format!("it holds the same step as {of} (step_id {id})");
+                return Err(text + " and would count twice");
             }
             steps.insert(step, path.clone());
             Ok(Some(summary))
@@ -355,10 +340,7 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// Reads one file: its summary, nothing when its file was read before, or why it is refused.
-fn read(
-    path: &Path,
-    seen: &mut HashSet<(u64, u64)>,
-) -> std::result::Result<Option<Summary>, String> {
+fn read(path: &Path, seen: &mut HashSet<(u64, u64)>) -> Result<Option<Summary>, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !seen.insert((metadata.dev(), metadata.ino())) {
         return Ok(None);
@@ -379,7 +361,7 @@ fn content(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 ///
 /// Why they are none, without control characters.
-pub fn from_json(bytes: &[u8]) -> std::result::Result<Summary, String> {
+pub fn from_json(bytes: &[u8]) -> Result<Summary, String> {
     if bytes.len() as u64 > FILE_MAX {
         return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
     }
@@ -466,8 +448,7 @@ impl Place {
 
     /// Tells whether a part of both is known and not the same.
     pub(crate) fn differs(&self, other: &Place) -> bool {
-        let parts =
-            |place: &Place| [place.hostname.clone(), place.datadir.clone(), place.database.clone()];
+        let parts = |of: &Place| [of.hostname.clone(), of.datadir.clone(), of.database.clone()];
         let mut both = parts(self).into_iter().zip(parts(other));
         both.any(|(own, other)| own.zip(other).is_some_and(|(own, other)| own != other))
     }
@@ -500,7 +481,7 @@ impl Record {
     /// # Errors
     ///
     /// Another version, or no record at all.
-    pub fn parse(bytes: &[u8]) -> std::result::Result<Record, &'static str> {
+    pub fn parse(bytes: &[u8]) -> Result<Record, &'static str> {
         if bytes.len() as u64 > RECORD_MAX {
             return Err("it is too large for a record");
         }
@@ -565,11 +546,11 @@ mod tests {
         let store = Store::open(dir.path()).expect("there already");
         fs::write(dir.path().join("a.json"), "taken").expect("writable");
         let mut names = ["a.json", "b.json"].into_iter();
-        let next = || names.next().map(str::to_owned).ok_or_else(|| ErrorKind::Other.into());
+        let next = |_| names.next().expect("two at most").to_owned();
         let path = store.persist("{}", next).expect("the second name");
         assert_eq!(path, dir.path().join("b.json"));
         assert_eq!(fs::read_to_string(dir.path().join("a.json")).expect("there"), "taken");
-        let error = store.persist("{}", || Ok("a.json".to_owned())).expect_err("always taken");
+        let error = store.persist("{}", |_| "a.json".to_owned()).expect_err("always taken");
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         let left = fs::read_dir(dir.path()).expect("a directory").count();
         assert_eq!(left, 2, "no temporary file stays");
@@ -579,10 +560,10 @@ mod tests {
     fn what_cannot_be_synced_is_told_apart_from_what_fails() {
         // A device of characters has nothing to sync, as a directory of some file systems.
         let null = Path::new("/dev/null");
-        assert_eq!(sync(null).map_err(|e| e.kind()), Err(ErrorKind::InvalidInput));
-        assert!(sync_if_possible(null).is_ok());
+        assert_eq!(sync(null, true).map_err(|e| e.kind()), Err(ErrorKind::InvalidInput));
+        assert!(sync(null, false).is_ok());
         let gone = Path::new("/nonexistent/results");
-        assert_eq!(sync_if_possible(gone).map_err(|e| e.kind()), Err(ErrorKind::NotFound));
+        assert_eq!(sync(gone, false).map_err(|e| e.kind()), Err(ErrorKind::NotFound));
         for (dir, its) in [("results", "."), ("/a/b", "/a"), ("a/b/", "a"), ("/", ".")] {
             assert_eq!(parent(Path::new(dir)), Path::new(its));
         }

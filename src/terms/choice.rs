@@ -135,7 +135,7 @@ choices! {
     /// What a number is worth. Later ones outweigh earlier ones.
     #[derive(PartialOrd, Ord)]
     #[cfg_attr(test, derive(schemars::JsonSchema))]
-    VerdictKind {
+    VerdictKind = Ok {
         /// Nothing speaks against its being the server's.
         Ok "ok";
         /// Something else on the client's host, or an unsteady level, is in it.
@@ -144,6 +144,32 @@ choices! {
         ClientBound "client-bound";
         /// Client and server shared cores that were full.
         SharedHost "shared-host";
+    }
+
+    /// A comparison's verdict on a cell.
+    Compared {
+        /// Not by chance, and by the floor or more
+        Better "better";
+        /// Likewise, to the other side
+        Worse "worse";
+        /// Not by chance, but perhaps by less than the floor: the interval reaches beyond it
+        SlightlyBetter "slightly better";
+        /// Likewise, to the other side
+        SlightlyWorse "slightly worse";
+        /// The interval lies within the floor: whatever differs does not matter
+        Same "same";
+        /// Nothing that chance does not do; one side stays within the floor
+        NotShown "no difference shown";
+        /// Likewise, and the interval is wider than the floor on both sides: anything may be
+        Inconclusive "inconclusive";
+        /// Nothing is shown, and so few runs could show nothing where no other cell differs
+        TooFew "too few repeats";
+        /// Runs did not complete: what is left of them shows nothing, unless it is worse
+        Incomplete "incomplete";
+        /// A run has no number above 0
+        NoRatio "no ratio";
+        /// One label has not measured it
+        NotMeasured "not measured";
     }
 
     /// The form of a table (`--format`).

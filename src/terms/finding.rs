@@ -177,14 +177,11 @@ impl fmt::Display for Finding {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Share(part) => {
-                let percent = part * 100.0;
-                match percent.abs() {
-                    p if p >= 10.0 => write!(f, "{percent:.0} %"),
-                    p if p >= 1.0 => write!(f, "{percent:.1} %"),
-                    _ => write!(f, "{percent:.2} %"),
-                }
-            }
+            Value::Share(part) => match part * 100.0 {
+                percent if percent.abs() >= 10.0 => write!(f, "{percent:.0} %"),
+                percent if percent.abs() >= 1.0 => write!(f, "{percent:.1} %"),
+                percent => write!(f, "{percent:.2} %"),
+            },
             Value::Micros(us) => match us / 1e3 {
                 ms if ms < 10.0 => write!(f, "{ms:.3} ms"),
                 ms if ms < 100.0 => write!(f, "{ms:.2} ms"),

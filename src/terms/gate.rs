@@ -159,15 +159,14 @@ pub(crate) fn parse_level(text: &str) -> Result<Gate, String> {
 }
 
 fn quantity(name: &str) -> Result<Quantity, String> {
-    let property = || Property::parse(name).filter(|_| !["stddev", "avg"].contains(&name));
+    let latency = Property::parse(name).filter(|_| !["stddev", "avg"].contains(&name));
+    let unknown = || format!("'{name}' is no metric of a condition: {METRICS}");
     match name {
         "" => Err(format!("a metric is missing: {METRICS}")),
         "qps" => Ok(Quantity::Qps),
         "tps" => Ok(Quantity::Tps),
         "errors" => Ok(Quantity::Errors),
-        _ => property()
-            .map(Quantity::Latency)
-            .ok_or_else(|| format!("'{name}' is no metric of a condition: {METRICS}")),
+        _ => latency.map(Quantity::Latency).ok_or_else(unknown),
     }
 }
 

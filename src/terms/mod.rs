@@ -11,13 +11,31 @@ use std::cmp::Ordering;
 use std::fmt;
 
 pub use choice::{
-    Ahi, Arrival, Choice, Class, Format, InsertWord, Layout, OnError, Order, Picture, Spread,
-    SpreadChoice, StatementMode, VerdictKind, Warm,
+    Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Layout, OnError, Order, Picture,
+    Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
 };
 pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Value};
 pub(crate) use gate::parse_level;
 pub use gate::{Gate, Percentile, Property, Quantity};
+
+/// Adds fields of one struct to those of another one.
+macro_rules! add {
+    ($sum:expr, $more:expr; $($field:ident),+) => {
+        $($sum.$field = $sum.$field.saturating_add($more.$field);)+
+    };
+}
+pub(crate) use add;
+
+/// Declares the types of the JSON contract, which share what is derived for them.
+macro_rules! contract {
+    ($($of:item)+) => {$(
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        $of
+    )+};
+}
+pub(crate) use contract;
 
 /// `8 clients`, `1 client`.
 pub(crate) fn clients(count: impl Into<u64>) -> String {

@@ -34,7 +34,7 @@ use crate::mysql::{
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
 use crate::summary::Place;
-use crate::terms::{counted, units};
+use crate::terms::{add, counted, units};
 use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, proves, quoted};
 
 pub use self::verdict::{Evidence, Found, History, Verdict, judge};
@@ -60,10 +60,16 @@ pub(crate) async fn verify(
     let server = Arc::new(Liveness::new(link));
     let looking = look(&server, evidence, progress);
     let (tables, missing) = server.during(looking).await?;
-    let tables = Arc::new(tables);
-    let found = read(&server, &tables, progress).await?;
+    let reading = Arc::new(Reading {
+        server,
+        tasks: Mutex::default(),
+        seen: Mutex::new(vec![Seen::default(); tables.len()]),
+        read: AtomicU64::new(0),
+        tables,
+    });
+    let found = read(&reading, progress).await?;
     progress.clear();
-    let checked = tables.iter().cloned().zip(found).map(|(table, found)| {
+    let checked = reading.tables.iter().cloned().zip(found).map(|(table, found)| {
         let Table { name: table, mark, history, .. } = table;
         Checked { table, verdict: judge(mark.rows, &history, &found), found, history }
     });
@@ -204,26 +210,15 @@ fn chunks(tables: &[(usize, u64)], jobs: usize) -> Vec<Task> {
 
 struct Reading {
     server: Arc<Liveness>,
-    tables: Arc<Vec<Table>>,
+    tables: Vec<Table>,
     tasks: Mutex<VecDeque<Task>>,
     seen: Mutex<Vec<Seen>>,
     read: AtomicU64,
 }
 
 /// Reads the tables that are ready; returns what is found in each table, in order.
-async fn read(
-    server: &Arc<Liveness>,
-    tables: &Arc<Vec<Table>>,
-    progress: &mut Progress,
-) -> Result<Vec<Found>> {
-    let jobs = default_jobs() as usize;
-    let reading = Arc::new(Reading {
-        server: Arc::clone(server),
-        tables: Arc::clone(tables),
-        tasks: Mutex::default(),
-        seen: Mutex::new(vec![Seen::default(); tables.len()]),
-        read: AtomicU64::new(0),
-    });
+async fn read(reading: &Arc<Reading>, progress: &mut Progress) -> Result<Vec<Found>> {
+    let (jobs, server) = (default_jobs() as usize, &reading.server);
     let phases: [(&str, &str, Option<What>); 3] = [
         ("the server counts and sums", "tables", Some(What::Count)),
         ("reading", "chunks", None),
@@ -231,35 +226,28 @@ async fn read(
     ];
     for (doing, pieces, what) in phases {
         // Of a table of which something was found nothing more is asked.
-        let still: Vec<(usize, u64)> = locked(&reading.seen)
-            .iter()
-            .enumerate()
-            .filter(|(slot, seen)| {
-                tables[*slot].mark.state == State::Ready && seen.found.finding.is_none()
-            })
-            .map(|(slot, seen)| (slot, seen.last))
-            .collect();
+        let mut still: Vec<(usize, u64)> =
+            locked(&reading.seen).iter().map(|seen| seen.last).enumerate().collect();
+        still.retain(|(slot, _)| {
+            let found = &locked(&reading.seen)[*slot].found;
+            reading.tables[*slot].mark.state == State::Ready && found.finding.is_none()
+        });
         let whole = |what| still.iter().map(|(slot, _)| (*slot, what)).collect();
         let tasks = what.map_or_else(|| chunks(&still, jobs), whole);
-        let threads = Threads {
-            name: "verify",
-            count: jobs.min(tasks.len()),
-            halt: &Stop::default(),
-            liveness: server,
-            again: "give the same command again",
-        };
+        let (count, halt) = (jobs.min(tasks.len()), &Stop::default());
+        let again = "give the same command again";
+        let threads = Threads { name: "verify", count, halt, liveness: server, again };
         *locked(&reading.tasks) = tasks.into();
         progress.restart();
         let look = || {
             progress.update(|| {
-                let rows = match reading.read.load(Ordering::Relaxed) {
-                    0 => String::new(),
-                    rows => format!("{} rows, ", units::count(rows)),
-                };
-                format!("{doing}: {rows}{} {pieces} wait", locked(&reading.tasks).len())
+                let n = reading.read.load(Ordering::Relaxed);
+                let rows = (n > 0).then(|| format!("{} rows, ", units::count(n)));
+                let (rows, wait) = (rows.unwrap_or_default(), locked(&reading.tasks).len());
+                format!("{doing}: {rows}{wait} {pieces} wait")
             });
         };
-        let theirs = Arc::clone(&reading);
+        let theirs = Arc::clone(reading);
         let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
         server.link.stop.check()?;
         done?;
@@ -312,7 +300,7 @@ fn still_open(n: u64) -> String {
 }
 
 impl Reading {
-    async fn one(&self, session: &mut Session, slot: usize, what: What) -> Result<(), Ended> {
+    async fn one(&self, session: &mut Session, slot: usize, what: What) -> Read<()> {
         let table = &self.tables[slot];
         let (range, k_start) = match what {
             What::Count => {
@@ -333,16 +321,15 @@ impl Reading {
             }
             What::Others => (format!("id < 1 OR id > {}", table.mark.rows), 0),
         };
-        let mut found = Found { k_start, ..Found::default() };
-        table.read(session, &range, &self.read, &mut found).await?;
-        locked(&self.seen)[slot].found.add(&found);
+        let found = table.read(session, &range, &self.read).await?;
+        locked(&self.seen)[slot].found.add(&Found { k_start, ..found });
         Ok(())
     }
 
     /// Looks once more at a table of which an index, or what was read, disagrees with the server's
     /// own count of its rows. What was read in pieces is read again in one: between two of them a row
     /// may have lost what another one gained.
-    async fn settle(&self, session: &mut Session, slot: usize) -> Result<(), Ended> {
+    async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, Seen { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
         self.unchanged(session, table, &before).await?;
@@ -352,8 +339,8 @@ impl Reading {
         snapshot(session).await?;
         let counts = Counts::take(session, table).await?;
         if !counts.rows().agrees(&found.count()) {
-            found = Found { k_start: found.k_start, ..Found::default() };
-            table.read(session, "1 = 1", &AtomicU64::new(0), &mut found).await?;
+            let again = table.read(session, "1 = 1", &AtomicU64::new(0)).await?;
+            found = Found { k_start: found.k_start, ..again };
         }
         session.execute("COMMIT").await?;
         if counts.rows() != before.rows() {
@@ -372,12 +359,7 @@ impl Reading {
     }
 
     /// Checks that the table is what it was.
-    async fn unchanged(
-        &self,
-        session: &mut Session,
-        table: &Table,
-        counts: &Counts,
-    ) -> Result<(), Ended> {
+    async fn unchanged(&self, session: &mut Session, table: &Table, counts: &Counts) -> Read<()> {
         let (index, before) = counts.narrow();
         if count(index, before.k.is_some(), session, &table.name).await? == *before {
             return Ok(());
@@ -404,6 +386,8 @@ enum Ended {
     Failed(Failure),
     Found(Verdict),
 }
+
+type Read<T> = Result<T, Ended>;
 
 impl From<Failure> for Ended {
     fn from(failure: Failure) -> Self {
@@ -437,7 +421,7 @@ impl std::fmt::Display for Count {
 struct Counts(Vec<(String, Count)>);
 
 /// Reads a whole number of the server's; there is none where there are no rows.
-fn whole(what: &str, text: Option<String>) -> Result<i128, Ended> {
+fn whole(what: &str, text: Option<String>) -> Read<i128> {
     let text = text.unwrap_or_else(|| "0".to_owned());
     text.parse().map_err(|_| {
         let shown = clip(&text, VALUE_MAX);
@@ -446,16 +430,9 @@ fn whole(what: &str, text: Option<String>) -> Result<i128, Ended> {
 }
 
 /// Counts and sums by one index, or, where none is named, by whichever the server takes.
-async fn count(
-    index: &str,
-    has_k: bool,
-    session: &mut Session,
-    table: &str,
-) -> Result<Count, Ended> {
-    let by = match index {
-        "" => String::new(),
-        name => format!(" FORCE INDEX ({})", quoted(name)),
-    };
+async fn count(index: &str, has_k: bool, session: &mut Session, table: &str) -> Read<Count> {
+    let force = || format!(" FORCE INDEX ({})", quoted(index));
+    let by = if index.is_empty() { String::new() } else { force() };
     // A COUNT(*) alone may be answered without the index.
     let sum = if has_k { "SUM(k)" } else { "SUM(1)" };
     let sql = format!("SELECT COUNT(*), {sum} FROM {}{by}", quoted(table));
@@ -467,7 +444,7 @@ async fn count(
 impl Counts {
     /// Counts by all indexes as they are at one instant, whatever is written or rolled back
     /// meanwhile: within [`snapshot`].
-    async fn take(session: &mut Session, table: &Table) -> Result<Counts, Ended> {
+    async fn take(session: &mut Session, table: &Table) -> Read<Counts> {
         let mut counts = Vec::with_capacity(table.indexes.len());
         for (index, has_k) in &table.indexes {
             match count(index, *has_k, session, &table.name).await {
@@ -540,15 +517,14 @@ struct Table {
     name: String,
     mark: Mark,
     history: History,
-    /// Names of its indexes, the rows' own first, and whether `k` is in each.
-    indexes: Vec<(String, bool)>,
+    indexes: Indexes,
 }
 
+/// Names of a table's indexes, the rows' own first, and whether `k` is in each.
+type Indexes = Vec<(String, bool)>;
+
 /// Lists the indexes of the tables of a kind, but for that of the rows themselves.
-async fn indexes(
-    session: &mut Session,
-    schema: Schema,
-) -> Result<BTreeMap<u32, Vec<(String, bool)>>> {
+async fn indexes(session: &mut Session, schema: Schema) -> Result<BTreeMap<u32, Indexes>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE '{}%' AND INDEX_TYPE = 'BTREE' \
@@ -556,7 +532,7 @@ async fn indexes(
         schema.prefix()
     );
     let rows = rows::<3>(session, &sql).await;
-    let mut indexes: BTreeMap<u32, Vec<(String, bool)>> = BTreeMap::new();
+    let mut indexes: BTreeMap<u32, Indexes> = BTreeMap::new();
     for [table, name, column] in rows.map_err(|f| control::explain(&f, "list the indexes"))? {
         // An index on an expression has no column.
         let k = column.is_some_and(|column| column.eq_ignore_ascii_case("k"));
@@ -585,23 +561,17 @@ impl Table {
         (first..=last).map(|id| i128::from(rows.k(id))).sum()
     }
 
-    async fn read(
-        &self,
-        session: &mut Session,
-        range: &str,
-        read: &AtomicU64,
-        found: &mut Found,
-    ) -> Asked<()> {
+    async fn read(&self, session: &mut Session, range: &str, read: &AtomicU64) -> Asked<Found> {
         let columns = self.schema.columns().join(", ");
         let sql = format!("SELECT {columns} FROM {} WHERE {range}", quoted(&self.name));
         let mut judge = Contents::new(self);
-        found.k = self.indexes[0].1.then_some(0);
-        session
-            .read(&sql, |row| {
-                read.fetch_add(1, Ordering::Relaxed);
-                judge.take(&row, found);
-            })
-            .await
+        let mut found = Found { k: self.indexes[0].1.then_some(0), ..Found::default() };
+        let take = |row| {
+            read.fetch_add(1, Ordering::Relaxed);
+            judge.take(&row, &mut found);
+        };
+        session.read(&sql, take).await?;
+        Ok(found)
     }
 }
 
@@ -656,7 +626,7 @@ impl Contents<'_> {
             return;
         };
         found.filled += 1;
-        if let Some(Filler::Sbtest(rows)) = &self.filler {
+        if let Some(Filler { schema: Schema::Sbtest, rows }) = &self.filler {
             found.k_filled += i128::from(rows.k(id));
         }
         // One write in doubt may have set a password in any number of rows.
@@ -720,15 +690,9 @@ impl Found {
     }
 
     fn add(&mut self, part: &Found) {
-        self.rows += part.rows;
-        self.filled += part.filled;
+        add!(self, part; rows, filled, k_filled, k_start, wrong, rewritten, strange);
         self.k = self.k.into_iter().chain(part.k).reduce(|sum, k| sum + k);
-        self.k_filled += part.k_filled;
-        self.k_start += part.k_start;
-        self.wrong += part.wrong;
         self.first_wrong = self.first_wrong.into_iter().chain(part.first_wrong).min();
-        self.rewritten += part.rewritten;
-        self.strange += part.strange;
     }
 }
 

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::summary::{Doubt, LedgerEntry, Place, Record, Summary};
-use crate::terms::named;
+use crate::terms::{add, named};
 use crate::workload::{Mark, State};
 
 /// What is known of the runs: nothing here connects anywhere.
-#[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     pub summaries: &'a [&'a Summary],
     /// What steps without a summary left: names and records.
@@ -126,8 +125,7 @@ fn place(summary: &Summary) -> Place {
 
 /// Lists the tables that a step wrote to; of old versions' the identity is empty.
 fn wrote(summary: &Summary) -> Vec<Known> {
-    let known =
-        |entry: &LedgerEntry| (entry.table.clone(), entry.table_id.clone().unwrap_or_default());
+    let known = |of: &LedgerEntry| (of.table.clone(), of.table_id.clone().unwrap_or_default());
     summary.ledger.iter().filter(|entry| changes(entry)).map(known).collect()
 }
 
@@ -142,18 +140,8 @@ impl History {
 
     /// Adds what a step wrote. A file may say anything.
     fn add(&mut self, entry: &LedgerEntry) {
-        for (sum, more) in [
-            (&mut self.steps, 1),
-            (&mut self.updates, entry.updates),
-            (&mut self.inserts, entry.inserts),
-            (&mut self.deletes, entry.deletes),
-            (&mut self.in_doubt, entry.in_doubt),
-            (&mut self.k_taken, entry.k_taken),
-            (&mut self.k_unknown, entry.k_unknown),
-            (&mut self.untraced, entry.untraced),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
+        self.steps += 1;
+        add!(self, entry; updates, inserts, deletes, in_doubt, k_taken, k_unknown, untraced);
         self.k_added += i128::from(entry.k_added);
         self.doubt.add(&entry.doubt.unwrap_or_default());
     }

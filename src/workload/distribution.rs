@@ -30,8 +30,7 @@ impl std::str::FromStr for Distribution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) =
-            text.split_once(':').map_or((text, None), |(name, value)| (name, Some(value)));
+        let (name, value) = text.split_once(':').map_or((text, None), |(name, n)| (name, Some(n)));
         // The shape above 0, as it may be up to `max`.
         let shape = |what: &str, like: f64, max: f64| -> Result<f64, String> {
             let value = value.ok_or_else(|| format!("'{name}' needs {what}: {name}:{like}"))?;

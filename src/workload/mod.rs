@@ -6,6 +6,7 @@
 pub mod distribution;
 pub mod random;
 pub mod rows;
+pub mod sql;
 mod statement;
 pub mod table;
 
@@ -79,19 +80,16 @@ fn autocommit() -> Begin {
     Begin::Always(false)
 }
 
+macro_rules! files {
+    ($($name:literal)+) => {
+        [$(include_str!(concat!("../../profiles/workloads/", $name, ".toml"))),+]
+    };
+}
+
 /// One workload each, in the order of `loadgen workloads`.
-const FILES: [&str; 11] = [
-    include_str!("../../profiles/workloads/point-select.toml"),
-    include_str!("../../profiles/workloads/update-index.toml"),
-    include_str!("../../profiles/workloads/update-non-index.toml"),
-    include_str!("../../profiles/workloads/read-only.toml"),
-    include_str!("../../profiles/workloads/write-only.toml"),
-    include_str!("../../profiles/workloads/read-write.toml"),
-    include_str!("../../profiles/workloads/insert.toml"),
-    include_str!("../../profiles/workloads/delete.toml"),
-    include_str!("../../profiles/workloads/random-points.toml"),
-    include_str!("../../profiles/workloads/random-ranges.toml"),
-    include_str!("../../profiles/workloads/bulk-insert.toml"),
+const FILES: [&str; 11] = files![
+    "point-select" "update-index" "update-non-index" "read-only" "write-only" "read-write"
+    "insert" "delete" "random-points" "random-ranges" "bulk-insert"
 ];
 
 /// Then those of the suite of 2007, as `[[workload]]`.
@@ -153,7 +151,7 @@ impl Workload {
 
     /// Sets these options; switches take 0 and 1.
     pub(crate) fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
-        let set = statement::set_options(&mut self.options, values).and_then(|()| self.check());
+        let set = statement::set(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
     }

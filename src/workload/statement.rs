@@ -9,6 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::distribution::Distribution;
+use super::sql;
 
 /// Parameters of a prepared statement: the protocol's limit.
 const PARAMS_MAX: u64 = 65_535;
@@ -148,11 +149,7 @@ impl Statement {
     }
 
     /// Finds what its form alone does not say. `before` is the statement before it.
-    pub(super) fn check(
-        &self,
-        before: Option<&Statement>,
-        options: &Options,
-    ) -> Result<(), String> {
+    pub(super) fn check(&self, before: Option<&Self>, options: &Options) -> Result<(), String> {
         check_params(&self.sql, &self.params, options)?;
         match (&self.list, self.sql.matches("{list}").count()) {
             (None, 0) => {}
@@ -160,6 +157,8 @@ impl Statement {
             (None, _) => return Err("{list} stands for a list, and there is none".to_owned()),
             (Some(_), n) => return Err(format!("a list has one {{list}}, not {n}")),
         }
+        let several = sql::is_several(&self.told(options));
+        ensure(!several, "more than one statement: give each its own in the transaction")?;
         self.check_previous(before)?;
         self.repeat.iter().try_for_each(|repeat| repeat.check(options))?;
         self.missing_if.iter().try_for_each(|name| known(name, options))?;
@@ -170,8 +169,8 @@ impl Statement {
         ensure(!changes, "a select changes nothing")?;
         let Effect::InsertK(of) = self.effect else { return Ok(()) };
         let params = self.list.as_ref().map_or(&self.params, |list| &list.params);
-        let counted =
-            numbered(params, of).map_err(|what| format!("insert_k: {what}"))?.is_counted();
+        let k = numbered(params, of).map_err(|what| format!("insert_k: {what}"))?;
+        let counted = k.is_number() || matches!(k, Param::Const(Const::Number(_)));
         ensure(counted, format_args!("insert_k: parameter {of} holds no number"))
     }
 
@@ -198,12 +197,7 @@ impl Statement {
     }
 
     fn first_word(&self) -> String {
-        let mut sql = self.sql.trim_start();
-        while let Some((_, rest)) = sql.strip_prefix("/*").and_then(|sql| sql.split_once("*/")) {
-            sql = rest.trim_start();
-        }
-        let letters = sql.chars().take_while(char::is_ascii_alphabetic);
-        letters.map(|c| c.to_ascii_uppercase()).collect()
+        sql::Words { sql: self.sql.as_bytes(), at: 0 }.word()
     }
 
     /// Tells why its effect does not say what it writes; `prefix` is that of the tables' names.
@@ -214,7 +208,6 @@ impl Statement {
         let unsaid = none && (ours || self.sql.contains(prefix)) && self.writes();
         let control = CONTROL.contains(&word.as_str());
         let listed = matches!(self.effect, Effect::InsertK(_)) && self.list.is_some();
-        let several = sql.trim_end().trim_end_matches(';').contains(';');
         let (_, why) = [
             (
                 control || (word == "SET" && sql.contains("AUTOCOMMIT")),
@@ -227,7 +220,6 @@ impl Statement {
                 "does not tell rows that came from rows that were changed",
             ),
             (listed && sql.contains("IGNORE"), "does not tell which of its rows came"),
-            (!none && several, "is several statements"),
         ]
         .into_iter()
         .find(|(so, _)| *so)?;
@@ -373,11 +365,6 @@ impl Param {
     /// Tells whether values can be counted on from.
     fn is_number(&self) -> bool {
         !matches!(self, Param::C | Param::COf(_) | Param::Pad | Param::Digits(_) | Param::Const(_))
-    }
-
-    /// Tells whether values can be added up.
-    fn is_counted(&self) -> bool {
-        self.is_number() || matches!(self, Param::Const(Const::Number(_)))
     }
 
     fn check(&self, at: usize, params: &[Param], options: &Options) -> Result<(), String> {
@@ -693,10 +680,7 @@ pub(super) fn check_options(options: &Options) -> Result<(), String> {
     })
 }
 
-pub(super) fn set_options(
-    options: &mut Options,
-    values: &BTreeMap<String, u64>,
-) -> Result<(), String> {
+pub(super) fn set(options: &mut Options, values: &BTreeMap<String, u64>) -> Result<(), String> {
     for (name, value) in values {
         known(name, options)?;
         bounded(&format!("option {name}"), *value)?;

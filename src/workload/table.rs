@@ -261,9 +261,9 @@ impl Mark {
         let mut words = comment.split_ascii_whitespace();
         words.next().filter(|first| *first == "loadgen:1")?;
         let fields: BTreeMap<&str, &str> =
-            words.map(|word| word.split_once('=')).collect::<Option<_>>()?;
+            words.map(|w| w.split_once('=')).collect::<Option<_>>()?;
         let (_, state, loaded) =
-            STATES.into_iter().find(|(word, ..)| fields.get("state") == Some(word))?;
+            STATES.into_iter().find(|of| fields.get("state") == Some(&of.0))?;
         let seed = fields.get("seed")?.parse().ok()?;
         let rows = fields.get("rows")?.parse().ok().filter(|rows| *rows <= ROWS_MAX)?;
         let id = fields.get("id").and_then(|id| u32::from_str_radix(id, 16).ok());

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
-use loadgen::mysql::session::{ServerLink, Session};
+use loadgen::mysql::session::{Failure, ServerLink, Session};
+use loadgen::mysql::wire::{Answer, Inbox, LeanSession, Params, Value, Want};
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 use loadgen::workload::table::{Mark, State};
@@ -41,9 +42,29 @@ pub(crate) fn target(address: Address, user: &str, database: &str) -> ConnectOpt
     }
 }
 
+pub(crate) fn link(target: &ConnectOptions) -> ServerLink {
+    ServerLink::to(target.clone(), &Stop::default()).unwrap()
+}
+
 pub(crate) async fn open(target: &ConnectOptions) -> Session {
-    let link = ServerLink::to(target.clone(), &Stop::default()).unwrap();
-    Session::open(&link, None).await.unwrap_or_else(|error| panic!("{}", error.render()))
+    Session::open(&link(target), None).await.unwrap_or_else(|error| panic!("{}", error.render()))
+}
+
+/// A session as measured clients have it.
+pub(crate) async fn measured(target: &ConnectOptions) -> LeanSession {
+    let opened = LeanSession::open(&link(target), &Inbox::default(), None).await;
+    opened.unwrap_or_else(|error| panic!("{}", error.render()))
+}
+
+pub(crate) async fn run_prepared(
+    session: &mut LeanSession,
+    id: u32,
+    values: &[Value],
+) -> Result<Answer, Failure> {
+    let mut params = Params::default();
+    params.clear(values.len());
+    values.iter().enumerate().for_each(|(at, value)| params.set(at, *value));
+    session.execute(id, &params, Want::First).await
 }
 
 /// Root's session over a socket.

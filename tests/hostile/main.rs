@@ -7,6 +7,7 @@ mod certificates;
 #[path = "../common/mod.rs"]
 mod common;
 mod escapes;
+#[path = "../common/proxy.rs"]
 mod proxy;
 mod quoting;
 #[path = "../common/restarting.rs"]

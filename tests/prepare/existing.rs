@@ -97,11 +97,11 @@ fn cleanup_drops_what_prepare_made_and_nothing_else() {
         db.query("CREATE TABLE {}sbtest (id INT) COMMENT 'loadgen:1 seed=1 rows=1 state=ready'");
         db.query("CREATE TABLE {}sbtest13 (id INT)");
         db.query("CREATE VIEW {}sbtest14 AS SELECT 1 AS one");
-        let cleaned = db.cleanup().unwrap();
-        assert_eq!(cleaned.dropped[&Schema::Sbtest], [1, 2, 5, 6, 7, 8, 9, 10, 11, 12]);
-        assert_eq!(cleaned.left[&Schema::Sbtest], [3, 4, 13, 14]);
+        let (dropped, left) = db.cleanup().unwrap();
+        assert_eq!(dropped[&Schema::Sbtest], [1, 2, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(left[&Schema::Sbtest], [3, 4, 13, 14]);
         assert_eq!(db.tables(), ["sbtest", "sbtest13", "sbtest14", "sbtest3", "sbtest4"]);
-        assert!(db.cleanup().unwrap().dropped.is_empty());
+        assert!(db.cleanup().unwrap().0.is_empty());
     });
 }
 

@@ -11,7 +11,7 @@ mod refusing;
 
 use databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
-use loadgen::load::{self, Prepared};
+use loadgen::load::{self, Numbers, Prepared};
 use loadgen::mysql::session::ServerLink;
 use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::progress::Progress;
@@ -27,7 +27,7 @@ impl Db<'_> {
         run(load::prepare(&link, job, &mut Progress::new(true, None)))
     }
 
-    fn cleanup(&self) -> Result<load::Cleaned> {
+    fn cleanup(&self) -> Result<(Numbers, Numbers)> {
         let link = ServerLink::to(self.target(), &Stop::default())?;
         let mut progress = Progress::new(true, None);
         run(load::cleanup(&link, &mut progress))

@@ -4,7 +4,7 @@ use crate::summaries::step;
 use crate::{grid, json, metric, plain, report};
 use loadgen::report::{Format, Layout, Options, render};
 use loadgen::summary::{
-    Class, Conditions, Outcome, Prepared, Reason, Summary, Verdict, VerdictKind, Warning,
+    Class, Conditions, Outcome, Prepared, Summary, Verdict, VerdictKind, Warning,
 };
 use loadgen::terms::{Arrival, Spread};
 
@@ -77,8 +77,8 @@ fn labels_whose_driver_data_or_commits_differ_say_so() {
     steps[1].driver.capabilities.push("mariadb_metadata_cache".to_owned());
     let text = plain(&steps);
     assert_eq!(&grid(&text)[1..], ["1       a", "1       b †", "1       c ‡"]);
-    let caches = "† other conditions: driver with deprecate_eof and mariadb_metadata_cache \
-                  instead of with deprecate_eof\n";
+    let caches = "† other conditions: driver mysql_async with deprecate_eof and \
+                  mariadb_metadata_cache instead of mysql_async with deprecate_eof\n";
     assert!(text.contains(caches), "{text}");
     let commits = "‡ other conditions: class cached instead of io-bound, durability \
                    bl0/dw0/trx2/O_DIRECT instead of bl1s1/dw1/trx1/O_DIRECT\n";
@@ -176,7 +176,7 @@ fn a_percentile_with_few_values_beyond_it_is_no_number() {
 }
 
 fn judged(mut step: Summary, kind: VerdictKind, messages: &[&str]) -> Summary {
-    let reason = |text: &&str| Reason { code: "x".to_owned(), message: (*text).to_owned() };
+    let reason = |text: &&str| Warning { code: "x".to_owned(), message: (*text).to_owned() };
     step.verdict = Some(Verdict { kind, reasons: messages.iter().map(reason).collect() });
     step
 }

@@ -1,7 +1,7 @@
 //! Gates: what holds, what fails, and what nobody can know.
 
 use loadgen::report::{self, Gates, Probe, Search, gates, holds, path, remarks};
-use loadgen::summary::{ErrorCount, Outcome, Reason, Verdict, VerdictKind};
+use loadgen::summary::{ErrorCount, Outcome, Verdict, VerdictKind, Warning};
 use loadgen::terms::Gate;
 
 use super::summaries::histogram;
@@ -299,7 +299,7 @@ fn a_failed_op_is_slower_than_any_service_level() {
 fn the_path_of_a_search_has_a_footnote_for_each_number_that_is_not_the_server_s() {
     let probe = |rate: f64, held, kind: VerdictKind| {
         let mut step = step(0, "a", 8, rate);
-        let reason = Reason { code: "x".to_owned(), message: format!("said at {rate}") };
+        let reason = Warning { code: "x".to_owned(), message: format!("said at {rate}") };
         step.verdict = Some(Verdict { kind, reasons: vec![reason] });
         Probe {
             clients: 8,

@@ -193,7 +193,6 @@ fn hostile_answers_end_in_an_error_not_in_a_panic() {
         Action::WrongSequence,
         Action::WrongLength(-3),
         Action::HugeColumnCount(1000),
-        Action::OversizedRow(17 << 20),
     ] {
         let server = canned(vec![fault(At::Statement(300), action.clone())]);
         let ended = run_canned("point-select --tables 8 --clients 4 --warmup 0 --time 3s", &server);

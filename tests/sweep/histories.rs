@@ -156,16 +156,6 @@ fn what_a_workload_of_ones_own_writes_is_no_loss() {
             says: "rows that came",
         },
         History {
-            workload: one(
-                "update",
-                "UPDATE {table} SET k = k - 1 WHERE id = ?; DO 1",
-                &format!("{key}effect = {{ add_k = 1 }}"),
-            ),
-            how: "ops = 40\nstatements = 'text'",
-            code: 98,
-            says: "several statements",
-        },
-        History {
             workload: rolled_back,
             how: ops,
             code: 98,

@@ -120,7 +120,7 @@ fn outlives_two_restarts(mut server: Restarting) {
         assert!(outage.gap_s > 0.1 && outage.gap_s < 16.0, "{outage:?}");
         assert!(outage.errors >= clients, "{outage:?}");
         assert!(outage.recovered_s.is_none_or(|s| s >= back), "{outage:?}");
-        assert_eq!(summary.totals.reconnects, clients);
+        assert_eq!(summary.totals.reconnects, clients, "{:?}", summary.totals);
         assert_eq!(error(summary, "lost").map(|e| e.count), Some(clients));
         assert!(summary.totals.in_doubt <= clients, "{:?}", summary.totals);
         assert!(summary.warnings.iter().any(|w| w.code == "outages"));

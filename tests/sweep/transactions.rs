@@ -81,8 +81,10 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         connect_timeout: Duration::from_secs(5),
     };
     let link = ServerLink::to(target, &Stop::default()).expect("options");
+    let step = Step { number: 1, place: 1, of: 1, clients: 4, rate: None, repeat: 1 };
     let context = StepContext {
         plan,
+        step: &step,
         spread: Spread::Pinned,
         tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
         first_write: &|| Ok(()),
@@ -96,9 +98,8 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut control = Some(Session::open(&link, None).await.expect("a session"));
-        let step = Step { number: 1, place: 1, of: 1, clients: 4, rate: None, repeat: 1 };
         let mut progress = Progress::new(true, None);
-        engine::run_step(&context, &step, &mut control, &mut progress).await.expect("a run")
+        engine::run_step(&context, &mut control, &mut progress).await.expect("a run")
     })
 }
 

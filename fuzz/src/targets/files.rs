@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use loadgen::error::{Error, plain};
-use loadgen::load::dump::{Splitter, classify, unquoted};
+use loadgen::load::dump::{classify, unquoted};
 use loadgen::mysql::options::resolve::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Secret};
 use loadgen::mysql::options::{Env, Text};
@@ -21,6 +21,7 @@ use loadgen::report::{
     render,
 };
 use loadgen::summary::{Summary, from_json, to_json};
+use loadgen::workload::sql::Splitter;
 
 use super::harmless;
 

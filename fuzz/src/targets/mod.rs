@@ -5,12 +5,13 @@ pub(crate) mod files;
 pub(crate) mod ledger;
 pub(crate) mod session;
 pub(crate) mod values;
+pub(crate) mod wire;
 
 /// A target's name, which is its directory in `fuzz/corpus`, and what it does.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 9] = [
+pub(crate) const TARGETS: [Target; 10] = [
     ("dump", files::dump),
     ("histogram", files::histogram),
     ("ledger", ledger::ledger),
@@ -20,6 +21,7 @@ pub(crate) const TARGETS: [Target; 9] = [
     ("session", |bytes| drop(session::session(bytes))),
     ("summary", files::summary),
     ("values", values::values),
+    ("wire", wire::wire),
 ];
 
 /// No message acts upon the terminal that shows it.

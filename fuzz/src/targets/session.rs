@@ -3,7 +3,9 @@
 //! ```text
 //! input   = flags calls record…
 //! flags   = 1: TLS is asked for · 2: a password · 4: a character set is set at the start
-//! calls   = four calls of the client, two bits each: query, prepared, execute, LOAD DATA LOCAL
+//!           8: the session of a measured client
+//! calls   = four calls of the client, two bits each: query, update, update, LOAD DATA LOCAL; of a
+//!           measured client: query, prepared, update, update
 //! record  = kind (mod 5) length (two bytes, little endian, mod 2048) payload
 //! kind    = 0: a packet, once the client has said something · 1: a packet at once
 //!           2: bytes as they are · 3: a packet of a wrong number · 4: a packet, byte by byte
@@ -23,9 +25,9 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use loadgen::error::plain;
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl, SslMode};
-use loadgen::mysql::session::{Answer, Failure, ServerLink, Session};
+use loadgen::mysql::session::{Failure, ServerLink, Session};
+use loadgen::mysql::wire::{Inbox, LeanSession, Params, Value, Want};
 use loadgen::stop::Stop;
-use mysql_async::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{LocalSet, yield_now};
@@ -148,12 +150,16 @@ pub(crate) fn session(bytes: &[u8]) -> Rc<Seen> {
             connect_timeout: Duration::from_secs(20),
         };
         let charset = (flags & 4 != 0).then_some("latin1");
-        let client = AssertUnwindSafe(client(&target, charset, calls, &counted)).catch_unwind();
-        let shown = client.await.unwrap_or_else(|_| {
-            // The hook has told a panic of ours from one of the driver's.
-            counted.reach(State::DriverPanic);
-            Vec::new()
-        });
+        let shown = if flags & 8 != 0 {
+            measured(&target, charset, calls, &counted).await
+        } else {
+            let client = client(&target, charset, calls, &counted);
+            AssertUnwindSafe(client).catch_unwind().await.unwrap_or_else(|_| {
+                // The hook has told a panic of ours from one of the driver's.
+                counted.reach(State::DriverPanic);
+                Vec::new()
+            })
+        };
         if let Address::Socket(path) = &target.address {
             let _ = std::fs::remove_file(path);
         }
@@ -223,16 +229,7 @@ async fn client(
                 }
                 Err(failure) => Some(failure),
             },
-            1 => match prepared(&mut session, seen).await {
-                Ok(answer) => {
-                    let rows = answer.rows > 0;
-                    seen.reach(if rows { State::BinaryRows } else { State::BinaryOk });
-                    let _ = (answer.number(), answer.content());
-                    None
-                }
-                Err(failure) => Some(failure),
-            },
-            2 => match session.execute("UPDATE t SET k = 1").await {
+            1 | 2 => match session.execute("UPDATE t SET k = 1").await {
                 Ok(0) => None,
                 Ok(_) => {
                     seen.reach(State::Affected);
@@ -267,10 +264,47 @@ async fn client(
     shown
 }
 
-async fn prepared(session: &mut Session, seen: &Seen) -> Result<Answer, Failure> {
-    let handle = session.prepare("SELECT c FROM t WHERE id = ?").await?;
+/// The same of a measured client. It must not panic.
+async fn measured(
+    target: &ConnectOptions,
+    charset: Option<&str>,
+    calls: u8,
+    seen: &Seen,
+) -> Vec<String> {
+    let link = ServerLink::to(target.clone(), &Stop::default()).expect("sound options");
+    let mut session = match LeanSession::open(&link, &Inbox::default(), charset).await {
+        Ok(session) => session,
+        Err(error) => return vec![error.render(), format!("{error:?}")],
+    };
+    let mut shown = Vec::new();
+    for at in 0..4 {
+        let called = match calls >> (2 * at) & 3 {
+            0 => session.run_text("SELECT 1").await.map(|_| ()),
+            1 => prepared(&mut session, seen).await,
+            _ => session.run_text("UPDATE t SET k = 1").await.map(|_| ()),
+        };
+        let _ = (session.number(), session.first());
+        let Err(failure) = called else { continue };
+        told(&failure, seen, &mut shown);
+        if !session.is_usable() {
+            let again = session.run_text("SELECT 2").await;
+            assert!(matches!(again, Err(Failure::Lost(_))), "{again:?}");
+            return shown;
+        }
+    }
+    session.close(Duration::from_secs(20)).await;
+    shown
+}
+
+async fn prepared(session: &mut LeanSession, seen: &Seen) -> Result<(), Failure> {
+    let id = session.prepare("SELECT c FROM t WHERE id = ?").await?;
     seen.reach(State::Prepared);
-    session.run_prepared(handle, vec![Value::Int(1)]).await
+    let mut params = Params::default();
+    params.clear(1);
+    params.set(0, Value::Int(1));
+    let answer = session.execute(id, &params, Want::First).await?;
+    seen.reach(if answer.rows > 0 { State::BinaryRows } else { State::BinaryOk });
+    Ok(())
 }
 
 fn told(failure: &Failure, seen: &Seen, shown: &mut Vec<String>) {

@@ -16,13 +16,12 @@ pub mod handover;
 pub mod resolve;
 
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
-use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
+use mysql_async::{Opts, OptsBuilder, SslOpts};
 
 use crate::error::{Error, Result};
 use crate::terms::units;
@@ -128,7 +127,7 @@ const MAX_ALLOWED_PACKET: usize = 16 << 20;
 const WAIT_TIMEOUT_S: usize = 28_800;
 
 /// Idle seconds after which the kernel asks whether the server's host still lives.
-const KEEPALIVE: Duration = Duration::from_mins(1);
+pub(crate) const KEEPALIVE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectOptions {
@@ -172,14 +171,14 @@ impl ConnectOptions {
         ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }
     }
 
-    /// Makes the driver's options; a test holds those that are its defaults. Call it once and clone the result:
-    /// certificate files are read here. Its `Debug` shows the password: never print it.
+    /// Makes the driver's options; a test holds those that are its defaults. Their `Debug` shows the
+    /// password: never print it.
     ///
     /// * `prefer_socket(false)`: else a TCP connection silently moves to whatever server owns the
     ///   same socket path on this machine.
     /// * `client_found_rows(true)`: an UPDATE reports the rows that it matched. With changed rows, a
     ///   repeat with the same `--seed` that writes the same `c` again would look like an error.
-    pub fn opts(&self) -> Result<Opts> {
+    pub fn opts(&self, ssl: Option<SslOpts>) -> Result<Opts> {
         let builder = OptsBuilder::default()
             .user(Some(self.user.as_str()))
             .pass((!self.password.is_empty()).then(|| self.password.expose()))
@@ -190,18 +189,12 @@ impl ConnectOptions {
             .tcp_keepalive(Some(KEEPALIVE))
             .stmt_cache_size(0)
             .client_found_rows(true)
-            .ssl_opts(self.ssl.options()?);
+            .ssl_opts(ssl);
         let builder = match &self.address {
             Address::Tcp { host, port } => {
                 builder.ip_or_hostname(host).tcp_port(*port).socket(None::<String>)
             }
             Address::Socket(path) => {
-                // The driver would send the TLS request and then not encrypt.
-                if self.ssl.mode != SslMode::Disabled {
-                    let message =
-                        format!("ssl-mode {} over the socket {}", self.ssl.mode, self.address);
-                    return Err(Error::usage(message).hint("TLS needs TCP: --protocol tcp"));
-                }
                 let text = path.to_str().ok_or_else(|| {
                     Error::usage(format!("the socket's path {} is no UTF-8", path.display()))
                 })?;
@@ -316,68 +309,6 @@ pub struct Ssl {
     pub key: Option<PathBuf>,
 }
 
-/// The host name that is asked for in VERIFY_CA.
-///
-/// The driver recognises a failed name check, which it is to skip, by the text `NotValidForName`.
-/// rustls prints the name that was asked for, so that carries the text. It checks the chain first.
-const NAME_OF_VERIFY_CA: &str = "NotValidForName";
-
-/// Bytes of a file of certificates at most; those of all public authorities have a quarter of one MiB.
-const PEM_MAX: u64 = 16 << 20;
-
-impl Ssl {
-    /// Makes the driver's TLS options; `None` for plain text. PREFERRED that was not decided asks for
-    /// encryption and does not fall back.
-    pub(crate) fn options(&self) -> Result<Option<SslOpts>> {
-        if self.mode == SslMode::Disabled {
-            return Ok(None);
-        }
-        let mut options = SslOpts::default();
-        if self.mode.verifies() {
-            let ca = self.ca.as_deref().expect("a mode that verifies comes with authorities");
-            let roots = read_pem("ssl-ca", ca)?;
-            options = options.with_root_certs(vec![roots.into()]).with_disable_built_in_roots(true);
-        } else {
-            // Built-in roots stay on: the verifier, though unused, cannot be built on none.
-            options = options
-                .with_danger_accept_invalid_certs(true)
-                .with_danger_skip_domain_validation(true);
-        }
-        if self.mode == SslMode::VerifyCa {
-            options = options
-                .with_danger_skip_domain_validation(true)
-                .with_danger_tls_hostname_override(Some(NAME_OF_VERIFY_CA));
-        }
-        if let Some(cert) = &self.cert {
-            let key = self.key.as_deref().expect("a certificate comes with its key");
-            let (cert, key) = (read_pem("ssl-cert", cert)?, read_pem("ssl-key", key)?);
-            let identity = ClientIdentity::new(cert.into(), key.into());
-            options = options.with_client_identity(Some(identity));
-        }
-        Ok(Some(options))
-    }
-}
-
-fn read_pem(what: &str, path: &Path) -> Result<Vec<u8>> {
-    let named = |why: &dyn fmt::Display| Error::usage(format!("{what} {}: {why}", path.display()));
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|e| named(&e))?;
-    file.take(PEM_MAX + 1).read_to_end(&mut bytes).map_err(|e| named(&e))?;
-    if bytes.len() as u64 > PEM_MAX {
-        return Err(named(&format!("is larger than {} MiB", PEM_MAX >> 20)));
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let certificate = text.contains("-----BEGIN CERTIFICATE-----");
-    let plain_key = text.contains("PRIVATE KEY-----") && !text.contains("ENCRYPTED");
-    match what {
-        "ssl-key" if !plain_key => Err(named(&"holds no private key in PEM, not encrypted")
-            .hint("openssl pkey -in KEY -out PLAIN takes the passphrase off")),
-        "ssl-ca" | "ssl-cert" if !certificate => Err(named(&"holds no certificate in PEM")
-            .hint("openssl x509 -inform der -in FILE -out PEM converts one")),
-        _ => Ok(bytes),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,7 +339,7 @@ mod tests {
 
     #[test]
     fn every_driver_option_is_stated() {
-        let opts = tcp().opts().unwrap();
+        let opts = tcp().opts(None).unwrap();
         assert_eq!((opts.ip_or_hostname(), opts.tcp_port(), opts.socket()), ("db1", 3307, None));
         assert_eq!(
             (opts.user(), opts.pass(), opts.db_name()),
@@ -429,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_the_only_address_then() {
-        let opts = socket("/run/x.sock").opts().unwrap();
+        let opts = socket("/run/x.sock").opts(None).unwrap();
         assert_eq!(opts.socket(), Some("/run/x.sock"));
         assert!(!opts.prefer_socket());
     }
@@ -437,25 +368,17 @@ mod tests {
     #[test]
     fn no_password_and_no_database_are_none() {
         let bare = ConnectOptions { password: Secret::default(), ..tcp().with_database("") };
-        let opts = bare.opts().unwrap();
+        let opts = bare.opts(None).unwrap();
         assert_eq!((opts.pass(), opts.db_name()), (None, None));
         assert_eq!(bare.to_string(), "root@db1:3307");
     }
 
     #[test]
-    fn tls_over_a_socket_is_refused_not_pretended() {
-        let ssl = Ssl { mode: SslMode::Required, ..Ssl::default() };
-        let error = ConnectOptions { ssl, ..socket("/run/x.sock") }.opts().unwrap_err();
-        assert_eq!(error.kind(), crate::error::Kind::Usage);
-        assert!(
-            error.to_string().contains("REQUIRED") && error.to_string().contains("/run/x.sock")
-        );
-    }
-
-    #[test]
     fn a_socket_path_outside_utf8_is_refused() {
         let path = PathBuf::from(OsStr::from_bytes(b"/tmp/\xff.sock"));
-        assert!(target(Address::Socket(path)).opts().unwrap_err().to_string().contains("UTF-8"));
+        assert!(
+            target(Address::Socket(path)).opts(None).unwrap_err().to_string().contains("UTF-8")
+        );
     }
 
     #[test]
@@ -468,16 +391,6 @@ mod tests {
         assert!(!format!("{v6:?} {v6:#?} {v6}").contains("marker-pw"));
     }
 
-    fn ssl(mode: SslMode) -> Ssl {
-        Ssl { mode, ..Ssl::default() }
-    }
-
-    fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
-        let path = dir.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
     #[test]
     fn spelling_is_mysqls_in_any_case() {
         for mode in SslMode::value_variants() {
@@ -487,46 +400,5 @@ mod tests {
         }
         let error = SslMode::parse("on").unwrap_err();
         assert!(error.contains("'on'") && error.contains("VERIFY_IDENTITY"), "{error}");
-    }
-
-    #[test]
-    fn unverified_modes_verify_nothing_and_say_so_to_the_driver() {
-        assert!(ssl(SslMode::Disabled).options().unwrap().is_none());
-        for mode in [SslMode::Preferred, SslMode::Required] {
-            let options = ssl(mode).options().unwrap().unwrap();
-            assert!(options.accept_invalid_certs() && options.skip_domain_validation());
-            assert!(!options.disable_built_in_roots(), "without roots the driver cannot connect");
-            assert_eq!(options.tls_hostname_override(), None);
-        }
-    }
-
-    #[test]
-    fn verifying_modes_trust_the_given_file_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let ca = file(&dir, "ca.pem", "-----BEGIN CERTIFICATE-----\n");
-        for mode in [SslMode::VerifyCa, SslMode::VerifyIdentity] {
-            let options = Ssl { ca: Some(ca.clone()), ..ssl(mode) }.options().unwrap().unwrap();
-            assert!(options.disable_built_in_roots() && !options.accept_invalid_certs());
-            assert_eq!(options.root_certs().len(), 1);
-            assert_eq!(options.skip_domain_validation(), mode == SslMode::VerifyCa);
-        }
-    }
-
-    #[test]
-    fn files_that_do_not_serve_are_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let missing = dir.path().join("missing.pem");
-        let with_ca = |ca: PathBuf| Ssl { ca: Some(ca), ..ssl(SslMode::VerifyCa) };
-        let error = with_ca(missing).options().unwrap_err().to_string();
-        assert!(error.contains("ssl-ca") && error.contains("missing.pem"), "{error}");
-        let error = with_ca(file(&dir, "x.der", "\u{1}\u{2}")).options().unwrap_err();
-        assert!(error.to_string().contains("x.der"), "{error}");
-
-        let cert = file(&dir, "c.pem", "-----BEGIN CERTIFICATE-----\n");
-        let key = file(&dir, "k.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
-        let (cert, key) = (Some(cert), Some(key));
-        let ssl = Ssl { cert, key, ..ssl(SslMode::Required) };
-        let error = ssl.options().unwrap_err().to_string();
-        assert!(error.contains("k.pem") && error.contains("not encrypted"), "{error}");
     }
 }

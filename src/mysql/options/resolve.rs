@@ -968,7 +968,7 @@ mod tests {
         let env = world(&["MYSQL_PWD=marker", "LOADGEN_URL=mysql://u:marker@h/"], &[], &[]);
         let a = ConnectionArgs { password: Some(Some(Secret::new("marker"))), ..args("") };
         let r = resolve(&a, &env).unwrap();
-        let opts_are_for_the_driver_alone = r.target.opts().unwrap();
+        let opts_are_for_the_driver_alone = r.target.opts(None).unwrap();
         assert_eq!(opts_are_for_the_driver_alone.pass(), Some("marker"));
         let shown = format!("{a:?}{r:?}{:#?}{env:?}{}{:?}", r.target, r.target, r.target.password);
         assert!(!shown.contains("marker"), "{shown}");

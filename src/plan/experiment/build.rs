@@ -19,6 +19,9 @@ use crate::workload::{Workload, builtin};
 
 /// The program that a sandbox takes where the profile names none.
 type Program = (String, PathBuf);
+/// A profile, and what the command line says of it.
+type Given<'a> = (&'a Profile, &'a Overrides);
+type Refuse<'a> = dyn Fn(&str, &dyn fmt::Display) -> Error + 'a;
 
 pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     profile.ensure(!profile.servers.is_empty(), "name", "a profile needs a [[server]]")?;
@@ -28,7 +31,7 @@ pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Exp
     check_workloads(profile)?;
     let mut parts = Vec::new();
     for n in 0..profile.runs.len() {
-        add_parts(&mut parts, profile, n, overrides, &subjects)?;
+        add_parts(&mut parts, (profile, overrides), n, &subjects)?;
     }
     for (n, command) in profile.commands.iter().enumerate() {
         check_command(profile, n, command, &parts)?;
@@ -40,15 +43,9 @@ pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Exp
     }
     let steps = parts.iter().map(Part::count_steps).fold(0, u64::saturating_add);
     check_steps(steps)?;
-    let mut experiment = Experiment {
-        profile: profile.clone(),
-        scale: overrides.scale,
-        subjects,
-        parts,
-        cells: Vec::new(),
-        all: Vec::new(),
-        changes: Vec::new(),
-    };
+    let (profile, scale) = (profile.clone(), overrides.scale);
+    let (cells, all, changes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut experiment = Experiment { profile, scale, subjects, parts, cells, all, changes };
     experiment.make_cells(overrides.seed);
     experiment.keep(&overrides.only)?;
     name_labels(&mut experiment)?;
@@ -123,13 +120,8 @@ fn check_workloads(profile: &Profile) -> Result<()> {
 
 /// Adds the parts of a run: one for each of its workloads. Two of one title would be one table, and
 /// could be no one measurement.
-fn add_parts(
-    parts: &mut Vec<Part>,
-    profile: &Profile,
-    n: usize,
-    overrides: &Overrides,
-    subjects: &[Subject],
-) -> Result<()> {
+fn add_parts(parts: &mut Vec<Part>, of: Given<'_>, n: usize, subjects: &[Subject]) -> Result<()> {
+    let (profile, overrides) = of;
     let run = &profile.runs[n];
     let here = |key: &str| format!("run/{n}/{key}");
     let measures = run.servers.as_ref().is_none_or(|names| !names.0.is_empty());
@@ -155,10 +147,9 @@ fn add_parts(
             whats.push((format!("suite-{}", suite.name), What::Suite(suite.clone())));
         }
         Measured::Sweep(knobs) => {
-            let one =
-                run.name.is_none() || knobs.workload.iter().flat_map(Names::texts).count() < 2;
+            let ok = run.name.is_none() || knobs.workload.iter().flat_map(Names::texts).count() < 2;
             let what = "a name is for one workload; this run has several";
-            profile.ensure(one, here("name"), what)?;
+            profile.ensure(ok, here("name"), what)?;
             gates = [profile.gates.as_slice(), &knobs.gates].concat();
             for workload in workloads(profile, n, knobs)? {
                 let title = run.name.clone().unwrap_or_else(|| workload.name.clone());
@@ -166,7 +157,7 @@ fn add_parts(
                     profile.refuse(&here(key), format!("run {title}: {what}"))
                 };
                 let workload = Workload { name: title.clone(), ..workload };
-                whats.push((title.clone(), plan(profile, knobs, workload, overrides, &told)?));
+                whats.push((title.clone(), plan(of, knobs, workload, &told)?));
             }
         }
     }
@@ -199,33 +190,21 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
             profile.refuse(&format!("run/{n}/workload/{nth}"), what)
         })
     };
-    let found = knobs
-        .workload
-        .iter()
-        .flat_map(Names::texts)
-        .enumerate()
-        .map(find)
-        .collect::<Result<Vec<Workload>>>()?;
+    let names = knobs.workload.iter().flat_map(Names::texts);
+    let found = names.enumerate().map(find).collect::<Result<Vec<Workload>>>()?;
     let known: BTreeSet<&String> = found.iter().flat_map(|found| found.options.keys()).collect();
     for name in knobs.options.keys() {
         let there = joined(known.iter().map(|known| Some((*known).clone())), ", ");
-        let there =
-            there.map_or("the workload has none".to_owned(), |all| format!("there are {all}"));
-        let (key, what) =
-            (format!("run/{n}/options/{name}"), format!("no option '{name}': {there}"));
-        profile.ensure(known.contains(&name), key, what)?;
+        let there = there.map_or("the workload has none".into(), |all| format!("there are {all}"));
+        let what = format_args!("no option '{name}': {there}");
+        profile.ensure(known.contains(&name), format_args!("run/{n}/options/{name}"), what)?;
     }
     Ok(found)
 }
 
 /// Plans one workload of a run on its tables; `here` makes the error of a key.
-fn plan(
-    profile: &Profile,
-    knobs: &Knobs,
-    workload: Workload,
-    overrides: &Overrides,
-    here: &dyn Fn(&str, &dyn fmt::Display) -> Error,
-) -> Result<What> {
+fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
+    let (profile, overrides) = of;
     // Of several workloads not every one has all options.
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
@@ -269,8 +248,7 @@ fn is_beside(command: &Command, title: &str) -> bool {
 
 fn commands(profile: &Profile, title: &str, scale: Scale) -> Vec<Command> {
     let here = profile.commands.iter().filter(|command| is_beside(command, title));
-    here.map(|command| Command { at: Length(scale.warmup(command.at.0)), ..command.clone() })
-        .collect()
+    here.map(|one| Command { at: Length(scale.warmup(one.at.0)), ..one.clone() }).collect()
 }
 
 /// Refuses a command that would never run: beside no run, no step, or after the end of all windows.

@@ -185,34 +185,28 @@ pub(crate) struct Leg {
 }
 
 impl Part {
+    /// Gives the plan and the tables of a sweep.
+    fn sweep(&self) -> Option<(&Plan, &Dataset)> {
+        let What::Sweep(plan, dataset) = &self.what else { return None };
+        Some((plan, dataset))
+    }
+
+    /// Tells whether it may write: nobody knows what a suite does.
     pub(crate) fn writes(&self) -> bool {
-        match &self.what {
-            What::Sweep(plan, _) => plan.workload.writes(),
-            // Nobody knows what a suite does.
-            What::Load(_) | What::Suite(_) => true,
-        }
+        self.sweep().is_none_or(|(plan, _)| plan.workload.writes())
     }
 
     pub(crate) fn dataset(&self) -> Option<&Dataset> {
-        match &self.what {
-            What::Sweep(_, dataset) => Some(dataset).filter(|dataset| dataset.tables > 0),
-            What::Load(_) | What::Suite(_) => None,
-        }
+        self.sweep().map(|(_, dataset)| dataset).filter(|dataset| dataset.tables > 0)
     }
 
     /// Lists the clients and rates of one repeat in the order of execution.
     fn steps(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
-        match &self.what {
-            What::Sweep(plan, _) => plan.cells(repeat),
-            What::Load(_) | What::Suite(_) => vec![(1, None)],
-        }
+        self.sweep().map_or_else(|| vec![(1, None)], |(plan, _)| plan.cells(repeat))
     }
 
     fn count_steps(&self) -> u64 {
-        let steps = match &self.what {
-            What::Sweep(plan, _) => plan.count_steps(),
-            What::Load(_) | What::Suite(_) => u64::from(self.repeats),
-        };
+        let steps = self.sweep().map_or(self.repeats.into(), |(plan, _)| plan.count_steps());
         steps.saturating_mul(self.subjects.len() as u64)
     }
 }
@@ -248,8 +242,9 @@ impl Experiment {
             let here = |part: &Part| repeat <= part.repeats && part.subjects.contains(&subject);
             for (part, of_part) in self.parts.iter().enumerate().filter(|(_, part)| here(part)) {
                 for (clients, rate) in of_part.steps(repeat) {
-                    let key = self.key(subject, of_part, (clients, rate, repeat));
-                    cells.push(Cell { subject, part, clients, rate, repeat, key });
+                    let key = String::new();
+                    let cell = Cell { subject, part, clients, rate, repeat, key };
+                    cells.push(Cell { key: self.key(&cell), ..cell });
                 }
             }
         }
@@ -324,13 +319,10 @@ impl Experiment {
     }
 
     /// Makes what a cell is found by: the same for the same measurement of the same experiment.
-    fn key(
-        &self,
-        subject: usize,
-        part: &Part,
-        (clients, rate, repeat): (u32, Option<f64>, u32),
-    ) -> String {
-        let Subject { label, server, .. } = &self.subjects[subject];
+    fn key(&self, cell: &Cell) -> String {
+        let Cell { clients, rate, repeat, .. } = *cell;
+        let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
+        let Subject { label, server, .. } = subject;
         let server = server.sandbox.as_ref().map(|sandbox| ServerKey {
             program: sandbox.program.as_ref().map(|path| path.display().to_string()),
             options: sandbox.options.iter().collect(),
@@ -544,8 +536,7 @@ fn guess(part: &Part) -> (u64, Duration, Duration) {
         let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
         of_one.saturating_mul(tables.into())
     };
-    let time =
-        |tables: u32, rows: u64, pace: f64| seconds_of(f64::from(tables) * rows as f64 / pace);
+    let time = |n: u32, rows: u64, pace: f64| seconds_of(f64::from(n) * rows as f64 / pace);
     match &part.what {
         What::Sweep(plan, Dataset { schema, tables, rows, .. }) => {
             let (row, pace) = if *schema == Schema::Phptest { PHPTEST } else { SBTEST };
@@ -610,10 +601,8 @@ fn describe(part: &Part) -> String {
         0 => format!("its own tables, keys to {rows}"),
         tables => format!("{tables} tables of {rows} rows"),
     };
-    let (distribution, mode) = (plan.distribution, plan.statements);
-    format!(
-        "{tables}, clients {clients}, warm-up {warmup}, window {window}, {distribution}, {mode}"
-    )
+    let (keys, mode) = (plan.distribution, plan.statements);
+    format!("{tables}, clients {clients}, warm-up {warmup}, window {window}, {keys}, {mode}")
 }
 
 /// Shows a guess, which does not need its seconds.

@@ -349,29 +349,25 @@ impl File {
         const SHOWN_MAX: usize = 100;
         let text = self.text.expose();
         let before = text.get(..at).unwrap_or(text);
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let (line, column) =
-            (before.matches('\n').count() + 1, before[start..].chars().count() + 1);
-        let shown = text[start..].lines().next().filter(|shown| !may_hold_password(shown));
+        let from = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let (line, column) = (before.matches('\n').count() + 1, before[from..].chars().count() + 1);
+        let shown = text[from..].lines().next().filter(|shown| !may_hold_password(shown));
         let excerpt = shown.map_or_else(String::new, |shown| {
             let shown: String = shown.chars().take(SHOWN_MAX).collect();
             format!("\n  {line} | {}", shown.trim_end())
         });
         // Messages that quote a value do so in this form; a URL in one is never of use.
         let quoted = what.contains("string \"") && may_hold_password(what);
-        let hidden = what.contains("://") || quoted;
-        let what =
-            if hidden { "a text that may hold a password does not belong here" } else { what };
+        let hide = what.contains("://") || quoted;
+        let what = if hide { "a text that may hold a password does not belong here" } else { what };
         Error::usage(format!("{}:{line}:{column}: {what}{excerpt}", self.origin))
             .hint("docs/profiles.md lists every key")
     }
 
     /// Makes the error of what is no TOML, or has another form.
     fn wrong(&self, error: &toml::de::Error) -> Error {
-        self.error(
-            error.span().map_or(self.text.expose().len(), |span| span.start),
-            error.message(),
-        )
+        let end = self.text.expose().len();
+        self.error(error.span().map_or(end, |span| span.start), error.message())
     }
 
     /// Finds the value of a path, such as `run/0/spread`: where it begins, or what would hold it.

@@ -1,49 +1,61 @@
-//! A way to a server that is laid to another one while clients use it.
+//! A way to a server that keeps what clients say, and is laid to another one while they use it.
+#![allow(dead_code, reason = "every test program uses its own part of this")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where it leads, and what has happened since it does.
 struct Way {
     to: u16,
-    /// Connections that were made.
-    opened: AtomicU64,
-    /// Bytes that clients sent on these.
-    said: AtomicU64,
+    /// What clients sent, by connection.
+    said: Mutex<Vec<Vec<u8>>>,
+    /// Connections that the server ended, or whose client went.
+    ended: AtomicU64,
     streams: Mutex<Vec<TcpStream>>,
 }
 
 impl Way {
     fn to(port: u16) -> Arc<Way> {
-        let (opened, said) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Way { to: port, opened, said, streams: Mutex::default() })
+        let (said, ended, streams) = Default::default();
+        Arc::new(Way { to: port, said, ended, streams })
     }
 
     fn carry(self: &Arc<Way>, client: TcpStream) -> std::io::Result<()> {
         let server = TcpStream::connect(("127.0.0.1", self.to))?;
-        self.opened.fetch_add(1, Ordering::SeqCst);
+        // A delay of its own would look like the server's.
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
         let copies = [client.try_clone()?, server.try_clone()?];
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).extend(copies);
+        locked(&self.streams).extend(copies);
+        let place = {
+            let mut said = locked(&self.said);
+            said.push(Vec::new());
+            said.len() - 1
+        };
         let (from_server, to_client) = (server.try_clone()?, client.try_clone()?);
-        let way = Arc::clone(self);
+        let (way, same) = (Arc::clone(self), Arc::clone(self));
         std::thread::spawn(move || {
-            let counted = |n| {
-                way.said.fetch_add(n, Ordering::SeqCst);
-            };
-            copy(client, server, counted);
+            copy(client, server, |bytes| locked(&way.said)[place].extend_from_slice(bytes));
         });
-        std::thread::spawn(move || copy(from_server, to_client, |_| {}));
+        std::thread::spawn(move || {
+            copy(from_server, to_client, |_| {});
+            same.ended.fetch_add(1, Ordering::SeqCst);
+        });
         Ok(())
     }
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Until either end goes.
-fn copy(mut from: TcpStream, mut to: TcpStream, counted: impl Fn(u64)) {
+fn copy(mut from: TcpStream, mut to: TcpStream, heard: impl Fn(&[u8])) {
     let mut buffer = [0; 16 << 10];
     while let Ok(n @ 1..) = from.read(&mut buffer) {
-        counted(n as u64);
+        heard(&buffer[..n]);
         if to.write_all(&buffer[..n]).is_err() {
             break;
         }
@@ -65,7 +77,7 @@ impl Proxy {
         let now = Arc::clone(&way);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let way = Arc::clone(&now.lock().unwrap_or_else(PoisonError::into_inner));
+                let way = Arc::clone(&locked(&now));
                 // A server that is not there looks like one that hangs up.
                 let _ = way.carry(client);
             }
@@ -74,22 +86,31 @@ impl Proxy {
     }
 
     fn way(&self) -> Arc<Way> {
-        Arc::clone(&self.way.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&locked(&self.way))
     }
 
     /// Cuts all connections; the next ones lead there.
     pub(crate) fn lay(&self, port: u16) {
         let new = Way::to(port);
-        let old =
-            std::mem::replace(&mut *self.way.lock().unwrap_or_else(PoisonError::into_inner), new);
-        for stream in old.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let old = std::mem::replace(&mut *locked(&self.way), new);
+        for stream in locked(&old.streams).iter() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
     /// Connections since it leads where it does, and bytes that clients sent on them.
     pub(crate) fn seen(&self) -> (u64, u64) {
-        let way = self.way();
-        (way.opened.load(Ordering::SeqCst), way.said.load(Ordering::SeqCst))
+        let said = self.said();
+        (said.len() as u64, said.iter().map(|bytes| bytes.len() as u64).sum())
+    }
+
+    /// What clients sent since then, by connection.
+    pub(crate) fn said(&self) -> Vec<Vec<u8>> {
+        locked(&self.way().said).clone()
+    }
+
+    /// How many of these have come to their end.
+    pub(crate) fn ended(&self) -> u64 {
+        self.way().ended.load(Ordering::SeqCst)
     }
 }

@@ -1,0 +1,336 @@
+//! The session of a measured client: one connection, one command at a time. The only file of the room
+//! with I/O.
+//!
+//! An answer is read to its end or the session is over: a future that is dropped before leaves
+//! [`LeanSession::is_usable`] false.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use mysql_common::constants::Command;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::decode::{Answer, Decoder, Kind, Want};
+use super::frame::{self, HEADER, Params};
+use super::login::{Login, Say, unexpected};
+use crate::error::Result;
+use crate::mysql::errors::{Asked, Failure, server_error};
+use crate::mysql::options::{Address, KEEPALIVE};
+use crate::mysql::session::{self, ServerLink, begin, set_names, within_connect};
+use crate::stop::within;
+
+/// Bytes that one read takes at most: the longest answers of usual workloads in one.
+const INBOX: usize = 64 << 10;
+/// Bytes of the largest packet of a log-in.
+const LOGIN_MAX: usize = 8 << 10;
+
+/// Room for what is read: one of an engine thread, for all its sessions.
+#[derive(Clone)]
+pub struct Inbox(Rc<RefCell<Box<[u8]>>>);
+
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox(Rc::new(RefCell::new(vec![0; INBOX].into())))
+    }
+}
+
+pub struct LeanSession {
+    stream: Box<dyn Stream>,
+    inbox: Inbox,
+    /// The command with its header, and how much of it is sent.
+    out: Vec<u8>,
+    sent: usize,
+    decoder: Decoder,
+    /// The beginning of a packet whose rest has not come yet, or more than was asked for.
+    rest: Vec<u8>,
+    /// An answer is due, or none can come any more.
+    waiting: bool,
+}
+
+impl LeanSession {
+    /// Connects and authenticates within the target's limit, then sets the character set if one is given.
+    pub async fn open(link: &ServerLink, inbox: &Inbox, charset: Option<&str>) -> Result<Self> {
+        let opened = connect(link, inbox).await;
+        let opened = opened.map_err(|failure| session::explain(&failure, &link.target))?;
+        let begun = opened.begun(link, charset).await;
+        begun.map_err(|failure| session::of_charset(charset, &failure))
+    }
+
+    /// Does the same for a server that has let such a session in before: why not now, without hints.
+    pub async fn open_again(
+        link: &ServerLink,
+        inbox: &Inbox,
+        charset: Option<&str>,
+    ) -> Asked<Self> {
+        connect(link, inbox).await?.begun(link, charset).await
+    }
+
+    async fn begun(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Self> {
+        set_names(link, charset, async |sql| self.run_text(sql).await).await?;
+        Ok(self)
+    }
+
+    /// Names what of the protocol changes the cost of an answer.
+    pub fn capabilities(&self) -> Vec<String> {
+        self.decoder.deprecate_eof.then(|| "deprecate_eof".to_owned()).into_iter().collect()
+    }
+
+    /// Tells whether it can be asked something.
+    pub fn is_usable(&self) -> bool {
+        !self.waiting
+    }
+
+    /// Tells whether anything of the last command left this program.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.sent > 0
+    }
+
+    /// Returns the server's number of a statement.
+    pub async fn prepare(&mut self, sql: &str) -> Asked<u32> {
+        frame::begin(&mut self.out, Command::COM_STMT_PREPARE as u8);
+        self.out.extend_from_slice(sql.as_bytes());
+        let answer_starts = frame::end(&mut self.out, 0);
+        self.round_trip(Kind::Prepare, Want::Count, answer_starts).await?;
+        Ok(self.decoder.statement)
+    }
+
+    /// Runs a statement that this session prepared.
+    #[inline]
+    pub async fn execute(&mut self, id: u32, params: &Params, want: Want) -> Asked<Answer> {
+        let answer_starts = frame::execute(&mut self.out, id, params);
+        self.round_trip(Kind::Binary, want, answer_starts).await
+    }
+
+    /// Gives room for SQL, which [`Self::query`] runs.
+    #[inline]
+    pub fn text(&mut self) -> &mut Vec<u8> {
+        frame::begin(&mut self.out, Command::COM_QUERY as u8);
+        &mut self.out
+    }
+
+    #[inline]
+    pub async fn query(&mut self, want: Want) -> Asked<Answer> {
+        let answer_starts = frame::end(&mut self.out, 0);
+        self.round_trip(Kind::Text, want, answer_starts).await
+    }
+
+    pub async fn run_text(&mut self, sql: &str) -> Asked<Answer> {
+        self.text().extend_from_slice(sql.as_bytes());
+        self.query(Want::First).await
+    }
+
+    /// Returns the first cell of the last answer, where it was wanted.
+    pub fn first(&self) -> Option<&[u8]> {
+        self.decoder.first()
+    }
+
+    /// Reads that cell as a whole number.
+    pub fn number(&self) -> Option<u64> {
+        self.decoder.number()
+    }
+
+    /// Says goodbye, for at most `limit`.
+    pub async fn close(mut self, limit: Duration) {
+        frame::begin(&mut self.out, Command::COM_QUIT as u8);
+        frame::end(&mut self.out, 0);
+        let goodbye = async {
+            self.stream.write_all(&self.out).await?;
+            self.stream.shutdown().await
+        };
+        let _ = within(limit, goodbye).await;
+    }
+
+    /// Sends the command and reads its answer. An error of the server's is a failure.
+    #[inline]
+    async fn round_trip(&mut self, kind: Kind, want: Want, answer_starts: u8) -> Asked<Answer> {
+        begin(&mut self.waiting)?;
+        self.sent = 0;
+        self.decoder.expect(kind, want, answer_starts);
+        let outcome = poll_fn(|context| self.poll_round_trip(context)).await;
+        self.waiting = match &outcome {
+            Ok(_) => false,
+            // Nothing that follows an answer out of turn can be trusted.
+            Err(Failure::Server { .. }) => self.decoder.out_of_turn || !self.has_sent(),
+            Err(Failure::Lost(_)) => true,
+        };
+        outcome
+    }
+
+    fn poll_round_trip(&mut self, context: &mut Context<'_>) -> Poll<Asked<Answer>> {
+        // Tells whether bytes, or the end, have come already. No system call.
+        let is_readable = |tcp: &TcpStream| tcp.try_io(Interest::READABLE, || Ok(())).is_ok();
+        if self.sent == 0 && (!self.rest.is_empty() || is_readable(self.stream.tcp())) {
+            self.unasked(context)?;
+        }
+        while self.sent < self.out.len() {
+            match ready!(Pin::new(&mut self.stream).poll_write(context, &self.out[self.sent..])) {
+                Ok(n) if n > 0 => self.sent += n,
+                // The server may have said why before it hung up.
+                _ => self.sent = self.out.len(),
+            }
+        }
+        let _ = ready!(Pin::new(&mut self.stream).poll_flush(context));
+        loop {
+            ready!(self.poll_read(context))?;
+            if let Some(outcome) = self.decoder.outcome() {
+                return Poll::Ready(outcome);
+            }
+        }
+    }
+
+    /// Reads what came without a question: a server that ends a session may say why. It may be nothing
+    /// that concerns a session, such as a ticket of TLS.
+    fn unasked(&mut self, context: &mut Context<'_>) -> Asked<()> {
+        if !self.rest.is_empty() {
+            let used = self.decoder.take(&self.rest)?;
+            self.rest.drain(..used);
+        } else if let Poll::Ready(read) = self.poll_read(context) {
+            read?;
+        } else {
+            return Ok(());
+        }
+        match self.decoder.outcome() {
+            Some(Err(error)) => Err(error),
+            _ => Err(Failure::Lost("the server sent an answer that nobody asked for".to_owned())),
+        }
+    }
+
+    /// Reads once, and gives it to the decoder.
+    #[inline]
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Asked<()>> {
+        let mut inbox = self.inbox.0.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut inbox);
+        if let Err(e) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
+            return Poll::Ready(Err(Failure::lost(&e.to_string())));
+        }
+        let bytes = buffer.filled();
+        if bytes.is_empty() {
+            return Poll::Ready(Err(Failure::lost("the server closed the connection")));
+        }
+        if self.rest.is_empty() {
+            let used = self.decoder.take(bytes)?;
+            self.rest.extend_from_slice(&bytes[used..]);
+        } else {
+            self.rest.extend_from_slice(bytes);
+            let used = self.decoder.take(&self.rest)?;
+            self.rest.drain(..used);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What a session is carried by: TCP, or TLS over it.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl Stream for TcpStream {
+    #[inline]
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Stream for TlsStream<TcpStream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0
+    }
+}
+
+async fn connect(link: &ServerLink, inbox: &Inbox) -> mysql_async::Result<LeanSession> {
+    let (stream, login) = within_connect(&link.target, log_in(link)).await?;
+    Ok(LeanSession {
+        stream,
+        inbox: inbox.clone(),
+        out: Vec::new(),
+        sent: 0,
+        decoder: Decoder::new(login.deprecate_eof()),
+        rest: Vec::new(),
+        waiting: false,
+    })
+}
+
+/// Opens a connection and logs in.
+pub(crate) async fn log_in(link: &ServerLink) -> mysql_async::Result<(Box<dyn Stream>, Login<'_>)> {
+    let (mut tcp, mut next) = (dial(&link.target.address).await?, 0);
+    let mut login = Login::greeted(&link.target, &receive(&mut tcp, &mut next).await?)?;
+    let mut stream: Box<dyn Stream> = match &link.tls {
+        None => Box::new(tcp),
+        Some((config, name)) => {
+            send(&mut tcp, &mut next, &login.head()).await?;
+            let connector = TlsConnector::from(Arc::clone(config));
+            Box::new(connector.connect(name.clone(), tcp).await?)
+        }
+    };
+    send(&mut stream, &mut next, &login.response()).await?;
+    loop {
+        match login.take(&receive(&mut stream, &mut next).await?)? {
+            Say::Send(payload) => send(&mut stream, &mut next, &payload).await?,
+            Say::Read => {}
+            Say::Done => return Ok((stream, login)),
+        }
+    }
+}
+
+async fn dial(address: &Address) -> io::Result<TcpStream> {
+    match address {
+        Address::Tcp { host, port } => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
+            Ok(stream)
+        }
+        // What a session does with its stream, the kernel does with either kind.
+        Address::Socket(path) => {
+            let stream = UnixStream::connect(path).await?.into_std()?;
+            TcpStream::from_std(OwnedFd::from(stream).into())
+        }
+    }
+}
+
+/// Reads one packet of a log-in, and no byte behind it: what follows may be TLS.
+async fn receive(
+    stream: &mut (impl AsyncRead + Unpin),
+    next: &mut u8,
+) -> mysql_async::Result<Vec<u8>> {
+    let mut header = [0; HEADER];
+    stream.read_exact(&mut header).await?;
+    let [a, b, c, sequence] = header;
+    let length = u32::from_le_bytes([a, b, c, 0]) as usize;
+    if length > LOGIN_MAX {
+        return Err(unexpected());
+    }
+    let mut packet = vec![0; length];
+    stream.read_exact(&mut packet).await?;
+    match packet.first() {
+        // A refusal may come with any number.
+        Some(0xff) => Err(server_error(&packet).map_or_else(unexpected, Into::into)),
+        _ if sequence != *next => Err(unexpected()),
+        _ => {
+            *next = sequence.wrapping_add(1);
+            Ok(packet)
+        }
+    }
+}
+
+async fn send(
+    stream: &mut (impl AsyncWrite + Unpin),
+    next: &mut u8,
+    payload: &[u8],
+) -> io::Result<()> {
+    let mut packet = [&[0; HEADER], payload].concat();
+    *next = frame::end(&mut packet, *next);
+    stream.write_all(&packet).await?;
+    stream.flush().await
+}

@@ -1,0 +1,541 @@
+//! SQL as text: split into statements as it streams, and words of a statement. Memory is that of the
+//! longest statement, and that has a limit.
+
+use std::io::{ErrorKind, Read};
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memchr2, memmem};
+
+use crate::error::{Error, Result};
+
+const READ: usize = 256 << 10;
+
+/// Bytes that tell a compressed file, or a byte order mark.
+const MAGIC_MAX: usize = 5;
+
+/// Bytes that tell a token at most: `/*M!99999999\-`.
+const TOKEN_MAX: usize = 14;
+
+/// A piece that hides a semicolon, or ends a statement; comments with a version are part of it.
+#[derive(Debug, Clone, Copy)]
+enum Token {
+    Nothing,
+    Blank,
+    Semicolon,
+    Quote(u8),
+    LineComment,
+    Comment,
+    /// So many bytes that begin a versioned comment, whose inside is SQL.
+    Open(usize),
+    Close,
+    Other,
+}
+
+impl Token {
+    /// Tells what begins here, by its first bytes.
+    fn of(text: &[u8]) -> Token {
+        match text {
+            [] => Token::Nothing,
+            [b';', ..] => Token::Semicolon,
+            [quote @ (b'\'' | b'"' | b'`'), ..] => Token::Quote(*quote),
+            // Dashes count only before white space, as in the server.
+            [b'#', ..] | [b'-', b'-'] => Token::LineComment,
+            [b'-', b'-', after, ..] if after.is_ascii_whitespace() => Token::LineComment,
+            [b'*', b'/', ..] => Token::Close,
+            [b'/', b'*', inner @ ..] => {
+                let versioned = inner.strip_prefix(b"!").or_else(|| inner.strip_prefix(b"M!"));
+                let Some(sql) = versioned else { return Token::Comment };
+                let digits = sql.iter().take(8).take_while(|b| b.is_ascii_digit()).count();
+                // MariaDB's dumps begin with a command for its client in one.
+                if sql[digits..].starts_with(b"\\-") {
+                    return Token::Comment;
+                }
+                Token::Open(text.len() - sql.len() + digits)
+            }
+            [first, ..] if first.is_ascii_whitespace() => Token::Blank,
+            _ => Token::Other,
+        }
+    }
+}
+
+/// One statement without its semicolon.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Split<'a> {
+    /// Its bytes, in whatever character set the file has.
+    pub sql: &'a [u8],
+    /// The line that it begins on, from 1.
+    pub line: u64,
+}
+
+pub struct Splitter<R> {
+    source: R,
+    name: String,
+    limit: usize,
+    buffer: Vec<u8>,
+    /// The first byte that is not handed out yet.
+    start: usize,
+    line: u64,
+    read: u64,
+    /// A terminal would be asked for more behind its end.
+    ended: bool,
+}
+
+impl<R: Read> Splitter<R> {
+    /// Begins with a file of this name; a statement longer than `limit` bytes is refused.
+    pub fn new(source: R, name: &str, limit: usize) -> Self {
+        let (name, buffer) = (name.to_owned(), Vec::new());
+        Splitter { source, name, limit, buffer, start: 0, line: 1, read: 0, ended: false }
+    }
+
+    /// Bytes of the file that were handed out or skipped so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.read - self.unread().len() as u64
+    }
+
+    pub(crate) fn error(&self, line: u64, what: &str) -> Error {
+        Error::data(format!("{}: line {line}: {what}", self.name))
+    }
+
+    /// Finds the next statement; None at the end of the file.
+    pub fn next_statement(&mut self) -> Result<Option<Split<'_>>> {
+        if self.read == 0 {
+            self.open()?;
+        }
+        loop {
+            let line = self.line;
+            match self.token(0)? {
+                Token::Nothing => return Ok(None),
+                Token::Blank | Token::Semicolon => self.advance(1),
+                Token::LineComment => drop(self.skip(b"\n")?),
+                Token::Comment => {
+                    self.advance(2);
+                    if !self.skip(b"*/")? {
+                        return Err(self.error(line, "a comment without end"));
+                    }
+                }
+                _ => {
+                    let length = self.scan()?;
+                    let from = self.start;
+                    self.advance(length + 1);
+                    return Ok(Some(Split { sql: &self.buffer[from..from + length], line }));
+                }
+            }
+        }
+    }
+
+    /// The first bytes tell what is no text.
+    fn open(&mut self) -> Result<()> {
+        // A pipe may give less at a time than what tells them.
+        while self.buffer.len() < MAGIC_MAX && self.fill()? {}
+        let magic: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ"];
+        if magic.iter().any(|magic| self.buffer.starts_with(magic)) {
+            return Err(Error::data(format!("{}: the file is compressed", self.name))
+                .hint("zcat FILE | loadgen load --from-dump -"));
+        }
+        // The byte order mark of UTF-8.
+        if self.buffer.starts_with(b"\xef\xbb\xbf") {
+            self.start = 3;
+        }
+        Ok(())
+    }
+
+    fn unread(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.line += memchr_iter(b'\n', &self.unread()[..bytes]).count() as u64;
+        self.start += bytes;
+    }
+
+    /// Reads on; false at the end of the file.
+    fn fill(&mut self) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        // What is handed out makes room: each byte is moved once at most for each that is read.
+        if self.start >= self.buffer.len() / 2 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        let from = self.buffer.len();
+        self.buffer.resize(from + READ, 0);
+        let got = self.source.read(&mut self.buffer[from..]);
+        let bytes = *got.as_ref().unwrap_or(&0);
+        self.buffer.truncate(from + bytes);
+        self.read += bytes as u64;
+        self.ended = matches!(got, Ok(0));
+        match got {
+            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(true),
+            Err(e) => Err(Error::failed(format!("{}: {e}", self.name))),
+            Ok(_) => Ok(!self.ended),
+        }
+    }
+
+    fn token(&mut self, at: usize) -> Result<Token> {
+        while self.unread().len() <= at && self.fill()? {}
+        if matches!(self.unread().get(at), Some(b'-' | b'/' | b'*')) {
+            while self.unread().len() < at + TOKEN_MAX && self.fill()? {}
+        }
+        Ok(Token::of(&self.unread()[at..]))
+    }
+
+    /// Passes over everything up to and with these bytes, or to the end; whether they were there.
+    fn skip(&mut self, end: &[u8]) -> Result<bool> {
+        loop {
+            if let Some(at) = memmem::find(self.unread(), end) {
+                self.advance(at + end.len());
+                return Ok(true);
+            }
+            self.advance((self.unread().len() + 1).saturating_sub(end.len()));
+            if !self.fill()? {
+                self.advance(self.unread().len());
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The length of the statement that begins here, without its semicolon.
+    fn scan(&mut self) -> Result<usize> {
+        // Versioned comments that are open.
+        let (mut at, mut depth) = (0, 0_u32);
+        loop {
+            at = self.find(at, |text| text.iter().position(|b| is_special(*b)))?;
+            at = match self.token(at)? {
+                Token::Semicolon if depth == 0 => return Ok(at),
+                Token::Quote(quote) => self.end_of_quote(at + 1, quote)?,
+                Token::LineComment => self.find(at, |text| memchr(b'\n', text))? + 1,
+                Token::Comment => self.find(at + 2, |text| memmem::find(text, b"*/"))? + 2,
+                Token::Open(length) => {
+                    depth += 1;
+                    at + length
+                }
+                Token::Close if depth > 0 => {
+                    depth -= 1;
+                    at + 2
+                }
+                _ => at + 1,
+            };
+        }
+    }
+
+    /// Finds a place in the statement from here on; it is an error if the file ends before.
+    fn find(&mut self, mut from: usize, find: impl Fn(&[u8]) -> Option<usize>) -> Result<usize> {
+        let (what, hint) = loop {
+            let found = self.unread().get(from..).and_then(&find).map(|found| from + found);
+            let known = self.unread().len();
+            if found.unwrap_or(known) > self.limit {
+                break (
+                    format!("a statement of more than {} bytes", self.limit),
+                    "the server takes max_allowed_packet bytes: SET GLOBAL max_allowed_packet, or \
+                     dump with a smaller --net-buffer-length",
+                );
+            }
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            if !self.fill()? {
+                let hint = "is the file whole? mysqldump ends each statement with a semicolon";
+                break ("a statement without end".to_owned(), hint);
+            }
+            // The last byte may be the first half of what is looked for.
+            from = from.max(known.saturating_sub(1));
+        };
+        let text = String::from_utf8_lossy(&self.unread()[..self.unread().len().min(120)]);
+        let glimpse: String = text.chars().take(40).collect();
+        Err(self.error(self.line, &format!("{what}: '{} …'", glimpse.trim())).hint(hint))
+    }
+
+    /// The byte after a backslash says nothing, but in a name.
+    fn end_of_quote(&mut self, from: usize, quote: u8) -> Result<usize> {
+        let escape = if quote == b'`' { quote } else { b'\\' };
+        let mut at = from;
+        loop {
+            at = self.find(at, |text| memchr2(quote, escape, text))?;
+            if self.unread()[at] == quote {
+                return Ok(at + 1);
+            }
+            at += 2;
+        }
+    }
+}
+
+/// Bytes that may begin a token within a statement.
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'\'' | b'"' | b'`' | b';' | b'#' | b'-' | b'/' | b'*')
+}
+
+/// Tells whether the server would take it for several statements. One without end is left to the server.
+pub(crate) fn is_several(sql: &str) -> bool {
+    let ended = format!("{sql}\n;");
+    let mut statements = Splitter::new(ended.as_bytes(), "", usize::MAX);
+    sql.contains(';')
+        && matches!(statements.next_statement(), Ok(Some(_)))
+        && !matches!(statements.next_statement(), Ok(None))
+}
+
+/// The words of a statement, comments passed over and versioned ones entered.
+pub(crate) struct Words<'a> {
+    pub sql: &'a [u8],
+    pub at: usize,
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.sql[self.at..]
+    }
+
+    pub(crate) fn skip(&mut self) {
+        loop {
+            let rest = self.rest();
+            let after =
+                |end: &[u8]| memmem::find(rest, end).map_or(rest.len(), |at| at + end.len());
+            self.at += match Token::of(rest) {
+                Token::Blank => 1,
+                Token::LineComment => after(b"\n"),
+                Token::Comment => after(b"*/"),
+                Token::Open(length) => length,
+                Token::Close => 2,
+                _ => return,
+            };
+        }
+    }
+
+    /// Takes the next word, as upper-case letters; empty if something else follows.
+    pub(crate) fn word(&mut self) -> String {
+        self.skip();
+        let letters = self.rest().iter().take_while(|b| b.is_ascii_alphabetic() || **b == b'_');
+        let word: String = letters.map(|b| char::from(b.to_ascii_uppercase())).collect();
+        self.at += word.len();
+        word
+    }
+
+    /// Takes the next word if it is one of these.
+    pub(crate) fn has(&mut self, words: &str) -> bool {
+        let before = self.at;
+        let word = self.word();
+        let found = words.split(' ').any(|known| known == word);
+        if !found {
+            self.at = before;
+        }
+        found
+    }
+
+    /// Takes a name, with its quotes; empty if none follows.
+    pub(crate) fn name(&mut self) -> Range<usize> {
+        self.skip();
+        let (from, rest) = (self.at, self.rest());
+        let length = if let [quote @ (b'`' | b'"' | b'\''), inner @ ..] = rest {
+            // One inside is doubled.
+            let mut end = 0;
+            loop {
+                match inner.get(end..).and_then(|rest| memchr(*quote, rest)) {
+                    Some(found) if inner.get(end + found + 1) == Some(quote) => end += found + 2,
+                    Some(found) => break end + found + 2,
+                    None => break 0,
+                }
+            }
+        } else {
+            let plain = |b: &&u8| b.is_ascii_alphanumeric() || b"_$".contains(b) || !b.is_ascii();
+            rest.iter().take_while(plain).count()
+        };
+        self.at += length;
+        from..self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Cursor};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hands out so many bytes at a time: every seam between two reads is met.
+    struct Drip<'a> {
+        text: &'a [u8],
+        bytes: usize,
+    }
+
+    impl Read for Drip<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let n = self.bytes.min(self.text.len()).min(out.len());
+            out[..n].copy_from_slice(&self.text[..n]);
+            self.text = &self.text[n..];
+            Ok(n)
+        }
+    }
+
+    fn split_in(text: &[u8], bytes: usize) -> Result<Vec<(String, u64)>> {
+        let mut splitter = Splitter::new(Drip { text, bytes }, "x.sql", 1 << 20);
+        let mut found = Vec::new();
+        while let Some(statement) = splitter.next_statement()? {
+            found.push((String::from_utf8_lossy(statement.sql).into_owned(), statement.line));
+        }
+        assert_eq!(splitter.taken(), text.len() as u64);
+        Ok(found)
+    }
+
+    fn split(text: &str) -> Vec<(String, u64)> {
+        let whole = split_in(text.as_bytes(), usize::MAX).expect("fine");
+        for bytes in [1, 2, 3, 7] {
+            assert_eq!(split_in(text.as_bytes(), bytes).expect("fine"), whole, "{bytes} at a time");
+        }
+        whole
+    }
+
+    fn statements(text: &str) -> Vec<String> {
+        split(text).into_iter().map(|(sql, _)| sql).collect()
+    }
+
+    fn refused(text: &str) -> String {
+        for bytes in [1, 3] {
+            split_in(text.as_bytes(), bytes).expect_err("at any seam");
+        }
+        split_in(text.as_bytes(), usize::MAX).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn semicolons_in_quotes_and_comments_end_nothing() {
+        for sql in [
+            "INSERT INTO t VALUES ('a;b')",
+            "INSERT INTO t VALUES ('it''s;')",
+            "INSERT INTO t VALUES ('it\\'s;',\"\\\";\")",
+            "INSERT INTO t VALUES ('ends with a backslash\\\\')",
+            "CREATE TABLE `a;``\\` (x int)",
+            "CREATE TABLE t ( -- a comment; with 'quotes\n x int)",
+            "CREATE TABLE t ( # a comment; with `quotes\n x int)",
+            "CREATE TABLE t (x int /* a; ' */)",
+            "/*!40101 SET a='*/;', b=2; */",
+            "/*!50003 CREATE /*!50020 ; x*/ ; */",
+            "SELECT 1--1",
+            "SELECT 4/2*3",
+        ] {
+            assert_eq!(statements(&format!("{sql};\nNEXT;\n")), [sql, "NEXT"]);
+        }
+    }
+
+    #[test]
+    fn comments_and_blanks_between_statements_go() {
+        let text = "-- MariaDB dump\n--\n\n/*!999999\\- enable the sandbox mode */ \n/*M!999999\\- x */;\n\
+                    # one\n/* two; 'three */ /***/\n;;\nSET a;\r\n\r\n--\nSET b ;-- end";
+        assert_eq!(split(text), [("SET a".to_owned(), 9), ("SET b ".to_owned(), 12)]);
+        assert!(split("").is_empty() && split(" \n-- only a comment").is_empty());
+        let marked = split_in("\u{feff}SET a;".as_bytes(), usize::MAX).expect("fine");
+        assert_eq!(marked, [("SET a".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn lines_are_counted_through_statements() {
+        let text = "A\n'\n\n' x;\n\nB;C;\nD;";
+        let lines: Vec<u64> = split(text).into_iter().map(|(_, line)| line).collect();
+        assert_eq!(lines, [1, 6, 6, 7]);
+    }
+
+    #[test]
+    fn a_statement_without_end_names_its_line() {
+        for text in [
+            "SET a;\nINSERT INTO t VALUES ('x);\n",
+            "SET a;\nINSERT INTO t VALUES (1)",
+            "SET a;\n/*!40101 SET x;\n",
+            "SET a;\nCREATE TABLE `x;",
+            "SET a;\nINSERT 'x\\",
+            "SET a;\nSELECT /* x *",
+            "SET a;\nSELECT -",
+        ] {
+            let error = refused(text);
+            assert!(error.contains("x.sql: line 2: a statement without end"), "{text}: {error}");
+        }
+        for text in ["SET a;\n/* never closed", "SET a;\n/*/"] {
+            assert!(refused(text).contains("line 2: a comment without end"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_statement_has_a_limit_and_memory_too() {
+        let long = format!("SET a;\nINSERT INTO t VALUES ('{}');", "x".repeat(5 << 20));
+        let mut splitter = Splitter::new(Cursor::new(long.as_bytes()), "x.sql", 1 << 20);
+        assert!(splitter.next_statement().expect("the first").is_some());
+        let error = splitter.next_statement().expect_err("too long");
+        assert!(
+            error.to_string().contains("line 2: a statement of more than 1048576 bytes"),
+            "{error}"
+        );
+        assert!(splitter.buffer.capacity() < 4 << 20, "{}", splitter.buffer.capacity());
+
+        let comment = format!("-- {}\n/*{}*/SET a;", "x".repeat(9 << 20), "y".repeat(9 << 20));
+        let mut splitter = Splitter::new(Cursor::new(comment.as_bytes()), "x.sql", 1 << 20);
+        assert!(splitter.next_statement().expect("after the comments").is_some());
+        assert!(splitter.buffer.capacity() < 2 << 20, "{}", splitter.buffer.capacity());
+    }
+
+    #[test]
+    fn compressed_files_are_refused_with_the_way() {
+        let error = split_in(b"\x1f\x8b\x08rest", usize::MAX).expect_err("no text");
+        assert!(error.render().contains("zcat"), "{}", error.render());
+    }
+
+    #[test]
+    fn a_read_error_names_the_file_and_the_reason() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("bad sector"))
+            }
+        }
+        let error =
+            Splitter::new(Broken, "x.sql", 10).next_statement().expect_err("broken").to_string();
+        assert!(error.contains("x.sql") && error.contains("bad sector"), "{error}");
+    }
+
+    /// A value as mysqldump quotes it.
+    fn quoted(value: &str) -> String {
+        let escaped: String = value
+            .chars()
+            .map(|c| match c {
+                '\\' | '\'' | '"' => format!("\\{c}"),
+                '\n' => "\\n".to_owned(),
+                c => c.to_string(),
+            })
+            .collect();
+        format!("'{escaped}'")
+    }
+
+    proptest! {
+        #[test]
+        fn statements_come_back_whatever_their_values(
+            values in prop::collection::vec("[ -~\n;'\"\\\\`/*#-]{0,40}", 1..20),
+            bytes in 1_usize..50,
+        ) {
+            let expected: Vec<String> =
+                values.iter().map(|v| format!("INSERT INTO `t` VALUES (1,{})", quoted(v))).collect();
+            let text = expected.join(";\n") + ";\n";
+            let found = split_in(text.as_bytes(), bytes).expect("well formed");
+            let found: Vec<String> = found.into_iter().map(|(sql, _)| sql).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn no_bytes_panic_and_seams_change_nothing(
+            text in prop::collection::vec(
+                prop::sample::select(b"'\"`;#-/*!M\\ \nax9\xff\0".to_vec()), 0..60),
+            bytes in 1_usize..5,
+        ) {
+            let show = |found: Result<Vec<(String, u64)>>| found.map_err(|e| e.to_string());
+            let whole = split_quietly(&text, usize::MAX);
+            prop_assert_eq!(show(split_quietly(&text, bytes)), show(whole));
+            let mut words = Words { sql: &text, at: 0 };
+            let _ = (words.word(), words.name(), words.rest());
+        }
+    }
+
+    fn split_quietly(text: &[u8], bytes: usize) -> Result<Vec<(String, u64)>> {
+        let mut splitter = Splitter::new(Drip { text, bytes }, "x.sql", 1 << 20);
+        let mut found = Vec::new();
+        while let Some(statement) = splitter.next_statement()? {
+            found.push((String::from_utf8_lossy(statement.sql).into_owned(), statement.line));
+        }
+        Ok(found)
+    }
+}
