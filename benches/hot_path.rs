@@ -1,8 +1,8 @@
 //! What runs once an operation, piece by piece, and whole operations against canned answers.
 //!
 //! The canned server has a thread of its own; the session and its runtime have this one, as an
-//! engine thread has. What a whole operation costs beyond the pieces is the driver, the kernel
-//! and the way there and back.
+//! engine thread has. What a whole operation costs beyond the pieces is the session, the
+//! kernel and the way there and back.
 
 use std::hint::black_box;
 use std::io::Write as _;

@@ -61,7 +61,6 @@ pub(crate) fn highest_known(count: u64) -> Option<u32> {
     (50..=99).rev().find(|percentile| !is_scarce(f64::from(*percentile), count))
 }
 
-/// Counts the values that a percentile needs not to be scarce.
 pub(crate) fn enough(percentile: f64) -> f64 {
     let beyond = percentile.min(100.0 - percentile) / 100.0;
     (BEYOND_MIN as f64 / beyond * (1.0 - 1e-9)).ceil()
@@ -166,7 +165,6 @@ fn approximate(off: f64, deviation: f64, all: f64, plain: f64) -> (f64, f64, usi
     (p, 0.0, (all / 2.0 - Z_975 * plain).max(0.0) as usize)
 }
 
-/// Standard normal quantile of 0.975.
 const Z_975: f64 = 1.959_963_984_540_054;
 
 /// Ranks from 1 of values in any order, doubled, so that those of ties are whole, too.
@@ -392,7 +390,6 @@ fn block(values: usize, most: usize) -> usize {
     values.div_ceil(most).max(1)
 }
 
-/// Neighbours averaged until there are so many values at most.
 fn averaged(values: &[f64], most: usize) -> Vec<f64> {
     let size = block(values.len(), most);
     // The rest at the end would be a shorter average, and noisier.

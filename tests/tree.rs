@@ -36,7 +36,7 @@ const WITHOUT: [(&str, &[&str]); 3] = [
         "mysql_async",
         &[
             "terms", "error", "stop", "progress", "workload", "observe", "stats", "canned", "plan",
-            "summary", "judge", "report", "commands", "cli",
+            "summary", "judge", "engine", "report", "sandbox", "commands", "run", "cli",
         ],
     ),
     (

@@ -232,10 +232,8 @@ pub enum Action {
     /// A result set that announces that many columns and ends there. `1 << 40` makes
     /// `mysql_async` 0.37.1 reserve memory for all of them, which aborts the client's process.
     HugeColumnCount(u64),
-    TrailingPackets(usize),
     /// The answer, these bytes behind it, headers and all, and the connection is closed.
     ThenClose(Vec<u8>),
-    HangAtGreeting,
     HangAtAuth,
     /// Asks for `caching_sha2_password` with a nonce of no bytes, and for the password under
     /// the server's key: a client that computes modulo the nonce's length fails.
@@ -243,11 +241,6 @@ pub enum Action {
     /// Goes through a full `caching_sha2_password` exchange with this packet, which may be
     /// empty, as the server's key.
     PublicKey(Vec<u8>),
-    /// The greeting of protocol 9 (servers before 3.21).
-    Protocol9Greeting,
-    /// The greeting of a server 4.0.30: protocol 10 without `CLIENT_PROTOCOL_41`; the login is
-    /// refused with error 1251.
-    Pre41Greeting,
 }
 
 impl Action {
@@ -294,12 +287,7 @@ impl Fault {
             | Action::RowContent(_)
             | Action::OversizedRow(_)
             | Action::HugeColumnCount(_) => at_statement,
-            Action::HangAtGreeting
-            | Action::HangAtAuth
-            | Action::EmptyAuthSwitchNonce
-            | Action::PublicKey(_)
-            | Action::Protocol9Greeting
-            | Action::Pre41Greeting => at_connect,
+            Action::HangAtAuth | Action::EmptyAuthSwitchNonce | Action::PublicKey(_) => at_connect,
             _ => true,
         };
         if possible {
@@ -430,8 +418,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let greeting = Fault::new(At::Statement(1), Action::HangAtGreeting);
-        assert!(greeting.check().is_err_and(|e| e.to_string().contains("HangAtGreeting")));
+        let log_in = Fault::new(At::Statement(1), Action::HangAtAuth);
+        assert!(log_in.check().is_err_and(|e| e.to_string().contains("HangAtAuth")));
         assert!(Fault::new(At::Connect(1), Action::RowsInstead(0)).check().is_err());
         assert!(Fault::new(At::Prepare(1), Action::RowsInstead(0)).check().is_err());
         assert!(Fault::new(At::EachStatement(0), Action::Close).check().is_err());

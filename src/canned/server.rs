@@ -127,7 +127,9 @@ pub fn serve(
 ) -> Result<()> {
     script.check()?;
     let (connections, allowed) = (script.connections_max, raise_descriptor_limit()?);
-    let wanted = u64::from(connections) + OTHER_DESCRIPTORS;
+    // A timer, which service times need, is two.
+    let each = if script.service == Service::Instant { 1 } else { 3 };
+    let wanted = each * u64::from(connections) + OTHER_DESCRIPTORS;
     if allowed < wanted {
         let message = format!(
             "canned server: {connections} connections need {wanted} descriptors, and at most \
@@ -142,11 +144,7 @@ pub fn serve(
     // The runtime's end drops every session and with it every connection.
     runtime.block_on(async {
         let listener = Listener::bind(listen)?;
-        let shared = Rc::new(Shared::new(script, counts).map_err(failed)?);
-        if shared.script.service != Service::Instant {
-            let shared = Rc::clone(&shared);
-            tokio::task::spawn_local(async move { shared.clock.run().await });
-        }
+        let shared = Rc::new(Shared::new(script, counts));
         ready(listener.port());
         tokio::select! {
             biased;

@@ -1,7 +1,7 @@
 //! One connection: greeted, asked and answered; and what all connections of a server share.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 use super::Counts;
 use super::script::{Action, Auth, ERROR, Event, Faults, Script, Service, SqlError, looked_at};
@@ -23,7 +22,6 @@ pub(crate) struct Shared {
     pub(crate) script: Script,
     replies: Replies,
     faults: Faults,
-    pub(crate) clock: Clock,
     /// No fault and no service time: nothing ever waits.
     calm: bool,
     counts: Arc<Mutex<Counts>>,
@@ -31,17 +29,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(script: Script, counts: Arc<Mutex<Counts>>) -> io::Result<Self> {
+    pub(crate) fn new(script: Script, counts: Arc<Mutex<Counts>>) -> Self {
         let faults = Faults::new(&script.faults);
-        Ok(Shared {
+        Shared {
             replies: Replies::new(&script),
             calm: faults.is_empty() && script.service == Service::Instant,
             faults,
             counts,
-            clock: Clock::new()?,
             stalled_until: Cell::new(None),
             script,
-        })
+        }
     }
 
     /// Counts something; readers are rare, so that the lock is free.
@@ -61,48 +58,6 @@ impl Shared {
                 return;
             }
             tokio::time::sleep_until(until.into()).await;
-        }
-    }
-}
-
-/// Sleeping to a tenth of a millisecond: one kernel timer serves all sleepers.
-pub(crate) struct Clock {
-    timer: Timer,
-    /// By their deadline; what is dropped there wakes them.
-    sleepers: RefCell<BTreeMap<Instant, Vec<oneshot::Sender<()>>>>,
-}
-
-impl Clock {
-    fn new() -> io::Result<Self> {
-        Ok(Clock { timer: Timer::new()?, sleepers: RefCell::default() })
-    }
-
-    /// Sleeps; needs [`Clock::run`] running beside it.
-    async fn sleep_until(&self, deadline: Instant) {
-        let (wakes, woken) = oneshot::channel();
-        let is_first = {
-            let mut sleepers = self.sleepers.borrow_mut();
-            sleepers.entry(deadline).or_default().push(wakes);
-            sleepers.first_key_value().is_some_and(|(first, _)| *first == deadline)
-        };
-        if is_first {
-            self.timer.set(deadline);
-        }
-        _ = woken.await;
-    }
-
-    pub(crate) async fn run(&self) -> io::Result<()> {
-        loop {
-            self.timer.expired().await?;
-            let now = Instant::now();
-            let mut sleepers = self.sleepers.borrow_mut();
-            while let Some(entry) = sleepers.first_entry() {
-                if *entry.key() > now {
-                    self.timer.set(*entry.key());
-                    break;
-                }
-                entry.remove();
-            }
         }
     }
 }
@@ -293,6 +248,8 @@ pub(crate) struct Session {
     id: u32,
     commands: Commands,
     random: Xoshiro256PlusPlus,
+    /// For service times: tokio's tick once a millisecond.
+    timer: Option<Timer>,
 }
 
 impl Drop for Session {
@@ -322,6 +279,7 @@ impl Session {
             input: Input::default(),
             out: Vec::new(),
             id,
+            timer: None,
         }
     }
 
@@ -345,13 +303,6 @@ impl Session {
         let exchange =
             |nonce, key| vec![auth_switch("caching_sha2_password", nonce), vec![0x01, 0x04], key];
         match &action {
-            Some(Action::HangAtGreeting) => return self.drain().await,
-            Some(Action::Protocol9Greeting) => return self.old(b"\x093.20.32a\0", &[]).await,
-            Some(Action::Pre41Greeting) => {
-                // LONG_FLAG, CONNECT_WITH_DB, TRANSACTIONS; latin1; 13 bytes of filler.
-                let more = [[0x0C, 0x20, 8, 2, 0].as_slice(), &[0; 13]].concat();
-                return self.old(b"\x0A4.0.30\0", &more).await;
-            }
             Some(Action::Error(error)) => return self.refuse(0, error, true).await,
             Some(Action::EmptyAuthSwitchNonce) => {
                 asked = exchange(&[], b"\x01no key is needed here".to_vec());
@@ -406,15 +357,6 @@ impl Session {
             }
             self.input.fill(&mut self.socket).await?;
         }
-    }
-
-    /// Greets as servers before 4.1 did, and refuses whatever comes back.
-    async fn old(&mut self, version: &[u8], more: &[u8]) -> io::Result<()> {
-        let greeting = [version, &self.id.to_le_bytes(), b"scramble\0", more].concat();
-        self.out.extend(wire::packet(0, &greeting));
-        let (sequence, _) = self.packet().await?;
-        let message = "Client does not support authentication protocol requested by server";
-        self.refuse(sequence.wrapping_add(1), &SqlError::new(1251, "08004", message), true).await
     }
 
     /// Answers commands until the client goes.
@@ -472,8 +414,12 @@ impl Session {
         let Some(deadline) = Instant::now().checked_add(time) else { return Ok(()) };
         // What was answered before must not wait for this one.
         self.flush().await?;
-        self.shared.clock.sleep_until(deadline).await;
-        Ok(())
+        let timer = match &self.timer {
+            Some(timer) => timer,
+            None => self.timer.insert(Timer::new()?),
+        };
+        timer.set(deadline);
+        timer.expired().await
     }
 
     async fn flush(&mut self) -> io::Result<()> {
@@ -522,12 +468,6 @@ impl Session {
             Action::WrongLength(by) => relabel(&mut reply, *by, 0),
             Action::WrongSequence => relabel(&mut reply, 0, 7),
             Action::Error(error) => reply = wire::packet(1, &error.payload(false)),
-            Action::TrailingPackets(count) => {
-                let last = last_sequence(&reply);
-                for i in 1..=*count {
-                    reply.extend(wire::packet(last.wrapping_add(i as u8), &wire::ok(0)));
-                }
-            }
             _ => {}
         }
         self.socket.write_all(&reply).await?;
@@ -588,15 +528,6 @@ fn relabel(reply: &mut [u8], longer: i32, later: u8) {
     reply[HEADER - 1] = sequence.wrapping_add(later);
 }
 
-fn last_sequence(mut reply: &[u8]) -> u8 {
-    let mut last = 0;
-    while let Some((length, sequence)) = wire::header(reply) {
-        last = sequence;
-        reply = &reply[HEADER + length..];
-    }
-    last
-}
-
 #[allow(clippy::naive_bytecount, reason = "the compiler makes vector code of it")]
 fn newlines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
@@ -632,7 +563,6 @@ fn auth_switch(plugin: &str, nonce: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tokio::runtime::LocalOptions;
 
     #[test]
     fn exponential_times_have_their_mean() {
@@ -653,9 +583,6 @@ mod tests {
         relabel(&mut reply, 2, 1);
         assert_eq!(reply, [6, 0, 0, 2, b'a', b'b', b'c', b'd']);
         relabel(&mut [], 0, 0);
-        reply = wire::packet(3, b"x");
-        reply.extend(wire::packet(4, b""));
-        assert_eq!(last_sequence(&reply), 4);
     }
 
     #[test]
@@ -674,38 +601,5 @@ mod tests {
             let text = format!("SELECT '?' + \"?\" {}", "?,".repeat(marks));
             prop_assert_eq!(parameters(text.as_bytes()), u16::try_from(marks).ok());
         }
-    }
-
-    #[test]
-    fn sleepers_wake_in_the_order_of_their_deadlines() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build_local(LocalOptions::default());
-        runtime.unwrap().block_on(async {
-            let clock = Rc::new(Clock::new().unwrap());
-            let runner = Rc::clone(&clock);
-            tokio::task::spawn_local(async move { runner.run().await });
-            let woken = Rc::new(RefCell::new(Vec::new()));
-            // Late enough for all of them to sleep before the first one is due.
-            let start = Instant::now() + Duration::from_millis(300);
-            let sleeper = |us: u64| {
-                let (clock, woken) = (Rc::clone(&clock), Rc::clone(&woken));
-                tokio::task::spawn_local(async move {
-                    let deadline = start + Duration::from_micros(us);
-                    clock.sleep_until(deadline).await;
-                    assert!(Instant::now() >= deadline);
-                    woken.borrow_mut().push(us);
-                })
-            };
-            let dropped = sleeper(1_000);
-            let tasks = [sleeper(30_000), sleeper(0), sleeper(10_000), sleeper(20_000)];
-            tokio::task::yield_now().await;
-            dropped.abort();
-            for task in tasks {
-                task.await.unwrap();
-            }
-            assert_eq!(*woken.borrow(), [0, 10_000, 20_000, 30_000]);
-            assert!(clock.sleepers.borrow().is_empty());
-        });
     }
 }

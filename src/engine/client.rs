@@ -44,7 +44,7 @@ pub(crate) async fn run(
                 error
             }
         };
-        if !error.reopens(thread.job().plan.policy.on_error) {
+        if !thread.job().plan.policy.reconnects() {
             thread.setup.tell(ThreadEvent::Abort(state.client, error));
             return None;
         }
@@ -203,7 +203,8 @@ impl<'a> Client<'a> {
             }
             Err(error) => {
                 thread.failed(state, issued, completed, &error);
-                if error.goes_on(job.plan.policy.on_error) { Ok(completed) } else { Err(error) }
+                let goes_on = error.goes_on(job.plan.policy.on_error) && self.session.is_usable();
+                if goes_on { Ok(completed) } else { Err(error) }
             }
         }
     }
@@ -249,6 +250,7 @@ impl<'a> Client<'a> {
         }
         self.state.pending.set((writes > 0).then_some((self.done.table, writes, unknown)));
         if let Err(error) = self.control("COMMIT").await {
+            self.doubt_what_was_sent();
             // What is left of it must not be committed by the next BEGIN.
             return Err(self.roll_back(error).await);
         }
@@ -275,16 +277,15 @@ impl<'a> Client<'a> {
         self.issue();
         let outcome = self.session.query(Want::Count).await;
         self.done.statements += 1;
-        outcome.map(|_| ()).map_err(|failure| self.failed(failure))
+        outcome.map(|_| ()).map_err(OpError::Failure)
     }
 
-    /// Makes the error of a command. One that never left this program leaves no doubt.
+    /// Takes the doubt of a write that failed away, if it never left this program.
     #[cold]
-    fn failed(&self, failure: Failure) -> OpError {
+    fn doubt_what_was_sent(&self) {
         if !self.session.has_sent() {
             self.state.pending.set(None);
         }
-        OpError::Failure(failure)
     }
 
     /// Takes the instant just before a call; the first one is the op's.
@@ -342,7 +343,10 @@ impl<'a> Client<'a> {
             let took = thread.now() - called;
             thread.recorder.borrow_mut().statement(index, state.measured.get(), took);
         }
-        let answer = outcome.map_err(|failure| self.failed(failure))?;
+        let answer = outcome.map_err(|failure| {
+            self.doubt_what_was_sent();
+            OpError::Failure(failure)
+        })?;
         state.pending.set(None);
         if statement.keeps_values {
             std::mem::swap(&mut self.generator.previous, &mut self.values);

@@ -69,10 +69,6 @@ impl OpError {
         usual || (self.keeps_session() && policy != OnError::Abort)
     }
 
-    pub(crate) fn reopens(&self, policy: OnError) -> bool {
-        !self.keeps_session() && policy == OnError::Reconnect
-    }
-
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
             OpError::Failure(Failure::Server { code, .. }) => Some(*code),
@@ -427,18 +423,15 @@ mod tests {
     #[test]
     fn each_policy_does_more_than_the_one_before() {
         let lost = || OpError::Failure(Failure::Lost(String::new()));
-        let policies = [OnError::Abort, OnError::Continue, OnError::Reconnect];
-        // Goes on, goes on with another connection.
-        let of =
-            |error: OpError| policies.map(|policy| (error.goes_on(policy), error.reopens(policy)));
-        let (end, goes_on, reopens) = ((false, false), (true, false), (false, true));
-        assert_eq!(of(server(1213)), [goes_on; 3]);
-        assert_eq!(of(server(1290)), [end, goes_on, goes_on]);
-        assert_eq!(of(OpError::Wrong(String::new())), [end, goes_on, goes_on]);
-        let session_gone = [end, end, reopens];
-        assert_eq!(of(server(1927)), session_gone);
-        assert_eq!(of(lost()), session_gone);
-        assert_eq!(of(OpError::Timeout(Duration::from_secs(1))), session_gone);
+        let goes_on = |error: OpError| {
+            [OnError::Abort, OnError::Continue, OnError::Reconnect].map(|on| error.goes_on(on))
+        };
+        assert_eq!(goes_on(server(1213)), [true; 3]);
+        assert_eq!(goes_on(server(1290)), [false, true, true]);
+        assert_eq!(goes_on(OpError::Wrong(String::new())), [false, true, true]);
+        assert_eq!(goes_on(server(1927)), [false; 3]);
+        assert_eq!(goes_on(lost()), [false; 3]);
+        assert_eq!(goes_on(OpError::Timeout(Duration::from_secs(1))), [false; 3]);
     }
 
     #[test]
@@ -458,7 +451,6 @@ mod tests {
             assert_eq!((both.leaves_doubt(), both.code()), (true, Some(1180)));
             assert!(!both.keeps_session());
             assert_eq!(both.count(), server(1180).count());
-            assert!(both.reopens(OnError::Reconnect) && !both.reopens(OnError::Continue));
             assert!(!both.goes_on(OnError::Reconnect));
         }
         let neither = server(1205).left_open(server(1290));

@@ -33,7 +33,6 @@ pub struct Seen {
     pub name: Range<usize>,
 }
 
-/// Recognises a statement.
 pub fn classify(sql: &[u8]) -> Result<Seen, String> {
     let mut words = Words { sql, at: 0 };
     let verb = words.word();

@@ -48,9 +48,7 @@ pub(super) struct SoFar {
     filled: u64,
     /// Those of them that an interrupted fill had left.
     found: u64,
-    /// Indexes that are being built.
     indexing: u32,
-    /// Threads that have begun.
     begun: u32,
     finished: usize,
 }
@@ -316,7 +314,6 @@ impl Chunk {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Task {
-    /// Fill these rows.
     Fill(Chunk),
     /// All rows of this table are in: build its index, check it, mark it.
     Finish(usize),

@@ -57,7 +57,6 @@ pub(crate) fn of_load(error: Error) -> Error {
     error.instead(COMPLETED, again)
 }
 
-/// Connected and ready to load.
 pub(crate) struct Reload {
     spec: LoadSpec,
     /// Whether tables that prepare made are dropped, too.
@@ -68,7 +67,6 @@ pub(crate) struct Reload {
     /// stays until the counters are read.
     session: Option<Session>,
     dump: Option<Dump>,
-    /// The dump's name.
     file: Option<String>,
     /// The largest packet that both ends take, bytes.
     packet: usize,
@@ -270,7 +268,6 @@ impl Reload {
         Ok(self.done.tables.len() - 1)
     }
 
-    /// Names the place of a statement, for errors.
     fn at(&self, item: &Item) -> String {
         let name = unquoted(&item.sql[item.seen.name.clone()]).unwrap_or_default();
         match &self.file {
@@ -391,7 +388,6 @@ async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progre
     }
 }
 
-/// Bytes of a batch, unless one statement is longer.
 const BATCH: usize = 64 << 10;
 /// Batches that are ready at most.
 const AHEAD: usize = 2;
@@ -404,7 +400,6 @@ struct Dump {
 }
 
 impl Dump {
-    /// Opens it; `-` is standard input.
     fn open(path: &Path) -> Result<Dump> {
         if path == Path::new("-") {
             let name = "standard input".to_owned();
@@ -433,7 +428,6 @@ struct Item {
     rows_of: Option<u32>,
 }
 
-/// The next items; none at the end.
 type Batch = Result<Vec<Item>>;
 
 struct Feed {
@@ -555,7 +549,6 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
     Ok(())
 }
 
-/// Rows of a table whose content is looked at.
 const SAMPLE: u64 = 100;
 /// What goes on all the same.
 pub(crate) const FORCE: &str = "--force drops also what prepare made; or take another --database";

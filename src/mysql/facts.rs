@@ -125,16 +125,16 @@ pub struct Levels {
     pub pool_load: Option<String>,
 }
 
-/// What speaks MySQL's protocol on measured connections.
+/// What speaks MySQL's protocol on measured connections, or on those of a timed load or a suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Driver {
-    /// `loadgen`; `mysql_async` in older summaries.
+    /// `loadgen`; `mysql_async` of loads and suites, and in older summaries.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Protocol features of the session that change the client's cost: `deprecate_eof`; in older
-    /// summaries `mariadb_metadata_cache`, too.
+    /// Protocol features of measured sessions that change the client's cost: `deprecate_eof`; in
+    /// older summaries `mariadb_metadata_cache`, too. Empty for loads and suites.
     pub capabilities: Vec<String>,
 }
 

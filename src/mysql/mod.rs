@@ -1,4 +1,4 @@
-//! The driver's side: how to reach a server, one session with it, and what is asked of it.
+//! How to reach a server, sessions with it, and what is asked of it.
 //!
 //! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
 //! * [`wire`] is the session of measured clients; [`session`] is one of the driver's, for all else; `errors`

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use super::control::{self, Asked, Variables, database, explain, one, optional, pairs, processes};
+use super::errors::Failure;
 use super::facts::{Driver, Server, SettingChange, durability};
 use super::options::{Address, ConnectOptions, SslMode};
 use super::session::{ServerLink, Session};
 use super::wire::{Inbox, LeanSession};
 use crate::error::{Result, clip};
 use crate::observe::{FarEnd, ROOT, Whereabouts, connections, host, probe};
-use crate::stop::COURTESY;
+use crate::stop::{COURTESY, SILENCE, within};
 use crate::terms::{Finding, finding};
 
 /// Characters of a version or a comment; servers' own have some dozen.
@@ -140,13 +141,11 @@ async fn ask(
         whereabouts.far_end = far_end(root, &seen_from, &ports, whereabouts.uptime_s);
     }
     let same_host = direct || whereabouts.far_end != FarEnd::Unknown;
-    let driver = Driver {
-        name: env!("CARGO_PKG_NAME").to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        capabilities: measured.capabilities(),
-    };
+    let (name, version) = (env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let driver = Driver { name, version, capabilities: measured.capabilities() };
     server.host_facts = same_host.then(|| host::facts(root).facts);
-    let rtt_us = control::median_us(measured).await?;
+    let late = || Err(Failure::Lost("DO 1 on a connection of its own was not answered".to_owned()));
+    let rtt_us = within(SILENCE, control::median_us(measured)).await.unwrap_or_else(late)?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
 }
 

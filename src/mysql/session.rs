@@ -18,7 +18,7 @@ use mysql_async::{Conn, DriverError, Error as Driver, IoError, Opts, Row, Value}
 use super::errors::{self, MESSAGE_MAX};
 pub use super::errors::{Asked, Failure, LOST};
 use super::options::{Address, ConnectOptions, Ssl, SslMode};
-use super::wire::{log_in, tls, unexpected};
+use super::wire::{REFUSED_KEY, log_in, tls, unexpected};
 use crate::error::{Error, Result, clip, plain};
 use crate::stop::{COURTESY, Stop, or_stop, within};
 use crate::terms::units;
@@ -201,6 +201,9 @@ fn hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
             | DriverError::CleartextPluginDisabled
             | DriverError::MysqlOldPasswordDisabled,
         ) => "accounts with mysql_native_password or caching_sha2_password can log in",
+        Driver::Other(why) if why.to_string() == REFUSED_KEY => {
+            "a socket (-S) or TLS (--ssl-mode REQUIRED) needs no key"
+        }
         Driver::Other(_) => "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on",
         _ => "",
     }

@@ -81,7 +81,7 @@ pub struct Plan {
     pub seed: u64,
     /// Operating system threads; None: min(cores, clients).
     pub engine_threads: Option<u32>,
-    /// Character set of the sessions; None: the driver's handshake.
+    /// Character set of the sessions; None: that of the handshake.
     pub charset: Option<String>,
     pub interval: Duration,
     #[serde(skip)]

@@ -19,7 +19,6 @@ const NAMED_MAX: usize = 6;
 const ROW_BYTES_MIN: u64 = 150;
 const ABSENT: &str = "absent";
 
-/// A job's place in a profile.
 pub(crate) struct InProfile<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) leg: &'a Leg,
@@ -89,7 +88,6 @@ impl InProfile<'_> {
         Ok(())
     }
 
-    /// Lists what runs beside a step.
     pub(super) fn commands(&self, run_id: &str, step: &Step) -> Vec<beside::Command> {
         let here = self.part.commands.iter().filter(|command| {
             command.clients.as_ref().is_none_or(|clients| clients.0.contains(&step.clients))
@@ -147,7 +145,6 @@ impl InProfile<'_> {
     }
 }
 
-/// A command that ran beside a step, and how it failed if it did.
 fn told(command: &CommandRun) -> String {
     let program = line(&command.program);
     match command.exit {

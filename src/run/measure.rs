@@ -35,7 +35,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) gates: Vec<Gate>,
     pub(crate) slo: Vec<Gate>,
     pub(crate) slo_resolution: f64,
-    /// Drops tables without a question.
     pub(crate) yes: bool,
 }
 
@@ -251,7 +250,6 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
 /// A server that flags name, and what shows and ends the work on it.
 pub(crate) type OnServer<'a> = (&'a ConnectionArgs, Progress, &'a Stop);
 
-/// Does something on such a server.
 fn on_server<T>(
     (connection, mut progress, stop): OnServer<'_>,
     doing: impl AsyncFnOnce(&ServerLink, &mut Progress) -> Result<T>,
@@ -340,7 +338,6 @@ const WRONG: [(Kind, &str, &str); 4] = [
     (Kind::Undecided, "cannot be judged", "loadgen prepare --force begins a new history"),
 ];
 
-/// Makes the error of the worst that was found.
 fn conclusion(checked: &[Checked]) -> Result<()> {
     let wrong = |one: &Checked| told(one).1;
     let Some(worst) = checked.iter().filter_map(wrong).min() else { return Ok(()) };

@@ -34,7 +34,6 @@ pub(crate) struct Invocation<'a> {
     pub(crate) progress: Progress,
     pub(crate) stop: &'a Stop,
     pub(crate) out: PathBuf,
-    /// File of the calibration, if it is not the usual one.
     pub(crate) calibration: Option<PathBuf>,
 }
 

@@ -157,7 +157,6 @@ impl Earlier {
         Ok(earlier)
     }
 
-    /// Adds a step that is newer than the others.
     pub(super) fn take(&mut self, step: Summary) {
         let of = step.experiment.as_ref().expect("a step of an experiment");
         match step.outcome {

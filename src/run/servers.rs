@@ -157,7 +157,6 @@ impl<'a> Servers<'a> {
         Ok((start(&spec, self.stop, progress)?, None))
     }
 
-    /// Names the directory of data that passes, beside the other things of this machine that do.
     fn passing_dir(&mut self, subject: usize) -> Result<PathBuf> {
         let passing = match self.passing.take() {
             Some(passing) if passing.0 == subject => passing,
@@ -176,7 +175,6 @@ impl Taken<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
-    /// Prepares the tables of a leg.
     pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<()> {
         if tables.tables == 0 {
             return Ok(());
@@ -272,7 +270,6 @@ type Seen = Option<Result<Numbers>>;
 /// What to wait for the end of, if anything.
 type Wrong = Result<Option<Error>>;
 
-/// A server that is there, and whom its commands are run for.
 struct Controlled<'a> {
     server: &'a profile::Server,
     link: &'a ServerLink,
@@ -469,7 +466,6 @@ impl KeptData {
         })
     }
 
-    /// Changes the mark, and writes it.
     fn change(&mut self, change: impl FnOnce(&mut Mark)) -> Result<()> {
         change(&mut self.mark);
         let text = serde_json::to_string_pretty(&self.mark).expect("plain fields have JSON");

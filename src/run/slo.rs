@@ -25,7 +25,6 @@ struct OneSearch {
 }
 
 impl Slo {
-    /// Makes one search for each step of a closed loop of the plan.
     pub(super) fn new(plan: &Plan, level: &[Gate], start: f64, resolution: f64) -> Slo {
         let search = |step: Step| OneSearch {
             clients: step.clients,

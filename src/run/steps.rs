@@ -32,7 +32,8 @@ use crate::progress::{Progress, Table};
 use crate::stats::{self, is_scarce};
 use crate::stop::{locked, within};
 use crate::summary::{
-    self, CommandRun, Conditions, Distribution, Outcome, Place, Record, Store, Summary, VerdictKind,
+    self, CommandRun, Conditions, Distribution, Driver, Outcome, Place, Record, Store, Summary,
+    VerdictKind,
 };
 use crate::terms::{self, Cell, Code, Finding, StatementMode, Value, counted, finding};
 use crate::workload::Schema;
@@ -176,7 +177,8 @@ impl<'a> Steps<'a> {
             self.progress.note(&text);
         }
         if !matches!(self.job, Job::Sweep(_)) {
-            (seen.driver.name, seen.driver.version) = (DRIVER.0.to_owned(), DRIVER.1.to_owned());
+            let (name, version) = (DRIVER.0.to_owned(), DRIVER.1.to_owned());
+            seen.driver = Driver { name, version, ..Driver::default() };
         }
         let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
         let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;
@@ -509,7 +511,6 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
     within(limits::COURTESY, asking).await?.ok()
 }
 
-/// Says in the summary how it ended.
 fn ended(mut summary: Summary, error: Option<Error>) -> Measured {
     summary.outcome = match error.as_ref().map(Error::kind) {
         None => Outcome::Completed,
@@ -593,7 +594,6 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Loaded, verified: bool)
     });
 }
 
-/// Writes the line that stays of what has ended.
 fn line(summary: &Summary) -> String {
     let (name, client, mark) = (&summary.workload.name, &summary.client, summary.outcome.mark());
     let (measured_s, user_s, sys_s) = (summary.measured_s, client.user_s, client.sys_s);

@@ -34,7 +34,6 @@ const STOPS_WITHIN: Duration = Duration::from_secs(10);
 /// And a server whose data stays: it writes out what it holds in memory.
 const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
 
-/// How often the user hears that something still goes on.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -53,9 +52,7 @@ pub struct Spec {
     /// The user's options, `-` and `_` alike; they win over those of the sandbox, and those
     /// that would break its isolation are refused. Relative paths are the server's.
     pub options: Vec<(String, Option<String>)>,
-    /// How many connections it must take at least.
     pub max_connections: u32,
-    /// How many prepared statements it must hold at least.
     pub max_prepared_stmts: u32,
     pub data: DataDir,
     /// What the program's `--version` must say, where the data is of that version.
@@ -88,11 +85,9 @@ pub struct Sandbox {
     stops_within: Duration,
 }
 
-/// The context of every part of a start.
 struct Start<'a> {
     spec: &'a Spec,
     path: PathBuf,
-    /// The user's, as arguments.
     options: Vec<String>,
     program: Program,
     directory: Directory,
@@ -252,7 +247,6 @@ impl Sandbox {
         Ok(Sandbox { keeper, socket, port, pid, version, program_version, stops_within })
     }
 
-    /// The directory that holds everything and goes away.
     pub fn dir(&self) -> &Path {
         &self.keeper.dir
     }
@@ -277,7 +271,6 @@ struct Directory {
     data: PathBuf,
     socket: PathBuf,
     pid_file: PathBuf,
-    /// The server's temporary files, and what it may import.
     scratch: PathBuf,
 }
 
@@ -315,7 +308,6 @@ impl Directory {
     }
 }
 
-/// An option with a path.
 fn with(name: &str, path: &Path) -> OsString {
     [name.as_ref(), path.as_os_str()].into_iter().collect()
 }
@@ -363,7 +355,6 @@ struct Program {
     initialises: bool,
 }
 
-/// The named program, or the first server of this machine.
 pub(crate) fn find_program(named: Option<&Path>) -> Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<PathBuf> =
@@ -519,7 +510,6 @@ const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 /// The longest that one question may take; it is asked again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// How many ports are tried when other processes take them first.
 const PORTS: usize = 5;
 
 /// What a server's log says, in all versions, when its port is another process's.

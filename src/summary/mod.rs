@@ -179,7 +179,7 @@ contract! {
         pub queues: Option<u32>,
         /// Seed of the key streams.
         pub seed: u64,
-        /// `SET NAMES` of the sessions; null for the driver's own (utf8mb4, utf8 before 5.5.3).
+        /// `SET NAMES` of the sessions; null for that of the log-in (utf8mb4, utf8 before 5.5.3).
         pub charset: Option<String>,
         /// What errors did: `abort`, `continue` or `reconnect`.
         #[serde(default)]

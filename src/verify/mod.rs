@@ -39,7 +39,6 @@ use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, pro
 
 pub use self::verdict::{Evidence, Found, History, Verdict, judge};
 
-/// How often the server is asked what it still rolls back.
 const EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,7 +181,6 @@ struct Seen {
     last: u64,
 }
 
-/// What is done with the table of a place in the list.
 type Task = (usize, What);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -381,7 +379,6 @@ impl Reading {
 /// The server's number for "there is no such index", or none that may be used.
 const NO_INDEX: u16 = 1176;
 
-/// Why a table is looked at no further.
 enum Ended {
     Failed(Failure),
     Found(Verdict),

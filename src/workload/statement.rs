@@ -158,7 +158,10 @@ impl Statement {
             (Some(_), n) => return Err(format!("a list has one {{list}}, not {n}")),
         }
         let several = sql::is_several(&self.told(options));
-        ensure(!several, "more than one statement: give each its own in the transaction")?;
+        ensure(
+            !several,
+            "more than one statement: a transaction takes several, each with its own `sql`",
+        )?;
         self.check_previous(before)?;
         self.repeat.iter().try_for_each(|repeat| repeat.check(options))?;
         self.missing_if.iter().try_for_each(|name| known(name, options))?;

@@ -239,16 +239,8 @@ fn oversized_rows_and_huge_counts() {
 }
 
 #[test]
-fn trailing_packets_go_on_counting() {
-    let (server, mut raw) = first(Action::TrailingPackets(2));
-    raw.query(UPDATE);
-    assert_eq!(raw.packets(3), [(1, ok(1)), (2, OK.to_vec()), (3, OK.to_vec())]);
-    goes_on(&server, &mut raw);
-}
-
-#[test]
 fn hanging_before_and_after_the_login() {
-    let (server, mut raw) = connecting(Action::HangAtGreeting);
+    let (server, mut raw) = connecting(Action::Garbage(Vec::new()));
     assert!(raw.silent());
     others_go_on(&server);
     let (server, mut raw) = connecting(Action::HangAtAuth);
@@ -290,22 +282,6 @@ fn key_exchanges_that_break_clients() {
         assert_eq!(raw.packet(), (8, OK.to_vec()));
         goes_on(&server, &mut raw);
     }
-}
-
-#[test]
-fn greetings_of_old_servers() {
-    let (server, mut raw) = connecting(Action::Protocol9Greeting);
-    assert!(raw.packet().1.starts_with(b"\x093.20.32a\0"));
-    others_go_on(&server);
-    let (server, mut raw) = connecting(Action::Pre41Greeting);
-    let (_, greeting) = raw.packet();
-    assert!(greeting.starts_with(b"\x0A4.0.30\0"));
-    let flags = u16::from_le_bytes([greeting[21], greeting[22]]);
-    assert_eq!(flags & 0x8200, 0, "neither PROTOCOL_41 nor SECURE_CONNECTION");
-    raw.log_in(FLAGS);
-    assert_eq!(raw.packet().1[..3], [0xFF, 0xE3, 0x04]); // 1251
-    assert_eq!(raw.next(), Seen::End);
-    others_go_on(&server);
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn what_waiting_does_not_mend_ends_a_step_that_may_reconnect_at_once() {
 
 #[test]
 fn hangs_while_connecting_are_bounded() {
-    for action in [Action::HangAtGreeting, Action::HangAtAuth] {
+    for action in [Action::Garbage(Vec::new()), Action::HangAtAuth] {
         let server = canned(vec![Fault::new(At::Connect(4), action.clone())]);
         let ended = run_canned(&format!("{SHORT} --connect-timeout 1s"), &server);
         assert_eq!(ended.code, 3, "{action:?}: {}", ended.stderr);

@@ -113,7 +113,7 @@ fn what_nohup_ignores_stays_ignored() {
 
 #[test]
 fn a_signal_while_connecting_ends_without_a_summary() {
-    let hang = Fault::new(At::Connect(4), Action::HangAtGreeting);
+    let hang = Fault::new(At::Connect(4), Action::Garbage(Vec::new()));
     let server = canned(vec![hang]);
     let port = server.port().to_string();
     let results = Results::new();
@@ -130,7 +130,7 @@ fn a_signal_while_connecting_ends_without_a_summary() {
 
 #[test]
 fn a_signal_before_the_first_answer_ends_at_once() {
-    let server = canned(vec![Fault::new(At::Connect(1), Action::HangAtGreeting)]);
+    let server = canned(vec![Fault::new(At::Connect(1), Action::Garbage(Vec::new()))]);
     let port = server.port().to_string();
     let results = Results::new();
     let start = Instant::now();

@@ -145,18 +145,27 @@ fn only_a_lost_commit_leaves_a_doubt() {
 
 #[test]
 fn a_doubt_outlives_a_rollback_that_fails() {
-    let commit = Action::error(1180, "HY000", "Got error 28 during COMMIT");
-    let rollback = Action::error(1290, "HY000", "not now");
-    let server = canned(vec![
-        Fault::new(At::Statement(100), commit).only("COMMIT"),
-        Fault::new(At::Statement(1), rollback).only("ROLLBACK"),
-    ]);
-    let policy = Policy { on_error: OnError::Reconnect, ..Policy::default() };
-    let run = run(&Plan { policy, ..plan(2000) }, server.port());
-    assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
-    assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 1);
-    let codes: Vec<_> = run.errors.iter().map(|e| (e.code, e.count)).collect();
-    assert_eq!(codes, [(Some(1180), 1)]);
-    // What its transaction left open went with its connection.
-    assert_eq!(server.counts().connections, 4 + 1 + 1, "clients, control, and one again");
+    const COMMIT: &[u8] = b"\x23\0\0\x01\xff\x9c\x04#HY000Got error 28 during COMMIT";
+    const IDLE: &[u8] = b"\x0d\0\0\0\xff\xbf\x0f#HY000Idle";
+    let refused = Action::error(1290, "HY000", "not now");
+    for faults in [
+        vec![
+            Fault::new(At::Statement(100), Action::Garbage(COMMIT.to_vec())).only("COMMIT"),
+            Fault::new(At::Statement(1), refused).only("ROLLBACK"),
+        ],
+        // The ROLLBACK is not sent: the server has ended the session meanwhile.
+        vec![
+            Fault::new(At::Statement(100), Action::Garbage([COMMIT, IDLE].concat())).only("COMMIT"),
+        ],
+    ] {
+        let server = canned(faults);
+        let policy = Policy { on_error: OnError::Reconnect, ..Policy::default() };
+        let run = run(&Plan { policy, ..plan(2000) }, server.port());
+        assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
+        assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 1);
+        let codes: Vec<_> = run.errors.iter().map(|e| (e.code, e.count)).collect();
+        assert_eq!(codes, [(Some(1180), 1)]);
+        // What its transaction left open went with its connection.
+        assert_eq!(server.counts().connections, 4 + 1 + 1, "clients, control, and one again");
+    }
 }

@@ -189,6 +189,18 @@ fn answers_are_the_same_when_every_byte_comes_by_itself() {
 }
 
 #[test]
+fn an_error_out_of_turn_costs_its_op_and_no_other() {
+    const DEADLOCK: &[u8] = b"\xff\xbd\x04#40001Deadlock";
+    let out_of_turn = Action::Garbage(packets(&[(0, DEADLOCK)]));
+    let server = canned(vec![Fault::new(At::Statement(300), out_of_turn)]);
+    let ended = run_canned("update --tables 8 --clients 1 --ops 500 --on-error reconnect", &server);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let totals = &ended.only().totals;
+    assert_eq!((totals.ops, totals.reconnects, totals.in_doubt), (499, 1, 0), "{totals:?}");
+    assert_eq!((totals.errors.len(), totals.errors[0].code), (1, Some(1213)));
+}
+
+#[test]
 fn an_error_before_a_command_leaves_no_doubt_in_the_ledger() {
     for (error, class) in [(IDLE, "idle"), (SHUTDOWN, "ended")] {
         for number in [0, 1] {

@@ -91,9 +91,9 @@ impl LeanSession {
         !self.waiting
     }
 
-    /// Tells whether anything of the last command left this program.
+    /// Tells whether the last command left this program; no server runs a part of one.
     pub(crate) fn has_sent(&self) -> bool {
-        self.sent > 0
+        self.sent == self.out.len()
     }
 
     /// Returns the server's number of a statement.
@@ -154,8 +154,8 @@ impl LeanSession {
     /// Sends the command and reads its answer. An error of the server's is a failure.
     #[inline]
     async fn round_trip(&mut self, kind: Kind, want: Want, answer_starts: u8) -> Asked<Answer> {
-        begin(&mut self.waiting)?;
         self.sent = 0;
+        begin(&mut self.waiting)?;
         self.decoder.expect(kind, want, answer_starts);
         let outcome = poll_fn(|context| self.poll_round_trip(context)).await;
         self.waiting = match &outcome {
@@ -177,7 +177,7 @@ impl LeanSession {
             match ready!(Pin::new(&mut self.stream).poll_write(context, &self.out[self.sent..])) {
                 Ok(n) if n > 0 => self.sent += n,
                 // The server may have said why before it hung up.
-                _ => self.sent = self.out.len(),
+                _ => break,
             }
         }
         let _ = ready!(Pin::new(&mut self.stream).poll_flush(context));
@@ -193,8 +193,7 @@ impl LeanSession {
     /// that concerns a session, such as a ticket of TLS.
     fn unasked(&mut self, context: &mut Context<'_>) -> Asked<()> {
         if !self.rest.is_empty() {
-            let used = self.decoder.take(&self.rest)?;
-            self.rest.drain(..used);
+            self.decoder.take(&self.rest)?;
         } else if let Poll::Ready(read) = self.poll_read(context) {
             read?;
         } else {
@@ -211,21 +210,18 @@ impl LeanSession {
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Asked<()>> {
         let mut inbox = self.inbox.0.borrow_mut();
         let mut buffer = ReadBuf::new(&mut inbox);
+        // Shorter than the inbox: no more than the head of a packet.
+        buffer.put_slice(&self.rest);
         if let Err(e) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
             return Poll::Ready(Err(Failure::lost(&e.to_string())));
         }
         let bytes = buffer.filled();
-        if bytes.is_empty() {
+        if bytes.len() == self.rest.len() {
             return Poll::Ready(Err(Failure::lost("the server closed the connection")));
         }
-        if self.rest.is_empty() {
-            let used = self.decoder.take(bytes)?;
-            self.rest.extend_from_slice(&bytes[used..]);
-        } else {
-            self.rest.extend_from_slice(bytes);
-            let used = self.decoder.take(&self.rest)?;
-            self.rest.drain(..used);
-        }
+        let used = self.decoder.take(bytes)?;
+        self.rest.clear();
+        self.rest.extend_from_slice(&bytes[used..]);
         Poll::Ready(Ok(()))
     }
 }

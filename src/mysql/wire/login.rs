@@ -30,6 +30,8 @@ const PACKET_MAX: u32 = 1 << 24;
 /// Bytes of the response that ask for TLS when sent alone.
 const HEAD: usize = 32;
 const NONCE: usize = 20;
+pub(crate) const REFUSED_KEY: &str =
+    "the server's RSA key is broken, weak or too short for the password";
 const SHA256: AuthPlugin<'static> = AuthPlugin::Other(Cow::Borrowed(b"sha256_password"));
 
 /// What to do after a packet. It may hold the password.
@@ -78,7 +80,11 @@ impl<'a> Login<'a> {
             target,
             awaits: Awaits::Answer,
             switched: false,
-            version: greeting.server_version_parsed().unwrap_or_default(),
+            // What parses it panics on digits of other scripts.
+            version: Some(&greeting)
+                .filter(|greeting| greeting.server_version_ref().is_ascii())
+                .and_then(|greeting| greeting.server_version_parsed())
+                .unwrap_or_default(),
             capabilities: asked & offered,
             plugin: match greeting.auth_plugin() {
                 Some(AuthPlugin::CachingSha2Password) => AuthPlugin::CachingSha2Password,
@@ -131,8 +137,7 @@ impl<'a> Login<'a> {
                 self.awaits = Awaits::Verdict;
                 let mut text = self.password();
                 text.iter_mut().zip(self.nonce.iter().cycle()).for_each(|(byte, n)| *byte ^= n);
-                let refused = "the server's RSA key is broken, weak or too short for the password";
-                Ok(Say::Send(rsa::encrypt(&text, key).ok_or(Error::Other(refused.into()))?))
+                Ok(Say::Send(rsa::encrypt(&text, key).ok_or(Error::Other(REFUSED_KEY.into()))?))
             }
             _ => Err(unexpected()),
         }
@@ -337,7 +342,8 @@ mod tests {
             let login = Login::greeted(&none, &server.greeting()).unwrap();
             assert_eq!(login.response(), response(server, server.agreed & !8, ""), "{name}");
         }
-        for (version, collation) in [("5.5.2-m2", 33), ("5.1.73", 33), ("x", 33), ("5.5.3-m3", 45)]
+        for (version, collation) in
+            [("5.5.2-m2", 33), ("5.1.73", 33), ("x", 33), ("١.١.١", 33), ("5.5.3-m3", 45)]
         {
             let server = Server { version, ..MYSQL_5_6 };
             let target = tcp();

@@ -14,4 +14,4 @@ pub use decode::{Answer, Want};
 pub use frame::{Params, Value};
 pub(super) use link::log_in;
 pub use link::{Inbox, LeanSession};
-pub(super) use login::unexpected;
+pub(super) use login::{REFUSED_KEY, unexpected};
