@@ -86,8 +86,9 @@ fn a_sweep_outlives_two_restarts_and_tells_the_outages() {
 
 fn outlives_two_restarts(mut server: Restarting) {
     let before = sum_of_k(&server.sandbox);
-    let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 20s --interval 200ms \
-                 --on-error reconnect --op-timeout 40s";
+    // A busy host may take half of the time for the server's start.
+    let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 30s --interval 200ms \
+                 --on-error reconnect --op-timeout 60s";
     let sweep = Sweep::start(&server, "root", words);
     for step in 0..2 {
         until("the step", || sweep.finished_steps() == step);
@@ -117,7 +118,7 @@ fn outlives_two_restarts(mut server: Restarting) {
         let outage = &summary.outages[0];
         let back = outage.first_success_s.expect("it came back");
         assert!(outage.first_error_s <= outage.last_error_s && outage.last_error_s <= back);
-        assert!(outage.gap_s > 0.1 && outage.gap_s < 16.0, "{outage:?}");
+        assert!(outage.gap_s > 0.1 && outage.gap_s < 26.0, "{outage:?}");
         assert!(outage.errors >= clients, "{outage:?}");
         assert!(outage.recovered_s.is_none_or(|s| s >= back), "{outage:?}");
         assert_eq!(summary.totals.reconnects, clients, "{:?}", summary.totals);
