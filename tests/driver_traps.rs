@@ -233,9 +233,9 @@ fn a_server_gets_no_file_that_it_was_not_promised() {
 #[test]
 fn a_hostile_login_is_an_error_and_the_process_lives() {
     let panics = [
-        Action::EmptyAuthSwitchNonce,
-        Action::PublicKey(Vec::new()),
-        Action::PublicKey(b"\x01no key".to_vec()),
+        Action::KeyExchange(b"", Vec::new()),
+        Action::KeyExchange(&[b'n'; 20], Vec::new()),
+        Action::KeyExchange(&[b'n'; 20], b"\x01no key".to_vec()),
     ];
     let others = [
         Action::Garbage(Vec::new()),

@@ -235,12 +235,9 @@ pub enum Action {
     /// The answer, these bytes behind it, headers and all, and the connection is closed.
     ThenClose(Vec<u8>),
     HangAtAuth,
-    /// Asks for `caching_sha2_password` with a nonce of no bytes, and for the password under
-    /// the server's key: a client that computes modulo the nonce's length fails.
-    EmptyAuthSwitchNonce,
-    /// Goes through a full `caching_sha2_password` exchange with this packet, which may be
-    /// empty, as the server's key.
-    PublicKey(Vec<u8>),
+    /// Goes through a full `caching_sha2_password` exchange with this nonce, of which no bytes break a
+    /// client that computes modulo its length, and this packet, which may be empty, as the server's key.
+    KeyExchange(&'static [u8], Vec<u8>),
 }
 
 impl Action {
@@ -287,7 +284,7 @@ impl Fault {
             | Action::RowContent(_)
             | Action::OversizedRow(_)
             | Action::HugeColumnCount(_) => at_statement,
-            Action::HangAtAuth | Action::EmptyAuthSwitchNonce | Action::PublicKey(_) => at_connect,
+            Action::HangAtAuth | Action::KeyExchange(..) => at_connect,
             _ => true,
         };
         if possible {

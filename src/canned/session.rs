@@ -299,15 +299,11 @@ impl Session {
             Auth::Switch(plugin) => vec![auth_switch(plugin, NONCE)],
             Auth::Native | Auth::Deny => Vec::new(),
         };
-        // A full exchange of `caching_sha2_password`: the nonce, the demand for the password, the key.
-        let exchange =
-            |nonce, key| vec![auth_switch("caching_sha2_password", nonce), vec![0x01, 0x04], key];
         match &action {
             Some(Action::Error(error)) => return self.refuse(0, error, true).await,
-            Some(Action::EmptyAuthSwitchNonce) => {
-                asked = exchange(&[], b"\x01no key is needed here".to_vec());
+            Some(Action::KeyExchange(nonce, key)) => {
+                asked = vec![auth_switch("caching_sha2_password", nonce), vec![1, 4], key.clone()];
             }
-            Some(Action::PublicKey(key)) => asked = exchange(NONCE, key.clone()),
             _ => {}
         }
         let hangs = action == Some(Action::HangAtAuth);

@@ -354,11 +354,10 @@ fn window(step: &Summary) -> String {
     asked.unwrap_or_else(|| "to its end".to_owned())
 }
 
-/// Names the client library and, of a sweep, the features that make it cheaper with some servers.
+/// Names the client library and the features that make it cheaper with some servers.
 fn driver(step: &Summary) -> String {
     let Driver { name, capabilities, .. } = &step.driver;
     match capabilities.as_slice() {
-        _ if step.load.is_some() || step.suite.is_some() => name.clone(),
         [] => format!("{name} without capabilities"),
         some => format!("{name} with {}", some.join(" and ")),
     }

@@ -134,7 +134,7 @@ pub struct Driver {
     /// Its version.
     pub version: String,
     /// Protocol features of measured sessions that change the client's cost: `deprecate_eof`; in
-    /// older summaries `mariadb_metadata_cache`, too. Empty for loads and suites.
+    /// summaries of mysql_async `mariadb_metadata_cache`, too.
     pub capabilities: Vec<String>,
 }
 

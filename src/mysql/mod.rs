@@ -27,6 +27,6 @@ pub(crate) use errors::{Asked, Class, Failure, LOST, class};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
-pub(crate) use server::{DRIVER, changes, exposure, fingerprint};
+pub(crate) use server::{changes, exposure, fingerprint, of_control};
 pub(crate) use session::{Infile, ServerLink, Session, nobody, quoted_text};
 pub(crate) use status::Reading;

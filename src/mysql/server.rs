@@ -86,7 +86,15 @@ fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
 }
 
 /// The driver of all but measured sessions, as Cargo.lock pins it (a test compares).
-pub(crate) const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
+const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
+
+/// Tells what serves on all but measured connections. It asks MariaDB for its cache, too.
+pub(crate) fn of_control(version: &str, mut capabilities: Vec<String>) -> Driver {
+    let Product { family, number, .. } = Product::of(version, "");
+    let caches = family == Family::MariaDb && number >= (10, 6, 0);
+    capabilities.extend(caches.then(|| "mariadb_metadata_cache".to_owned()));
+    Driver { name: DRIVER.0.to_owned(), version: DRIVER.1.to_owned(), capabilities }
+}
 
 pub struct Fingerprint {
     /// For the summary; `settings_changed` is empty and `status` is None yet.

@@ -22,7 +22,7 @@ use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
 use crate::load::reload::{Loaded, LoadedTable, Reload, of_load};
 use crate::mysql::{
-    DRIVER, ServerLink, Session, Tables, changes, dataset, exposure, fingerprint, optional,
+    ServerLink, Session, Tables, changes, dataset, exposure, fingerprint, of_control, optional,
     quoted_text,
 };
 use crate::observe::{ClientReading, Host, IntervalLog, Times, Whereabouts, host};
@@ -32,8 +32,7 @@ use crate::progress::{Progress, Table};
 use crate::stats::{self, is_scarce};
 use crate::stop::{locked, within};
 use crate::summary::{
-    self, CommandRun, Conditions, Distribution, Driver, Outcome, Place, Record, Store, Summary,
-    VerdictKind,
+    self, CommandRun, Conditions, Distribution, Outcome, Place, Record, Store, Summary, VerdictKind,
 };
 use crate::terms::{self, Cell, Code, Finding, StatementMode, Value, counted, finding};
 use crate::workload::Schema;
@@ -177,8 +176,7 @@ impl<'a> Steps<'a> {
             self.progress.note(&text);
         }
         if !matches!(self.job, Job::Sweep(_)) {
-            let (name, version) = (DRIVER.0.to_owned(), DRIVER.1.to_owned());
-            seen.driver = Driver { name, version, ..Driver::default() };
+            seen.driver = of_control(&seen.server.version, seen.driver.capabilities);
         }
         let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
         let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;

@@ -250,7 +250,7 @@ fn a_statement_is_refused_when_a_semicolon_separates_it_from_another() {
         ("{list}", list),
     ] {
         let error = check(sql, list).expect_err(sql);
-        assert!(error.contains("more than one statement: give each"), "{sql}: {error}");
+        assert!(error.contains("more than one statement: a transaction"), "{sql}: {error}");
     }
 }
 

@@ -184,9 +184,9 @@ async fn connecting_faults_reach_the_driver() {
         (Action::error(1040, "08004", "Too many connections"), Some("error")),
         (Action::Garbage(Vec::new()), None),
         (Action::HangAtAuth, None),
-        (Action::EmptyAuthSwitchNonce, Some("panic")),
-        (Action::PublicKey(Vec::new()), Some("panic")),
-        (Action::PublicKey(b"\x01no key".to_vec()), Some("panic")),
+        (Action::KeyExchange(b"", Vec::new()), Some("panic")),
+        (Action::KeyExchange(&[b'n'; 20], Vec::new()), Some("panic")),
+        (Action::KeyExchange(&[b'n'; 20], b"\x01no key".to_vec()), Some("panic")),
     ];
     for (action, expected) in cases {
         let server = start(Script {

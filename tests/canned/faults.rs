@@ -261,9 +261,17 @@ struct KeyExchange {
 fn key_exchanges_that_break_clients() {
     let key = b"\x01-----BEGIN PUBLIC KEY-----".to_vec();
     let cases = [
-        KeyExchange { action: Action::EmptyAuthSwitchNonce, nonce: 0, key: None },
-        KeyExchange { action: Action::PublicKey(Vec::new()), nonce: 21, key: Some(Vec::new()) },
-        KeyExchange { action: Action::PublicKey(key.clone()), nonce: 21, key: Some(key) },
+        KeyExchange { action: Action::KeyExchange(b"", Vec::new()), nonce: 0, key: None },
+        KeyExchange {
+            action: Action::KeyExchange(&[b'n'; 20], Vec::new()),
+            nonce: 21,
+            key: Some(Vec::new()),
+        },
+        KeyExchange {
+            action: Action::KeyExchange(&[b'n'; 20], key.clone()),
+            nonce: 21,
+            key: Some(key),
+        },
     ];
     for KeyExchange { action, nonce, key } in cases {
         let (server, mut raw) = connecting(action);

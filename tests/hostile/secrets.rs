@@ -342,7 +342,10 @@ fn a_misplaced_password_is_named_as_it_was_typed() {
 /// The driver panics on these log-ins, and its panic message is nobody's.
 #[test]
 fn a_driver_that_breaks_shows_no_password() {
-    for action in [Action::EmptyAuthSwitchNonce, Action::PublicKey(b"\x01no key".to_vec())] {
+    for action in [
+        Action::KeyExchange(b"", Vec::new()),
+        Action::KeyExchange(&[b'n'; 20], b"\x01no key".to_vec()),
+    ] {
         let faults = vec![Fault::new(At::Connect(1), action)];
         let canned = Canned::start(Script { faults, ..Script::default() }, Listen::Port(0));
         let port = canned.as_ref().expect("a free port").port().to_string();

@@ -83,7 +83,7 @@ impl<'a> Login<'a> {
             // What parses it panics on digits of other scripts.
             version: Some(&greeting)
                 .filter(|greeting| greeting.server_version_ref().is_ascii())
-                .and_then(|greeting| greeting.server_version_parsed())
+                .and_then(HandshakePacket::server_version_parsed)
                 .unwrap_or_default(),
             capabilities: asked & offered,
             plugin: match greeting.auth_plugin() {
