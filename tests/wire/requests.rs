@@ -158,14 +158,12 @@ fn a_server_counts_what_was_sent_when_a_run_of_so_many_ops_ends() {
                 let one = counts(&said, prepares);
                 expected.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
             }
-            let mut seen = before;
-            until("the server's count of it", || {
+            // MySQL 5.6 counts a connection twice while it closes it.
+            until(&format!("{}, {words}: as many {COUNTERS:?}", server.name), || {
                 // To look is a question, and a goodbye.
                 expected[5] += 2;
-                seen = counted();
-                seen >= expected
+                counted() == expected
             });
-            assert_eq!(seen, expected, "{}: {words}: {COUNTERS:?}", server.name);
         }
     }
 }
