@@ -2,6 +2,7 @@
 //! workload; and what servers count of it.
 
 use std::process::Command;
+use std::time::Duration;
 
 use loadgen::workload::{Schema, builtin};
 
@@ -161,13 +162,23 @@ fn a_server_counts_what_was_sent_when_a_run_of_so_many_ops_ends() {
             // To look is a question, and a goodbye. A server may count a connection that closes late, or,
             // as MySQL 5.6, twice.
             let goodbyes = i64::try_from(way.said().len()).expect("a few");
-            until(&format!("{}, {words}: as many {COUNTERS:?}", server.name), || {
+            // MySQL 5.5 does not count a SELECT of a variable that it does not know.
+            let unknown = if sandbox.version.starts_with("5.5") { 3 } else { 0 };
+            let most = [unknown, 0, 0, 0, 0, goodbyes, 0];
+            let near = |seen: [i64; 7], expected: [i64; 7]| {
+                (0..7).all(|i| (seen[i] - expected[i]).abs() <= most[i])
+            };
+            let mut seen = before;
+            for _ in 0..1000 {
                 expected[5] += 2;
-                let near = |(at, (seen, expected)): (usize, (i64, i64))| {
-                    (seen - expected).abs() <= if at == 5 { goodbyes } else { 0 }
-                };
-                counted().into_iter().zip(expected).enumerate().all(near)
-            });
+                seen = counted();
+                if near(seen, expected) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let told = format!("{}, {words}: {COUNTERS:?}", server.name);
+            assert!(near(seen, expected), "{told}: {seen:?} instead of {expected:?}");
         }
     }
 }
