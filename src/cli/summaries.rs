@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, line};
 use crate::plan::units::parse_percent;
 use crate::report::{
-    self, Comparison, Format, Layout, Metric, Options, Picture, Question, page, picture, render,
+    self, Comparison, Format, Layout, Metric, Notes, Options, Picture, Question, page, picture,
+    render,
 };
 use crate::run::{decided, gate_verdict, print_data, replace, terminal, unfinished, warn};
 use crate::summary::{self, Loaded};
@@ -58,6 +59,13 @@ pub(crate) struct ReadArgs {
 }
 
 impl ReadArgs {
+    /// The paths as they were typed.
+    fn source(&self) -> String {
+        let paths: Vec<_> =
+            self.paths.iter().map(|path| line(&path.display().to_string())).collect();
+        paths.join(" ")
+    }
+
     fn load(&self) -> Result<Loaded> {
         let loaded = summary::load(&self.paths, self.skip_bad)?;
         for (path, reason) in &loaded.skipped {
@@ -105,6 +113,9 @@ pub(crate) struct ReportArgs {
     /// exit with 99 where it does not, 98 where it is not known; may be given several times
     #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to", "spread"])]
     pub gates: Vec<Gate>,
+    /// Show all notes, and the conditions in full
+    #[arg(long)]
+    pub notes: bool,
     /// A second table: each cell's runs, their median, extremes and its 95 % interval
     #[arg(long)]
     pub spread: bool,
@@ -173,7 +184,9 @@ impl ReportArgs {
         let format = self.format.tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };
         let latest = self.read.latest;
-        let of = Options { format, order, latest, partial, terminal, spread, ..Options::default() };
+        let notes = if self.notes { Notes::All } else { Notes::Brief };
+        let of = Options { notes, source: self.read.source(), ..Options::default() };
+        let of = Options { format, order, latest, partial, terminal, spread, ..of };
         Options { metric, layout, baseline, from, to, ..of }
     }
 }
@@ -223,7 +236,9 @@ pub(super) fn compare(args: CompareArgs) -> Result<()> {
     let steps = loaded.steps();
     let CompareArgs { base, new, metric, floor, force, format, .. } = args;
     let latest = args.read.latest;
-    let of = Question { base, new, metric, floor, force, latest, format, ..Question::default() };
+    let source = args.read.source();
+    let of =
+        Question { base, new, metric, floor, force, latest, format, source, ..Question::default() };
     let comparison = report::compare(&steps, &of)?;
     print_data(&comparison.text)?;
     let unfinished = unfinished(&args.read.paths, &steps, latest);
@@ -281,7 +296,8 @@ pub(super) fn explain(args: ExplainArgs) -> Result<()> {
     let loaded = args.read.load()?;
     let ExplainArgs { base, new, force, format, .. } = args;
     let latest = args.read.latest;
-    let question = Question { base, new, force, latest, format, ..Question::default() };
+    let source = args.read.source();
+    let question = Question { base, new, force, latest, format, source, ..Question::default() };
     print_data(&report::explain(&loaded.steps(), &question)?)
 }
 

@@ -243,6 +243,12 @@ fn window(step: &Summary) -> Option<Finding> {
     too_short(format!("{} is {}", told.what, by.as_deref().unwrap_or("not known")))
 }
 
+/// Gives half of the width of the 95 % interval of a step's rate (of an open loop, of its median
+/// time), as a part of it; None where its timeline does not tell.
+pub(crate) fn known_to(step: &Summary) -> Option<f64> {
+    relative_error(&series(step).last()?.values)
+}
+
 /// Says what became of the ops, as rates of nothing say nothing.
 fn nothing_completed(step: &Summary) -> Option<Finding> {
     let (issued, given_up) = (step.latency.service.count, step.totals.abandoned);

@@ -1,8 +1,9 @@
 //! What a host can generate, as a table.
 
-use super::notes::{as_one, mark};
+use super::brief::MARK;
+use super::notes::as_one;
 use super::page::{Page, Rows, Share};
-use super::{Format, escape, write};
+use super::{Format, Notes, escape, write};
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
 
@@ -17,7 +18,7 @@ const BELOW: [&str; 2] = [
 pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
     let (host, steps, noisy) = (&calibration.host, &calibration.steps, VerdictKind::Noisy.name());
     let why: Vec<String> = steps.iter().filter_map(CalibrationStep::disturbed).collect();
-    let noted = || format!("{} {noisy}: {}; no ceiling for later runs", mark(0), as_one(&why));
+    let noted = || format!("{} {noisy}: {}; no ceiling for later runs", MARK, as_one(&why));
     let measured = format!(
         "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
          thread in another process on the same {} cores: what was left of them",
@@ -46,11 +47,11 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
         .both("others", "other_load", |step| step.other_load.map(Share))
         .both("stolen", "steal", |step| step.steal.map(Share))
         .both("verdict", "noisy", |step| match step.disturbed() {
-            Some(why) => (why, format!("{noisy} {}", mark(0))),
+            Some(why) => (why, format!("{noisy} {MARK}")),
             None => (String::new(), VerdictKind::Ok.name().to_owned()),
         })
         .sheet();
-    write(&[Page::of(title, sheet, below)], "calibration", format, None)
+    write(&[Page::of(title, sheet, below)], "calibration", format, None, (&Notes::Later, &[]))
 }
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
         let text = shown(vec![step(1, 0.76), step(8, 0.02), step(64, 0.4)], Format::Text);
         let lines: Vec<&str> = text.lines().collect();
         let cells = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(cells(lines[2]), "1 1 47180 5.4 91% 1836 p94 185614 76% - noisy †");
+        assert_eq!(cells(lines[2]), "1 1 47180 5.4 91% 1836 p94 185614 76% - noisy *");
         assert!(lines[3].ends_with("ok") && lines[4].ends_with("noisy †"), "{text}");
         let note = "† noisy: other programs used 40..76 % of this host's cores; no ceiling for later \
                     runs";

@@ -122,13 +122,11 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
 fn group(table: &Table, labels: &[&str], open: Option<u32>, columns: &[Column]) -> Option<Chart> {
     let base = table.baseline.as_deref();
     let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
-    let (unit, name) = match (base, table.metric.figure().unit) {
+    let (unit, name) = match (base, table.metric.unit()) {
         (Some(_), _) => (1.0, "ratio, higher is better"),
-        (None, "us") => (MS, "ms"),
-        (None, name) => (1.0, name),
+        (None, (unit, name, _)) => (unit, name),
     };
-    let shown = table.shown().map(|value| value / unit);
-    let decimals = if base.is_some() { 3 } else { table.metric.decimals(shown) };
+    let decimals = if base.is_some() { 3 } else { table.metric.decimals(table.shown()) };
     let of_line = |line: &Line| {
         let point = |column: &Column| {
             let cell = line.cells.get(column)?;

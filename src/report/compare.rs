@@ -7,11 +7,11 @@ use jiff::Timestamp;
 
 use super::gate::{failed_share, quantity_shown};
 use super::notes::{
-    self, at_clients, both_values, cell_named, codes, footing, label, marked, noted, push_new, some,
+    at_clients, both_values, cell_named, codes, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
 use super::table::{Cell, Column, Table, among, known, missing, tables};
-use super::{Format, Metric, Options, escape, write};
+use super::{Format, Metric, Notes, Options, brief, escape, write};
 use crate::error::{Error, Result};
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
@@ -36,6 +36,8 @@ pub struct Question {
     pub force: bool,
     pub latest: bool,
     pub format: Format,
+    /// The paths of the summaries, as they were typed.
+    pub source: String,
 }
 
 #[derive(Debug, Clone)]
@@ -132,6 +134,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
     let what = |rows: &[&Row]| rows.iter().filter_map(|row| row.what.clone()).collect::<Vec<_>>();
     let pages = pages(&rows, question.floor, looks);
+    let lines = brief::lines(&tables, &question.source);
     if pages.is_empty() {
         let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
         return Err(Error::data(why).hint("another --metric"));
@@ -152,7 +155,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         too_few: too_few().filter_map(line).collect(),
         repeats_needed: repeats_needed(too_few().filter_map(times).fold(1.0, f64::max)),
         open: found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect(),
-        text: write(&pages, "compare", question.format, None),
+        text: write(&pages, "compare", question.format, None, (&Notes::Brief, &lines)),
     })
 }
 
@@ -434,13 +437,7 @@ fn pages(rows: &[Vec<Row>], floor: f64, looks: u32) -> Vec<Page> {
         .iter()
         .partition(|rows| rows.iter().any(|row| row.ratio.is_some()) || crashed(rows[0].table));
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows)).collect();
-    let Some((last, others)) = pages.split_last_mut() else { return pages };
-    // Conditions that are those of all tables are left to the last.
-    let mut shared = notes::below(found[found.len() - 1][0].table);
-    shared.retain(|line| others.iter().all(|page| page.below.contains(line)));
-    for page in others {
-        page.below.retain(|line| !shared.contains(line));
-    }
+    let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
     last.below.extend(bare.into_iter().flatten().filter_map(|row| row.what.clone()));
     let ratios = || rows.iter().flatten().filter_map(|row| row.ratio.as_ref());
@@ -469,7 +466,7 @@ fn page(table: &Table, rows: &[Row]) -> Page {
     let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
     let whats = without.iter().chain(&related).filter_map(|row| row.what.clone());
-    let lines = asked_for.into_iter().chain(whats).chain(footing(table)).collect();
+    let lines = asked_for.into_iter().chain(whats).collect();
     let title = format!(
         "{}: {} of {} against {}, medians; ratio {how}: above 1 is better",
         escape::line(table.workload),
@@ -477,20 +474,21 @@ fn page(table: &Table, rows: &[Row]) -> Page {
         label(table.lines[1].label),
         label(table.lines[0].label),
     );
-    Page::of(title, sheet(table, rows, how), lines)
+    Page::of(title, sheet(table, rows, how), lines).footed(table)
 }
 
 fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
     let values = rows.iter().flat_map(|row| [row.median(0), row.median(1)]).flatten();
     let decimals = table.metric.decimals(values);
     let bounds = |row: &Row| row.ratio.as_ref()?.bounds();
+    let shown = |value| table.metric.shown(value, decimals);
     Rows::new(rows)
         .shown("clients", |row| row.column.to_string())
         .place_and_metric(table, |row| row.column)
         .filed("base", |_| table.lines[0].label)
         .filed("new", |_| table.lines[1].label)
-        .both(&marked(table, 0), "base_value", |row| row.median(0).map(|v| (v, decimals)))
-        .both(&marked(table, 1), "new_value", |row| row.median(1).map(|v| (v, decimals)))
+        .both(&marked(table, 0), "base_value", |row| row.median(0).map(shown))
+        .both(&marked(table, 1), "new_value", |row| row.median(1).map(shown))
         .shown("runs", |row| match row.runs() {
             [one, other] if one == other => one.to_string(),
             [one, other] => format!("{one}:{other}"),

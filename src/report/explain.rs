@@ -5,10 +5,10 @@
 
 use super::compare::{self, Question, Row, nothing_in_common};
 use super::metric::{named, own_read_us, read_us, server_cpu_us};
-use super::notes::{both_values, cell_named, footing, label, marked};
+use super::notes::{both_values, cell_named, label, marked};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::Cell;
-use super::{Metric, write};
+use super::{Metric, Notes, brief, write};
 use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
@@ -76,8 +76,9 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
             }
             pages.push(page);
         }
-        if let Some(last) = pages[first..].last_mut() {
-            last.below.extend(footing(rows[0].table));
+        if pages.len() > first {
+            let last = pages.pop().expect("a page");
+            pages.push(last.footed(rows[0].table));
         }
     }
     let Some(last) = pages.last_mut() else {
@@ -90,7 +91,8 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     };
     last.below.append(&mut idle);
     last.below.extend(BELOW.map(str::to_owned));
-    Ok(write(&pages, "explain", question.format, None))
+    let lines = brief::lines(&tables, &question.source);
+    Ok(write(&pages, "explain", question.format, None, (&Notes::Brief, &lines)))
 }
 
 fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::ops::RangeBounds;
 
 use super::metric::{Metric, Time, errors, with_longer};
-use super::notes::{cell_named, footing, footnotes, grouped, label, marked, marks, noted};
+use super::notes::{cell_named, grouped, in_full, label, marked, noted};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::{Column, Table, among, missing, tables};
-use super::{Format, Options, escape, write};
+use super::{Format, Notes, Options, brief, escape, write};
 use crate::error::Result;
 use crate::stats::{self, Spread, enough};
 use crate::summary::{Summary, VerdictKind, Warning};
@@ -49,17 +49,18 @@ struct Found {
 pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<Gates> {
     let mut gates = Gates::default();
     let mut pages = Vec::new();
-    for table in tables(steps, options)? {
-        let table = noted(table);
-        let rows = rows(&table, wanted)?;
+    let tables: Vec<Table> = tables(steps, options)?.into_iter().map(noted).collect();
+    for table in &tables {
+        let rows = rows(table, wanted)?;
         for row in &rows {
-            gates.count(&table, row);
+            gates.count(table, row);
         }
-        let lines = [vec![WHAT.to_owned()], footing(&table)].concat();
         let title = format!("{}: gates", escape::line(table.workload));
-        pages.push(Page::of(title, sheet(&table, rows), lines));
+        let page = Page::of(title, sheet(table, rows), vec![WHAT.to_owned()]);
+        pages.push(page.footed(table));
     }
-    gates.text = write(&pages, "gates", options.format, None);
+    let lines = brief::lines(&tables, &options.source);
+    gates.text = write(&pages, "gates", options.format, None, (&options.notes, &lines));
     Ok(gates)
 }
 
@@ -320,7 +321,7 @@ pub struct Search {
 pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -> String {
     let notes = grouped(probes.iter().enumerate().flat_map(|(at, probe)| {
         let column = Column::new(probe.clients, Some(probe.rate));
-        probe.remarks.iter().map(move |said| (at, column, said.clone(), true))
+        probe.remarks.iter().map(move |said| (at, column, said.clone()))
     }));
     let mut rows = Rows::new(probes.iter().enumerate())
         .shown("clients", |(_, probe)| probe.clients)
@@ -335,24 +336,24 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
             })
         });
     }
-    let rows = rows.text("held", |(at, probe)| {
+    let rows = rows.text("held", |(_, probe)| {
         let held = probe.held.map_or("?", |held| if held { "yes" } else { "no" });
         let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        format!("{held}{why}{}", marks(&notes, &[*at]))
+        format!("{held}{why}")
     });
     let level = slo.iter().map(|gate| gate.text.as_str()).collect::<Vec<&str>>().join(" and ");
     let clients: BTreeSet<u32> = found.iter().map(|search| search.clients).collect();
     let below = clients.into_iter().map(|clients| {
-        let (said, steps) = highest(clients, found, probes, &level);
-        format!("{}: {said}{}", terms::clients(clients), marks(&notes, &steps))
+        let (said, _) = highest(clients, found, probes, &level);
+        format!("{}: {said}", terms::clients(clients))
     });
-    let below = below.chain(footnotes(&notes)).collect();
+    let below = below.chain(in_full(&notes)).collect();
     let title = format!(
         "{}: the highest rate that holds {level}; {}",
         escape::line(&first.workload.name),
         label(&first.label)
     );
-    write(&[Page::of(title, rows.sheet(), below)], "path", Format::Text, None)
+    write(&[Page::of(title, rows.sheet(), below)], "path", Format::Text, None, (&Notes::Later, &[]))
 }
 
 /// Says what the searches of a number of clients found, and which steps were at these rates.

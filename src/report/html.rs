@@ -8,12 +8,13 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+use super::brief::{self, MARK};
 use super::chart::{self, Chart, P99, Plot, RATE, Size, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
-use super::notes::{self, Note, entry, label, listed, mark, noted};
-use super::page::{self, Page, Rows, Sheet, number};
+use super::notes::{self, entry, is_all_marked, is_marked, label, listed, noted};
+use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
 use super::{Options, counted};
 use crate::error::Result;
@@ -75,6 +76,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
     let counts = counts.map(|(count, of)| terms::counted(count as u64, of));
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
+    let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
     let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
     let body = html! {
         header { h1 { "loadgen report" } p.faint { (counts.join(", ")) ", " (ends.join(" to ")) } }
@@ -87,6 +89,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
             } } }
         }
         main {
+            @for line in brief::lines(&noted, "PATH") { p.note { (line) } }
             @for section in sections { (section) }
             section #settings {
                 h2 { "Settings that differ" }
@@ -269,7 +272,12 @@ impl Shown<'_> {
             (charts(&numbers, labels, USUAL))
             (main_table(&plain, labels))
             p.behind { "Behind it: " (behind(&plain)) "." }
-            @for line in notes::below(&plain) { p.faint { (line) } }
+            @for line in notes::conditions_in_short(&plain).iter().chain(&notes::below(&plain)) {
+                p.faint { (line) }
+            }
+            @let full: Vec<String> = notes::in_full(&plain.notes);
+            @let full = full.into_iter().chain(notes::conditions_in_full(&plain));
+            (fold(false, "All notes and conditions", &html! { @for note in full { p.note { (note) } } }))
             @if let Some(related) = &related { (main_table(related, labels)) }
             @for remark in &remarks { p.faint { (remark) } }
             (errors(&plain, labels))
@@ -433,7 +441,8 @@ fn main_table(table: &Table, labels: &[&str]) -> Markup {
     // Two digits after the point would often hide a ratio's interval.
     let decimals = if is_related { 3 } else { table.metric.decimals(table.shown()) };
     // The 95 % interval, and what the runs lie between: too few for an interval have the latter alone.
-    let small = |cell: &Cell| chart::bounds_shown(bounds(table, cell, 1.0), decimals);
+    let unit = if is_related { 1.0 } else { table.metric.unit().0 };
+    let small = |cell: &Cell| chart::bounds_shown(bounds(table, cell, unit), decimals);
     let of_small = if is_related { SMALL_RATIOS } else { SMALL };
     let mut legend: Vec<&str> = Vec::new();
     legend.extend((!best.is_empty()).then_some(BEST));
@@ -449,20 +458,22 @@ fn main_table(table: &Table, labels: &[&str]) -> Markup {
             thead {
                 tr {
                     th.text scope="col" rowspan="2" { "label" }
-                    th.over scope="colgroup" colspan=(table.columns.len()) { (layout::CLIENTS) }
+                    th.over scope="colgroup" colspan=(table.columns.len()) { (CLIENTS) }
                 }
                 tr { @for column in &table.columns { th scope="col" { (column.to_string()) } } }
             }
             tbody { @for (line, of) in table.lines.iter().enumerate() {
                 @let base = table.baseline.as_deref() == Some(of.label);
                 tr class={ "s" (position(labels, of.label)) @if base { " base" } } {
-                    th.text scope="row" { (label(of.label)) (signs(table, line, None)) }
+                    th.text scope="row" { (label(of.label)) @if is_all_marked(table, line) { (star()) } }
                     @for column in &table.columns {
                         @let cell = of.cells.get(column);
                         @let number = layout::number(table, cell, shown_decimals).shown;
                         td class=[best.contains(&(line, *column)).then_some("best")] {
                             @if cell.is_some_and(doubt) { u { (number) } } @else { (number) }
-                            (signs(table, line, Some(column)))
+                            @if !is_all_marked(table, line) && is_marked(table, line, Some(column)) {
+                                (star())
+                            }
                             @if let Some(([interval, range], cell)) = cell.map(|cell| (small(cell), cell)) {
                                 @let runs = |range| format!("{} runs: {range}", cell.spread.n);
                                 @let title = interval.as_ref().and(range.clone()).map(runs);
@@ -474,24 +485,11 @@ fn main_table(table: &Table, labels: &[&str]) -> Markup {
             } }
         } }
         @if !legend.is_empty() { p.faint { (legend.join(" ")) } }
-        @if !is_related { @for (at, note) in table.notes.iter().enumerate() {
-            p.note { (mark(at)) " " (note.text) }
-        } }
     }
 }
 
-/// Returns the signs of the notes that hold for everything that a line shows, or of those that hold for
-/// one column alone.
-fn signs(table: &Table, line: usize, column: Option<&Column>) -> Markup {
-    let here = |note: &Note| {
-        note.places.get(&line).is_some_and(|columns| {
-            let throughout = table.lines[line].cells.keys().all(|shown| columns.contains(shown));
-            column.map_or(throughout, |column| !throughout && columns.contains(column))
-        })
-    };
-    let notes = table.notes.iter().enumerate().filter(|(_, note)| here(note));
-    let signs = notes::signs(notes.map(|(at, _)| at));
-    html! { @if !signs.is_empty() { " " sup { (signs.trim_start()) } } }
+fn star() -> Markup {
+    html! { sup { (MARK) } }
 }
 
 /// Returns the table of errors by their code, else their class, and of steps that did not complete by how

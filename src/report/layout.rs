@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
+use super::brief::MARK;
 use super::compare::{common, nothing_in_common, of_two};
 use super::escape::{self, clip};
 use super::notes::{
-    self, Note, at_clients, codes, entry, footing, footnotes, label, legend, mark, marked, marks,
-    noted, of_conditions, push_new, signs, some, title,
+    Note, at_clients, codes, entry, is_all_marked, is_marked, label, legend, marked, noted,
+    of_conditions, push_new, title,
 };
 use super::page::{
-    self, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals, shape,
+    self, CLIENTS, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals,
+    shape,
 };
 use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, merit, ratio, speed};
 use super::{Layout, Metric, Options, metric};
@@ -64,8 +66,6 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
 
 /// A column of the text is at least so wide, blanks included.
 const PITCH: usize = 8;
-/// What the header says about its numbers.
-pub(crate) const CLIENTS: &str = "concurrent clients";
 const RUNS: &str = "a run is one value; the interval covers the median of such runs with 95 %, \
                     whatever their distribution (order statistics), and needs six of them";
 
@@ -86,17 +86,51 @@ fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
 }
 
 fn page(table: &Table) -> Page {
-    let decimals = decimals(table);
     let mut rows = Rows::new(table.lines.iter().enumerate());
-    for column in &table.columns {
-        let of = |line: &Line| number(table, line.cells.get(column), decimals);
-        rows = rows.shown(&column.to_string(), |(_, line)| of(line));
+    let (heads, of_labels) = heads(&table.columns);
+    for (column, head) in table.columns.iter().zip(&heads) {
+        // A number that is marked does not move the others of its column.
+        let marked = |at: &usize| !is_all_marked(table, *at) && is_marked(table, *at, Some(column));
+        let any = (0..table.lines.len()).any(|at| marked(&at));
+        rows = rows.shown(head, |(at, line)| {
+            let mark = if marked(at) { MARK } else { " " };
+            both(table, line, column) + if any { mark } else { "" }
+        });
     }
-    let sheet = rows.text(CLIENTS, |(at, _)| marked(table, *at)).sheet();
+    let labelled = |(at, line): &(usize, &Line)| {
+        let mark = if is_all_marked(table, *at) { " *" } else { "" };
+        label(line.label) + mark
+    };
+    let sheet = rows.text(&of_labels, labelled).sheet();
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
-    let (notes, below) = (footnotes(&table.notes), notes::below(table));
-    let (title, sheets) = (vec![title(table)], vec![sheet, records(table)]);
-    Page { title, sheets, notes, below, ..Page::default() }
+    let sheets = vec![sheet, records(table)];
+    Page { title: vec![title(table)], sheets, ..Page::default() }.footed(table)
+}
+
+/// Returns the heads of columns, and that of their labels: open loops at as many clients differ in
+/// their rates alone.
+fn heads(columns: &[Column]) -> (Vec<String>, String) {
+    let rates: Option<Vec<_>> = columns.iter().map(|column| column.rate).collect();
+    let alike = columns.iter().all(|column| column.clients == columns[0].clients);
+    match rates {
+        Some(rates) if alike && rates.len() > 1 => {
+            let rates = rates.iter().map(|rate| format!("rate {rate}/s")).collect();
+            (rates, format!("clients {}", columns[0].clients))
+        }
+        Some(_) => (columns.iter().map(Column::to_string).collect(), "label".to_owned()),
+        None => (columns.iter().map(Column::to_string).collect(), CLIENTS.to_owned()),
+    }
+}
+
+/// Returns a number with its ratio to the baseline, where there is one: `12793 (2.18x)`.
+fn both(table: &Table, line: &Line, column: &Column) -> String {
+    let (cell, base) = (line.cells.get(column), table.baseline.as_deref());
+    let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
+    let median = cell.map(|cell| table.metric.shown(cell.spread.median, decimals));
+    let relative = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
+    let ratios = ratio_decimals(table.shown());
+    let relative = relative.map(|of| format!(" ({}x)", page::number(of, ratios)));
+    Value::from(median).shown + &relative.unwrap_or_default()
 }
 
 pub(crate) fn decimals(table: &Table) -> usize {
@@ -107,7 +141,12 @@ pub(crate) fn decimals(table: &Table) -> usize {
 }
 
 pub(crate) fn number(table: &Table, cell: Option<&Cell>, decimals: usize) -> Value {
-    cell.and_then(|cell| table.number(cell)).map(|value| (value, decimals)).into()
+    let value = cell.and_then(|cell| table.number(cell));
+    let shown = |value| match table.baseline {
+        Some(_) => Value::from((value, decimals)),
+        None => table.metric.shown(value, decimals),
+    };
+    value.map(shown).into()
 }
 
 fn shapes(table: &Table) -> Vec<String> {
@@ -157,23 +196,22 @@ fn records(table: &Table) -> Sheet {
 /// Tells how the runs of each cell spread, a page for each table.
 pub(crate) fn spread(table: &Table) -> Page {
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
+    let shown = |value| table.metric.shown(value, decimals);
     let sheet = Rows::new(table.items())
         .shown("clients", |of| of.column.to_string())
         .place_and_metric(table, |of| of.column)
         .filed("label", |of| of.line.label)
         .both("runs", "runs", |of| of.cell.spread.n)
-        .both("median", "median", |of| (of.cell.spread.median, decimals))
-        .both("min", "min", |of| (of.cell.spread.min, decimals))
-        .both("max", "max", |of| (of.cell.spread.max, decimals))
+        .both("median", "median", |of| shown(of.cell.spread.median))
+        .both("min", "min", |of| shown(of.cell.spread.min))
+        .both("max", "max", |of| shown(of.cell.spread.max))
         .shown("range %", |of| {
             let of = of.cell.spread;
             let share = (of.max - of.min) / of.median;
             (of.n > 1 && of.median > 0.0).then_some((share * 100.0, 1))
         })
         .text("95 % interval", |of| {
-            of.cell
-                .interval
-                .map(|(low, high)| [low, high].map(|of| page::number(of, decimals)).join(" to "))
+            of.cell.interval.map(|(low, high)| [low, high].map(|of| shown(of).shown).join(" to "))
         })
         .text("label", |of| label(of.line.label))
         .filed("interval_low", |of| of.cell.interval.map(|i| i.0))
@@ -183,7 +221,7 @@ pub(crate) fn spread(table: &Table) -> Page {
         "{}: {}, {}; the runs of each cell",
         escape::line(table.workload),
         table.metric.name(),
-        table.metric.figure().unit_in_words
+        table.metric.unit().2
     );
     Page::of(title, sheet, vec![RUNS.to_owned()])
 }
@@ -277,7 +315,7 @@ fn ranked(table: &Table) -> Page {
     let sheet = Rows::new(rows.into_iter().zip(1_usize..))
         .place_and_metric(table, |_| column)
         .shown("", |((at, value), _)| {
-            let value = Value::from(value.map(|value| (value, decimals))).shown;
+            let value = Value::from(value.map(|value| table.metric.shown(value, decimals))).shown;
             format!("{value} {unit} - {}", marked(table, *at))
         })
         .filed("rank", |((_, value), rank)| value.map(|_| *rank))
@@ -286,7 +324,7 @@ fn ranked(table: &Table) -> Page {
         .filed("notes", |((at, _), _)| codes(table, &[*at], &column))
         .sheet();
     let title = format!("{}; {}", title(table), at_clients(&column));
-    Page::of(title, Sheet { list: true, drawn, ..sheet }, footing(table))
+    Page::of(title, Sheet { list: true, drawn, ..sheet }, Vec::new()).footed(table)
 }
 
 fn peak(table: &Table) -> Page {
@@ -300,7 +338,7 @@ fn peak(table: &Table) -> Page {
     let decimals = table.metric.decimals(found().map(|item| value(&item)));
     let top = found().reduce(best).map(|item| value(&item));
     let seen = Rows::new(peaks.iter().enumerate())
-        .shown("peak", |(_, peak)| peak.map(|item| (value(&item), decimals)))
+        .shown("peak", |(_, peak)| peak.map(|item| table.metric.shown(value(&item), decimals)))
         .shown("clients", |(_, peak)| peak.map(|item| item.column.to_string()))
         .text("label", |(at, _)| marked(table, *at));
     let records = Rows::new(found())
@@ -311,7 +349,7 @@ fn peak(table: &Table) -> Page {
         .filed("notes", |item| codes(table, &[item.at], &item.column));
     let sheets = vec![seen.sheet(), records.sheet()];
     let title = vec![format!("{}; the best of each label", title(table))];
-    Page { title, sheets, below: footing(table), ..Page::default() }
+    Page { title, sheets, ..Page::default() }.footed(table)
 }
 
 /// Returns the outages of a workload's steps; those that did not complete are in it, too.
@@ -425,8 +463,8 @@ fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let measured = table.lines.iter().find(|line| line.cell().is_some());
     let base = baseline.unwrap_or(measured.unwrap_or(&table.lines[0]).label).to_owned();
     table.relate(&base);
-    let below = footing(&table);
     // The title tells the metric itself, and not its ratio.
+    let footed = Page::default().footed(&table);
     table.baseline = None;
     let (column, (short, _)) = (table.columns[0], table.metric.short());
     let of_base = format!("{short}-for-{}", escape::line(&base));
@@ -437,23 +475,29 @@ fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     let sheet = Rows::new(table.lines.iter().enumerate())
         .place_and_metric(&table, |_| column)
         .both("", "label", |(_, line)| (line.label.to_owned(), label(line.label)))
-        .both(&short, "value", |(_, line)| Some((line.cell()?.spread.median, decimals)))
+        .both(&short, "value", |(_, line)| {
+            Some(table.metric.shown(line.cell()?.spread.median, decimals))
+        })
         .filed("baseline", |_| base.as_str())
         // As published: the baseline is 1, and what merely equals it 1.00.
         .both("Relative-perf", "relative", |(_, line)| {
             Some((line.cell()?.relative?, if line.label == base { 0 } else { ratios }))
         })
-        // The signs of footnotes end the line: numbers follow the label alone.
+        // The mark ends the line: numbers follow the label alone.
         .text("", |(at, line)| {
             let remark = line.steps.iter().find_map(|step| step.notes.get(REMARK));
             let remark = remark.map_or_else(String::new, |n| format!(" -> {}", escape::line(n)));
-            (marks(&table.notes, &[*at]) + &remark).trim().to_owned()
+            (mark(&table, *at).to_owned() + &remark).trim().to_owned()
         })
         .filed("notes", |(at, _)| codes(&table, &[*at], &column))
         .sheet();
     let title = format!("{}; {}", title(&table), at_clients(&column));
     let title = vec![title, format!("Relative-perf is {over} / {under}")];
-    Page { title, sheets: vec![sheet], below, ..Page::default() }
+    Page { title, sheets: vec![sheet], ..footed }
+}
+
+fn mark(table: &Table, at: usize) -> &'static str {
+    if is_marked(table, at, None) { MARK } else { "" }
 }
 
 /// Head, names in files (absolute and relative), metric and decimals of what an op costs.
@@ -492,7 +536,6 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
     below.extend((base.is_some() && by_zero).then(|| super::table::OF_ZERO.to_owned()));
-    below.extend(footing(table));
     // A 0 has no decimals.
     let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
     let column = table.columns[0];
@@ -515,7 +558,7 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let sheets = if others.rows > 0 { vec![all, others] } else { vec![all] };
     let of = escape::line(table.workload);
     let title = vec![format!("{of}: cost of an op; {}", at_clients(&column))];
-    Ok(Page { title, sheets, below, ..Page::default() })
+    Ok(Page { title, sheets, below, ..Page::default() }.footed(table))
 }
 
 const TOTAL: &str = "total";
@@ -562,12 +605,12 @@ fn suite(table: &Table) -> Option<Page> {
         .both("Relative-perf", "relative", |(_, at, _, relative)| {
             relative.flatten().map(|of| (of, if *at == 0 { 0 } else { ratio_decimals([of]) }))
         })
-        .text("", |(_, at, ..)| marks(&table.notes, &[*at]).trim().to_owned())
+        .text("", |(_, at, ..)| mark(table, *at))
         .sheet();
     let how = format!("Relative-perf is Seconds-for-{} / Seconds", label(of(0)));
-    let mut below = footing(table);
-    below.extend(by_zero.then(|| NO_RATIO.to_owned()));
-    Some(Page { title: vec![title(table), how], sheets: vec![sheet], below, ..Page::default() })
+    let below = by_zero.then(|| NO_RATIO.to_owned()).into_iter().collect();
+    let title = vec![title(table), how];
+    Some(Page { title, sheets: vec![sheet], below, ..Page::default() }.footed(table))
 }
 
 /// Returns the medians over a label's runs of the times of a test, or of the sum of all.
@@ -596,15 +639,24 @@ struct Pair {
     change: Option<f64>,
 }
 
+fn pair(options: &Options) -> [&str; 2] {
+    let labels = [&options.from, &options.to];
+    labels.map(|label| label.as_deref().expect("--from and --to are there"))
+}
+
+/// Returns the tables of the two labels only, with their notes.
+pub(crate) fn of_pair<'a>(tables: &[Table<'a>], options: &Options) -> Result<Vec<Table<'a>>> {
+    of_two(tables, ["--from", "--to"], pair(options))
+}
+
 /// Returns the tables of the two labels only, and what changes there; without those that lack one.
 fn pairs<'a>(
     tables: &[Table<'a>],
     options: &Options,
     change: fn(&Table, f64, f64) -> Option<f64>,
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
-    let labels = [&options.from, &options.to];
-    let labels = labels.map(|label| label.as_deref().expect("--from and --to are there"));
-    let tables = of_two(tables, ["--from", "--to"], labels)?.into_iter().map(|table| {
+    let labels = pair(options);
+    let tables = of_pair(tables, options)?.into_iter().map(|table| {
         let pair = |(column, cells): (Column, [&Cell; 2])| {
             let [from, to] = cells.map(|cell| cell.spread.median);
             Pair { column, from, to, change: change(&table, from, to) }
@@ -620,17 +672,16 @@ fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |table, from, to| {
         Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
     })?;
-    let (marks, mut below) = shared(&found);
-    below.extend(no_ratio(found.iter().flat_map(|(_, pairs)| pairs)));
-    let rows = found.iter().zip(&marks).map(|((table, pairs), marks)| (table, pairs, marks));
-    let shown = Rows::new(rows)
-        .text("workload", |(table, ..)| escape::line(table.workload))
-        .shown("change", |(_, pairs, _)| extremes(pairs).map(|[a, b]| range(a.1, b.1, WHOLE_FROM)))
-        .shown("least at", |(_, pairs, _)| extremes(pairs).map(|[low, _]| low.0.to_string()))
-        .shown("most at", |(_, pairs, _)| extremes(pairs).map(|[_, high]| high.0.to_string()))
-        .text("of", |(table, pairs, marks)| {
+    let shown = Rows::new(&found)
+        .text("workload", |(table, _)| escape::line(table.workload))
+        .shown("change", |(_, pairs)| extremes(pairs).map(|[a, b]| range(a.1, b.1, WHOLE_FROM)))
+        .shown("least at", |(_, pairs)| extremes(pairs).map(|[low, _]| low.0.to_string()))
+        .shown("most at", |(_, pairs)| extremes(pairs).map(|[_, high]| high.0.to_string()))
+        .text("of", |(table, pairs)| {
             let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
-            format!("{} at {}{marks}", table.metric.short().0, columns.join(", "))
+            let any = (0..table.lines.len()).any(|at| is_marked(table, at, None));
+            let mark = if any { " *" } else { "" };
+            format!("{} at {}{mark}", table.metric.short().0, columns.join(", "))
         });
     let records = found.iter().map(|(table, pairs)| {
         let rows = of_pairs(table, pairs).filed("change_percent", |pair| pair.change);
@@ -639,26 +690,28 @@ fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     let sheets = std::iter::once(shown.sheet()).chain(records).collect();
     let [from, to] = [0, 1].map(|at| label(found[0].0.lines[at].label));
     let title = vec![format!("from {from} to {to}: change in percent, more being better")];
-    Ok(vec![Page { title, sheets, below, ..Page::default() }])
+    let mut page = shared(&found);
+    page.below.extend(no_ratio(found.iter().flat_map(|(_, pairs)| pairs)));
+    Ok(vec![Page { title, sheets, ..page }])
 }
 
-/// Returns the signs of each workload, and the lines below all: the same of many is said once.
-fn shared(found: &[(Table, Vec<Pair>)]) -> (Vec<String>, Vec<String>) {
-    let (mut notes, mut conditions): (Vec<&str>, Vec<(String, Vec<String>)>) = Default::default();
+/// Returns what stands below all workloads: the same of many is said once.
+fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
+    let mut page = Page::default();
+    let mut conditions: Vec<(String, Vec<String>)> = Vec::new();
     for (table, _) in found {
-        table.notes.iter().for_each(|note| push_new(&mut notes, &note.text));
-        for line in notes::below(table) {
-            entry(&mut conditions, line).push(escape::line(table.workload));
-        }
+        let of = Page::default().footed(table);
+        of.below.into_iter().for_each(|line| push_new(&mut page.below, line));
+        of.notes.into_iter().for_each(|line| push_new(&mut page.notes, line));
+        let of_all = of.conditions.into_iter();
+        of_all.for_each(|line| entry(&mut conditions, line).push(escape::line(table.workload)));
     }
-    let signs_of = |(table, _): &(Table, _)| {
-        let has = |text: &str| table.notes.iter().any(|note| note.text == text);
-        signs((0..notes.len()).filter(|at| has(notes[*at])))
+    let alike = conditions.len() == 1;
+    let said = |(line, of): (String, Vec<String>)| {
+        if alike { line } else { format!("{}: {line}", of.join(", ")) }
     };
-    let marks = found.iter().map(signs_of).collect();
-    let notes = notes.iter().enumerate().map(|(at, text)| format!("{} {text}", mark(at)));
-    let conditions = conditions.into_iter().map(|(line, of)| format!("{}: {line}", some(of, ", ")));
-    (marks, notes.chain(conditions).collect())
+    page.below.extend(conditions.into_iter().map(said));
+    page
 }
 
 fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
@@ -673,8 +726,8 @@ fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
     let sheet = of_pairs(table, pairs)
         .shown("clients", |pair| pair.column.to_string())
-        .shown(&marked(table, 0), |pair| (pair.from, decimals))
-        .shown(&marked(table, 1), |pair| (pair.to, decimals))
+        .shown(&marked(table, 0), |pair| table.metric.shown(pair.from, decimals))
+        .shown(&marked(table, 1), |pair| table.metric.shown(pair.to, decimals))
         .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
         .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
         .sheet();
@@ -687,9 +740,8 @@ fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
         lines.push(format!("{to} costs {range} ({share} {short} than {from}), most at {most}"));
     }
     lines.extend(no_ratio(pairs));
-    lines.extend(footing(table));
     let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
-    Page::of(title, sheet, lines)
+    Page::of(title, sheet, lines).footed(table)
 }
 
 fn of_pairs<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {

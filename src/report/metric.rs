@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::histogram::Curve;
-use super::page;
+use super::page::{self, Value};
 use crate::error::{Error, Result};
 use crate::stats::{is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Latency, ProcessCost, Summary, counter};
@@ -152,12 +152,32 @@ impl Metric {
         of.names().2
     }
 
+    /// Returns the part of a number's unit that people see, and its name there: files keep
+    /// microseconds.
+    pub(crate) fn unit(self) -> (f64, &'static str, &'static str) {
+        match self.figure() {
+            figure if figure.unit == "us" => (MS, "ms", "milliseconds"),
+            figure => (1.0, figure.unit, figure.unit_in_words),
+        }
+    }
+
+    /// Makes a value of a number, for files and people.
+    pub(crate) fn shown(self, value: f64, decimals: usize) -> Value {
+        (value, page::number(value / self.unit().0, decimals)).into()
+    }
+
+    /// Gives the decimals of numbers in the unit that people see.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
         if self == Metric::ERRORS {
             // A median of two may lie between counts.
             return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
         }
-        if self.is_rate() { 0 } else { page::decimals(values) }
+        let unit = self.unit().0;
+        if self.is_rate() {
+            0
+        } else {
+            page::decimals(values.into_iter().map(|value| value / unit))
+        }
     }
 
     pub(crate) fn name(self) -> String {
@@ -171,7 +191,7 @@ impl Metric {
         match self.figure() {
             figure if self.is_rate() => (figure.heading.to_owned(), figure.heading),
             _ if self == Metric::SECONDS => ("Seconds".to_owned(), "s"),
-            figure => (self.to_string(), figure.unit),
+            _ => (self.to_string(), self.unit().1),
         }
     }
 
@@ -280,6 +300,7 @@ impl PartialEq for Figure {
 }
 
 const US: f64 = 1e6;
+const MS: f64 = 1e3;
 const KB: f64 = 1024.0;
 
 macro_rules! figures {

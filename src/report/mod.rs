@@ -11,6 +11,7 @@
 //!
 //! Above its figure: charts and the interactive page draw what no other writer has.
 
+mod brief;
 mod calibration;
 mod chart;
 mod compare;
@@ -25,6 +26,7 @@ mod notes;
 mod page;
 mod table;
 
+pub use brief::Notes;
 pub(crate) use calibration::calibration;
 pub use chart::picture;
 pub use compare::{Comparison, Doubt, Question, compare, doubtful};
@@ -58,6 +60,10 @@ pub struct Options {
     pub partial: bool,
     /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
     pub terminal: Option<usize>,
+    /// Where all notes are.
+    pub notes: Notes,
+    /// The paths of the summaries, as they were typed.
+    pub source: String,
     /// Show also how the runs of each cell spread.
     pub spread: bool,
 }
@@ -72,7 +78,25 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
         return Ok(layout::json(&tables, options));
     }
     pages.extend(tables.iter().filter(|_| options.spread).map(layout::spread));
-    Ok(write(&pages, &name, options.format, options.terminal))
+    let lines = remarks_of(&tables, options)?;
+    Ok(write(&pages, &name, options.format, options.terminal, (&options.notes, &lines)))
+}
+
+/// Returns what is said of some tables in short, in whatever layout they are.
+fn remarks_of(tables: &[table::Table], options: &Options) -> Result<Vec<String>> {
+    let shown = match options.layout {
+        _ if options.notes != Notes::Brief => Vec::new(),
+        Layout::Outages | Layout::Settings => Vec::new(),
+        layout if layout.compares() => layout::of_pair(tables, options)?,
+        _ => tables.iter().cloned().map(notes::noted).collect(),
+    };
+    Ok(brief::lines(&shown, &options.source))
+}
+
+/// Returns the lines that end a report of some steps, each with its line end.
+pub fn closing(steps: &[&Summary], options: &Options) -> Result<String> {
+    let lines = remarks_of(&table::tables(steps, options)?, options)?;
+    Ok(lines.into_iter().map(|line| line + "\n").collect())
 }
 
 fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 
+use super::brief::{MARK, rank};
 use super::escape::line as shown_line;
 use super::table::{Column, Line, NO_RATIO, Table, among};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
 use crate::stats::enough;
 use crate::summary::{Outcome, Summary, VerdictKind, Warning, in_queues};
-use crate::terms::{self, Code, Value, finding, joined};
+use crate::terms::{self, Code, Rank, Value, finding, joined, units};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
@@ -27,61 +28,76 @@ pub(crate) struct Note {
     /// A stable short name, such as `same_host`.
     pub(crate) code: String,
     pub(crate) text: String,
-    /// Positions of the marked lines, and the columns in which it holds there.
+    /// Positions of the lines that it is about, and the columns in which it holds there.
     pub(crate) places: BTreeMap<usize, BTreeSet<Column>>,
+    /// What it tells to differ: a name, the value of the first line, the value of this one.
+    pub(crate) differs: Vec<(String, String, String)>,
 }
 
 /// Fills in the footnotes of a table, in the order in which its lines need them.
 pub(crate) fn noted(table: Table) -> Table {
     let reference = table.lines.iter().find(|line| !line.steps.is_empty());
-    let mut said = Vec::new();
+    let (mut said, mut found) = (Vec::new(), Vec::new());
     for (at, line) in table.lines.iter().enumerate() {
-        for (code, message) in reference.iter().flat_map(|reference| of_line(line, reference)) {
-            let of_line = Warning { code: code.to_owned(), message };
-            let columns = table.columns.iter();
-            said.extend(columns.map(|column| (at, *column, of_line.clone(), false)));
+        for note in reference.iter().flat_map(|reference| of_line(line, reference)) {
+            let columns = table.columns.iter().copied().collect();
+            said.push(Note { places: BTreeMap::from([(at, columns)]), ..note });
         }
         let findings = findings(&table, line).into_iter();
-        said.extend(findings.map(|(column, finding)| (at, column, finding, true)));
+        found.extend(findings.map(|(column, finding)| (at, column, finding)));
     }
-    let mut notes = grouped(said);
+    let mut notes: Vec<Note> = Vec::new();
+    for note in said {
+        match notes.iter_mut().find(|of| (&of.code, &of.text) == (&note.code, &note.text)) {
+            Some(same) => same.places.extend(note.places),
+            None => notes.push(note),
+        }
+    }
+    notes.extend(grouped(found));
+    notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
         note.text += &place(&table, &note.places);
     }
     Table { notes, ..table }
 }
 
-/// Makes notes of what is said of lines and columns, by the first line: one of each text, but of all
-/// findings of one code, which come last.
-pub(crate) fn grouped(said: impl IntoIterator<Item = (usize, Column, Warning, bool)>) -> Vec<Note> {
-    let mut groups: BTreeMap<_, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
-    for (at, column, Warning { code, message }, is_finding) in said {
-        let text = Some(message.clone()).filter(|_| !is_finding);
-        let group = groups.entry((is_finding, clip(&code, VALUE_MAX), text)).or_default();
+/// Makes notes of what is found in steps: one of each code, by the first line.
+pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Column, Warning)>) -> Vec<Note> {
+    let mut groups: BTreeMap<String, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
+    for (at, column, Warning { code, message }) in found {
+        let group = groups.entry(clip(&code, VALUE_MAX)).or_default();
         group.0.push(message);
         group.1.entry(at).or_default().insert(column);
     }
-    let groups = groups.into_iter();
-    let mut notes: Vec<Note> = groups
-        .map(|((_, code, _), (messages, places))| Note { code, text: as_one(&messages), places })
-        .collect();
-    notes.sort_by_key(|note| note.places.keys().next().copied());
-    notes
+    let note = |(code, (messages, places)): (String, (Vec<String>, _))| Note {
+        code,
+        text: as_one(&messages),
+        places,
+        differs: Vec::new(),
+    };
+    groups.into_iter().map(note).collect()
 }
 
-/// Returns the sign of a note by its position: † ‡ § ¶ †† ‡‡ …
-pub(crate) fn mark(at: usize) -> String {
-    ["†", "‡", "§", "¶"][at % 4].repeat(at / 4 + 1)
+impl Note {
+    /// Tells whether a number, or all numbers of a line, are marked for it.
+    fn marks(&self, line: usize, column: Option<&Column>) -> bool {
+        let doubts = rank(&self.code) <= Rank::Doubt || self.code == "conditions";
+        let here = |columns: &BTreeSet<Column>| column.is_none_or(|of| columns.contains(of));
+        doubts && self.places.get(&line).is_some_and(here)
+    }
 }
 
-pub(crate) fn signs(positions: impl IntoIterator<Item = usize>) -> String {
-    positions.into_iter().flat_map(|at| [" ".to_owned(), mark(at)]).collect()
+/// Tells whether a note makes a number doubtful; without a column, any number of the line.
+pub(crate) fn is_marked(table: &Table, line: usize, column: Option<&Column>) -> bool {
+    table.notes.iter().any(|note| note.marks(line, column))
 }
 
-/// Returns the signs of the notes that hold for one of these lines.
-pub(crate) fn marks(notes: &[Note], lines: &[usize]) -> String {
-    let holds = |at: &usize| lines.iter().any(|line| notes[*at].places.contains_key(line));
-    signs((0..notes.len()).filter(holds))
+/// Tells whether all numbers of a line are marked: then its label is.
+pub(crate) fn is_all_marked(table: &Table, line: usize) -> bool {
+    let mut cells = table.lines[line].cells.keys().peekable();
+    let any = cells.peek().is_some();
+    let all = cells.all(|column| is_marked(table, line, Some(column)));
+    if any { all } else { is_marked(table, line, None) }
 }
 
 fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
@@ -163,7 +179,7 @@ fn range(words: &BTreeSet<&str>) -> Option<String> {
 }
 
 fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
-    let mut whole = true;
+    let mut whole = places.len() == table.lines.len();
     let named = places.iter().map(|(at, columns)| {
         let (line, label) = (&table.lines[*at], clip(table.lines[*at].label, VALUE_MAX));
         if line.cells.keys().all(|column| columns.contains(column)) {
@@ -228,15 +244,15 @@ pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
 }
 
 /// Returns what a line does not share with the one that the caption describes, and what its own runs
-/// do not share: codes and texts of notes.
-fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
+/// do not share: notes without places.
+fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
     let follows = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
     // What both have, and what follows from nothing else, comes first.
     differences
         .sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || follows(&d.name)));
-    let mut others: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut others: BTreeMap<&str, (Vec<String>, Vec<_>)> = BTreeMap::new();
     for (d, columns) in &differences {
         let (one, other) = told_apart(&d.first, &d.second);
         let overhead = OVERHEADS.iter().find(|(name, _)| *name == d.name && !one_sided(d));
@@ -246,24 +262,34 @@ fn of_line(line: &Line, reference: &Line) -> Vec<(&'static str, String)> {
             _ if d.name == "queues" => ("other_queues", "queues"),
             _ => ("conditions", &*d.name),
         };
-        others.entry(code).or_default().push(match name {
+        let (texts, differs) = others.entry(code).or_default();
+        texts.push(match name {
             "SQL" => "other SQL".to_owned(),
             _ if code == "other_queues" => {
                 format!("queues {other} instead of {one} at {}", listed(columns, ", "))
             }
             name => format!("{} {other} instead of {one}", clip(name, VALUE_MAX)),
         });
+        differs.push((name.to_owned(), d.first.clone(), d.second.clone()));
     }
-    let others = others.into_iter().map(|(code, found)| match (code, some(found, ", ")) {
-        ("other_queues", of) => (code, of + ": its response times are of another kind of waiting"),
-        (_, found) => (code, format!("other {code}: {found}")),
+    let others = others.into_iter().map(|(code, (found, differs))| {
+        let text = match (code, some(found, ", ")) {
+            ("other_queues", of) => of + ": its response times are of another kind of waiting",
+            (_, found) => format!("other {code}: {found}"),
+        };
+        note(code, text, differs)
     });
     let unknown = (!unknown.is_empty()).then(|| {
         let named = some(unknown.into_iter().map(str::to_owned).collect(), ", ");
-        ("unknown_conditions", format!("unknown whether these are the same: {named}"))
+        let text = format!("unknown whether these are the same: {named}");
+        note("unknown_conditions", text, Vec::new())
     });
-    let mixed = mixed(line, std::ptr::eq(line, reference)).map(|text| ("invocations", text));
+    let mixed = mixed(line, std::ptr::eq(line, reference));
     others.chain(unknown).chain(mixed).collect()
+}
+
+fn note(code: &str, text: String, differs: Vec<(String, String, String)>) -> Note {
+    Note { code: code.to_owned(), text, differs, places: BTreeMap::new() }
 }
 
 type Differences = Vec<(Difference, BTreeSet<Column>)>;
@@ -314,7 +340,7 @@ fn against(line: &Line, reference: &Line) -> (Differences, BTreeSet<&'static str
 
 /// Tells in what the steps of one line differ, but for what the caption tells. Of other lines it does
 /// not tell what one cell has of both.
-fn mixed(line: &Line, captioned: bool) -> Option<String> {
+fn mixed(line: &Line, captioned: bool) -> Option<Note> {
     let of_line = pairs(&line.steps).map(|pair| (false, pair));
     let cells = line.cells.values().filter(|_| !captioned);
     let of_cells = cells.flat_map(|cell| pairs(&cell.steps)).map(|pair| (true, pair));
@@ -333,7 +359,9 @@ fn mixed(line: &Line, captioned: bool) -> Option<String> {
         }
     }
     let named = some(found.iter().map(both_values).collect(), ", ");
-    (!found.is_empty()).then(|| format!("its runs differ in: {named}"))
+    let differs = || found.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
+    let text = format!("its runs differ in: {named}");
+    (!found.is_empty()).then(|| note("invocations", text, differs().collect()))
 }
 
 /// Pairs the first step of each kind of knowledge with all others.
@@ -356,7 +384,7 @@ pub(crate) const BUILD: &[&str] =
 
 pub(crate) fn title(table: &Table) -> String {
     let unit = match &table.baseline {
-        None => format!(", {}", table.metric.figure().unit_in_words),
+        None => format!(", {}", table.metric.unit().2),
         Some(label) => {
             let how = if table.metric.higher_is_better() { "value/base" } else { "base/value" };
             format!(" relative to {}, {how}: higher is better", shown_line(label))
@@ -372,45 +400,91 @@ pub(crate) fn title(table: &Table) -> String {
     format!("{}: {}{unit}{medians}", shown_line(table.workload), table.metric.name())
 }
 
-/// Returns the lines below a table: conditions of its first line, and what its columns need explained.
-pub(crate) fn below(table: &Table) -> Vec<String> {
-    let mut below = Vec::new();
-    if let Some(line) = table.lines.iter().find(|line| !line.steps.is_empty()) {
-        let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
-        let suite = line.steps.iter().all(|step| step.suite.is_some());
-        let load = line.steps.iter().all(|step| step.load.is_some());
-        let said = conditions(&line.steps).into_iter().filter_map(|(name, values)| {
-            // What is not in the table is an option.
-            let known = CONDITIONS.iter().find(|condition| condition.name == name);
-            let (shown, of) = known.map_or((Shown::Always, Of::All), |c| (c.shown, c.of));
-            let is_shown = match shown {
-                Shown::Unless(usual) => values.iter().any(|(value, _)| value != usual),
-                shown => shown == Shown::Always,
-            };
-            let measures = of == Of::All || !suite && (of == Of::Tables || !load);
-            let alike = values.len() == 1 || columns.len() == 1;
-            let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
-                value if alike => value,
-                value => format!("{value} ({})", listed(of, ", ")),
-            });
-            let held = some(held.collect(), " and ");
-            let name = clip(name.strip_prefix("option ").unwrap_or(&name), VALUE_MAX);
-            (is_shown && measures).then(|| format!("{name} {held}"))
+/// Returns the conditions of a table's first line with their names, as `--notes` shows them.
+pub(crate) fn conditions_in_full(table: &Table) -> Option<String> {
+    let line = table.lines.iter().find(|line| !line.steps.is_empty())?;
+    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
+    let said = shown_conditions(line).filter_map(|(name, values)| {
+        let alike = values.len() == 1 || columns.len() == 1;
+        let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
+            value if alike => value,
+            value => format!("{value} ({})", listed(of, "; ")),
         });
-        below.push(said.collect::<Vec<String>>().join(", "));
+        let held = some(held.collect(), " and ");
+        let name = clip(name.strip_prefix("option ").unwrap_or(&name), VALUE_MAX);
+        (!held.is_empty()).then(|| format!("{name} {held}"))
+    });
+    joined(said.map(Some), ", ")
+}
+
+fn shown_conditions(line: &Line) -> impl Iterator<Item = (Cow<'static, str>, Held)> {
+    let suite = line.steps.iter().all(|step| step.suite.is_some());
+    let load = line.steps.iter().all(|step| step.load.is_some());
+    conditions(&line.steps).into_iter().filter(move |(name, values)| {
+        // What is not in the table is an option.
+        let known = CONDITIONS.iter().find(|condition| condition.name == *name);
+        let (shown, of) = known.map_or((Shown::Always, Of::All), |c| (c.shown, c.of));
+        let is_shown = match shown {
+            Shown::Unless(usual) => values.iter().any(|(value, _)| value != usual),
+            shown => shown == Shown::Always,
+        };
+        is_shown && (of == Of::All || !suite && (of == Of::Tables || !load))
+    })
+}
+
+/// Returns the conditions of a table's first line as people say them: `8 tables x 20k rows, uniform
+/// keys, socket, 1 s warm-up + 6 s, in memory`.
+pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
+    let line = table.lines.iter().find(|line| !line.steps.is_empty())?;
+    let mut held: BTreeMap<String, String> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for (name, values) in shown_conditions(line) {
+        let values = values.iter().map(|(value, _)| match name.as_ref() {
+            "rows" => value.parse().map_or_else(|_| value.clone(), units::count),
+            "window" if value == "to its end" => String::new(),
+            _ => clip(value, VALUE_MAX),
+        });
+        let name = name.strip_prefix("option ").unwrap_or(&name).to_owned();
+        order.push(name.clone());
+        let values = some(values.filter(|value| !value.is_empty()).collect(), " and ");
+        if !values.is_empty() {
+            held.insert(name, values);
+        }
     }
-    let paced = table.columns.iter().find_map(|column| Some((column, column.rate?)));
-    if let Some((column, rate)) = paced {
-        let clients = terms::clients(column.clients);
-        below.push(format!("{column}: {clients}, {rate} ops a second asked of all together"));
-        // Which time the columns have where some are closed loops and some open ones.
-        let mixed = table.columns.iter().any(|column| !column.is_open());
-        let which = table.metric.of_closed_loops().filter(|_| mixed);
-        below.extend(which.map(str::to_owned));
+    let mut take = |name: &str| held.remove(name);
+    let tables = take("tables").zip(take("rows")).map(|(tables, rows)| {
+        let noun = if tables == "1" { "table" } else { "tables" };
+        format!("{tables} {noun} x {rows} rows")
+    });
+    let keys = take("distribution").map(|distribution| format!("{distribution} keys"));
+    let statements = take("statements").filter(|how| how != "prepared");
+    let statements = statements.map(|how| format!("{how} statements"));
+    let transport = take("transport");
+    let window = take("window");
+    let times = match take("warm-up") {
+        Some(warmup) => window.map(|window| format!("{warmup} warm-up + {window}")),
+        None => window,
+    };
+    let arrival = take("arrival").map(|arrival| format!("{arrival} arrivals"));
+    let class = take("class").map(|class| match class.as_str() {
+        "cached" => "in memory".to_owned(),
+        "io-bound" => "IO-bound".to_owned(),
+        both => both.to_owned(),
+    });
+    for untold in ["data seed", "spread", "durability"] {
+        held.remove(untold);
     }
-    below.extend(unrelated(table));
-    below.retain(|line| !line.is_empty());
-    below
+    let others = order.iter().filter_map(|name| Some(Some(format!("{name} {}", held.get(name)?))));
+    let usual = [tables, keys, statements, transport, times, arrival, class];
+    joined(usual.into_iter().chain(others), ", ")
+}
+
+/// Returns what the columns of a table need explained.
+pub(crate) fn below(table: &Table) -> Vec<String> {
+    // Which time the columns have where some are closed loops and some open ones.
+    let [open, closed] = [true, false].map(|is| table.columns.iter().any(|c| c.is_open() == is));
+    let which = table.metric.of_closed_loops().filter(|_| open && closed);
+    which.map(str::to_owned).into_iter().chain(unrelated(table)).collect()
 }
 
 /// Names the columns that have cells, but none of the baseline; and tells of a cell beside one of the
@@ -433,9 +507,9 @@ pub(crate) fn unrelated(table: &Table) -> Vec<String> {
     lacking.into_iter().chain(by_zero.then(|| NO_RATIO.to_owned())).collect()
 }
 
+/// Returns `8 clients`, or `clients 8, rate 100/s`.
 pub(crate) fn at_clients(column: &Column) -> String {
-    let rate = column.rate.map(|rate| format!(" asking {rate} ops a second of all together"));
-    terms::clients(column.clients) + &rate.unwrap_or_default()
+    if column.is_open() { column.to_string() } else { terms::clients(column.clients) }
 }
 
 pub(crate) fn cell_named(table: &Table, column: &Column) -> String {
@@ -446,16 +520,14 @@ pub(crate) fn label(label: &str) -> String {
     if label.trim().is_empty() { "(no label)".to_owned() } else { shown_line(label) }
 }
 
-pub(crate) fn footnotes(notes: &[Note]) -> Vec<String> {
-    notes.iter().enumerate().map(|(at, note)| format!("{} {}", mark(at), note.text)).collect()
-}
-
-pub(crate) fn footing(table: &Table) -> Vec<String> {
-    [footnotes(&table.notes), below(table)].concat()
+/// Returns all notes as lines.
+pub(crate) fn in_full(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(|note| format!("{MARK} {}", note.text)).collect()
 }
 
 pub(crate) fn marked(table: &Table, at: usize) -> String {
-    label(table.lines[at].label) + &marks(&table.notes, &[at])
+    let mark = if is_marked(table, at, None) { " *" } else { "" };
+    label(table.lines[at].label) + mark
 }
 
 /// Returns the codes of the footnotes that hold for a column, in any of these lines.

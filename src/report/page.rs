@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use super::table::Table;
-use super::{Format, escape};
+use super::{Format, Notes, escape, notes};
 use crate::summary::escape_hostile;
 use crate::terms::Cell;
 
@@ -16,8 +16,11 @@ pub(crate) struct Page {
     /// The title follows the table in text.
     pub title_below: bool,
     pub sheets: Vec<Sheet>,
-    pub notes: Vec<String>,
     pub below: Vec<String>,
+    /// The conditions in short, which what has all notes does without.
+    pub conditions: Option<String>,
+    /// All notes, and the conditions in full.
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -136,12 +139,26 @@ impl Page {
         Page { title: vec![title], sheets: vec![sheet], below, ..Page::default() }
     }
 
+    /// Adds what stands around each table: its conditions and notes.
+    pub(crate) fn footed(mut self, table: &Table) -> Page {
+        self.below.extend(notes::below(table));
+        self.conditions = notes::conditions_in_short(table);
+        self.notes.extend(notes::in_full(&table.notes));
+        self.notes.extend(notes::conditions_in_full(table));
+        self
+    }
+
     pub(crate) fn shown(&self) -> impl Iterator<Item = &Sheet> {
         self.sheets.iter().filter(|sheet| sheet.shown().next().is_some())
     }
 
+    /// Returns everything below the table.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
         self.notes.iter().chain(&self.below)
+    }
+
+    fn is_like(&self, other: &Page) -> bool {
+        (&self.below, &self.conditions) == (&other.below, &other.conditions)
     }
 }
 
@@ -160,6 +177,8 @@ values! {
     String: |text: String| value(text.as_str(), text.clone());
     // A text for files, and how people see it.
     (String, String): |(text, shown): (String, String)| value(text, shown);
+    // A number for files, and how people see it.
+    (f64, String): |(of, shown)| value(of + 0.0, shown);
     // With so many decimals for people; and for files, which need none.
     (f64, usize): |(of, decimals)| value(of + 0.0, number(of, decimals));
     f64: |of| Value::from((of, 0));
@@ -214,26 +233,50 @@ pub(crate) fn ratio_decimals(values: impl IntoIterator<Item = f64>) -> usize {
 }
 
 pub(crate) const SCHEMA: &str = "loadgen.report/1";
+/// What the heads of a plain table are, beside them in text.
+pub(crate) const CLIENTS: &str = "concurrent clients";
 const GAP: usize = 2;
 
-/// Writes pages; text has bars beside its rows on a terminal of so many columns.
-pub(crate) fn write(pages: &[Page], layout: &str, format: Format, width: Option<usize>) -> String {
-    let each = |one: &dyn Fn(&Page) -> Vec<String>| {
-        let texts = pages.iter().map(|page| one(page).join("\n") + "\n");
-        texts.collect::<Vec<String>>().join("\n")
+/// Writes pages and the lines below all of them; text has bars beside its rows on a terminal of so
+/// many columns.
+pub(crate) fn write(
+    pages: &[Page],
+    layout: &str,
+    format: Format,
+    width: Option<usize>,
+    (notes, lines): (&Notes, &[String]),
+) -> String {
+    let each = |one: &dyn Fn(&Page, Vec<String>) -> Vec<String>| {
+        let text = |(at, page): (usize, &Page)| {
+            // What is below the next one, too, is said there.
+            let said_later = pages.get(at + 1).is_some_and(|next| next.is_like(page));
+            let below = match notes {
+                Notes::All => page.remarks().cloned().collect(),
+                _ if said_later => Vec::new(),
+                _ => page.below.iter().chain(&page.conditions).cloned().collect(),
+            };
+            one(page, below).join("\n") + "\n"
+        };
+        pages.iter().enumerate().map(text).collect::<Vec<String>>().join("\n")
     };
     match format {
-        Format::Markdown => each(&markdown),
+        Format::Markdown => {
+            let lines = lines.iter().map(|line| format!("\n{}\n", escape::markdown(line)));
+            each(&markdown) + &lines.collect::<String>()
+        }
         Format::Csv => csv(pages, layout == "versions"),
         Format::Json => json(pages, layout),
-        Format::Text => each(&|page| text(page, width)),
+        Format::Text => {
+            let lines = lines.iter().map(|line| format!("{line}\n"));
+            each(&|page, below| text(page, width, below)) + &lines.collect::<String>()
+        }
     }
 }
 
-fn text(page: &Page, terminal: Option<usize>) -> Vec<String> {
+fn text(page: &Page, terminal: Option<usize>, below: Vec<String>) -> Vec<String> {
     let (before, between): (&[String], &[String]) =
         if page.title_below { (&[], &page.title) } else { (&page.title, &[]) };
-    let after = [&page.notes, between, &page.below].concat();
+    let after = [between, &below].concat();
     let gap = if after.is_empty() { Vec::new() } else { vec![String::new()] };
     [before, &table(page, terminal), &gap, &after].concat()
 }
@@ -268,11 +311,13 @@ fn table(page: &Page, terminal: Option<usize>) -> Vec<String> {
     beside(lines, &drawn, terminal.unwrap_or(0))
 }
 
-fn markdown(page: &Page) -> Vec<String> {
+fn markdown(page: &Page, below: Vec<String>) -> Vec<String> {
     let escaped = |text: &String| escape::markdown(text);
     let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let title: Vec<String> = page.title.iter().map(escaped).collect();
-    let mut lines = vec![format!("**{}**", title.join("; ")), String::new()];
+    let across = page.shown().any(|sheet| sheet.heads().iter().any(|head| head == CLIENTS));
+    let across = if across { ", by concurrent clients" } else { "" };
+    let mut lines = vec![format!("**{}{across}**", title.join("; ")), String::new()];
     for sheet in page.shown() {
         lines.extend(sheet.rule.iter().map(|rule| format!("\n{}\n", escaped(rule))));
         if sheet.list {
@@ -280,12 +325,13 @@ fn markdown(page: &Page) -> Vec<String> {
             continue;
         }
         let sides = sheet.shown().map(|column| if column.left { ":---" } else { "---:" });
-        lines.push(row(sheet.heads().iter().map(escaped).collect()));
+        let label = |head: String| if head == CLIENTS { "label".to_owned() } else { head };
+        lines.push(row(sheet.heads().into_iter().map(|head| escaped(&label(head))).collect()));
         lines.push(row(sides.map(str::to_owned).collect()));
         lines.extend(sheet.texts().map(|cells| row(cells.iter().map(escaped).collect())));
     }
     // One paragraph each: Markdown would join the lines.
-    lines.extend(page.remarks().map(|line| format!("\n{}", escaped(line))));
+    lines.extend(below.iter().map(|line| format!("\n{}", escaped(line))));
     lines
 }
 

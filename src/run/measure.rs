@@ -103,7 +103,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
     let store = invocation.begin()?;
-    let Invocation { mut progress, stop, calibration, .. } = invocation;
+    let Invocation { mut progress, stop, calibration, out } = invocation;
     let mut sandbox = None;
     let target = if let Some(Spec { program, options, .. }) = place.sandbox.clone() {
         let spec = Spec { program, options, ..asked.sandbox()? };
@@ -141,7 +141,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     steps.progress.clear();
     let shown = match slo {
         Some(slo) => slo.tell(&steps.summaries),
-        None => print_table(&steps.summaries),
+        None => print_table(&steps.summaries, &out),
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, asked.gates.as_slice())), steps.progress);
@@ -160,13 +160,14 @@ fn to_drop(spec: &LoadSpec, prepared: &Numbers) -> String {
 }
 
 /// Prints the table; of an early end, what was completed.
-fn print_table(summaries: &[Summary]) -> Result<()> {
+fn print_table(summaries: &[Summary], out: &Path) -> Result<()> {
     let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
     if done.is_empty() {
         return Ok(());
     }
-    let options = report::Options { terminal: terminal(), ..report::Options::default() };
+    let source = line(&out.display().to_string());
+    let options = report::Options { terminal: terminal(), source, ..report::Options::default() };
     print_data(&report::render(&done, &options)?)
 }
 

@@ -22,7 +22,7 @@ use crate::plan::experiment::{Cell, Experiment, Leg, Overrides, Part, What, is_c
 use crate::plan::profile::Profile;
 use crate::plan::value::Names;
 use crate::progress::{Progress, say};
-use crate::report::{self, Layout, Metric, Options};
+use crate::report::{self, Layout, Metric, Notes, Options};
 use crate::summary::{self, Loaded, Outcome, Store, Summary};
 use crate::terms::Choice as _;
 
@@ -76,7 +76,7 @@ pub(crate) fn run(
     let mut progress = invocation.progress;
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
-    let printed = print(tables, &done);
+    let printed = print(tables, &done, &invocation.out);
     // What did not complete hides no errors.
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
@@ -323,6 +323,8 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
                 to: to.clone(),
                 order: order.clone(),
                 terminal: terminal(),
+                // All tables have the same, once.
+                notes: Notes::Later,
                 ..Options::default()
             };
             tables.extend(metrics.iter().map(options));
@@ -346,7 +348,7 @@ fn named<T: Default>(
 
 /// Prints what can be shown, whatever else cannot: with `--only`, or after an interruption, not every
 /// label was measured.
-fn print(tables: Vec<Options>, steps: &[&Summary]) -> Result<()> {
+fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
     let there = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
@@ -367,6 +369,9 @@ fn print(tables: Vec<Options>, steps: &[&Summary]) -> Result<()> {
             }
         }
     }
-    print_data(&printed.join("\n"))?;
+    let source = line(&out.display().to_string());
+    let notes = Options { source, ..Options::default() };
+    let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
+    print_data(&(printed.join("\n") + &closing))?;
     rendered
 }

@@ -24,6 +24,19 @@ pub enum Value {
     Short(f64),
 }
 
+/// How much a finding changes a conclusion, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Something failed, or there is no number.
+    Failed,
+    /// A number is not reliable.
+    Doubt,
+    /// Labels were not measured alike.
+    Differs,
+    /// Nothing changes: shown with `--notes` only.
+    Aside,
+}
+
 /// Makes a finding of a code and values.
 macro_rules! finding {
     ($code:ident $(, $value:expr)* $(,)?) => {
@@ -36,7 +49,7 @@ macro_rules! finding {
 pub(crate) use finding;
 
 macro_rules! codes {
-    ($($code:ident $name:literal $sentence:literal;)*) => {
+    ($($code:ident $name:literal $rank:ident $brief:literal $sentence:literal;)*) => {
         /// The kinds of findings; several may share the name that files know.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code { $($code),* }
@@ -50,6 +63,21 @@ macro_rules! codes {
                 match self { $(Code::$code => $name),* }
             }
 
+            /// Gives how much it changes a conclusion.
+            pub fn rank(self) -> Rank {
+                match self { $(Code::$code => Rank::$rank),* }
+            }
+
+            /// Gives what a report says of it in at most 88 characters; empty for an aside.
+            pub fn brief(self) -> &'static str {
+                match self { $(Code::$code => $brief),* }
+            }
+
+            /// Finds the first with a name, as files have it.
+            pub fn named(name: &str) -> Option<Code> {
+                Code::ALL.iter().find(|code| code.name() == name).copied()
+            }
+
             /// Gives its sentence, with gaps for values.
             pub fn sentence(self) -> &'static str {
                 match self { $(Code::$code => $sentence),* }
@@ -59,105 +87,155 @@ macro_rules! codes {
 }
 
 codes! {
-    ColdPool "cold_pool"
+    ColdPool "cold_pool" Doubt "The buffer pool was cold, or shared: use --warm pool or a longer --warmup."
         "{} MiB of data fit into the pool of {} MiB, but pages were read: it was cold, or shared";
-    FillingPool "warming_pool"
+    FillingPool "warming_pool" Doubt "The buffer pool was still filling: use --warm pool or a longer --warmup."
         "the buffer pool was still filling: {} of it was free when the window began, {} when it \
          ended";
-    WarmingPool "warming_pool"
+    WarmingPool "warming_pool" Doubt "The buffer pool was still filling: use --warm pool or a longer --warmup."
         "the buffer pool was {}: {} misses an op in the window's first third, {} in its last";
-    RestoredPool "restored_pool"
+    RestoredPool "restored_pool" Doubt "The server had just restored its buffer pool from a file."
         "when the step began, the server {} its buffer pool from a file: {}";
-    UnexpectedClass "unexpected_class" "expected to be {}, and was {}: data {}, buffer pool {}";
-    Debt "debt" "before the step began, {}: --settle waits";
-    NotSettled "not_settled" "--settle gave up after {} s: {}";
-    SettleUnknown "settle_unknown"
+    UnexpectedClass "unexpected_class" Doubt "The data were not cached, or not read from storage, as the plan expects."
+        "expected to be {}, and was {}: data {}, buffer pool {}";
+    Debt "debt" Doubt "Earlier writes were not flushed yet when a step began: use --settle."
+        "before the step began, {}: --settle waits";
+    NotSettled "not_settled" Doubt "--settle gave up: earlier writes were not flushed when a step began."
+        "--settle gave up after {} s: {}";
+    SettleUnknown "settle_unknown" Aside ""
         "the server does not tell {}: whether it had settled is not known";
-    QueryCache "query_cache" "the query cache was on, with {} KiB{}";
-    Instrumented "instrumented" "{} wrote every statement down";
-    WrongAnswers "wrong_answers" "{} answers were wrong: {}";
-    ServerReplaced "server_replaced" "another server answered {}: {}";
-    SettingsChanged "settings_changed" "settings changed {}: {}";
-    ServerUnknown "server_unknown"
+    QueryCache "query_cache" Doubt "The query cache was on: it answers without executing."
+        "the query cache was on, with {} KiB{}";
+    Instrumented "instrumented" Doubt "The server logged every statement."
+        "{} wrote every statement down";
+    WrongAnswers "wrong_answers" Failed "Some answers were wrong: the tables are not what the workload expects."
+        "{} answers were wrong: {}";
+    ServerReplaced "server_replaced" Failed "Another server answered than before."
+        "another server answered {}: {}";
+    SettingsChanged "settings_changed" Doubt "Settings of the server changed during the measurement."
+        "settings changed {}: {}";
+    ServerUnknown "server_unknown" Aside ""
         "whether the server was still the same after the step is not known";
-    Restarted "restarted"
+    Restarted "restarted" Doubt "The server was restarted during a step."
         "the server was started anew {} s after the window's start: none of its counters is \
          shown by the op";
-    PasswordExposed "password_exposed"
+    PasswordExposed "password_exposed" Aside ""
         "the password goes to {} over plain TCP under a key that nobody verified: whoever sits \
          between could get it; --ssl-mode VERIFY_IDENTITY or a socket keeps it";
-    UnknownServer "unknown_server"
+    UnknownServer "unknown_server" Aside ""
         "the server is {} '{}': loadgen is tested from MySQL 5.5 and MariaDB 10.1 on, nothing else";
-    OldServer "old_server" "{}: loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
-    ServerDebugBuild "server_debug_build" "{} is a debug build";
-    ShortWaitTimeout "short_wait_timeout"
+    OldServer "old_server" Aside ""
+        "{}: loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
+    ServerDebugBuild "server_debug_build" Doubt "The server is a debug build: its numbers say nothing of a release."
+        "{} is a debug build";
+    ShortWaitTimeout "short_wait_timeout" Aside ""
         "wait_timeout is {} s, and a connection may be silent for {} s: the server may close it";
-    SmallTableCache "small_table_cache"
+    SmallTableCache "small_table_cache" Doubt "table_open_cache is too small: statements waited for tables to be opened."
         "table_open_cache is {}, below {} + {} tables: statements will wait for tables to be \
          opened";
-    FewServerFiles "few_server_files" "open_files_limit is {}, fewer than the {} connections need";
-    Unchecked "unchecked" "{}";
-    MixedDataSeeds "mixed_data_seeds" "the tables differ in their --data-seed: none is recorded";
-    MixedEngines "mixed_engines" "storage engines differ: {}";
-    KNotIndexed "k_not_indexed" "{}: no index on k: updates of it are cheap, reads by it are scans";
-    CountryNotIndexed "country_id_not_indexed" "{}: no index on country_id: reads by it are scans";
-    Drift "drift" "{} {} all the time, by {} from the first part to the last";
-    LevelChange "level_change" "{} {} by {}, {} s into the window, and stayed there";
-    TooShort "too_short" "the window of {} s is too short for its noise: {}";
-    NothingCompleted "nothing_completed" "no op was completed in the window of {} s: {}";
-    Skew "skew"
+    FewServerFiles "few_server_files" Aside ""
+        "open_files_limit is {}, fewer than the {} connections need";
+    Unchecked "unchecked" Aside ""
+        "{}";
+    MixedDataSeeds "mixed_data_seeds" Aside ""
+        "the tables differ in their --data-seed: none is recorded";
+    MixedEngines "mixed_engines" Doubt "The tables have several storage engines."
+        "storage engines differ: {}";
+    KNotIndexed "k_not_indexed" Doubt "There is no index on k: its updates are cheap, its reads are scans."
+        "{}: no index on k: updates of it are cheap, reads by it are scans";
+    CountryNotIndexed "country_id_not_indexed" Doubt "There is no index on country_id: reads by it are scans."
+        "{}: no index on country_id: reads by it are scans";
+    Drift "drift" Doubt "The rate drifted within a window: the server was not in a steady state."
+        "{} {} all the time, by {} from the first part to the last";
+    LevelChange "level_change" Doubt "The rate changed its level within a window: look at the timeline."
+        "{} {} by {}, {} s into the window, and stayed there";
+    TooShort "too_short" Doubt "Runs too short to tell their noise. Use a longer --time."
+        "the window of {} s is too short for its noise: {}";
+    NothingCompleted "nothing_completed" Failed "No operation completed in a window: its rate says nothing."
+        "no op was completed in the window of {} s: {}";
+    Skew "skew" Aside ""
         "keys are skewed ({}): half of them fall on {} of the rows, the hottest row gets {} of \
          its table's, and {} of {} rows were touched";
-    CpuGovernor "cpu_governor" "the frequency governor of {} is {}";
-    CpuThrottled "cpu_throttled" "heat slowed cores of {} down, {} times from the warm-up on";
-    CpuFrequency "cpu_frequency" "the clock of {} fell from {} to {} MHz in the window";
-    Swapping "swapping" "{} swapped {} pages";
-    NumaUnbound "numa_unbound"
+    CpuGovernor "cpu_governor" Doubt "The CPU frequency governor is not performance: rates may vary."
+        "the frequency governor of {} is {}";
+    CpuThrottled "cpu_throttled" Doubt "Heat slowed the CPU down."
+        "heat slowed cores of {} down, {} times from the warm-up on";
+    CpuFrequency "cpu_frequency" Doubt "The clock of the CPU fell during a window."
+        "the clock of {} fell from {} to {} MHz in the window";
+    Swapping "swapping" Doubt "A host swapped memory during a step."
+        "{} swapped {} pages";
+    NumaUnbound "numa_unbound" Doubt "The server is not bound to a memory node: its rate may vary from start to start."
         "the server may use {} memory nodes and is neither bound nor interleaved: another start \
          may place its memory otherwise";
-    NetworkFull "network_full" "{} of {} was {} used from the warm-up on ({} Mbit/s)";
-    DebugBuild "debug_build" "measured with a debug build of loadgen, whose own cost is higher";
-    RecordedHost "recorded_host" "{} is set: the client's host was read below {}";
-    Errors "errors" "{} ops failed; they are not in the rates";
-    Abandoned "abandoned" "{} ops got no answer {}by the end of the drain";
-    Reconnects "reconnects" "{} connections were lost and opened again";
-    Outages "outages" "nobody was served {}, for up to {} s";
-    NoStatus "no_status" "the server's status counters could not be read";
-    UnusedTables "unused_tables" "some tables were not touched in the window";
-    LateReading "late_reading"
+    NetworkFull "network_full" Doubt "The network was nearly full: it may be the limit, not the server."
+        "{} of {} was {} used from the warm-up on ({} Mbit/s)";
+    DebugBuild "debug_build" Doubt "Measured with a debug build of loadgen, whose own cost is higher."
+        "measured with a debug build of loadgen, whose own cost is higher";
+    RecordedHost "recorded_host" Aside ""
+        "{} is set: the client's host was read below {}";
+    Errors "errors" Failed "Some operations failed (not counted in QPS)."
+        "{} ops failed; they are not in the rates";
+    Abandoned "abandoned" Failed "Some operations got no answer in time."
+        "{} ops got no answer {}by the end of the drain";
+    Reconnects "reconnects" Failed "Connections were lost and opened again."
+        "{} connections were lost and opened again";
+    Outages "outages" Failed "There was an outage."
+        "nobody was served {}, for up to {} s";
+    NoStatus "no_status" Aside ""
+        "the server's status counters could not be read";
+    UnusedTables "unused_tables" Aside ""
+        "some tables were not touched in the window";
+    LateReading "late_reading" Aside ""
         "the server's host was first read {} s into the window: an op's cost there is of the rest";
-    NotSustained "target_not_sustained"
+    NotSustained "target_not_sustained" Failed "Rate not reached."
         "target not sustained: {} of {}/s; {} arrivals waited at the end{}";
-    WarmupBacklog "warmup_backlog" "{} arrivals of the warm-up still waited at the window's start";
-    WarmupLate "warmup_late"
+    WarmupBacklog "warmup_backlog" Doubt "Requests of the warm-up were still queued when a window began."
+        "{} arrivals of the warm-up still waited at the window's start";
+    WarmupLate "warmup_late" Doubt "Requests of the warm-up were still queued when a window began."
         "{} arrivals of the warm-up still waited at the window's start, for up to {}: its first \
          response times have this in them";
-    DataNotEqual "data_not_equal"
+    DataNotEqual "data_not_equal" Doubt "Labels or repeats may have started from different data."
         "continued or measured in part: the steps of this run at clients {}, which come before it \
          on the same data, did not write to it here";
-    DataWritten "data_not_equal" "{}: other labels and repeats may have started from other data";
-    CarriedOn "carried_on" "started from what the steps of this run before it had left";
-    Perturbed "perturbed" "{} ran beside it and took its time";
-    ScaledClass "scaled_class" "at this --scale {}, as the profile has it at its own size";
-    ServerWarnings "server_warnings" "the server gave {} warnings for the rows";
-    Charset "charset"
+    DataWritten "data_not_equal" Doubt "Labels or repeats may have started from different data."
+        "{}: other labels and repeats may have started from other data";
+    CarriedOn "carried_on" Aside ""
+        "started from what the steps of this run before it had left";
+    Perturbed "perturbed" Aside ""
+        "{} ran beside it and took its time";
+    ScaledClass "scaled_class" Aside ""
+        "at this --scale {}, as the profile has it at its own size";
+    ServerWarnings "server_warnings" Aside ""
+        "the server gave {} warnings for the rows";
+    Charset "charset" Aside ""
         "{} says SET NAMES {} itself: --charset {} was not what its rows were sent in";
-    Partial "partial" "did not complete: {}";
-    LeftOut "left_out" "left out, because it did not complete: {}";
-    SameHost "same_host" "the client ran on the server's host and took a part of its CPUs";
-    Queues "queues" "arrivals in {}";
-    Scarce "scarce" "{} is not shown: it takes {} values, for ten beyond it, and there were {}";
-    CoresFull "cores_full" "client and server shared this host's {}cores, {} busy";
-    ThreadBusy "thread_busy" "an engine thread was busy {} of the time (limit {})";
-    TurnDelay "turn_delay"
+    Partial "partial" Failed "Some steps did not complete: their numbers cover a part of the window."
+        "did not complete: {}";
+    LeftOut "left_out" Failed "Some steps did not complete and are left out (--partial shows them)."
+        "left out, because it did not complete: {}";
+    SameHost "same_host" Aside ""
+        "the client ran on the server's host and took a part of its CPUs";
+    Queues "queues" Aside ""
+        "arrivals in {}";
+    Scarce "scarce" Doubt r#""-" is a percentile of too few operations: use a longer --time."#
+        "{} is not shown: it takes {} values, for ten beyond it, and there were {}";
+    CoresFull "cores_full" Aside ""
+        "client and server shared this host's {}cores, {} busy";
+    ThreadBusy "thread_busy" Aside ""
+        "an engine thread was busy {} of the time (limit {})";
+    TurnDelay "turn_delay" Aside ""
         "for {} % of the time a socket that was ready waited {} or longer for the client{} (limit \
          {}, {} of the median service time)";
-    NearCeiling "near_ceiling"
+    NearCeiling "near_ceiling" Aside ""
         "{} QPS are {} of the {} that this host can generate with these threads (limit {})";
-    Throttled "throttled" "a control group's quota held the client back {} of the time";
-    OtherLoad "other_load" "other programs used {} of {}'s cores";
-    Steal "steal" "the hypervisor gave {} of {}'s cores to others";
-    Descheduled "descheduled" "an engine thread waited {} of the time for a core";
+    Throttled "throttled" Aside ""
+        "a control group's quota held the client back {} of the time";
+    OtherLoad "other_load" Aside ""
+        "other programs used {} of {}'s cores";
+    Steal "steal" Aside ""
+        "the hypervisor gave {} of {}'s cores to others";
+    Descheduled "descheduled" Aside ""
+        "an engine thread waited {} of the time for a core";
 }
 
 impl fmt::Display for Finding {

@@ -15,7 +15,7 @@ pub use choice::{
     Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
 };
 pub(crate) use finding::finding;
-pub use finding::{Code, Finding, Value};
+pub use finding::{Code, Finding, Rank, Value};
 pub(crate) use gate::parse_level;
 pub use gate::{Gate, Percentile, Property, Quantity};
 
@@ -122,7 +122,7 @@ impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rate {
             None => write!(f, "{}", self.clients),
-            Some(rate) => write!(f, "{}@{rate}", self.clients),
+            Some(rate) => write!(f, "clients {}, rate {rate}/s", self.clients),
         }
     }
 }
@@ -185,7 +185,10 @@ mod tests {
         let cells = [(8, None), (16, None), (2, Some(10.0)), (2, Some(100.5)), (4, Some(1.0))];
         let cells = cells.map(|(clients, rate)| Cell::new(clients, rate));
         assert!(cells.is_sorted());
-        assert_eq!(cells.map(|cell| cell.to_string()), ["8", "16", "2@10", "2@100.5", "4@1"]);
+        assert_eq!(
+            cells.map(|cell| cell.to_string()),
+            ["8", "16", "clients 2, rate 10/s", "clients 2, rate 100.5/s", "clients 4, rate 1/s"]
+        );
     }
 
     #[test]

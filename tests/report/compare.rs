@@ -15,6 +15,7 @@ fn question(base: &str, new: &str) -> Question {
         force: false,
         latest: false,
         format: Format::Text,
+        source: String::new(),
     }
 }
 

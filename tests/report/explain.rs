@@ -108,7 +108,7 @@ fn each_change_has_its_interval_and_footnotes_are_told_once() {
     assert!(server.contains("+120.0 to +120.6"), "{text}");
     assert!(text.contains("QPS new/base as `loadgen compare` has it: 0.800 ("), "{text}");
     for once in
-        ["\n† ", "settings that differ\n", "no setting differs\n", "\nrest: ", "not corrected"]
+        ["\n* ", "settings that differ\n", "no setting differs\n", "\nrest: ", "not corrected"]
     {
         let there = text.matches(once).count();
         assert!(there <= 1, "{once}: {text}");

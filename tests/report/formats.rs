@@ -17,10 +17,10 @@ fn markdown_is_a_table_below_its_title() {
          \n\
          | 8 | 16 | concurrent clients |\n\
          | ---: | ---: | :--- |\n\
-         | 1000 | - | a\\|b † |\n\
+         | 1000 | - | a\\|b * |\n\
          | - | 2 | \\<b\\>\\`x\\`\\_y |\n\
          \n\
-         † the client ran on the server's host and took a part of its CPUs\n\
+         * the client ran on the server's host and took a part of its CPUs\n\
          \n\
          tables 8, rows 16000000, data seed 1, distribution uniform, spread pinned, \
          statements prepared, transport tcp, warm-up 10 s, window 60 s\n"

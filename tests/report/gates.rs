@@ -328,13 +328,13 @@ fn the_path_of_a_search_has_a_footnote_for_each_number_that_is_not_the_server_s(
         lines[2..],
         [
             "8 1 100 100 1.500 ms yes",
-            "8 1 200 200 1.500 ms yes †",
-            "8 1 400 400 failed no ‡",
-            "8 1 283 283 failed no ‡",
+            "8 1 200 200 1.500 ms yes *",
+            "8 1 400 400 failed no *",
+            "8 1 283 283 failed no *",
             "",
-            "8 clients: 200/s †",
-            "† noisy: said at 200",
-            "‡ client-bound: said at 400 (for one, and 1 more like it)",
+            "8 clients: 200/s *",
+            "* noisy: said at 200",
+            "* client-bound: said at 400 (for one, and 1 more like it)",
         ]
     );
 }

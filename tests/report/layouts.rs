@@ -314,9 +314,9 @@ fn rows_of_changes_carry_the_signs_of_their_footnotes() {
     steps[3].loadgen.profile = "debug".to_owned();
     let text = report(&steps, &between(Layout::Delta, "a", "b"));
     let rows: Vec<&str> = text.lines().skip(2).take(3).collect();
-    let ends = ["QPS at 8 †", "QPS at 8 † ‡", "QPS at 8"];
+    let ends = ["QPS at 8 *", "QPS at 8 *", "QPS at 8"];
     assert!(rows.iter().zip(ends).all(|(row, end)| row.ends_with(end)), "{text}");
-    assert!(text.contains("\n† the client ran") && text.contains("\n‡ measured with a"), "{text}");
+    assert!(text.contains("\n* the client ran") && text.contains("\n* measured with a"), "{text}");
 }
 
 #[test]
@@ -505,8 +505,8 @@ fn each_number_of_clients_has_a_list_and_its_own_footnotes() {
         pages[0].starts_with("point-select: QPS, statements a second; 8 clients\n  • 10 QPS - a")
     );
     let second = text.split("; 16 clients\n").nth(1).expect("a second list");
-    assert!(second.starts_with("  • 40 QPS - b\n  • 30 QPS - a †\n\n† the client ran"), "{text}");
-    assert!(!pages[1].contains('†'), "{text}");
+    assert!(second.starts_with("  • 40 QPS - b\n  • 30 QPS - a *\n\n* the client ran"), "{text}");
+    assert!(!pages[1].contains('*'), "{text}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod spread;
 mod summaries;
 
 use loadgen::error::Error;
-use loadgen::report::{Format, Metric, Options, render};
+use loadgen::report::{Format, Metric, Notes, Options, render};
 use loadgen::summary::Summary;
 use serde_json::Value;
 use summaries::step;
@@ -33,11 +33,16 @@ fn report(steps: &[Summary], options: &Options) -> String {
 }
 
 fn plain(steps: &[Summary]) -> String {
-    report(steps, &Options::default())
+    report(steps, &in_full())
+}
+
+/// Options of a report with all notes.
+fn in_full() -> Options {
+    Options { notes: Notes::All, ..Options::default() }
 }
 
 fn metric(name: &str) -> Options {
-    Options { metric: name.parse().expect(name), ..Options::default() }
+    Options { metric: name.parse().expect(name), ..in_full() }
 }
 
 fn related(label: &str, metric: &str) -> Options {

@@ -21,6 +21,7 @@ fn small_ratio(steps: &[Summary]) -> String {
         latest: false,
         repeats_max: 0,
         format: Format::Json,
+        source: String::new(),
     };
     let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
     let compared: Value = serde_json::from_str(&compared.text).expect("JSON");
@@ -333,8 +334,8 @@ fn a_list_keeps_labels_whose_percentile_is_scarce() {
     let listed = |name: &str| Options { layout: Layout::List, ..metric(name) };
     let text = report(&steps, &listed("p99"));
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[..2], ["  • 1200 us - many", "  • - us - few †"]);
-    assert!(text.contains("† p99 is not shown: it takes 1000 values"), "{text}");
+    assert_eq!(lines[..2], ["  • 1200 us - many", "  • - us - few *"]);
+    assert!(text.contains("* p99 is not shown: it takes 1000 values"), "{text}");
     let rows = &json(&steps, &listed("p99"))["rows"];
     assert_eq!((&rows[1]["label"], &rows[1]["value"]), (&"few".into(), &Value::Null));
     assert_eq!((&rows[1]["rank"], &rows[1]["notes"]), (&Value::Null, &"scarce".into()));

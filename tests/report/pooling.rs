@@ -44,8 +44,8 @@ fn invocations_pool_only_when_their_settings_agree() {
     second.plan.repeats = 2;
     second.server.port = Some(3307);
     let text = plain(&[first.clone(), second.clone()]);
-    assert_eq!(grid(&text)[1], "200     a †");
-    assert!(text.contains("† its runs differ in: server hostname db1 and elsewhere"), "{text}");
+    assert_eq!(grid(&text)[1], "200     a *");
+    assert!(text.contains("* its runs differ in: server hostname db1 and elsewhere"), "{text}");
 
     let changes: [Change; 8] = [
         ("innodb_io_capacity 2000 and 400", |s| {
@@ -107,18 +107,18 @@ fn only_completed_steps_fill_cells_unless_asked() {
     ended.reason = Some("SIGINT".to_owned());
     let steps = [step(0, "a", 8, 100.0), ended.clone(), step(1, "b", 16, 70.0)];
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["100      -      a †", "  -     70      b"]);
-    let note = "† left out, because it did not complete: interrupted, SIGINT (a at 16)\n";
+    assert_eq!(&grid(&text)[1..], ["100      -      a *", "  -     70      b"]);
+    let note = "* left out, because it did not complete: interrupted, SIGINT (a at 16)\n";
     assert!(text.contains(note), "{text}");
     let partial = Options { partial: true, ..Options::default() };
     let text = report(&steps, &partial);
-    assert_eq!(&grid(&text)[1..], ["100     50      a †", "  -     70      b"]);
-    assert!(text.contains("† did not complete: interrupted, SIGINT (a at 16)\n"), "{text}");
+    assert_eq!(&grid(&text)[1..], ["100     50      a *", "  -     70      b"]);
+    assert!(text.contains("* did not complete: interrupted, SIGINT (a at 16)\n"), "{text}");
 
     let error = try_report(&[ended.clone()], &Options::default()).expect_err("nothing to show");
     assert_eq!(error.kind(), Kind::Data);
     assert!(error.render().contains("--partial"));
-    assert_eq!(grid(&report(&[ended], &partial))[1], "50      a †");
+    assert_eq!(grid(&report(&[ended], &partial))[1], "50      a *");
     assert_eq!(try_report(&[], &partial).expect_err("nothing").kind(), Kind::Data);
 }
 
@@ -128,5 +128,5 @@ fn a_step_without_a_window_has_no_number() {
     empty.outcome = Outcome::Aborted;
     empty.measured_s = 0.0;
     let partial = Options { partial: true, ..Options::default() };
-    assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-        5      a †");
+    assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-        5      a *");
 }

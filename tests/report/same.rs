@@ -338,6 +338,7 @@ fn labels_with_other_operations_are_neither_compared_nor_explained() {
             force: false,
             latest: false,
             format: Format::Text,
+            source: String::new(),
         };
         let contrast =
             Question { base: "a".to_owned(), new: "b".to_owned(), ..Question::default() };

@@ -37,7 +37,7 @@ fn a_server_that_costs_nothing_leaves_the_client_as_the_limit() {
     // `thread_busy`.
     assert!(has(verdict, "turn_delay"), "{verdict:?}");
     let kind = verdict.kind.name();
-    assert!(ended.stdout.contains(" † "), "the line is marked: {}", ended.stdout);
+    assert!(ended.stdout.contains(" * "), "the line is marked: {}", ended.stdout);
     assert!(ended.stdout.contains(&format!(" {kind}: ")), "{}", ended.stdout);
     assert!(ended.stderr.contains(&format!(", 0 errors, {kind}")), "{}", ended.stderr);
 }
