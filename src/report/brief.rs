@@ -38,7 +38,7 @@ const IMPORTANT: [&str; 12] = [
     "innodb_doublewrite",
     "innodb_flush_method",
     "innodb_buffer_pool_size",
-    "performance schema",
+    "performance_schema",
     "version",
 ];
 /// Differences that follow from those of versions.
@@ -77,6 +77,9 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
         let key = (rank(&note.code), order(&note.code), note.code.as_str());
         found.entry(key).or_default().extend(steps(table, note));
         for (name, one, other) in &note.differs {
+            if is_said(table, note, name) {
+                continue;
+            }
             let values = entry(&mut differences, name.as_str());
             [one, other].into_iter().for_each(|value| push_new(values, value.as_str()));
         }
@@ -101,10 +104,14 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
         told.insert(code);
         said.extend(is_new.then_some(text));
     }
-    if let Some((line, whole)) = differs.filter(|_| said.len() < LINES_MAX) {
+    let mut whole = differs.is_none();
+    if let Some((line, fits)) = differs.filter(|_| said.len() < LINES_MAX) {
         said.push(line);
-        told.extend(differing.iter().filter(|_| whole).map(|((.., code), _)| *code));
+        whole = fits;
     }
+    told.extend(differing.iter().filter(|_| whole).map(|((.., code), _)| *code));
+    // The conditions have it.
+    told.extend(all.get("same_host"));
     let more = all.len() - told.len();
     said.extend((more > 0).then(|| {
         let notes = if said.is_empty() { "note" } else { "more note" };
@@ -114,9 +121,21 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
     said
 }
 
+/// Tells whether the labels name a difference themselves: `8.0.33 innodb_doublewrite=0`; sizes of
+/// performance_schema go with it.
+fn is_said(table: &Table, note: &Note, name: &str) -> bool {
+    let schema = "performance_schema";
+    let in_label = |name: &str| {
+        let names = format!("{name}=");
+        note.places.keys().all(|line| table.lines[*line].label.contains(&names))
+    };
+    let differs = || table.notes.iter().flat_map(|note| &note.differs).any(|of| of.0 == schema);
+    in_label(name) || name != schema && name.starts_with(schema) && differs()
+}
+
 /// Returns the place of a code among those of its rank: as they are declared, verdicts first.
 fn order(code: &str) -> usize {
-    let first = ["partial", "left_out"].contains(&code);
+    let first = ["partial", "left_out", "debug_build", "too_short"].contains(&code);
     let known = Code::ALL.iter().position(|known| known.name() == code).filter(|_| !first);
     known.map_or(0, |at| at + 1)
 }

@@ -270,7 +270,7 @@ fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
             }
             name => format!("{} {other} instead of {one}", clip(name, VALUE_MAX)),
         });
-        differs.push((name.to_owned(), d.first.clone(), d.second.clone()));
+        differs.push((d.name.clone(), d.first.clone(), d.second.clone()));
     }
     let others = others.into_iter().map(|(code, (found, differs))| {
         let text = match (code, some(found, ", ")) {
@@ -459,7 +459,11 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
     let keys = take("distribution").map(|distribution| format!("{distribution} keys"));
     let statements = take("statements").filter(|how| how != "prepared");
     let statements = statements.map(|how| format!("{how} statements"));
-    let transport = take("transport");
+    let beside = line.steps.iter().all(|step| step.client.same_host);
+    let transport = take("transport").map(|transport| match transport.as_str() {
+        "tcp" if beside => "tcp on one host".to_owned(),
+        _ => transport,
+    });
     let window = take("window");
     let times = match take("warm-up") {
         Some(warmup) => window.map(|window| format!("{warmup} warm-up + {window}")),
