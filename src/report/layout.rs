@@ -14,8 +14,8 @@ use super::notes::{
     of_conditions, push_new, title,
 };
 use super::page::{
-    self, CLIENTS, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals,
-    shape,
+    self, CLIENTS, Conditions, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty,
+    ratio_decimals, shape,
 };
 use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, merit, ratio, speed};
 use super::{Layout, Metric, Options, metric};
@@ -88,13 +88,14 @@ fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
 fn page(table: &Table) -> Page {
     let mut rows = Rows::new(table.lines.iter().enumerate());
     let (heads, of_labels) = heads(&table.columns);
-    for (column, head) in table.columns.iter().zip(&heads) {
-        // A number that is marked does not move the others of its column.
-        let marked = |at: &usize| !is_all_marked(table, *at) && is_marked(table, *at, Some(column));
-        let any = (0..table.lines.len()).any(|at| marked(&at));
-        rows = rows.shown(head, |(at, line)| {
-            let mark = if marked(at) { MARK } else { " " };
-            both(table, line, column) + if any { mark } else { "" }
+    let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
+    for (column, head) in table.columns.iter().zip(heads) {
+        let behind = behind(table, column);
+        let blank = " ".repeat(behind.first().map_or(0, |text| text.chars().count()));
+        rows = rows.shown(&(head + &blank), |(at, line)| {
+            let median = line.cells.get(column).map(|cell| cell.spread.median);
+            let number = median.map(|median| table.metric.shown(median, decimals));
+            Value::from(number).shown + &behind[*at]
         });
     }
     let labelled = |(at, line): &(usize, &Line)| {
@@ -122,15 +123,20 @@ fn heads(columns: &[Column]) -> (Vec<String>, String) {
     }
 }
 
-/// Returns a number with its ratio to the baseline, where there is one: `12793 (2.18x)`.
-fn both(table: &Table, line: &Line, column: &Column) -> String {
-    let (cell, base) = (line.cells.get(column), table.baseline.as_deref());
-    let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
-    let median = cell.map(|cell| table.metric.shown(cell.spread.median, decimals));
-    let relative = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
-    let ratios = ratio_decimals(table.shown());
-    let relative = relative.map(|of| format!(" ({}x)", page::number(of, ratios)));
-    Value::from(median).shown + &relative.unwrap_or_default()
+/// Returns what follows the numbers of a column: ratios to the baseline, as in `12793 (2.18x)`, and
+/// marks. All are as wide, so that the numbers stand below each other.
+fn behind(table: &Table, column: &Column) -> Vec<String> {
+    let (decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
+    let of_line = |(at, line): (usize, &Line)| {
+        let relative = line.cells.get(column).and_then(|cell| cell.relative);
+        let ratio = relative.filter(|_| base != Some(line.label));
+        let ratio = ratio.map(|of| format!(" ({}x)", page::number(of, decimals)));
+        let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
+        ratio.unwrap_or_default() + if is_marked { MARK } else { "" }
+    };
+    let texts: Vec<String> = table.lines.iter().enumerate().map(of_line).collect();
+    let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    texts.into_iter().map(|text| format!("{text:<width$}")).collect()
 }
 
 pub(crate) fn decimals(table: &Table) -> usize {
@@ -698,19 +704,25 @@ fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
 /// Returns what stands below all workloads: the same of many is said once.
 fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
     let mut page = Page::default();
-    let mut conditions: Vec<(String, Vec<String>)> = Vec::new();
+    let [mut short, mut full]: [Vec<(String, Vec<String>)>; 2] = Default::default();
     for (table, _) in found {
         let of = Page::default().footed(table);
         of.below.into_iter().for_each(|line| push_new(&mut page.below, line));
         of.notes.into_iter().for_each(|line| push_new(&mut page.notes, line));
-        let of_all = of.conditions.into_iter();
-        of_all.for_each(|line| entry(&mut conditions, line).push(escape::line(table.workload)));
+        for (all, lines) in [(&mut short, of.conditions.short), (&mut full, of.conditions.full)] {
+            for line in lines {
+                entry(all, line).push(escape::line(table.workload));
+            }
+        }
     }
-    let alike = conditions.len() == 1;
-    let said = |(line, of): (String, Vec<String>)| {
-        if alike { line } else { format!("{}: {line}", of.join(", ")) }
+    let said = |conditions: Vec<(String, Vec<String>)>| {
+        let alike = conditions.len() == 1;
+        let said = |(line, of): (String, Vec<String>)| {
+            if alike { line } else { format!("{}: {line}", of.join(", ")) }
+        };
+        conditions.into_iter().map(said).collect()
     };
-    page.below.extend(conditions.into_iter().map(said));
+    page.conditions = Conditions { short: said(short), full: said(full) };
     page
 }
 
