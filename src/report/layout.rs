@@ -1,8 +1,7 @@
 //! The layouts of tables: what each takes; the plain one, one label a line; lists as the second published
 //! text has them: the labels of each column, best first, their peaks, what tells them from each other by the
-//! variables of their servers; times without service; numbers beside the same relative to one label, as the
-//! fourth has them; what an op costs, in the form in which Mark Callaghan publishes it; suites of external
-//! commands, test by test, as sql-bench's runs are published; and what changes from one label to another.
+//! variables of their servers; numbers beside the same relative to one label, as the fourth has them; what an
+//! op costs, in the form in which Mark Callaghan publishes it; and what changes from one label to another.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +17,11 @@ use super::page::{
     ratio_decimals, shape,
 };
 use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, merit, ratio, speed};
-use super::{Layout, Metric, Options, metric};
+use super::{Layout, Metric, Options, metric, suites};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, CONDITIONS, Difference};
 use crate::stats;
-use crate::summary::{Outage, Suite, SuiteTest, Summary};
+use crate::summary::{Outage, Summary};
 use crate::terms::{self, named};
 
 /// Refuses labels that a layout does nothing with, and the lack of those that it needs.
@@ -58,7 +57,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Settings => Ok(vec![settings(tables)]),
         Layout::Relative => Ok(slices().map(|table| relative(table, baseline)).collect()),
         Layout::PerOp => slices().map(|table| per_op(&table, baseline)).collect(),
-        Layout::Suite => suites(slices()),
+        Layout::Suite => suites::pages(slices()),
         Layout::Delta => delta(tables, options),
         Layout::Overhead => overhead(tables, options),
     }
@@ -502,7 +501,7 @@ fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     Page { title, sheets: vec![sheet], ..footed }
 }
 
-fn mark(table: &Table, at: usize) -> &'static str {
+pub(crate) fn mark(table: &Table, at: usize) -> &'static str {
     if is_marked(table, at, None) { MARK } else { "" }
 }
 
@@ -565,73 +564,6 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let of = escape::line(table.workload);
     let title = vec![format!("{of}: cost of an op; {}", at_clients(&column))];
     Ok(Page { title, sheets, below, ..Page::default() }.footed(table))
-}
-
-const TOTAL: &str = "total";
-
-/// The sums of wall, user and system seconds; of several runs their medians.
-type Times = [f64; 3];
-
-fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<Page>> {
-    let pages: Vec<Page> = tables.filter_map(|table| suite(&table)).collect();
-    if pages.is_empty() {
-        return Err(Error::data("there is no suite of commands among these summaries")
-            .hint("a profile's run makes one: suite = { name = \"…\", tests = [ … ] }"));
-    }
-    Ok(pages)
-}
-
-fn suite(table: &Table) -> Option<Page> {
-    // In the order of the first label that has them; the sums come last.
-    let steps = table.lines.iter().flat_map(|line| &line.steps);
-    let mut suites = steps.filter_map(|step| step.suite.as_ref()).peekable();
-    let mut names: Vec<&str> = Vec::new();
-    suites.peek()?;
-    suites.flat_map(|suite| &suite.tests).for_each(|test| push_new(&mut names, &test.name));
-    names.retain(|name| *name != TOTAL);
-    names.push(TOTAL);
-    let mut rows = Vec::new();
-    for name in names {
-        let first = times(&table.lines[0], name);
-        for (at, line) in table.lines.iter().enumerate() {
-            let relative = |times: Times| first.map(|first| ratio(first[0], times[0]));
-            rows.extend(times(line, name).map(|times| (name, at, times, relative(times))));
-        }
-    }
-    let by_zero = rows.iter().any(|(.., relative)| *relative == Some(None));
-    let decimals = table.metric.decimals(rows.iter().map(|(.., times, _)| times[0]));
-    let of = |at: usize| table.lines[at].label;
-    let sheet = Rows::new(rows)
-        .filed("workload", |_| table.workload)
-        .both("test", "test", |(name, ..)| ((*name).to_owned(), escape::line(name)))
-        .both("label", "label", |(_, at, ..)| (of(*at).to_owned(), label(of(*at))))
-        .both("wall s", "wall_s", |(.., times, _)| (times[0], decimals))
-        .both("user s", "user_s", |(.., times, _)| (times[1], decimals))
-        .both("sys s", "sys_s", |(.., times, _)| (times[2], decimals))
-        .both("Relative-perf", "relative", |(_, at, _, relative)| {
-            relative.flatten().map(|of| (of, if *at == 0 { 0 } else { ratio_decimals([of]) }))
-        })
-        .text("", |(_, at, ..)| mark(table, *at))
-        .sheet();
-    let how = format!("Relative-perf is Seconds-for-{} / Seconds", label(of(0)));
-    let below = by_zero.then(|| NO_RATIO.to_owned()).into_iter().collect();
-    let title = vec![title(table), how];
-    Some(Page { title, sheets: vec![sheet], below, ..Page::default() }.footed(table))
-}
-
-/// Returns the medians over a label's runs of the times of a test, or of the sum of all.
-fn times(line: &Line, name: &str) -> Option<Times> {
-    let median = |seconds: fn(&SuiteTest) -> f64| {
-        let sum = |run: &Suite| {
-            // A test of this name hides the sum.
-            let sums = name == TOTAL && run.tests.iter().all(|test| test.name != TOTAL);
-            let picked = run.tests.iter().filter(|test| sums || test.name == name);
-            picked.map(seconds).reduce(|sum, s| sum + s)
-        };
-        let runs = line.steps.iter().filter_map(|step| sum(step.suite.as_ref()?));
-        stats::median(&runs.collect::<Vec<f64>>())
-    };
-    Some([median(|test| test.wall_s)?, median(|test| test.user_s)?, median(|test| test.sys_s)?])
 }
 
 /// From here on the decimals of a percentage say nothing.
