@@ -9,7 +9,10 @@ import re
 import sys
 
 NUMBER = r"-?\d+(?:\.\d+)?"
-MARKS = r"(?:\s+[†‡§¶]+)*"
+MARK = r"(?:\s*\*)?"
+# What follows a number: its ratio to the baseline, and a mark.
+BEHIND = r"(?: \(\d[\d.]*x\))?\*?"
+HEAD = r"clients \d+, rate \S+/s|rate \S+/s|\d+"
 
 
 def fail(text):
@@ -31,15 +34,16 @@ def summaries(directory, steps):
 
 def versions(lines, at):
     """Clients across, one label a line: every number ends where its column's header does."""
-    columns = [m.end() for m in re.finditer(r"\d+", lines[at].split("concurrent")[0])]
+    head = re.sub(r"  +(?:concurrent clients|clients \d+|label)$", "", lines[at])
+    columns = [m.end() for m in re.finditer(HEAD, head)]
     rows = 0
     for line in lines[at + 1:]:
         if not line:
             break
-        cells = [m for m in re.finditer(r"\S+", line)][:len(columns)]
-        if [cell.end() for cell in cells] != columns:
+        cells = list(re.finditer(rf"(\S+?){BEHIND}(?=\s|$)", line))[:len(columns)]
+        if [cell.end(1) for cell in cells] != columns:
             fail(f"not below its column: {line}")
-        if any(not re.fullmatch(NUMBER, cell.group()) for cell in cells):
+        if any(not re.fullmatch(NUMBER, cell.group(1)) for cell in cells):
             fail(f"a cell that was not measured: {line}")
         rows += 1
     return rows
@@ -62,7 +66,7 @@ def grid(lines, at, columns):
     """A head, then a label's line each with so many numbers."""
     rows = 0
     for line in lines[at + 1:]:
-        if not line or not re.search(NUMBER + MARKS + r"\s*(->.*)?$|^\s*" + NUMBER, line):
+        if not line or not re.search(NUMBER + MARK + r"\s*(->.*)?$|^\s*" + NUMBER, line):
             break
         if len(re.findall(rf"(?<=\s){NUMBER}%?(?=\s|$)", " " + line)) < columns:
             fail(f"a cell that was not measured: {line}")
@@ -79,7 +83,7 @@ def main(tables, directory, steps):
         fail(f"no line of {', '.join(missing)}")
     rows = 0
     for at, line in enumerate(lines):
-        if re.fullmatch(r"\s*\d.*concurrent clients", line):
+        if re.fullmatch(rf"\s*(?:{HEAD})\s.*(?:concurrent clients|clients \d+|label)", line):
             rows += versions(lines, at)
         elif line.startswith("  • ") and not lines[at - 1].startswith("  • ") and " - " in line:
             rows += best_first(lines, at)

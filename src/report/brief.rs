@@ -43,6 +43,8 @@ const IMPORTANT: [&str; 12] = [
 ];
 /// Differences that follow from those of versions.
 const FOLLOWING: [&str; 4] = ["driver", "character sets", "table formats", "version_comment"];
+/// The settings of commits in one word: what differs in it is named as a setting, too.
+const DURABILITY: &str = "durability";
 
 /// Where the reader finds all notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,39 +71,45 @@ fn is_verdict(code: &str) -> bool {
     VerdictKind::ALL.iter().any(|kind| kind.name().replace('-', "_") == code)
 }
 
+/// Tells whether a difference is there because of another one, given whether versions differ.
+pub(crate) fn follows(name: &str, other_version: bool) -> bool {
+    name == DURABILITY || other_version && FOLLOWING.contains(&name)
+}
+
 /// Returns the lines below a report, with the one that tells of all other notes.
 pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
     let mut found: BTreeMap<(Rank, usize, &str), Vec<&Summary>> = BTreeMap::new();
-    let mut differences: Vec<(&str, Vec<&str>)> = Vec::new();
+    let (mut differences, mut mark) = (Vec::<(&str, Vec<&str>)>::new(), "");
     for (table, note) in tables.iter().flat_map(|of| of.notes.iter().map(move |n| (of, n))) {
-        let key = (rank(&note.code), order(&note.code), note.code.as_str());
-        found.entry(key).or_default().extend(steps(table, note));
+        let code = note.code.as_str();
+        found.entry((rank(code), order(code), code)).or_default().extend(steps(table, note));
         for (name, one, other) in &note.differs {
             if is_said(table, note, name) {
                 continue;
             }
             let values = entry(&mut differences, name.as_str());
-            [one, other].into_iter().for_each(|value| push_new(values, value.as_str()));
+            push_new(values, one.as_str());
+            push_new(values, other.as_str());
+            mark = if note.doubtful { "* " } else { mark };
         }
     }
-    let all: BTreeSet<&str> = found.keys().map(|(.., code)| *code).collect();
-    let (differing, others): (Vec<_>, Vec<_>) =
-        found.iter().partition(|((rank, ..), _)| *rank == Rank::Differs);
-    let differs = (!differences.is_empty()).then(|| differing_line(differences));
-    let failed = others.iter().filter(|((rank, ..), _)| *rank == Rank::Failed).count();
+    if differences.len() > 1 {
+        differences.retain(|(name, _)| *name != DURABILITY);
+    }
+    let of =
+        |wanted| found.keys().filter(move |(rank, ..)| *rank == wanted).map(|(.., code)| *code);
+    let differs = (!differences.is_empty()).then(|| differing_line(mark, differences));
     // What labels differ in has a line, unless too much failed.
-    let room = LINES_MAX - usize::from(differs.is_some() && failed < LINES_MAX);
-    let mut said: Vec<String> = Vec::new();
-    let mut told: BTreeSet<&str> = BTreeSet::new();
-    for ((rank, _, code), steps) in others.into_iter().filter(|((rank, ..), _)| *rank < Rank::Aside)
-    {
-        let text = clip(&format!("{MARK} {}", sentence(code, steps)), LINE_MAX);
+    let is_kept = differs.is_some() && of(Rank::Failed).count() < LINES_MAX;
+    let room = LINES_MAX - usize::from(is_kept);
+    let (mut said, mut told) = (Vec::new(), BTreeSet::new());
+    for ((_, _, code), steps) in found.iter().filter(|((rank, ..), _)| *rank < Rank::Differs) {
+        let text = clip(&format!("{MARK} {}", sentence(code, steps)), LINE_MAX - 1);
         let is_new = !said.contains(&text);
-        if is_new && said.len() >= room {
+        if is_new && said.len() == room {
             continue;
         }
-        debug_assert!(*rank != Rank::Differs);
-        told.insert(code);
+        told.insert(*code);
         said.extend(is_new.then_some(text));
     }
     let mut whole = differs.is_none();
@@ -109,15 +117,14 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
         said.push(line);
         whole = fits;
     }
-    told.extend(differing.iter().filter(|_| whole).map(|((.., code), _)| *code));
+    told.extend(of(Rank::Differs).filter(|_| whole));
     // The conditions have it.
-    told.extend(all.get("same_host"));
-    let more = all.len() - told.len();
-    said.extend((more > 0).then(|| {
-        let notes = if said.is_empty() { "note" } else { "more note" };
-        let source = if source.chars().count() > SOURCE_MAX { "…" } else { source };
-        format!("{}: loadgen report {source} --notes", counted(more as u64, notes))
-    }));
+    told.extend(of(Rank::Aside).filter(|code| *code == "same_host"));
+    let more = found.len() - told.len();
+    let notes = if said.is_empty() { "note" } else { "more note" };
+    let source = if source.chars().count() > SOURCE_MAX { "…" } else { source };
+    let all = || format!("{}: loadgen report {source} --notes", counted(more as u64, notes));
+    said.extend((more > 0).then(all));
     said
 }
 
@@ -140,16 +147,19 @@ fn order(code: &str) -> usize {
     known.map_or(0, |at| at + 1)
 }
 
+/// Returns the steps that a note is about.
 fn steps<'a>(table: &Table<'a>, note: &Note) -> Vec<&'a Summary> {
     let of_line = |(line, columns): (&usize, &BTreeSet<_>)| {
-        let steps: Vec<&Summary> = table.lines[*line].all().collect();
-        steps.into_iter().filter(|step| columns.contains(&step.cell())).collect::<Vec<_>>()
+        let line = &table.lines[*line];
+        let is_left_out = note.code == Code::LeftOut.name();
+        let steps = if is_left_out { &line.left_out } else { &line.steps };
+        steps.iter().copied().filter(|step| columns.contains(&step.cell())).collect::<Vec<_>>()
     };
     note.places.iter().flat_map(of_line).collect()
 }
 
-/// Returns `Differs: NAME ONE and OTHER, …` and whether all differences fit.
-fn differing_line(mut differences: Vec<(&str, Vec<&str>)>) -> (String, bool) {
+/// Returns `Differs: NAME ONE and OTHER, …` and whether it has all differences.
+fn differing_line(mark: &str, mut differences: Vec<(&str, Vec<&str>)>) -> (String, bool) {
     let place = |name: &str| match IMPORTANT.iter().position(|known| *known == name) {
         Some(at) => at,
         None if FOLLOWING.contains(&name) => IMPORTANT.len() + 1,
@@ -157,27 +167,36 @@ fn differing_line(mut differences: Vec<(&str, Vec<&str>)>) -> (String, bool) {
     };
     differences.sort_by_key(|(name, _)| place(name));
     let all = differences.len();
-    let more = |shown: usize| match all - shown {
+    let end = |shown: usize| match all - shown {
         0 => ".".to_owned(),
         rest => format!(", and {rest} more: --notes"),
     };
-    let mut line = "Differs: ".to_owned();
+    let mut line = format!("{mark}Differs: ");
     for (at, (name, values)) in differences.iter().enumerate() {
-        let values: Vec<String> = values.iter().map(|value| value_shown(name, value)).collect();
-        let (last, first) = values.split_last().expect("two values");
         let comma = if at > 0 { ", " } else { "" };
-        let values = if *name == "SQL" {
-            String::new()
-        } else {
-            format!(" {} and {last}", first.join(", "))
-        };
-        let next = format!("{line}{comma}{}{values}", clip(name, VALUE_MAX * 2));
-        if at > 0 && next.chars().count() + more(at + 1).chars().count() > LINE_MAX {
-            return (line + &more(at), false);
+        let next = format!("{line}{comma}{}", with_values(name, values));
+        let room = LINE_MAX - end(at + 1).chars().count();
+        let fits = next.chars().count() <= room;
+        if !fits {
+            let rest = if at == 0 { clip(&next, room - 1) + &end(1) } else { line + &end(at) };
+            return (rest, false);
         }
         line = next;
     }
-    (clip(&(line + "."), LINE_MAX), true)
+    (line + ".", true)
+}
+
+/// Returns `tables 8 and 1`; the name alone where values are too long to be told apart.
+fn with_values(name: &str, values: &[&str]) -> String {
+    let shown: Vec<String> = values.iter().map(|value| value_shown(name, value)).collect();
+    let distinct: BTreeSet<&String> = shown.iter().collect();
+    let name_shown = clip(name, VALUE_MAX * 2);
+    match shown.split_last() {
+        Some((last, first)) if name != "SQL" && distinct.len() == shown.len() => {
+            format!("{name_shown} {} and {last}", first.join(", "))
+        }
+        _ => name_shown,
+    }
 }
 
 /// Shows sizes as servers are told them: `128M`.
@@ -234,8 +253,10 @@ fn sentence(code: &str, steps: &[&Summary]) -> String {
                 let errors = step.totals.errors.iter().filter(|error| error.class != CONNECT);
                 errors.map(|error| error.count).sum()
             };
-            let failed = sum(&ops);
-            format!("{} failed (not counted in QPS).", counted(failed, "operation"))
+            match sum(&ops) {
+                0 => Code::Errors.brief().to_owned(),
+                failed => format!("{} failed (not counted in QPS).", counted(failed, "operation")),
+            }
         }
         "abandoned" => {
             let lost = sum(&|step| step.totals.abandoned);
@@ -243,8 +264,8 @@ fn sentence(code: &str, steps: &[&Summary]) -> String {
         }
         "reconnects" => {
             let lost = sum(&|step| step.totals.reconnects);
-            let connections = counted(lost, "lost connection");
-            format!("{connections} opened again.")
+            let verb = if lost == 1 { "was" } else { "were" };
+            format!("{} {verb} opened again.", counted(lost, "lost connection"))
         }
         "outages" => {
             let gap = |step: &Summary| step.outages.iter().map(|of| of.gap_s).reduce(f64::max);
@@ -294,12 +315,31 @@ mod tests {
                 ("version_that_has_a_long_name_and_a_long_value", vec!["one of them", "another"]),
             ]
         };
-        let (line, whole) = differing_line(differences());
-        assert_eq!(
-            (line.as_str(), whole),
-            ("Differs: innodb_buffer_pool_size 128M and 1G, and 3 more: --notes", false)
-        );
-        let (line, whole) = differing_line(differences().split_off(1)[1..2].to_vec());
-        assert_eq!((line.as_str(), whole), ("Differs: innodb_buffer_pool_size 128M and 1G.", true));
+        let said = differing_line("", differences());
+        let line = "Differs: innodb_buffer_pool_size 128M and 1G, and 3 more: --notes";
+        assert_eq!(said, (line.to_owned(), false));
+        let said = differing_line("* ", differences()[2..3].to_vec());
+        let line = "* Differs: innodb_buffer_pool_size 128M and 1G.";
+        assert_eq!(said, (line.to_owned(), true));
+    }
+
+    #[test]
+    fn a_difference_of_any_length_fits_its_line() {
+        let values: Vec<String> = (0..20).map(|at| format!("{at}{}", "x".repeat(200))).collect();
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        for many in 1..4 {
+            let (line, whole) = differing_line("* ", vec![("tables", values.clone()); many]);
+            assert!(line.chars().count() <= LINE_MAX && !whole, "{line}");
+            assert_eq!(line.contains("more: --notes"), many > 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn values_that_look_alike_are_not_shown() {
+        let long = "x".repeat(100);
+        let values = [format!("{long}one"), format!("{long}two")];
+        let said = with_values("optimizer_switch", &[&values[0], &values[1]]);
+        assert_eq!(said, "optimizer_switch");
+        assert_eq!(with_values("init_connect", &["", "a"]), "init_connect (empty) and a");
     }
 }

@@ -102,11 +102,11 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         let cells = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(cells(lines[2]), "1 1 47180 5.4 91% 1836 p94 185614 76% - noisy *");
-        assert!(lines[3].ends_with("ok") && lines[4].ends_with("noisy †"), "{text}");
-        let note = "† noisy: other programs used 40..76 % of this host's cores; no ceiling for later \
+        assert!(lines[3].ends_with("ok") && lines[4].ends_with("noisy *"), "{text}");
+        let note = "* noisy: other programs used 40..76 % of this host's cores; no ceiling for later \
                     runs";
         assert!(lines.contains(&note), "{text}");
-        assert!(!shown(vec![step(8, 0.02)], Format::Text).contains('†'));
+        assert!(!shown(vec![step(8, 0.02)], Format::Text).contains('*'));
         let csv = shown(vec![step(1, 0.76), step(8, 0.02)], Format::Csv);
         assert!(csv.contains("other programs used 76 %"), "{csv}");
     }

@@ -16,7 +16,7 @@ use crate::terms::{self, Gate, Property, Quantity};
 
 const NO_OP: &str = "no op was answered";
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
-                    (with @), the service time of others; errors are those of all phases, their share is \
+                    (with a rate), the service time of others; errors are those of all phases, their share is \
                     the window's";
 
 #[derive(Debug, Clone, Default)]
@@ -323,6 +323,9 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
         let column = Column::new(probe.clients, Some(probe.rate));
         probe.remarks.iter().map(move |said| (at, column, said.clone()))
     }));
+    let mark = |at: &usize| {
+        if notes.iter().any(|note| note.marks(*at, None)) { " *" } else { "" }
+    };
     let mut rows = Rows::new(probes.iter().enumerate())
         .shown("clients", |(_, probe)| probe.clients)
         .shown("search", |(_, probe)| probe.search)
@@ -336,16 +339,17 @@ pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -
             })
         });
     }
-    let rows = rows.text("held", |(_, probe)| {
+    let rows = rows.text("held", |(at, probe)| {
         let held = probe.held.map_or("?", |held| if held { "yes" } else { "no" });
         let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        format!("{held}{why}")
+        format!("{held}{why}{}", mark(at))
     });
     let level = slo.iter().map(|gate| gate.text.as_str()).collect::<Vec<&str>>().join(" and ");
     let clients: BTreeSet<u32> = found.iter().map(|search| search.clients).collect();
     let below = clients.into_iter().map(|clients| {
-        let (said, _) = highest(clients, found, probes, &level);
-        format!("{}: {said}", terms::clients(clients))
+        let (said, steps) = highest(clients, found, probes, &level);
+        let mark = steps.iter().map(mark).find(|mark| !mark.is_empty()).unwrap_or_default();
+        format!("{}: {said}{mark}", terms::clients(clients))
     });
     let below = below.chain(in_full(&notes)).collect();
     let title = format!(

@@ -41,7 +41,7 @@ const COVERED_MORE_MAX: f64 = 0.01;
 
 /// Said where there is an open loop.
 const TIMES: &str = "Service times run from the call to its return; response times from the intended \
-                     instant, which only columns with @, at an asked rate, have. Where no time is \
+                     instant, which only columns with a rate have. Where no time is \
                      named, these show the response time, all others the service time.";
 const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: warm-up and drain, not \
                       counted. Red: operations failed; light red: an outage, until the rate was back. \
@@ -284,7 +284,7 @@ impl Shown<'_> {
             @if plain.all().any(|step| !step.outages.is_empty()) {
                 @let page = layout::outages(&plain);
                 (of_page(&page))
-                @for line in page.remarks() { p.faint { (line) } }
+                @for line in &page.below { p.faint { (line) } }
             }
             @for (open, head, note, drawn) in &parts { @if !drawn.is_empty() {
                 (fold(*open, head, &html! {
@@ -447,7 +447,9 @@ fn main_table(table: &Table, labels: &[&str]) -> Markup {
     let mut legend: Vec<&str> = Vec::new();
     legend.extend((!best.is_empty()).then_some(BEST));
     legend.extend(table.cells().any(|cell| small(cell) != [None, None]).then_some(of_small));
-    let (title, shown_decimals) = (notes::title(table), layout::decimals(table));
+    let ratios = table.baseline.as_ref().map(|label| notes::title_of_ratios(table, label));
+    let title = ratios.unwrap_or_else(|| notes::title(table));
+    let shown_decimals = layout::decimals(table);
     let doubt = |cell: &Cell| {
         let mut verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
         verdicts.any(|verdict| verdict.kind != VerdictKind::Ok)

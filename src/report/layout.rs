@@ -1,8 +1,7 @@
 //! The layouts of tables: what each takes; the plain one, one label a line; lists as the second published
 //! text has them: the labels of each column, best first, their peaks, what tells them from each other by the
-//! variables of their servers; times without service; numbers beside the same relative to one label, as the
-//! fourth has them; what an op costs, in the form in which Mark Callaghan publishes it; suites of external
-//! commands, test by test, as sql-bench's runs are published; and what changes from one label to another.
+//! variables of their servers; numbers beside the same relative to one label, as the fourth has them; what an
+//! op costs, in the form in which Mark Callaghan publishes it; and what changes from one label to another.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +13,15 @@ use super::notes::{
     of_conditions, push_new, title,
 };
 use super::page::{
-    self, CLIENTS, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals,
-    shape,
+    self, CLIENTS, Conditions, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty,
+    ratio_decimals, shape,
 };
 use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, merit, ratio, speed};
-use super::{Layout, Metric, Options, metric};
+use super::{Layout, Metric, Options, metric, suites};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, CONDITIONS, Difference};
 use crate::stats;
-use crate::summary::{Outage, Suite, SuiteTest, Summary};
+use crate::summary::{Outage, Summary};
 use crate::terms::{self, named};
 
 /// Refuses labels that a layout does nothing with, and the lack of those that it needs.
@@ -58,7 +57,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Settings => Ok(vec![settings(tables)]),
         Layout::Relative => Ok(slices().map(|table| relative(table, baseline)).collect()),
         Layout::PerOp => slices().map(|table| per_op(&table, baseline)).collect(),
-        Layout::Suite => suites(slices()),
+        Layout::Suite => suites::pages(slices()),
         Layout::Delta => delta(tables, options),
         Layout::Overhead => overhead(tables, options),
     }
@@ -88,13 +87,14 @@ fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
 fn page(table: &Table) -> Page {
     let mut rows = Rows::new(table.lines.iter().enumerate());
     let (heads, of_labels) = heads(&table.columns);
-    for (column, head) in table.columns.iter().zip(&heads) {
-        // A number that is marked does not move the others of its column.
-        let marked = |at: &usize| !is_all_marked(table, *at) && is_marked(table, *at, Some(column));
-        let any = (0..table.lines.len()).any(|at| marked(&at));
-        rows = rows.shown(head, |(at, line)| {
-            let mark = if marked(at) { MARK } else { " " };
-            both(table, line, column) + if any { mark } else { "" }
+    let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
+    for (column, head) in table.columns.iter().zip(heads) {
+        let behind = behind(table, column);
+        let blank = " ".repeat(behind.first().map_or(0, |text| text.chars().count()));
+        rows = rows.shown(&(head + &blank), |(at, line)| {
+            let median = line.cells.get(column).map(|cell| cell.spread.median);
+            let number = median.map(|median| table.metric.shown(median, decimals));
+            Value::from(number).shown + &behind[*at]
         });
     }
     let labelled = |(at, line): &(usize, &Line)| {
@@ -122,15 +122,20 @@ fn heads(columns: &[Column]) -> (Vec<String>, String) {
     }
 }
 
-/// Returns a number with its ratio to the baseline, where there is one: `12793 (2.18x)`.
-fn both(table: &Table, line: &Line, column: &Column) -> String {
-    let (cell, base) = (line.cells.get(column), table.baseline.as_deref());
-    let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
-    let median = cell.map(|cell| table.metric.shown(cell.spread.median, decimals));
-    let relative = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
-    let ratios = ratio_decimals(table.shown());
-    let relative = relative.map(|of| format!(" ({}x)", page::number(of, ratios)));
-    Value::from(median).shown + &relative.unwrap_or_default()
+/// Returns what follows the numbers of a column: ratios to the baseline, as in `12793 (2.18x)`, and
+/// marks. All are as wide, so that the numbers stand below each other.
+fn behind(table: &Table, column: &Column) -> Vec<String> {
+    let (decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
+    let of_line = |(at, line): (usize, &Line)| {
+        let relative = line.cells.get(column).and_then(|cell| cell.relative);
+        let ratio = relative.filter(|_| base != Some(line.label));
+        let ratio = ratio.map(|of| format!(" ({}x)", page::number(of, decimals)));
+        let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
+        ratio.unwrap_or_default() + if is_marked { MARK } else { "" }
+    };
+    let texts: Vec<String> = table.lines.iter().enumerate().map(of_line).collect();
+    let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    texts.into_iter().map(|text| format!("{text:<width$}")).collect()
 }
 
 pub(crate) fn decimals(table: &Table) -> usize {
@@ -496,7 +501,7 @@ fn relative(mut table: Table, baseline: Option<&str>) -> Page {
     Page { title, sheets: vec![sheet], ..footed }
 }
 
-fn mark(table: &Table, at: usize) -> &'static str {
+pub(crate) fn mark(table: &Table, at: usize) -> &'static str {
     if is_marked(table, at, None) { MARK } else { "" }
 }
 
@@ -559,73 +564,6 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let of = escape::line(table.workload);
     let title = vec![format!("{of}: cost of an op; {}", at_clients(&column))];
     Ok(Page { title, sheets, below, ..Page::default() }.footed(table))
-}
-
-const TOTAL: &str = "total";
-
-/// The sums of wall, user and system seconds; of several runs their medians.
-type Times = [f64; 3];
-
-fn suites<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<Page>> {
-    let pages: Vec<Page> = tables.filter_map(|table| suite(&table)).collect();
-    if pages.is_empty() {
-        return Err(Error::data("there is no suite of commands among these summaries")
-            .hint("a profile's run makes one: suite = { name = \"…\", tests = [ … ] }"));
-    }
-    Ok(pages)
-}
-
-fn suite(table: &Table) -> Option<Page> {
-    // In the order of the first label that has them; the sums come last.
-    let steps = table.lines.iter().flat_map(|line| &line.steps);
-    let mut suites = steps.filter_map(|step| step.suite.as_ref()).peekable();
-    let mut names: Vec<&str> = Vec::new();
-    suites.peek()?;
-    suites.flat_map(|suite| &suite.tests).for_each(|test| push_new(&mut names, &test.name));
-    names.retain(|name| *name != TOTAL);
-    names.push(TOTAL);
-    let mut rows = Vec::new();
-    for name in names {
-        let first = times(&table.lines[0], name);
-        for (at, line) in table.lines.iter().enumerate() {
-            let relative = |times: Times| first.map(|first| ratio(first[0], times[0]));
-            rows.extend(times(line, name).map(|times| (name, at, times, relative(times))));
-        }
-    }
-    let by_zero = rows.iter().any(|(.., relative)| *relative == Some(None));
-    let decimals = table.metric.decimals(rows.iter().map(|(.., times, _)| times[0]));
-    let of = |at: usize| table.lines[at].label;
-    let sheet = Rows::new(rows)
-        .filed("workload", |_| table.workload)
-        .both("test", "test", |(name, ..)| ((*name).to_owned(), escape::line(name)))
-        .both("label", "label", |(_, at, ..)| (of(*at).to_owned(), label(of(*at))))
-        .both("wall s", "wall_s", |(.., times, _)| (times[0], decimals))
-        .both("user s", "user_s", |(.., times, _)| (times[1], decimals))
-        .both("sys s", "sys_s", |(.., times, _)| (times[2], decimals))
-        .both("Relative-perf", "relative", |(_, at, _, relative)| {
-            relative.flatten().map(|of| (of, if *at == 0 { 0 } else { ratio_decimals([of]) }))
-        })
-        .text("", |(_, at, ..)| mark(table, *at))
-        .sheet();
-    let how = format!("Relative-perf is Seconds-for-{} / Seconds", label(of(0)));
-    let below = by_zero.then(|| NO_RATIO.to_owned()).into_iter().collect();
-    let title = vec![title(table), how];
-    Some(Page { title, sheets: vec![sheet], below, ..Page::default() }.footed(table))
-}
-
-/// Returns the medians over a label's runs of the times of a test, or of the sum of all.
-fn times(line: &Line, name: &str) -> Option<Times> {
-    let median = |seconds: fn(&SuiteTest) -> f64| {
-        let sum = |run: &Suite| {
-            // A test of this name hides the sum.
-            let sums = name == TOTAL && run.tests.iter().all(|test| test.name != TOTAL);
-            let picked = run.tests.iter().filter(|test| sums || test.name == name);
-            picked.map(seconds).reduce(|sum, s| sum + s)
-        };
-        let runs = line.steps.iter().filter_map(|step| sum(step.suite.as_ref()?));
-        stats::median(&runs.collect::<Vec<f64>>())
-    };
-    Some([median(|test| test.wall_s)?, median(|test| test.user_s)?, median(|test| test.sys_s)?])
 }
 
 /// From here on the decimals of a percentage say nothing.
@@ -698,19 +636,25 @@ fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
 /// Returns what stands below all workloads: the same of many is said once.
 fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
     let mut page = Page::default();
-    let mut conditions: Vec<(String, Vec<String>)> = Vec::new();
+    let [mut short, mut full]: [Vec<(String, Vec<String>)>; 2] = Default::default();
     for (table, _) in found {
         let of = Page::default().footed(table);
         of.below.into_iter().for_each(|line| push_new(&mut page.below, line));
         of.notes.into_iter().for_each(|line| push_new(&mut page.notes, line));
-        let of_all = of.conditions.into_iter();
-        of_all.for_each(|line| entry(&mut conditions, line).push(escape::line(table.workload)));
+        for (all, lines) in [(&mut short, of.conditions.short), (&mut full, of.conditions.full)] {
+            for line in lines {
+                entry(all, line).push(escape::line(table.workload));
+            }
+        }
     }
-    let alike = conditions.len() == 1;
-    let said = |(line, of): (String, Vec<String>)| {
-        if alike { line } else { format!("{}: {line}", of.join(", ")) }
+    let said = |conditions: Vec<(String, Vec<String>)>| {
+        let alike = conditions.len() == 1;
+        let said = |(line, of): (String, Vec<String>)| {
+            if alike { line } else { format!("{}: {line}", of.join(", ")) }
+        };
+        conditions.into_iter().map(said).collect()
     };
-    page.below.extend(conditions.into_iter().map(said));
+    page.conditions = Conditions { short: said(short), full: said(full) };
     page
 }
 

@@ -40,9 +40,9 @@ impl Time {
     /// open loops says of it.
     fn names(self) -> (&'static str, &'static str, Option<&'static str>) {
         let open_only =
-            "only open loops (with @) have this time: closed ones have none before the call";
-        let all = "service times, also of the open loops (with @)";
-        let own = "response times of the open loops (with @), service times of the others";
+            "only open loops (with a rate) have this time: closed ones have none before the call";
+        let all = "service times, also of the open loops (with a rate)";
+        let own = "response times of the open loops (with a rate), service times of the others";
         match self {
             Time::Unnamed => ("", "service time", None),
             Time::Service => ("service-", "service time", Some(all)),

@@ -24,6 +24,7 @@ mod layout;
 mod metric;
 mod notes;
 mod page;
+mod suites;
 mod table;
 
 pub use brief::Notes;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 
-use super::brief::{MARK, rank};
+use super::brief::{MARK, follows, rank};
 use super::escape::line as shown_line;
 use super::table::{Column, Line, NO_RATIO, Table, among};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
@@ -20,10 +20,12 @@ const TEXT_MAX: usize = 300;
 /// Lines, and settings, that one note names.
 const NAMED_MAX: usize = 6;
 const DIFFERENCES_MAX: usize = 10;
+/// Conditions that only all notes have.
+const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 /// What follows a number that can be compared: others are codes, ports, rates that were asked.
 const UNITS: [&str; 5] = ["%", "s", "ms", "us", "µs"];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Note {
     /// A stable short name, such as `same_host`.
     pub(crate) code: String,
@@ -32,6 +34,8 @@ pub(crate) struct Note {
     pub(crate) places: BTreeMap<usize, BTreeSet<Column>>,
     /// What it tells to differ: a name, the value of the first line, the value of this one.
     pub(crate) differs: Vec<(String, String, String)>,
+    /// It makes what it is about doubtful: that is marked.
+    pub(crate) doubtful: bool,
 }
 
 /// Fills in the footnotes of a table, in the order in which its lines need them.
@@ -70,6 +74,7 @@ pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Column, Warning)>)
         group.1.entry(at).or_default().insert(column);
     }
     let note = |(code, (messages, places)): (String, (Vec<String>, _))| Note {
+        doubtful: rank(&code) <= Rank::Doubt,
         code,
         text: as_one(&messages),
         places,
@@ -80,10 +85,9 @@ pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Column, Warning)>)
 
 impl Note {
     /// Tells whether a number, or all numbers of a line, are marked for it.
-    fn marks(&self, line: usize, column: Option<&Column>) -> bool {
-        let doubts = rank(&self.code) <= Rank::Doubt || self.code == "conditions";
+    pub(crate) fn marks(&self, line: usize, column: Option<&Column>) -> bool {
         let here = |columns: &BTreeSet<Column>| column.is_none_or(|of| columns.contains(of));
-        doubts && self.places.get(&line).is_some_and(here)
+        self.doubtful && self.places.get(&line).is_some_and(here)
     }
 }
 
@@ -248,10 +252,10 @@ pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
 fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
-    let follows = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
+    let last = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
     // What both have, and what follows from nothing else, comes first.
-    differences
-        .sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || follows(&d.name)));
+    differences.sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || last(&d.name)));
+    let other_version = differences.iter().any(|(d, _)| d.name == "version");
     let mut others: BTreeMap<&str, (Vec<String>, Vec<_>)> = BTreeMap::new();
     for (d, columns) in &differences {
         let (one, other) = told_apart(&d.first, &d.second);
@@ -273,11 +277,13 @@ fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
         differs.push((d.name.clone(), d.first.clone(), d.second.clone()));
     }
     let others = others.into_iter().map(|(code, (found, differs))| {
+        let own = |(name, ..): &(String, _, _)| !follows(name, other_version);
+        let doubtful = code == "conditions" && differs.iter().any(own);
         let text = match (code, some(found, ", ")) {
             ("other_queues", of) => of + ": its response times are of another kind of waiting",
             (_, found) => format!("other {code}: {found}"),
         };
-        note(code, text, differs)
+        Note { doubtful, ..note(code, text, differs) }
     });
     let unknown = (!unknown.is_empty()).then(|| {
         let named = some(unknown.into_iter().map(str::to_owned).collect(), ", ");
@@ -289,7 +295,7 @@ fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
 }
 
 fn note(code: &str, text: String, differs: Vec<(String, String, String)>) -> Note {
-    Note { code: code.to_owned(), text, differs, places: BTreeMap::new() }
+    Note { code: code.to_owned(), text, differs, ..Note::default() }
 }
 
 type Differences = Vec<(Difference, BTreeSet<Column>)>;
@@ -383,21 +389,34 @@ pub(crate) const BUILD: &[&str] =
     &["basedir", "character_sets_dir", "lc_messages_dir", "plugin_dir", "tmpdir"];
 
 pub(crate) fn title(table: &Table) -> String {
-    let unit = match &table.baseline {
-        None => format!(", {}", table.metric.unit().2),
-        Some(label) => {
-            let how = if table.metric.higher_is_better() { "value/base" } else { "base/value" };
-            format!(" relative to {}, {how}: higher is better", shown_line(label))
-        }
-    };
+    let unit = table.metric.unit().2;
+    let ratios =
+        table.baseline.iter().map(|label| format!("; in brackets {}", related(table, label)));
+    format!("{}, {unit}{}{}", number_of(table), medians(table), ratios.collect::<String>())
+}
+
+/// Returns the title of a table that shows ratios alone.
+pub(crate) fn title_of_ratios(table: &Table, label: &str) -> String {
+    format!("{} {}{}", number_of(table), related(table, label), medians(table))
+}
+
+fn number_of(table: &Table) -> String {
+    format!("{}: {}", shown_line(table.workload), table.metric.name())
+}
+
+fn related(table: &Table, label: &str) -> String {
+    let how = if table.metric.higher_is_better() { "value/base" } else { "base/value" };
+    format!("relative to {}, {how}: higher is better", shown_line(label))
+}
+
+fn medians(table: &Table) -> String {
     let runs: BTreeSet<usize> = table.cells().map(|cell| cell.spread.n).collect();
     let ends: BTreeSet<usize> = runs.first().into_iter().chain(runs.last()).copied().collect();
-    let medians = if runs.last() > Some(&1) {
+    if runs.last() > Some(&1) {
         format!("; medians of {} repeats", listed(&ends, " to "))
     } else {
         String::new()
-    };
-    format!("{}: {}{unit}{medians}", shown_line(table.workload), table.metric.name())
+    }
 }
 
 /// Returns the conditions of a table's first line with their names, as `--notes` shows them.
@@ -436,22 +455,19 @@ fn shown_conditions(line: &Line) -> impl Iterator<Item = (Cow<'static, str>, Hel
 /// keys, socket, 1 s warm-up + 6 s, in memory`.
 pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
     let line = table.lines.iter().find(|line| !line.steps.is_empty())?;
-    let mut held: BTreeMap<String, String> = BTreeMap::new();
-    let mut order: Vec<String> = Vec::new();
-    for (name, values) in shown_conditions(line) {
+    let shown = shown_conditions(line).filter_map(|(name, values)| {
         let values = values.iter().map(|(value, _)| match name.as_ref() {
-            "rows" => value.parse().map_or_else(|_| value.clone(), units::count),
-            "window" if value == "to its end" => String::new(),
+            "rows" => value.parse().map_or_else(|_| clip(value, VALUE_MAX), units::count),
             _ => clip(value, VALUE_MAX),
         });
-        let name = name.strip_prefix("option ").unwrap_or(&name).to_owned();
-        order.push(name.clone());
         let values = some(values.filter(|value| !value.is_empty()).collect(), " and ");
-        if !values.is_empty() {
-            held.insert(name, values);
-        }
-    }
-    let mut take = |name: &str| held.remove(name);
+        (!values.is_empty() && !UNTOLD.contains(&name.as_ref())).then_some((name, values))
+    });
+    let mut held: Vec<(Cow<str>, String)> = shown.collect();
+    let mut take = |name: &str| {
+        let at = held.iter().position(|(known, _)| known == name)?;
+        Some(held.remove(at).1)
+    };
     let tables = take("tables").zip(take("rows")).map(|(tables, rows)| {
         let noun = if tables == "1" { "table" } else { "tables" };
         format!("{tables} {noun} x {rows} rows")
@@ -464,7 +480,7 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
         "tcp" if beside => "tcp on one host".to_owned(),
         _ => transport,
     });
-    let window = take("window");
+    let window = take("window").filter(|window| window != "to its end");
     let times = match take("warm-up") {
         Some(warmup) => window.map(|window| format!("{warmup} warm-up + {window}")),
         None => window,
@@ -475,10 +491,10 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
         "io-bound" => "IO-bound".to_owned(),
         both => both.to_owned(),
     });
-    for untold in ["data seed", "spread", "durability"] {
-        held.remove(untold);
-    }
-    let others = order.iter().filter_map(|name| Some(Some(format!("{name} {}", held.get(name)?))));
+    let others = held.iter().map(|(name, values)| {
+        let name = name.strip_prefix("option ").unwrap_or(name);
+        Some(format!("{} {values}", clip(name, VALUE_MAX)))
+    });
     let usual = [tables, keys, statements, transport, times, arrival, class];
     joined(usual.into_iter().chain(others), ", ")
 }

@@ -17,10 +17,15 @@ pub(crate) struct Page {
     pub title_below: bool,
     pub sheets: Vec<Sheet>,
     pub below: Vec<String>,
-    /// The conditions in short, which what has all notes does without.
-    pub conditions: Option<String>,
-    /// All notes, and the conditions in full.
+    pub conditions: Conditions,
     pub notes: Vec<String>,
+}
+
+/// The conditions of a page's tables, and the same with all that `--notes` shows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Conditions {
+    pub short: Vec<String>,
+    pub full: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -142,9 +147,9 @@ impl Page {
     /// Adds what stands around each table: its conditions and notes.
     pub(crate) fn footed(mut self, table: &Table) -> Page {
         self.below.extend(notes::below(table));
-        self.conditions = notes::conditions_in_short(table);
+        self.conditions.short.extend(notes::conditions_in_short(table));
+        self.conditions.full.extend(notes::conditions_in_full(table));
         self.notes.extend(notes::in_full(&table.notes));
-        self.notes.extend(notes::conditions_in_full(table));
         self
     }
 
@@ -152,13 +157,19 @@ impl Page {
         self.sheets.iter().filter(|sheet| sheet.shown().next().is_some())
     }
 
-    /// Returns everything below the table.
-    pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
-        self.notes.iter().chain(&self.below)
+    /// Returns all that can be said below a page.
+    fn in_full(&self) -> Vec<String> {
+        [&self.notes[..], &self.conditions.full, &self.below].concat()
     }
 
-    fn is_like(&self, other: &Page) -> bool {
-        (&self.below, &self.conditions) == (&other.below, &other.conditions)
+    /// Returns what is said below a page in short: what the next one has, too, is said there.
+    fn in_short(&self, next: Option<&Page>) -> Vec<String> {
+        let new = |line: &&String| {
+            let later =
+                |next: &Page| next.below.contains(line) || next.conditions.short.contains(line);
+            !next.is_some_and(later)
+        };
+        self.below.iter().chain(&self.conditions.short).filter(new).cloned().collect()
     }
 }
 
@@ -246,16 +257,13 @@ pub(crate) fn write(
     width: Option<usize>,
     (notes, lines): (&Notes, &[String]),
 ) -> String {
-    let each = |one: &dyn Fn(&Page, Vec<String>) -> Vec<String>| {
+    let each = |one: &dyn Fn(&Page, &[String]) -> Vec<String>| {
         let text = |(at, page): (usize, &Page)| {
-            // What is below the next one, too, is said there.
-            let said_later = pages.get(at + 1).is_some_and(|next| next.is_like(page));
             let below = match notes {
-                Notes::All => page.remarks().cloned().collect(),
-                _ if said_later => Vec::new(),
-                _ => page.below.iter().chain(&page.conditions).cloned().collect(),
+                Notes::All => page.in_full(),
+                Notes::Brief | Notes::Later => page.in_short(pages.get(at + 1)),
             };
-            one(page, below).join("\n") + "\n"
+            one(page, &below).join("\n") + "\n"
         };
         pages.iter().enumerate().map(text).collect::<Vec<String>>().join("\n")
     };
@@ -273,10 +281,10 @@ pub(crate) fn write(
     }
 }
 
-fn text(page: &Page, terminal: Option<usize>, below: Vec<String>) -> Vec<String> {
+fn text(page: &Page, terminal: Option<usize>, below: &[String]) -> Vec<String> {
     let (before, between): (&[String], &[String]) =
         if page.title_below { (&[], &page.title) } else { (&page.title, &[]) };
-    let after = [between, &below].concat();
+    let after = [between, below].concat();
     let gap = if after.is_empty() { Vec::new() } else { vec![String::new()] };
     [before, &table(page, terminal), &gap, &after].concat()
 }
@@ -311,7 +319,7 @@ fn table(page: &Page, terminal: Option<usize>) -> Vec<String> {
     beside(lines, &drawn, terminal.unwrap_or(0))
 }
 
-fn markdown(page: &Page, below: Vec<String>) -> Vec<String> {
+fn markdown(page: &Page, below: &[String]) -> Vec<String> {
     let escaped = |text: &String| escape::markdown(text);
     let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let title: Vec<String> = page.title.iter().map(escaped).collect();
@@ -372,7 +380,7 @@ fn json(pages: &[Page], layout: &str) -> String {
         (0..sheet.rows).map(record).filter(|record| !record.is_empty())
     });
     let rows: Vec<Map<_, _>> = rows.collect();
-    let table = |of: &Page| json!({"title": of.title, "notes": of.remarks().collect::<Vec<_>>()});
+    let table = |of: &Page| json!({"title": of.title, "notes": of.in_full()});
     let tables: Vec<Json> = pages.iter().map(table).collect();
     pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": rows, "tables": tables}))
 }

@@ -15,7 +15,7 @@ pub(crate) use crate::terms::Cell as Column;
 use crate::terms::named;
 
 /// Said below a table in which a number has no ratio.
-pub(crate) const NO_RATIO: &str = "- among the ratios: it would be a division by 0";
+pub(crate) const NO_RATIO: &str = "no ratio where it would be a division by 0";
 /// The same of numbers that are related to the first, which may lack one.
 pub(crate) const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
 /// Labels that an error lists, and the longest of them, characters.

@@ -139,7 +139,8 @@ impl Masks<'_> {
         let mut masked = String::new();
         for line in text.lines() {
             let varies = ["the range of the runs", "runs were disturbed", "target not sustained"];
-            let footnote = line.starts_with(['†', '‡', '§', '¶']);
+            let footnote =
+                line.starts_with("* ") || line.contains(" note") && line.ends_with("--notes");
             if footnote || varies.iter().any(|text| line.contains(text)) {
                 continue;
             }
@@ -277,7 +278,7 @@ fn codes(warnings: &str) -> String {
 }
 
 fn is_mark(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(|c| "†‡§¶".contains(c))
+    word == "*"
 }
 
 /// A number is what a run measured if it has a fraction or three digits.

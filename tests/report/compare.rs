@@ -486,7 +486,7 @@ fn what_is_true_of_all_tables_is_said_once_below_the_last() {
     let told = compared(&grid(2, 1, 60), &question("old", "new")).expect("a comparison");
     let tables: Vec<&str> = told.text.split("\n\n").collect();
     let (last, before) = tables.split_last().expect("tables");
-    for said in ["Hodges-Lehmann", "tables 8, rows 16000000"] {
+    for said in ["Hodges-Lehmann", "8 tables x 16M rows"] {
         assert!(last.contains(said), "{said}: {}", told.text);
         assert!(!before.concat().contains(said), "{said}: {}", told.text);
     }
@@ -494,5 +494,5 @@ fn what_is_true_of_all_tables_is_said_once_below_the_last() {
     let mut steps = grid(2, 1, 60);
     steps.iter_mut().filter(|s| s.workload.name == "w0").for_each(|step| step.plan.rows = 7);
     let told = compared(&steps, &question("old", "new")).expect("a comparison");
-    assert!(told.text.contains("rows 7,") && told.text.contains("rows 16000000,"), "{}", told.text);
+    assert!(told.text.contains("x 7 rows,") && told.text.contains("x 16M rows,"), "{}", told.text);
 }

@@ -101,7 +101,7 @@ fn six(clients: u32) -> Vec<Summary> {
 fn each_change_has_its_interval_and_footnotes_are_told_once() {
     let mut steps = [six(8), six(16)].concat();
     for step in &mut steps {
-        step.client.same_host = true;
+        step.loadgen.profile = "debug".to_owned();
     }
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
     let server = text.lines().find(|line| line.starts_with("server CPU")).expect("a row");
@@ -113,7 +113,8 @@ fn each_change_has_its_interval_and_footnotes_are_told_once() {
         let there = text.matches(once).count();
         assert!(there <= 1, "{once}: {text}");
     }
-    assert!(text.contains("the client ran on the server's host"), "{text}");
+    assert!(text.contains("\n* Measured with a debug build of loadgen"), "{text}");
+    assert_eq!(text.matches("8 tables x 16M rows").count(), 1, "{text}");
     let json = explained(&steps, &contrast(Format::Json)).expect("an explanation");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let row = &json["rows"][1];

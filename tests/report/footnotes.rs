@@ -1,15 +1,15 @@
 //! Footnotes say what a reader of a line must know, once.
 
 use crate::summaries::step;
-use crate::{grid, json, metric, plain, report};
-use loadgen::report::{Format, Layout, Options, render};
+use crate::{grid, in_full, json, lines_of, metric, notes, plain, report};
+use loadgen::report::{Format, Layout, Notes, Options, render};
 use loadgen::summary::{
     Class, Conditions, Outcome, Prepared, Summary, Verdict, VerdictKind, Warning,
 };
 use loadgen::terms::{Arrival, Spread};
 
 #[test]
-fn warnings_mark_their_line_and_say_where() {
+fn warnings_mark_their_numbers_and_say_where() {
     let warn = |step: &mut Summary, code: &str, message: &str| {
         step.warnings.push(Warning { code: code.to_owned(), message: message.to_owned() });
     };
@@ -19,16 +19,18 @@ fn warnings_mark_their_line_and_say_where() {
         step(1, "b", 8, 1.0),
         step(2, "c", 8, 1.0),
     ];
-    warn(&mut steps[1], "client_busy", "the client was busy 93 %");
-    warn(&mut steps[2], "client_busy", "the client was busy 95 %");
-    warn(&mut steps[2], "cold", "pages were read");
+    warn(&mut steps[1], "drift", "the rate rose by 93 %");
+    warn(&mut steps[2], "drift", "the rate rose by 95 %");
+    warn(&mut steps[2], "cold_pool", "pages were read");
+    warn(&mut steps[3], "skew", "keys are skewed");
     let text = plain(&steps);
+    // An aside marks nothing.
     assert_eq!(
         &grid(&text)[1..],
-        ["1        1      a *", "1        -      b *", "1        -      c"]
+        ["1        1*     a", "1        -      b *", "1        -      c"]
     );
-    assert!(text.contains("\n* the client was busy 93..95 % (a at 16; b)\n"), "{text}");
-    assert!(text.contains("\n* pages were read\n"), "{text}");
+    assert!(text.contains("\n* the rate rose by 93..95 % (a at 16; b)\n"), "{text}");
+    assert!(text.contains("\n* pages were read (b)\n"), "{text}");
 }
 
 #[test]
@@ -38,9 +40,11 @@ fn same_host_and_debug_builds_are_said_once() {
     steps[0].loadgen.profile = "debug".to_owned();
     steps[1].client.same_host = true;
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["1       a *", "1       b *"]);
-    assert!(text.contains("* measured with a debug build"), "{text}");
-    assert!(text.contains("* the client ran on the server's host"), "{text}");
+    // Whose CPUs the client took is no doubt of its own.
+    assert_eq!(&grid(&text)[1..], ["1       a *", "1       b"]);
+    assert_eq!(lines_of(&steps, "debug_build"), [0]);
+    assert_eq!(lines_of(&steps, "same_host"), [0, 1]);
+    assert_eq!(text.matches("the client ran on the server's host").count(), 1, "{text}");
     let own = Warning { code: "same_host".to_owned(), message: "of the summary".to_owned() };
     steps[0].warnings.push(own.clone());
     steps[1].warnings.push(own);
@@ -56,8 +60,8 @@ fn labels_that_were_measured_otherwise_say_so() {
     other.workload.statements[0].sql = "SELECT 1".to_owned();
     let text = plain(&[step(0, "a", 8, 1.0), other, step(2, "c", 8, 1.0)]);
     assert_eq!(&grid(&text)[1..], ["1       a", "1       b *", "1       c"]);
-    let note =
-        "* other conditions: tables 1 instead of 8, other SQL, transport socket instead of tcp\n";
+    let note = "* other conditions: tables 1 instead of 8, other SQL, transport socket instead of tcp \
+                (b)\n";
     assert!(text.contains(note), "{text}");
     let mut paced = step(1, "b", 8, 1.0);
     paced.plan.time_s = None;
@@ -78,10 +82,10 @@ fn labels_whose_driver_data_or_commits_differ_say_so() {
     let text = plain(&steps);
     assert_eq!(&grid(&text)[1..], ["1       a", "1       b *", "1       c *"]);
     let caches = "* other conditions: driver mysql_async with deprecate_eof and \
-                  mariadb_metadata_cache instead of mysql_async with deprecate_eof\n";
+                  mariadb_metadata_cache instead of mysql_async with deprecate_eof (b)\n";
     assert!(text.contains(caches), "{text}");
     let commits = "* other conditions: class cached instead of io-bound, durability \
-                   bl0/dw0/trx2/O_DIRECT instead of bl1s1/dw1/trx1/O_DIRECT\n";
+                   bl0/dw0/trx2/O_DIRECT instead of bl1s1/dw1/trx1/O_DIRECT (c)\n";
     assert!(text.contains(commits), "{text}");
     assert!(text.contains(", class io-bound, durability bl1s1/dw1/trx1/O_DIRECT\n"), "{text}");
 }
@@ -94,9 +98,9 @@ fn labels_whose_workload_was_another_say_so() {
     steps[2].workload.options.insert("range_size".to_owned(), 100);
     steps[2].plan.charset = Some("latin1".to_owned());
     let text = plain(&steps);
-    let note = "* other conditions: option range_size 10 instead of 100\n";
+    let note = "* other conditions: option range_size 10 instead of 100 (b)\n";
     assert!(text.contains(note), "{text}");
-    let note = "* other conditions: charset latin1 instead of the driver's\n";
+    let note = "* other conditions: charset latin1 instead of the driver's (c)\n";
     assert!(text.contains(note), "{text}");
     assert!(text.contains("window 60 s, range_size 100\n"), "{text}");
 }
@@ -105,14 +109,14 @@ fn labels_whose_workload_was_another_say_so() {
 fn a_line_of_invocations_that_differ_says_so() {
     let mut second = step(9, "a", 16, 2.0);
     second.server.variables.insert("innodb_io_capacity".to_owned(), "400".to_owned());
-    let text = plain(&[step(0, "a", 8, 1.0), second]);
-    assert_eq!(grid(&text)[1], "1        2      a *");
-    let note = "* its runs differ in: innodb_io_capacity 2000 and 400\n";
-    assert!(text.contains(note), "{text}");
+    let steps = [step(0, "a", 8, 1.0), second];
+    let text = plain(&steps);
+    assert!(text.contains("\n* its runs differ in: innodb_io_capacity 2000 and 400\n"), "{text}");
+    assert_eq!(lines_of(&steps, "invocations"), [0]);
 }
 
 #[test]
-fn many_footnotes_have_different_signs() {
+fn each_of_many_notes_names_its_label() {
     let mut steps = Vec::new();
     for i in 0..10 {
         let mut step = step(i, &format!("l{i}"), 8, 1.0);
@@ -120,8 +124,10 @@ fn many_footnotes_have_different_signs() {
         steps.push(step);
     }
     let text = plain(&steps);
-    assert!(text.contains("l4 *\n") && text.contains("\n* message 4\n"), "{text}");
-    assert!(text.contains("l9 *\n"), "{text}");
+    for i in 0..10 {
+        assert!(text.contains(&format!("\n* message {i} (l{i})\n")), "{text}");
+        assert_eq!(lines_of(&steps, &format!("w{i}")), [i]);
+    }
 }
 
 #[test]
@@ -136,15 +142,16 @@ fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
     steps[1].server.variables.insert("userstat".to_owned(), "OFF".to_owned());
     steps[2].server.tls_cipher = Some("TLS_AES_256_GCM_SHA384".to_owned());
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["1       a", "1       b *", "1       c *"]);
-    let note = "* other overheads: performance schema ON instead of OFF, slow query log ON instead \
-                of OFF\n";
-    assert!(text.contains(note), "{text}");
-    assert!(
-        text.contains("* other settings: userstat OFF instead of (absent)\n")
-            && text.contains("* other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none\n"),
-        "{text}"
-    );
+    // Settings are what is compared; another way to the server is not.
+    assert_eq!(&grid(&text)[1..], ["1       a", "1       b", "1       c *"]);
+    for note in [
+        "* other overheads: performance schema ON instead of OFF, slow query log ON instead of OFF \
+         (b)\n",
+        "* other settings: userstat OFF instead of (absent) (b)\n",
+        "* other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none (c)\n",
+    ] {
+        assert!(text.contains(note), "{note}: {text}");
+    }
 }
 
 #[test]
@@ -155,7 +162,7 @@ fn labels_that_started_from_another_state_say_so() {
     other.conditions = Some(Conditions { before: Some(before), ..Conditions::default() });
     let text = plain(&[step(0, "a", 8, 1.0), other]);
     let note = "* other conditions: before rows read and adaptive hash index cold instead of \
-                nothing\n";
+                nothing (b)\n";
     assert!(text.contains(note), "{text}");
 }
 
@@ -165,14 +172,14 @@ fn a_percentile_with_few_values_beyond_it_is_no_number() {
     few.latency.service.count = 9_999;
     let steps = [step(0, "a", 8, 1.0), few];
     let text = report(&steps, &metric("p99.9"));
-    assert!(text.contains("\n2400    a\n") && text.contains("\n   -    b *\n"), "{text}");
+    assert_eq!(&grid(&text)[2..], ["2.40    a", "   -    b *"]);
     let note =
-        "* p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999";
+        "* p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999 (b)\n";
     assert!(text.contains(note), "{text}");
     let files = json(&steps, &metric("p99.9"));
     assert!(files["tables"][0]["lines"][1]["cells"][0].is_null(), "{files}");
     assert_eq!(files["tables"][0]["notes"][0]["code"], "scarce");
-    assert!(report(&steps, &metric("p99")).contains("\n1200    b\n"), "enough for p99");
+    assert!(report(&steps, &metric("p99")).contains("\n1.20    b\n"), "enough for p99");
 }
 
 fn judged(mut step: Summary, kind: VerdictKind, messages: &[&str]) -> Summary {
@@ -196,7 +203,7 @@ fn what_is_not_the_server_s_number_has_its_footnote() {
     assert_eq!(
         &grid(&text)[1..],
         [
-            "1        1      a *",
+            "1        1*     a",
             "1        -      b *",
             "1        -      c *",
             "1        -      older"
@@ -204,8 +211,8 @@ fn what_is_not_the_server_s_number_has_its_footnote() {
     );
     for note in [
         "\n* client-bound: a thread was busy; late (a at 16)\n",
-        "\n* noisy: others\n",
-        "\n* shared-host: full\n",
+        "\n* noisy: others (b)\n",
+        "\n* shared-host: full (c)\n",
     ] {
         assert!(text.contains(note), "{note}: {text}");
     }
@@ -219,6 +226,8 @@ fn no_layout_and_no_format_prints_it_without() {
     };
     let steps = [of(0, "a", 1.0), of(1, "b", 2.0)];
     let steps: Vec<&Summary> = steps.iter().collect();
+    // The sign of the note, and of the labels or the row: Markdown escapes it.
+    let signs = |text: &str, mark: &str| text.matches(mark).count();
     for layout in [
         Layout::Versions,
         Layout::List,
@@ -230,18 +239,25 @@ fn no_layout_and_no_format_prints_it_without() {
     ] {
         let pair = matches!(layout, Layout::Delta | Layout::Overhead);
         let label = |name: &str| pair.then(|| name.to_owned());
-        for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
-            let (from, to) = (label("a"), label("b"));
-            let options = Options { layout, format, from, to, ..Options::default() };
-            let text = render(&steps, &options).expect("a report");
-            let (said, marked) = match format {
-                Format::Csv | Format::Json => ("client_bound", true),
-                Format::Text | Format::Markdown => {
-                    ("* client-bound: a thread was busy", text.matches('*').count() >= 2)
-                }
-            };
-            let whole = layout == Layout::Delta || marked;
-            assert!(text.contains(said) && whole, "{layout:?} {format:?}: {text}");
+        for notes in [Notes::Brief, Notes::All] {
+            for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
+                let (from, to, notes) = (label("a"), label("b"), notes.clone());
+                let options = Options { layout, format, from, to, notes, ..Options::default() };
+                let text = render(&steps, &options).expect("a report");
+                let in_full = options.notes == Notes::All;
+                let (said, marked) = match format {
+                    Format::Csv | Format::Json => ("client_bound", true),
+                    Format::Text if in_full => {
+                        ("* client-bound: a thread", signs(&text, " *") >= 1)
+                    }
+                    Format::Text => ("* The client was the limit", signs(&text, " *") >= 1),
+                    Format::Markdown if in_full => {
+                        ("\\* client-bound: a thread", signs(&text, " \\*") >= 1)
+                    }
+                    Format::Markdown => ("\\* The client was the limit", signs(&text, " \\*") >= 1),
+                };
+                assert!(text.contains(said) && marked, "{layout:?} {format:?}: {text}");
+            }
         }
     }
 }
@@ -264,17 +280,22 @@ fn response_times_of_several_queues_say_so() {
     steps[3].workload.spread = Spread::Random;
     steps[3].plan.engine_threads = 2;
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["     1  a *", "     1  b *", "     1  older *", "     1  d *"]);
     for note in [
         "* arrivals in 8 queues, one an engine thread and table; one queue: --engine-threads 1 \
-         --spread random (for one, and 1 more like it)",
-        "* queues 1 instead of 8 at 8@1000: ",
+         --spread random (for one, and 1 more like it) (a; d)\n",
+        "* queues 1 instead of 8 at clients 8, rate 1000/s: ",
     ] {
         assert!(text.contains(note), "{note}: {text}");
     }
+    assert_eq!(lines_of(&steps, "queues"), [0, 3]);
+    assert_eq!(lines_of(&steps, "other_queues"), [1, 3]);
+    assert_eq!(lines_of(&steps, "unknown_conditions"), [2]);
     // The first one of the reference is cut short, and knows as much as the next one.
     steps.insert(0, steps[0].clone());
     steps[0].outcome = Outcome::Aborted;
-    let text = report(&steps, &Options { partial: true, ..Options::default() });
-    assert!(text.contains("unknown whether these are the same: queues"), "{text}");
+    let notes = notes(&steps, &Options { partial: true, ..in_full() });
+    let unknown = |(code, text, lines): &(String, String, Vec<u64>)| {
+        code == "unknown_conditions" && text.contains("queues") && *lines == [2]
+    };
+    assert!(notes.iter().any(unknown), "{notes:?}");
 }

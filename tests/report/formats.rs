@@ -1,30 +1,33 @@
 //! The other formats, and what hostile summaries make of all of them.
 
 use crate::summaries::step;
-use crate::{metric, related, repeat, report};
-use loadgen::report::{Format, Options};
+use crate::{in_full, metric, related, repeat, report};
+use loadgen::report::{Format, Notes, Options};
 use loadgen::summary::{Class, Outcome, Warning};
 use serde_json::Value;
 
 #[test]
 fn markdown_is_a_table_below_its_title() {
     let mut steps = [step(0, "a|b", 8, 1000.4), step(1, "<b>`x`_y", 16, 2.0)];
-    steps[0].client.same_host = true;
-    let text = report(&steps, &Options { format: Format::Markdown, ..Options::default() });
+    steps[0].loadgen.profile = "debug".to_owned();
+    let table = "**point-select: QPS, statements a second, by concurrent clients**\n\
+                 \n\
+                 | 8 | 16 | label |\n\
+                 | ---: | ---: | :--- |\n\
+                 | 1000 | - | a\\|b \\* |\n\
+                 | - | 2 | \\<b\\>\\`x\\`\\_y |\n";
+    let markdown = Options { format: Format::Markdown, ..Options::default() };
     assert_eq!(
-        text,
-        "**point-select: QPS, statements a second**\n\
-         \n\
-         | 8 | 16 | concurrent clients |\n\
-         | ---: | ---: | :--- |\n\
-         | 1000 | - | a\\|b * |\n\
-         | - | 2 | \\<b\\>\\`x\\`\\_y |\n\
-         \n\
-         * the client ran on the server's host and took a part of its CPUs\n\
-         \n\
-         tables 8, rows 16000000, data seed 1, distribution uniform, spread pinned, \
-         statements prepared, transport tcp, warm-up 10 s, window 60 s\n"
+        report(&steps, &markdown),
+        format!(
+            "{table}\n8 tables x 16M rows, uniform keys, tcp, 10 s warm-up + 60 s\n\
+             \n\\* Measured with a debug build of loadgen, whose own cost is higher.\n"
+        )
     );
+    let text = report(&steps, &Options { format: Format::Markdown, ..in_full() });
+    let note =
+        "\n\n\\* measured with a debug build of loadgen, whose own cost is higher (a\\|b)\n\n";
+    assert!(text.starts_with(table) && text.contains(note), "{text}");
 }
 
 #[test]
@@ -105,13 +108,19 @@ fn hostile_texts_stay_text_in_every_format() {
     bad.reason = Some(hostile.to_owned());
     let mut usual = step(1, "b", 8, 1.0);
     usual.workload.name = hostile.to_owned();
-    for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
-        let options = Options { format, partial: true, ..related(hostile, "qps") };
-        let text = report(&[bad.clone(), usual.clone()], &options);
-        let ok = |c: char| c == '\n' || !(c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
-        assert!(text.chars().all(ok), "{text:?}");
-        // One line each: the label does not start a new one.
-        assert_eq!(text.lines().filter(|line| line.starts_with("| =x")).count(), 0, "{text}");
+    bad.workload.options.insert(hostile.to_owned(), 7);
+    usual.server.variables.insert(hostile.to_owned(), hostile.to_owned());
+    for notes in [Notes::Brief, Notes::All] {
+        for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
+            let notes = notes.clone();
+            let options = Options { format, notes, partial: true, ..related(hostile, "qps") };
+            let text = report(&[bad.clone(), usual.clone()], &options);
+            let turns = |c: char| ('\u{202a}'..='\u{202e}').contains(&c);
+            let ok = |c: char| c == '\n' || !(c.is_control() || turns(c));
+            assert!(text.chars().all(ok), "{text:?}");
+            // One line each: the label does not start a new one.
+            assert_eq!(text.lines().filter(|line| line.starts_with("| =x")).count(), 0, "{text}");
+        }
     }
 }
 

@@ -79,7 +79,7 @@ fn an_open_loop_is_judged_by_its_response_time() {
     let told = judged(&[closed, paced], &[below("p99", 1.0)], &Options::default());
     assert!(told.failed[0].contains("FAILS, p99 service time is "), "{:?}", told.failed);
     assert!(told.failed[1].contains("FAILS, p99 response time is "), "{:?}", told.failed);
-    let which = "the response time of open loops (with @), the service time of others";
+    let which = "the response time of open loops (with a rate), the service time of others";
     assert!(told.text.contains(which), "{}", told.text);
 }
 
@@ -333,8 +333,8 @@ fn the_path_of_a_search_has_a_footnote_for_each_number_that_is_not_the_server_s(
             "8 1 283 283 failed no *",
             "",
             "8 clients: 200/s *",
-            "* noisy: said at 200",
             "* client-bound: said at 400 (for one, and 1 more like it)",
+            "* noisy: said at 200",
         ]
     );
 }

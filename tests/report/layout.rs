@@ -147,7 +147,15 @@ fn paced_steps_have_columns_of_their_own() {
     let text = plain(&[paced(1000.0, 999.0), step(0, "a", 16, 5.0), paced(500.5, 500.0)]);
     assert_eq!(
         grid(&text),
-        ["16      8@500.5  8@1000  concurrent clients", " 5          500     999  a"]
+        [
+            "16      clients 8, rate 500.5/s  clients 8, rate 1000/s  concurrent clients",
+            " 5                          500                     999  a"
+        ]
     );
-    assert!(text.contains("8@500.5: 8 clients, 500.5 ops a second asked"), "{text}");
+    let text = plain(&[paced(1000.0, 999.0), paced(500.5, 500.0)]);
+    assert_eq!(
+        grid(&text),
+        ["rate 500.5/s  rate 1000/s  clients 8", "         500          999  a"]
+    );
+    assert_eq!(grid(&plain(&[paced(1000.0, 999.0)]))[0], "clients 8, rate 1000/s  label");
 }

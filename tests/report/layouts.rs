@@ -1,10 +1,10 @@
 //! The other layouts: the published texts come out of their own numbers.
 
 use crate::summaries::{seed_table, step};
-use crate::{metric, report, try_report};
+use crate::{in_full, metric, report, try_report};
 use loadgen::error::Kind;
-use loadgen::report::{Format, Layout, Options};
-use loadgen::summary::{Probed, ProcessCost, Summary};
+use loadgen::report::{Format, Layout, Notes, Options};
+use loadgen::summary::{Probed, ProcessCost, Summary, Warning};
 use serde_json::Value;
 
 fn laid(layout: Layout) -> Options {
@@ -159,7 +159,7 @@ fn the_fourth_texts_tables_come_out_as_published() {
 #[test]
 fn what_ran_to_its_end_is_told_in_seconds_unless_asked_otherwise() {
     let steps = loads("load", &[(143.25, "old"), (178.0, "new")]);
-    let text = report(&steps, &Options::default());
+    let text = report(&steps, &in_full());
     assert_eq!(collapsed(&text)[0], "load: seconds, from the start to the end");
     assert_eq!(&collapsed(&text)[2..], ["143 old", "178 new"]);
     assert!(text.contains("window to its end"), "{text}");
@@ -275,7 +275,7 @@ fn a_division_by_zero_is_no_number() {
         vec![step(order, label, 8, 100.0), step(order, label, 16, qps), step(order, label, 32, 0.0)]
     };
     let steps = [zero_at_16(0, "a", 0.0), zero_at_16(1, "b", 50.0)].concat();
-    let no_ratio = "- among the ratios: it would be a division by 0";
+    let no_ratio = "no ratio where it would be a division by 0";
     for layout in [Layout::Delta, Layout::Overhead] {
         let options = between(layout, "a", "b");
         let text = report(&steps, &options);
@@ -300,7 +300,7 @@ fn a_division_by_zero_is_no_number() {
 }
 
 #[test]
-fn rows_of_changes_carry_the_signs_of_their_footnotes() {
+fn rows_of_changes_are_marked_where_a_number_is_doubtful() {
     let mut steps = vec![step(0, "a", 8, 100.0), step(1, "b", 8, 90.0)];
     for (name, order) in [("other", 2), ("third", 4)] {
         for (step, label) in [(order, "a"), (order + 1, "b")] {
@@ -309,14 +309,19 @@ fn rows_of_changes_carry_the_signs_of_their_footnotes() {
             steps.push(step);
         }
     }
-    steps[1].client.same_host = true;
-    steps[3].client.same_host = true;
+    steps[1].loadgen.profile = "debug".to_owned();
     steps[3].loadgen.profile = "debug".to_owned();
-    let text = report(&steps, &between(Layout::Delta, "a", "b"));
+    steps[4].client.same_host = true;
+    let delta = between(Layout::Delta, "a", "b");
+    let text = report(&steps, &Options { notes: Notes::All, ..delta.clone() });
     let rows: Vec<&str> = text.lines().skip(2).take(3).collect();
     let ends = ["QPS at 8 *", "QPS at 8 *", "QPS at 8"];
     assert!(rows.iter().zip(ends).all(|(row, end)| row.ends_with(end)), "{text}");
     assert!(text.contains("\n* the client ran") && text.contains("\n* measured with a"), "{text}");
+    let codes = |at: usize| json(&steps, delta.clone())["rows"][at]["notes"].clone();
+    assert_eq!([codes(0), codes(2)], ["debug_build", "same_host"].map(Value::from));
+    // What all workloads have is said once.
+    assert_eq!(text.matches("tables 8, rows 16000000").count(), 1, "{text}");
 }
 
 #[test]
@@ -498,15 +503,23 @@ labels, by the settings of their servers
 #[test]
 fn each_number_of_clients_has_a_list_and_its_own_footnotes() {
     let mut steps = vec![step(0, "a", 8, 10.0), step(0, "a", 16, 30.0), step(1, "b", 16, 40.0)];
-    steps[1].client.same_host = true;
-    let text = report(&steps, &laid(Layout::List));
+    let warning = |code: &str| Warning { code: code.to_owned(), message: format!("of {code}") };
+    steps[1].warnings.push(warning("drift"));
+    let text = report(&steps, &Options { layout: Layout::List, ..in_full() });
     let pages: Vec<&str> = text.split("\n\n").collect();
     assert!(
         pages[0].starts_with("point-select: QPS, statements a second; 8 clients\n  • 10 QPS - a")
     );
     let second = text.split("; 16 clients\n").nth(1).expect("a second list");
-    assert!(second.starts_with("  • 40 QPS - b\n  • 30 QPS - a *\n\n* the client ran"), "{text}");
+    assert!(second.starts_with("  • 40 QPS - b\n  • 30 QPS - a *\n\n* of drift (a)\n"), "{text}");
     assert!(!pages[1].contains('*'), "{text}");
+    // In short, what all lists have stands below the last of them.
+    let text = report(&steps, &laid(Layout::List));
+    assert_eq!(text.matches("8 tables x 16M rows").count(), 1, "{text}");
+    assert!(
+        text.lines().last().is_some_and(|line| line.starts_with("* The rate drifted")),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tables from summaries: layout, pooling, footnotes, formats, the ways it refuses.
 
+mod brief;
 mod compare;
 mod explain;
 mod footnotes;
@@ -47,6 +48,25 @@ fn metric(name: &str) -> Options {
 
 fn related(label: &str, metric: &str) -> Options {
     Options { baseline: Some(label.to_owned()), ..self::metric(metric) }
+}
+
+/// The notes of the first table: code, text, and the lines that they are about.
+fn notes(steps: &[Summary], options: &Options) -> Vec<(String, String, Vec<u64>)> {
+    let report = json(steps, options);
+    let notes = report["tables"][0]["notes"].as_array().expect("notes").iter();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let told = notes.map(|note| {
+        let places = note["places"].as_array().expect("places").iter();
+        let lines = places.map(|place| place["line"].as_u64().expect("a line")).collect();
+        (text(&note["code"]), text(&note["text"]), lines)
+    });
+    told.collect()
+}
+
+/// The lines of the note with a code.
+fn lines_of(steps: &[Summary], code: &str) -> Vec<u64> {
+    let notes = notes(steps, &Options::default()).into_iter().filter(|note| note.0 == code);
+    notes.flat_map(|(.., lines)| lines).collect()
 }
 
 fn json(steps: &[Summary], options: &Options) -> Value {

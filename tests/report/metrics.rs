@@ -21,35 +21,35 @@ fn every_metric_shows_its_field_and_says_its_unit() {
         Shown { name: "tps", cell: "100     a", title: "point-select: TPS, ops a second" },
         Shown {
             name: "p50",
-            cell: "790     a",
-            title: "point-select: p50 service time, microseconds",
+            cell: "0.790   a",
+            title: "point-select: p50 service time, milliseconds",
         },
-        Shown { name: "p75", cell: "850     a", title: "" },
-        Shown { name: "p90", cell: "900     a", title: "" },
-        Shown { name: "p95", cell: "950     a", title: "" },
+        Shown { name: "p75", cell: "0.850   a", title: "" },
+        Shown { name: "p90", cell: "0.900   a", title: "" },
+        Shown { name: "p95", cell: "0.950   a", title: "" },
         Shown {
             name: "p99",
-            cell: "1200    a",
-            title: "point-select: p99 service time, microseconds",
+            cell: "1.20    a",
+            title: "point-select: p99 service time, milliseconds",
         },
-        Shown { name: "p99.9", cell: "2400    a", title: "" },
-        Shown { name: "p99.99", cell: "4800    a", title: "" },
+        Shown { name: "p99.9", cell: "2.40    a", title: "" },
+        Shown { name: "p99.99", cell: "4.80    a", title: "" },
         Shown {
             name: "mean",
-            cell: "800     a",
-            title: "point-select: mean service time, microseconds",
+            cell: "0.800   a",
+            title: "point-select: mean service time, milliseconds",
         },
         Shown {
             name: "max",
-            cell: "9600    a",
-            title: "point-select: max service time, microseconds",
+            cell: "9.60    a",
+            title: "point-select: max service time, milliseconds",
         },
         Shown {
             name: "min",
-            cell: "100     a",
-            title: "point-select: min service time, microseconds",
+            cell: "0.100   a",
+            title: "point-select: min service time, milliseconds",
         },
-        Shown { name: "stddev", cell: "50.0    a", title: "stddev service time, microseconds" },
+        Shown { name: "stddev", cell: "0.050   a", title: "stddev service time, milliseconds" },
         Shown {
             name: "errors",
             cell: "0       a",
@@ -81,30 +81,30 @@ fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
     for Shown { name, cell, title } in [
         Shown {
             name: "response-p99",
-            cell: "4321",
-            title: "point-select: p99 response time, microseconds",
+            cell: "4.32",
+            title: "point-select: p99 response time, milliseconds",
         },
         Shown {
             name: "response-max",
-            cell: "9999",
-            title: "point-select: max response time, microseconds",
+            cell: "10.00",
+            title: "point-select: max response time, milliseconds",
         },
         Shown {
             name: "wait-mean",
-            cell: "77.0",
-            title: "point-select: mean waiting time, microseconds",
+            cell: "0.077",
+            title: "point-select: mean waiting time, milliseconds",
         },
         Shown {
             name: "service-p99",
-            cell: "1200",
-            title: "point-select: p99 service time, microseconds",
+            cell: "1.20",
+            title: "point-select: p99 service time, milliseconds",
         },
-        Shown { name: "p99", cell: "4321", title: "point-select: p99 latency, microseconds" },
+        Shown { name: "p99", cell: "4.32", title: "point-select: p99 latency, milliseconds" },
     ] {
         let text = report(&[a.clone(), b.clone()], &metric(name));
         let line = text.lines().find(|line| line.contains("  a")).expect("a line");
         assert!(line.contains(cell), "{name}: {text}");
-        assert!(text.contains(title) && text.contains("8@1000"), "{name}: {text}");
+        assert!(text.contains(title) && text.contains("clients 8, rate 1000/s"), "{name}: {text}");
     }
 }
 
@@ -208,7 +208,7 @@ fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
         ("rkb", "16.0"),
         ("wkb", "0.500"),
         ("client-seconds", "6.00"),
-        ("rtt", "102"),
+        ("rtt", "0.102"),
         ("rows", "2000"),
         ("seconds", "60.0"),
     ] {
@@ -261,7 +261,7 @@ fn other_percentiles_come_from_the_histogram() {
     let us: Vec<u64> = (1..=1000).map(|us| us * 1000).collect();
     a.latency.service.histogram = histogram(&us);
     let text = report(&[a.clone()], &metric("p42"));
-    assert!(text.contains("\n420     a\n"), "{text}");
+    assert!(text.contains("\n0.420   a\n"), "{text}");
     a.latency.service.histogram = "AAAA".to_owned();
     let error = try_report(&[a.clone()], &metric("p42")).expect_err("damaged");
     assert_eq!(error.kind(), Kind::Data);
@@ -281,12 +281,12 @@ fn times_keep_useful_digits() {
     let mut steps = [step(0, "a", 8, 1.0), step(0, "a", 16, 1.0)];
     steps[0].latency.service.p50_us = Some(41.26);
     steps[1].latency.service.p50_us = Some(1041.26);
-    assert_eq!(grid(&report(&steps, &metric("p50")))[2], "41.3    1041.3  a");
+    assert_eq!(grid(&report(&steps, &metric("p50")))[2], "0.041   1.041   a");
 }
 
 struct Related {
     name: &'static str,
-    ratio: &'static str,
+    rows: [&'static str; 3],
     how: &'static str,
 }
 
@@ -297,18 +297,20 @@ fn higher_is_better_whatever_is_related() {
     steps[1].latency.service.p99_us = Some(400.0);
     steps[0].client.us_per_op = Some(8.0);
     steps[1].client.us_per_op = Some(6.0);
-    for Related { name, ratio, how } in [
-        Related { name: "qps", ratio: "2.00", how: "value/base" },
-        Related { name: "tps", ratio: "2.00", how: "value/base" },
-        Related { name: "p99", ratio: "0.25", how: "base/value" },
-        Related { name: "cpu", ratio: "1.33", how: "base/value" },
+    let rates = ["   8          concurrent clients", "1000          old", "2000 (2.00x)  new"];
+    let times = ["    8          concurrent clients", "0.100          old", "0.400 (0.25x)  new"];
+    let costs = ["   8          concurrent clients", "8.00          old", "6.00 (1.33x)  new"];
+    for Related { name, rows, how } in [
+        Related { name: "qps", rows: rates, how: "value/base" },
+        Related { name: "tps", rows: rates, how: "value/base" },
+        Related { name: "p99", rows: times, how: "base/value" },
+        Related { name: "cpu", rows: costs, how: "base/value" },
     ] {
         let text = report(&steps, &related("old", name));
         let lines = grid(&text);
-        assert!(lines[0].ends_with(&format!("relative to old, {how}: higher is better")), "{text}");
-        assert_eq!(lines[1], "   8    concurrent clients");
-        assert_eq!(lines[2], "1.00    old");
-        assert_eq!(lines[3], format!("{ratio}    new"));
+        let title = format!("; in brackets relative to old, {how}: higher is better");
+        assert!(lines[0].ends_with(&title), "{text}");
+        assert_eq!(lines[1..], rows, "{name}");
     }
 }
 
@@ -323,13 +325,13 @@ fn errors_relate_without_dividing_by_zero() {
     };
     let steps = [count(0), count(4), count(u64::MAX)];
     let text = report(&steps, &related("e0", "errors"));
-    assert_eq!(&grid(&text)[2..], ["1.00    e0", "0.00    e4", "0.00    e18446744073709551615"]);
-    let text = report(&steps, &related("e4", "errors"));
-    assert!(
-        grid(&text)[2].trim_start().starts_with('-') && grid(&text)[2].ends_with("e0"),
-        "{text}"
+    assert_eq!(
+        &grid(&text)[2..],
+        ["      0          e0", "      4 (0.00x)  e4", "1.84e19 (0.00x)  e18446744073709551615"]
     );
-    assert!(text.contains("\n- among the ratios: it would be a division by 0\n"), "{text}");
+    let text = report(&steps, &related("e4", "errors"));
+    assert_eq!(grid(&text)[2].trim_start(), "0            e0", "a number without a ratio");
+    assert!(text.contains("\nno ratio where it would be a division by 0\n"), "{text}");
     assert!(!text.contains("has no cell"), "{text}");
     let csv = crate::Options { format: crate::Format::Csv, ..related("e4", "errors") };
     assert!(!report(&steps, &csv).contains("inf"));
@@ -355,6 +357,6 @@ fn a_baseline_that_is_no_label_is_answered_with_the_labels() {
 fn a_cell_without_a_base_is_named() {
     let steps = [step(0, "base", 8, 1.0), step(1, "b", 8, 2.0), step(1, "b", 16, 2.0)];
     let text = report(&steps, &related("base", "qps"));
-    assert_eq!(grid(&text)[3], "2.00     -      b");
+    assert_eq!(grid(&text)[3], "2 (2.00x)   2      b");
     assert!(text.contains("\nbase has no cell at 16: nothing to relate to there\n"), "{text}");
 }

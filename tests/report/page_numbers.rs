@@ -282,11 +282,13 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
     paced.latency.response = Some(paced.latency.service.clone());
     let mut mixed = vec![step(0, "a", 8, 1000.0), paced.clone()];
     let own = report(&mixed, &metric("p99"));
-    assert!(own.contains("response times of the open loops (with @), service times of the others"));
+    assert!(
+        own.contains("response times of the open loops (with a rate), service times of the others")
+    );
     let service = report(&mixed, &metric("service-p99"));
-    assert!(service.contains("service times, also of the open loops (with @)"), "{service}");
+    assert!(service.contains("service times, also of the open loops (with a rate)"), "{service}");
     let response = report(&mixed, &metric("response-p99"));
-    assert!(response.contains("only open loops (with @) have this time"), "{response}");
+    assert!(response.contains("only open loops (with a rate) have this time"), "{response}");
     for alone in [&mixed[..1], &mixed[1..]] {
         assert!(!report(alone, &metric("p99")).contains("service times of the others"));
     }
@@ -297,15 +299,20 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
         step.plan.arrival = open.then_some(Arrival::Poisson);
     }
     let text = plain(&[mixed.clone(), vec![step(1, "b", 8, 900.0)]].concat());
-    assert!(text.contains("arrival closed loop (8) and poisson (8@1000)"), "{text}");
+    assert!(
+        text.contains("arrival closed loop (8) and poisson (clients 8, rate 1000/s)"),
+        "{text}"
+    );
     assert!(!text.contains("other conditions"), "{text}");
     let mut other = step(1, "b", 8, 900.0);
     other.plan.warmup_s = 1.0;
     let text = plain(&[mixed.clone(), vec![other]].concat());
-    assert!(text.contains("other conditions: warm-up 1 s instead of 10 s\n"), "{text}");
+    assert!(text.contains("other conditions: warm-up 1 s instead of 10 s (b)\n"), "{text}");
     let html = paged(&mixed);
-    assert!(html.contains("response times from the intended instant, which only columns with @"));
-    assert!(!paged(&mixed[..1]).contains("which only columns with @"));
+    assert!(
+        html.contains("response times from the intended instant, which only columns with a rate")
+    );
+    assert!(!paged(&mixed[..1]).contains("which only columns with a rate"));
 }
 
 #[test]
@@ -334,7 +341,7 @@ fn a_list_keeps_labels_whose_percentile_is_scarce() {
     let listed = |name: &str| Options { layout: Layout::List, ..metric(name) };
     let text = report(&steps, &listed("p99"));
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[..2], ["  • 1200 us - many", "  • - us - few *"]);
+    assert_eq!(lines[..2], ["  • 1.20 ms - many", "  • - ms - few *"]);
     assert!(text.contains("* p99 is not shown: it takes 1000 values"), "{text}");
     let rows = &json(&steps, &listed("p99"))["rows"];
     assert_eq!((&rows[1]["label"], &rows[1]["value"]), (&"few".into(), &Value::Null));

@@ -1,7 +1,7 @@
 //! Which steps share a cell, and what it shows.
 
 use crate::summaries::step;
-use crate::{again, grid, json, plain, repeat, report, try_report};
+use crate::{again, grid, in_full, json, lines_of, plain, repeat, report, try_report};
 use loadgen::error::Kind;
 use loadgen::report::Options;
 use loadgen::summary::{Outcome, Summary};
@@ -43,9 +43,11 @@ fn invocations_pool_only_when_their_settings_agree() {
     second.plan.seed = 43;
     second.plan.repeats = 2;
     second.server.port = Some(3307);
-    let text = plain(&[first.clone(), second.clone()]);
-    assert_eq!(grid(&text)[1], "200     a *");
+    let both = [first.clone(), second.clone()];
+    let text = plain(&both);
+    assert_eq!(grid(&text)[1], "200     a");
     assert!(text.contains("* its runs differ in: server hostname db1 and elsewhere"), "{text}");
+    assert_eq!(lines_of(&both, "invocations"), [0]);
 
     let changes: [Change; 8] = [
         ("innodb_io_capacity 2000 and 400", |s| {
@@ -107,12 +109,12 @@ fn only_completed_steps_fill_cells_unless_asked() {
     ended.reason = Some("SIGINT".to_owned());
     let steps = [step(0, "a", 8, 100.0), ended.clone(), step(1, "b", 16, 70.0)];
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["100      -      a *", "  -     70      b"]);
+    assert_eq!(&grid(&text)[1..], ["100      -*     a", "  -     70      b"]);
     let note = "* left out, because it did not complete: interrupted, SIGINT (a at 16)\n";
     assert!(text.contains(note), "{text}");
-    let partial = Options { partial: true, ..Options::default() };
+    let partial = Options { partial: true, ..in_full() };
     let text = report(&steps, &partial);
-    assert_eq!(&grid(&text)[1..], ["100     50      a *", "  -     70      b"]);
+    assert_eq!(&grid(&text)[1..], ["100     50*     a", "  -     70      b"]);
     assert!(text.contains("* did not complete: interrupted, SIGINT (a at 16)\n"), "{text}");
 
     let error = try_report(&[ended.clone()], &Options::default()).expect_err("nothing to show");
@@ -128,5 +130,5 @@ fn a_step_without_a_window_has_no_number() {
     empty.outcome = Outcome::Aborted;
     empty.measured_s = 0.0;
     let partial = Options { partial: true, ..Options::default() };
-    assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-        5      a *");
+    assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-*       5      a");
 }

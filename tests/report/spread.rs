@@ -13,7 +13,7 @@ fn runs(qps: &[f64]) -> Vec<Summary> {
 #[test]
 fn each_cell_has_its_runs_extremes_and_interval_below_the_plain_table() {
     let steps = [runs(&[10.0, 40.0, 20.0, 30.0, 60.0, 50.0]), vec![step(1, "b", 8, 7.0)]].concat();
-    let spread = Options { spread: true, ..Options::default() };
+    let spread = Options { spread: true, ..in_full() };
     let text = report(&steps, &spread);
     let (plain_table, second) = text.split_at(plain(&steps).len());
     assert_eq!(plain_table, plain(&steps));

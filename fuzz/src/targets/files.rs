@@ -17,8 +17,8 @@ use loadgen::mysql::options::{Env, Text};
 use loadgen::plan::experiment::{Experiment, Overrides};
 use loadgen::plan::profile::Profile;
 use loadgen::report::{
-    Format, Layout, Options, Picture, Question, compare, doubtful, explain, gates, page, picture,
-    render,
+    Format, Layout, Notes, Options, Picture, Question, compare, doubtful, explain, gates, page,
+    picture, render,
 };
 use loadgen::summary::{Summary, from_json, to_json};
 use loadgen::workload::sql::Splitter;
@@ -85,6 +85,7 @@ fn reports(summary: &Summary) {
                     from: label(summary, compares),
                     to: label(&other, compares),
                     partial: true,
+                    notes: if at % 2 == 0 { Notes::Brief } else { Notes::All },
                     terminal: (at % 2 == 0).then_some(80),
                     spread: *layout == Layout::Versions,
                     ..Options::default()
@@ -114,8 +115,7 @@ fn reports(summary: &Summary) {
         floor: 0.02,
         repeats_max: 24,
         force: true,
-        latest: false,
-        format: Format::Text,
+        ..Question::default()
     };
     shown(compare(&steps, &question).map(|comparison| comparison.text));
 }
