@@ -41,6 +41,10 @@ pub(crate) fn noted(table: Table) -> Table {
             let columns = table.columns.iter();
             said.extend(columns.map(|column| (at, *column, of_line.clone(), false)));
         }
+        if line.clashing > 0 {
+            let clash: Warning = finding!(Clash, label(line.label), line.clashing).into();
+            said.extend(table.columns.iter().map(|column| (at, *column, clash.clone(), false)));
+        }
         let findings = findings(&table, line).into_iter();
         said.extend(findings.map(|(column, finding)| (at, column, finding, true)));
     }

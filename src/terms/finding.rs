@@ -144,6 +144,9 @@ codes! {
         "{} says SET NAMES {} itself: --charset {} was not what its rows were sent in";
     Partial "partial" "did not complete: {}";
     LeftOut "left_out" "left out, because it did not complete: {}";
+    Clash "clash"
+        "{} was measured with different settings in {} invocations: the newest is shown (--strict \
+         tells)";
     SameHost "same_host" "the client ran on the server's host and took a part of its CPUs";
     Queues "queues" "arrivals in {}";
     Scarce "scarce" "{} is not shown: it takes {} values, for ten beyond it, and there were {}";

@@ -231,8 +231,8 @@ fn no_layout_and_no_format_prints_it_without() {
         let pair = matches!(layout, Layout::Delta | Layout::Overhead);
         let label = |name: &str| pair.then(|| name.to_owned());
         for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
-            let (from, to) = (label("a"), label("b"));
-            let options = Options { layout, format, from, to, ..Options::default() };
+            let (baseline, new) = (label("a"), label("b"));
+            let options = Options { layout, format, baseline, new, ..Options::default() };
             let text = render(&steps, &options).expect("a report");
             let (said, marked) = match format {
                 Format::Csv | Format::Json => ("client_bound", true),
