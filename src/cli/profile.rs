@@ -61,7 +61,7 @@ over the labels: six at least, then twice as many as there are, until they are d
 
 Examples:
   loadgen recheck results/ --profile profiles/version-cost.toml --list
-  loadgen recheck results/ --profile ab.toml --base 8.0.33 --new 9.7.4 --max-repeats 24")]
+  loadgen recheck results/ --profile ab.toml --baseline 8.0.33 --new 9.7.4 --max-repeats 24")]
 pub(crate) struct RecheckArgs {
     /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
     #[arg(required = true, value_name = "PATH")]
@@ -76,7 +76,7 @@ pub(crate) struct RecheckArgs {
     pub programs: Vec<(String, PathBuf)>,
 
     /// The label that others are compared with [default: the profile's baseline, else its first]
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long = "baseline", alias = "base", value_name = "LABEL")]
     pub base: Option<String>,
 
     /// The label that is compared [default: all others]

@@ -1,17 +1,23 @@
 //! Verbs of summaries: report (tables, one chart, or the page), compare (two labels, with statistics),
 //! explain (where the time of an op went).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result, line};
 use crate::plan::units::parse_percent;
+use crate::plan::value::Clients;
+use crate::progress::say;
 use crate::report::{
     self, Comparison, Format, Layout, Metric, Notes, Options, Picture, Question, page, picture,
     render,
 };
 use crate::run::{decided, gate_verdict, print_data, replace, terminal, unfinished, warn};
-use crate::summary::{self, Loaded};
-use crate::terms::Gate;
+use crate::summary::{self, Loaded, Summary};
+use crate::terms::{Gate, named};
+
+/// Labels and the like that an error names.
+const NAMED_MAX: usize = 20;
 
 /// Formats of a report, pictures included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -32,6 +38,19 @@ pub(crate) enum Output {
 }
 
 impl Output {
+    /// The format that a file's name ends with.
+    fn of(path: &Path) -> Option<Output> {
+        Some(match path.extension()?.to_str()? {
+            "txt" => Output::Text,
+            "md" | "markdown" => Output::Markdown,
+            "csv" => Output::Csv,
+            "json" => Output::Json,
+            "html" | "htm" => Output::Html,
+            "svg" => Output::Svg,
+            _ => return None,
+        })
+    }
+
     /// The format of the tables; none for pictures.
     fn tables(self) -> Option<Format> {
         Some(match self {
@@ -79,15 +98,16 @@ impl ReadArgs {
 pub(crate) struct ReportArgs {
     /// What the cells show: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
     /// (response time in an open loop, else service time), service-p99, errors, iops, miss, cpu …
-    /// (all in docs/report.md); natural is qps, or seconds of what ran to its end
-    #[arg(long, value_name = "METRIC", default_value_t)]
-    pub metric: Metric,
+    /// (all in docs/report.md); natural is qps, or seconds of what ran to its end. Several times: a
+    /// table each [default: natural]
+    #[arg(long = "metric", value_name = "METRIC")]
+    pub metrics: Vec<Metric>,
     /// How it is laid out
     #[arg(long, value_name = "LAYOUT", value_enum, default_value_t)]
     pub layout: Layout,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub format: Output,
+    /// Output format [default: that of the file's name, else text]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<Output>,
     /// The chart of --format svg [default: qps]
     #[arg(long, value_name = "CHART", value_enum)]
     pub chart: Option<Picture>,
@@ -95,23 +115,25 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Relate every label to this one; higher is always better
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, alias = "from", value_name = "LABEL")]
     pub baseline: Option<String>,
-    /// The label without something, for --layout delta and overhead
-    #[arg(long, value_name = "LABEL")]
-    pub from: Option<String>,
-    /// The label with it
-    #[arg(long, value_name = "LABEL")]
-    pub to: Option<String>,
+    /// The label that --layout delta and overhead hold against the baseline
+    #[arg(long, alias = "to", value_name = "LABEL")]
+    pub new: Option<String>,
+    #[command(flatten)]
+    pub only: OnlyArgs,
     /// Labels in the order of their lines; may be given several times [default: by their time]
     #[arg(long, value_name = "LABEL")]
     pub order: Vec<String>,
     /// Count steps that did not complete, and mark them
     #[arg(long)]
     pub partial: bool,
+    /// Refuse a label that was measured with different settings [default: its newest invocation]
+    #[arg(long)]
+    pub strict: bool,
     /// Print whether this holds instead, such as p99<5ms, qps>=10k, errors==0 or errors<0.1%, and
     /// exit with 99 where it does not, 98 where it is not known; may be given several times
-    #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metric", "layout", "baseline", "from", "to", "spread"])]
+    #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metrics", "layout", "baseline", "new", "spread"])]
     pub gates: Vec<Gate>,
     /// Show all notes, and the conditions in full
     #[arg(long)]
@@ -126,15 +148,16 @@ pub(crate) struct ReportArgs {
 /// Prints the report on standard output or into a file, and names skipped files on standard error.
 pub(super) fn report(args: ReportArgs) -> Result<()> {
     args.check()?;
-    let ReportArgs { read, gates, format, chart, output, .. } = args.clone();
+    let format = args.format();
+    let ReportArgs { read, only, gates, chart, output, .. } = args.clone();
     let options = args.options();
     let loaded = read.load()?;
-    let steps = loaded.steps();
+    let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
+    let steps = only.of(loaded.steps())?;
     let put = |text: &str| match &output {
         None => print_data(text),
-        Some(path) => write(path, text),
+        Some(path) => write(path, text).map(|()| say(&wrote(path, text.len()))),
     };
-    let unfinished = unfinished(&read.paths, &steps, read.latest);
     if !gates.is_empty() {
         let judged = report::gates(&steps, &gates, &options)?;
         put(&judged.text)?;
@@ -158,20 +181,89 @@ fn write(path: &Path, text: &str) -> Result<()> {
     written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
+fn wrote(path: &Path, bytes: usize) -> String {
+    let size = match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        _ => format!("{} KiB", bytes.div_ceil(1024)),
+    };
+    line(&format!("Wrote {} ({size})", path.display()))
+}
+
+/// The steps that are shown.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct OnlyArgs {
+    /// Only this label; may be given several times
+    #[arg(long = "label", value_name = "LABEL")]
+    pub labels: Vec<String>,
+    /// Only this workload; may be given several times
+    #[arg(long = "workload", value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// Only these numbers of clients: 64 or 1,2,4 or 8..64 (doubling)
+    #[arg(long, value_name = "LIST")]
+    pub clients: Option<Clients>,
+}
+
+impl OnlyArgs {
+    /// Picks the steps; what picks none is refused with what there is.
+    fn of<'a>(&self, mut steps: Vec<&'a Summary>) -> Result<Vec<&'a Summary>> {
+        let texts = |of: fn(&Summary) -> &str| -> Vec<String> {
+            let known: BTreeSet<&str> = steps.iter().map(|step| of(step)).collect();
+            known.into_iter().map(|text| format!("'{}'", line(text))).collect()
+        };
+        let labels = texts(|step| &step.label);
+        let lacks = |of: fn(&Summary) -> &str, wanted: &[String]| {
+            wanted.iter().find(|text| !steps.iter().any(|step| of(step) == **text)).cloned()
+        };
+        let none = |what: &str, known: Vec<String>| {
+            let known = named(known, NAMED_MAX, ", ");
+            Err(Error::usage(format!("{what} in these summaries"))
+                .hint(format!("there are {known}")))
+        };
+        if let Some(label) = lacks(|step| &step.label, &self.labels) {
+            return none(&format!("--label: no label '{}'", line(&label)), labels);
+        }
+        if let Some(workload) = lacks(|step| &step.workload.name, &self.workloads) {
+            let known = texts(|step| &step.workload.name);
+            return none(&format!("--workload: no workload '{}'", line(&workload)), known);
+        }
+        let is_among = |all: &[String], text: &String| all.is_empty() || all.contains(text);
+        steps.retain(|step| {
+            is_among(&self.labels, &step.label) && is_among(&self.workloads, &step.workload.name)
+        });
+        let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
+        steps.retain(|step| self.clients.as_ref().is_none_or(|c| c.0.contains(&step.plan.clients)));
+        if clients.is_empty() {
+            return none("no such label measured such a workload", labels);
+        }
+        if steps.is_empty() {
+            let known = clients.iter().map(u32::to_string).collect();
+            return none("--clients: no step with such a number of clients", known);
+        }
+        Ok(steps)
+    }
+}
+
 impl ReportArgs {
+    /// The format that is asked for, else that of the file's name.
+    fn format(&self) -> Output {
+        let of_file = || self.output.as_deref().and_then(Output::of);
+        self.format.or_else(of_file).unwrap_or_default()
+    }
+
     /// Refuses flags that would be without effect.
     fn check(&self) -> Result<()> {
         let flags = [
             ("--layout", self.layout != Layout::Versions),
             ("--spread", self.spread),
             ("--gate", !self.gates.is_empty()),
+            ("--metric, given twice,", self.metrics.len() > 1),
         ];
         let given = flags.iter().find(|(_, given)| *given);
-        if let Some((flag, _)) = given.filter(|_| self.format.tables().is_none()) {
+        if let Some((flag, _)) = given.filter(|_| self.format().tables().is_none()) {
             return Err(Error::usage(format!("{flag} has no effect on --format html or svg"))
                 .hint("leave it out, or --format text, markdown, csv or json"));
         }
-        if self.chart.is_some() && self.format != Output::Svg {
+        if self.chart.is_some() && self.format() != Output::Svg {
             return Err(Error::usage("--chart is of --format svg")
                 .hint("--format svg draws one chart, --format html all of them"));
         }
@@ -180,25 +272,42 @@ impl ReportArgs {
 
     /// The part that [`render`] takes.
     pub(crate) fn options(self) -> Options {
-        let ReportArgs { metric, layout, baseline, from, to, order, partial, spread, .. } = self;
-        let format = self.format.tables().unwrap_or_default();
+        let format = self.format().tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };
         let latest = self.read.latest;
         let notes = if self.notes { Notes::All } else { Notes::Brief };
-        let of = Options { notes, source: self.read.source(), ..Options::default() };
-        let of = Options { format, order, latest, partial, terminal, spread, ..of };
-        Options { metric, layout, baseline, from, to, ..of }
+        let source = self.read.source();
+        let ReportArgs { layout, baseline, new, order, partial, strict, spread, .. } = self;
+        let mut metrics = self.metrics.into_iter();
+        let (metric, also) = (metrics.next().unwrap_or_default(), metrics.collect());
+        let of = Options { notes, source, ..Options::default() };
+        let of = Options { format, order, latest, strict, partial, terminal, ..of };
+        Options { metric, also, layout, baseline, new, spread, ..of }
+    }
+}
+
+/// The two labels of a comparison.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct PairArgs {
+    /// The label that is compared against [default: of two labels the first]
+    #[arg(long, alias = "base", value_name = "LABEL")]
+    pub baseline: Option<String>,
+    /// The label that is compared [default: of two labels the other]
+    #[arg(long, value_name = "LABEL")]
+    pub new: Option<String>,
+}
+
+impl PairArgs {
+    fn of(&self, steps: &[&Summary]) -> Result<[String; 2]> {
+        let given = [&self.baseline, &self.new].map(Option::as_deref);
+        report::pair(steps.iter().copied(), given)
     }
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CompareArgs {
-    /// The label that is compared against
-    #[arg(long, value_name = "LABEL")]
-    pub base: String,
-    /// The label that is compared
-    #[arg(long, value_name = "LABEL")]
-    pub new: String,
+    #[command(flatten)]
+    pub pair: PairArgs,
     /// What is compared, as for report
     #[arg(long, value_name = "METRIC", default_value_t)]
     pub metric: Metric,
@@ -234,20 +343,21 @@ pub(crate) enum FailOn {
 pub(super) fn compare(args: CompareArgs) -> Result<()> {
     let loaded = args.read.load()?;
     let steps = loaded.steps();
-    let CompareArgs { base, new, metric, floor, force, format, .. } = args;
-    let latest = args.read.latest;
+    let [base, new] = args.pair.of(&steps)?;
     let source = args.read.source();
-    let of =
-        Question { base, new, metric, floor, force, latest, format, source, ..Question::default() };
+    let CompareArgs { metric, floor, force, format, read, fail_on, .. } = args;
+    let (latest, failing) = (read.latest, args.fail_on_regression);
+    let of = Question { base, new, metric, floor, force, latest, source, ..Question::default() };
+    let of = Question { format, ..of };
     let comparison = report::compare(&steps, &of)?;
     print_data(&comparison.text)?;
-    let unfinished = unfinished(&args.read.paths, &steps, latest);
+    let unfinished = unfinished(&read.paths, &steps, latest);
     comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
-    if args.fail_on_regression {
-        judge(&comparison, &of.base)?;
+    if failing {
+        judge(&comparison, [&of.base, &of.new])?;
         decided(&unfinished)?;
     }
-    let cells = args.fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
+    let cells = fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
     undecided("inconclusive", cells, "more or longer runs make the interval narrow")
 }
 
@@ -259,10 +369,14 @@ fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
 }
 
 /// Refuses a comparison that shows a regression, or cannot rule one out.
-fn judge(comparison: &Comparison, base: &str) -> Result<()> {
-    if !comparison.worse.is_empty() {
-        let text = format!("worse than {base}: {}", comparison.worse.join("; "));
-        return Err(Error::new(Kind::Gate, text));
+fn judge(comparison: &Comparison, labels: [&str; 2]) -> Result<()> {
+    let [base, new] = labels.map(line);
+    let worse = format!("{new} is worse than {base}:");
+    let error = |found: String| Err(Error::new(Kind::Gate, worse.clone() + &found));
+    match comparison.worse.as_slice() {
+        [] => {}
+        [one] => return error(format!(" {one}")),
+        all => return error(format!("\n  {}", all.join("\n  "))),
     }
     undecided("not known", &comparison.unknown, "loadgen report shows what there is")?;
     let wanted = comparison.repeats_needed;
@@ -275,12 +389,8 @@ fn judge(comparison: &Comparison, base: &str) -> Result<()> {
 At a number of clients in a closed loop, clients / ops a second is the time of an op. It is split into
 the CPU of client and server, the reads of the disks, and the rest; docs/explain.md says how.")]
 pub(crate) struct ExplainArgs {
-    /// The label that is compared against
-    #[arg(value_name = "BASE")]
-    pub base: String,
-    /// The label that is compared
-    #[arg(value_name = "NEW")]
-    pub new: String,
+    #[command(flatten)]
+    pub pair: PairArgs,
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: Format,
@@ -292,13 +402,28 @@ pub(crate) struct ExplainArgs {
 }
 
 /// Prints the parts on standard output.
-pub(super) fn explain(args: ExplainArgs) -> Result<()> {
+pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
+    args.take_labels();
     let loaded = args.read.load()?;
-    let ExplainArgs { base, new, force, format, .. } = args;
+    let [base, new] = args.pair.of(&loaded.steps())?;
+    let ExplainArgs { force, format, .. } = args;
     let latest = args.read.latest;
     let source = args.read.source();
     let question = Question { base, new, force, latest, format, source, ..Question::default() };
     print_data(&report::explain(&loaded.steps(), &question)?)
+}
+
+impl ExplainArgs {
+    /// Takes the labels from before the paths, where they stood before they had flags.
+    fn take_labels(&mut self) {
+        let PairArgs { baseline, new } = &mut self.pair;
+        let bare = baseline.is_none() && new.is_none() && self.read.paths.len() > 2;
+        if !bare || self.read.paths[..2].iter().all(|path| path.exists()) {
+            return;
+        }
+        let mut words = self.read.paths.drain(..2).map(|word| word.to_string_lossy().into_owned());
+        (*baseline, *new) = (words.next(), words.next());
+    }
 }
 
 #[cfg(test)]
@@ -331,8 +456,8 @@ mod tests {
     #[test]
     fn every_flag_arrives() {
         let args = parse(
-            "a b --metric p99.9 --format markdown --baseline x --latest --partial --skip-bad \
-             --layout delta --from y --to z",
+            "a b --metric p99.9 --format markdown --latest --partial --skip-bad --strict \
+             --layout delta --baseline y --new z --metric p50",
         )
         .expect("all flags");
         assert_eq!(args.read.paths.len(), 2);
@@ -340,10 +465,34 @@ mod tests {
         let options = args.options();
         assert_eq!(options.metric.to_string(), "p99.9");
         assert_eq!(options.format, Format::Markdown);
-        assert_eq!(options.baseline.as_deref(), Some("x"));
-        assert_eq!((options.from.as_deref(), options.to.as_deref()), (Some("y"), Some("z")));
+        assert_eq!((options.baseline.as_deref(), options.new.as_deref()), (Some("y"), Some("z")));
         assert_eq!(options.layout, Layout::Delta);
-        assert!(options.latest && options.partial);
+        assert!(options.latest && options.partial && options.strict);
+        let also: Vec<String> = options.also.iter().map(Metric::to_string).collect();
+        assert_eq!(also, ["p50"]);
+    }
+
+    #[test]
+    fn a_file_decides_the_format_unless_the_flag_does() {
+        for (line, format) in [
+            ("a -o x.md", Output::Markdown),
+            ("a -o x.csv", Output::Csv),
+            ("a -o x.json", Output::Json),
+            ("a -o dir.md/x.html", Output::Html),
+            ("a -o x.svg", Output::Svg),
+            ("a -o x.txt", Output::Text),
+            ("a -o x", Output::Text),
+            ("a -o x.html --format csv", Output::Csv),
+        ] {
+            assert_eq!(parse(line).expect(line).format(), format, "{line}");
+        }
+    }
+
+    #[test]
+    fn old_names_of_the_two_labels_are_read_alike() {
+        let of = |line: &str| parse(line).expect(line);
+        let (old, new) = (of("a --from x --to y"), of("a --baseline x --new y"));
+        assert_eq!((old.baseline, old.new), (new.baseline, new.new));
     }
 
     #[test]
@@ -354,6 +503,7 @@ mod tests {
             "a --format html --layout list",
             "a --format svg --spread",
             "a --format html --gate p99<5ms",
+            "a -o x.html --gate p99<5ms",
         ] {
             let error = parse(line).expect(line).check().expect_err(line);
             assert_eq!(error.kind().exit_code(), 2);
@@ -387,6 +537,80 @@ mod tests {
         assert!(parse("a --metric p100").expect_err("no metric").contains("p100"));
     }
 
+    /// Labels a and b of two workloads at 8 and 16 clients; b has no `update`.
+    fn measured() -> Vec<Summary> {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let sound: Summary = serde_json::from_str(text).expect("a summary");
+        let all = [("a", "point-select"), ("a", "update"), ("b", "point-select")];
+        let of = |(label, workload): (&str, &str)| {
+            [8, 16].map(|clients| {
+                let mut step = sound.clone();
+                (step.label, step.workload.name) = (label.to_owned(), workload.to_owned());
+                step.plan.clients = clients;
+                step
+            })
+        };
+        all.into_iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn steps_are_picked_by_label_workload_and_clients() {
+        let steps = measured();
+        let picked = |line: &str| {
+            let only = parse(line).expect(line).only;
+            only.of(steps.iter().collect()).map(|steps| steps.len())
+        };
+        for (line, count) in [
+            ("x", 6),
+            ("x --label a", 4),
+            ("x --label a --label b", 6),
+            ("x --label a --workload update --clients 8", 1),
+            ("x --clients 8..64", 6),
+            ("x --clients 16,32", 3),
+        ] {
+            assert_eq!(picked(line).expect(line), count, "{line}");
+        }
+        for (line, says, there) in [
+            ("x --label c", "--label: no label 'c'", "'a', 'b'"),
+            ("x --workload insert", "--workload: no workload 'insert'", "'point-select', 'update'"),
+            ("x --label a --clients 3", "--clients", "8, 16"),
+            ("x --label b --workload update", "no such label", "'a', 'b'"),
+        ] {
+            let error = picked(line).expect_err(line);
+            assert_eq!(error.kind().exit_code(), 2, "{line}");
+            let text = error.render();
+            assert!(text.contains(says) && text.contains(there), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn labels_before_the_paths_of_explain_are_taken_when_they_are_no_paths() {
+        #[derive(Debug, Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: ExplainArgs,
+        }
+        let taken = |words: &str| {
+            let words = std::iter::once("explain").chain(words.split_whitespace());
+            let mut args = Line::try_parse_from(words).expect("explain").args;
+            args.take_labels();
+            (args.pair.baseline, args.pair.new, args.read.paths.len())
+        };
+        let named = |a: &str, b: &str| (Some(a.to_owned()), Some(b.to_owned()), 1);
+        assert_eq!(taken("8.0 9.7 results"), named("8.0", "9.7"));
+        assert_eq!(taken("--baseline 8.0 --new 9.7 results"), named("8.0", "9.7"));
+        assert_eq!(taken("--base 8.0 --new 9.7 results"), named("8.0", "9.7"));
+        assert_eq!(taken("results"), (None, None, 1));
+        assert_eq!(taken("src tests docs"), (None, None, 3), "all of them are there");
+    }
+
+    #[test]
+    fn a_file_that_was_written_is_told_with_its_size() {
+        let told = |bytes| wrote(Path::new("report.html"), bytes);
+        assert_eq!(told(812), "Wrote report.html (812 bytes)");
+        assert_eq!(told(12_000), "Wrote report.html (12 KiB)");
+    }
+
     #[test]
     fn what_is_worse_counts_before_what_is_not_known() {
         let line = || vec!["w at 8 clients".to_owned()];
@@ -399,17 +623,17 @@ mod tests {
             inconclusive: Vec::new(),
             open: Vec::new(),
         };
-        let error = judge(&comparison, "old").expect_err("worse");
+        let error = judge(&comparison, ["old", "new"]).expect_err("worse");
         assert_eq!(error.kind().exit_code(), 99);
         comparison.worse.clear();
-        let error = judge(&comparison, "old").expect_err("too few");
+        let error = judge(&comparison, ["old", "new"]).expect_err("too few");
         assert_eq!(error.kind().exit_code(), 98);
         assert!(error.hints()[0].ends_with("--repeat 7"), "{error}");
         comparison.too_few.clear();
         comparison.unknown = line();
-        assert_eq!(judge(&comparison, "old").expect_err("unknown").kind().exit_code(), 98);
+        assert_eq!(judge(&comparison, ["old", "new"]).expect_err("unknown").kind().exit_code(), 98);
         comparison.unknown.clear();
-        assert!(judge(&comparison, "old").is_ok());
+        assert!(judge(&comparison, ["old", "new"]).is_ok());
         let error = undecided("inconclusive", &line(), "more runs").expect_err("inconclusive");
         assert_eq!(error.kind().exit_code(), 98);
         assert!(undecided("inconclusive", &[], "more runs").is_ok());

@@ -121,6 +121,7 @@ fn plan(context: &StepContext<'_>, data_seed: Option<u64>) -> summary::Plan {
         op_timeout_s: plan.policy.op_timeout.map(|limit| limit.as_secs_f64()),
         repeat_index: step.repeat,
         repeats: plan.repeats,
+        search: None,
     }
 }
 
@@ -444,7 +445,8 @@ mod tests {
     #[test]
     fn a_line_has_everything_of_its_intervals() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step = Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1 };
+        let step =
+            Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step);
         assert_eq!(line.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
         line.add(&intervals()[..2]);
@@ -458,7 +460,8 @@ mod tests {
     #[test]
     fn a_percentile_of_few_ops_is_no_number() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
+        let step =
+            Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step);
         // The second second has 500 ops.
         line.add(&intervals()[1..2]);
@@ -468,7 +471,8 @@ mod tests {
     #[test]
     fn ops_show_how_many_are_done() {
         let plan = a_plan(0, 64, StopAt::Ops(9000));
-        let step = Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1 };
+        let step =
+            Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step);
         line.add(&intervals()[..1]);
         assert!(line.line(MINUTE).contains("1000 of 9000 ops"));

@@ -165,6 +165,8 @@ pub struct Step {
     /// Ops a second over all of them; None is a closed loop.
     pub rate: Option<f64>,
     pub repeat: u32,
+    /// Which search for a rate it is of, from 1.
+    pub search: Option<u32>,
 }
 
 impl Step {
@@ -201,6 +203,7 @@ impl Plan {
             clients,
             rate,
             repeat,
+            search: None,
         };
         (1..).zip(cells).map(step).collect()
     }

@@ -542,7 +542,7 @@ pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<S
             Picture::Qps => over_clients(table, &labels),
             Picture::Relative => {
                 let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
-                known(&tables, "--baseline", base)?;
+                known(&labels, "--baseline", base)?;
                 let related = related(table, &tables, base).into_iter();
                 related.flat_map(|table| over_clients(&table, &labels)).collect()
             }

@@ -5,19 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::answer::{self, answer};
 use super::gate::{failed_share, quantity_shown};
 use super::notes::{
     at_clients, both_values, cell_named, codes, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
-use super::table::{Cell, Column, Table, among, known, missing, tables};
+use super::table::{self, Cell, Column, Table, among, in_time, known, missing, tables};
 use super::{Format, Metric, Notes, Options, brief, escape, write};
 use crate::error::{Error, Result};
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::{Summary, VerdictKind};
-use crate::terms::{self, Code, Compared, Quantity};
+use crate::terms::{self, Code, Compared, Quantity, joined};
 
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
@@ -61,9 +62,9 @@ pub(super) struct Row<'t, 's> {
     pub column: Column,
     pub cells: [Option<&'t Cell<'s>>; 2],
     pub ratio: Option<Ratio>,
-    verdict: Compared,
+    pub verdict: Compared,
     /// Why there is no ratio, or why it shows nothing.
-    what: Option<String>,
+    pub what: Option<String>,
 }
 
 pub(super) struct Ratio {
@@ -74,7 +75,7 @@ pub(super) struct Ratio {
     /// Corrected within the workload, over all of them, and for the looks.
     pub p: f64,
     /// What the clearest p of a cell is multiplied by where no other cell differs.
-    times: f64,
+    pub times: f64,
 }
 
 impl Question {
@@ -82,15 +83,14 @@ impl Question {
         [&self.base, &self.new]
     }
 
-    /// Returns the tables of both labels, which `named` calls so, where they are comparable.
+    /// Returns the tables of both labels, where they are comparable.
     pub(super) fn tables<'a>(
         &self,
         steps: &[&'a Summary],
         metric: Metric,
-        named: [&str; 2],
     ) -> Result<Vec<Table<'a>>> {
-        let options = Options { metric, latest: self.latest, ..Options::default() };
-        let tables = of_two(&tables(steps, &options)?, named, self.labels())?;
+        let options = Options { metric, latest: self.latest, strict: true, ..Options::default() };
+        let tables = of_two(&tables(steps, &options)?, self.labels())?;
         if !self.force {
             tables.iter().try_for_each(comparable)?;
         }
@@ -98,13 +98,50 @@ impl Question {
     }
 }
 
-pub(super) fn of_two<'a>(
-    all: &[Table<'a>],
-    flags: [&str; 2],
-    labels: [&str; 2],
-) -> Result<Vec<Table<'a>>> {
-    flags.iter().zip(labels).try_for_each(|(flag, label)| known(all, flag, label))?;
+pub(super) fn of_two<'a>(all: &[Table<'a>], labels: [&str; 2]) -> Result<Vec<Table<'a>>> {
+    let known = |(flag, label): (&str, &str)| known(&table::labels(all), flag, label);
+    FLAGS.into_iter().zip(labels).try_for_each(known)?;
     Ok(all.iter().map(|table| noted(table.of_labels(&labels))).collect())
+}
+
+/// The flags that name two labels.
+const FLAGS: [&str; 2] = ["--baseline", "--new"];
+
+/// Decides which two labels are held against each other: those that are given, else the only two that
+/// there are, of which the first by time is the baseline.
+pub fn pair<'a>(
+    steps: impl IntoIterator<Item = &'a Summary>,
+    given: [Option<&str>; 2],
+) -> Result<[String; 2]> {
+    let mut steps: Vec<&Summary> = steps.into_iter().collect();
+    steps.sort_by_cached_key(|step| in_time(step));
+    let mut labels: Vec<&str> = Vec::new();
+    for step in steps {
+        push_new(&mut labels, step.label.as_str());
+    }
+    for (flag, label) in FLAGS.into_iter().zip(given) {
+        label.map_or(Ok(()), |label| known(&labels, flag, label))?;
+    }
+    let others: Vec<&str> =
+        labels.iter().copied().filter(|label| !given.contains(&Some(*label))).collect();
+    let found = match (given, others.as_slice()) {
+        ([Some(base), Some(new)], _) => [base, new],
+        ([Some(base), None], [new]) => [base, *new],
+        ([None, Some(new)], [base]) => [*base, new],
+        ([None, None], [base, new]) => [*base, *new],
+        _ => return Err(no_pair(&labels)),
+    };
+    Ok(found.map(str::to_owned))
+}
+
+fn no_pair(labels: &[&str]) -> Error {
+    let named = terms::named(labels.iter().map(|label| escape::line(label)).collect(), 20, ", ");
+    match labels {
+        [] | [_] => Error::data(format!("there is one label only: {named}"))
+            .hint("two are compared: measure another one under a --label of its own"),
+        _ => Error::usage(format!("there are {} labels: {named}", labels.len()))
+            .hint("--baseline LABEL and --new LABEL name the two that are compared"),
+    }
 }
 
 pub(super) fn nothing_in_common(labels: [&str; 2], but: &str) -> Error {
@@ -121,19 +158,19 @@ pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>
 
 pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let labels = question.labels();
-    let tables = question.tables(steps, question.metric, ["--base", "--new"])?;
+    let tables = question.tables(steps, question.metric)?;
     if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
         return Err(nothing_in_common(labels, ""));
     }
-    let (mut rows, looks) = rows(&tables, question);
+    let mut rows = rows(&tables, question);
     let lacks = |row: &&mut Row| row.what.is_some() && row.verdict != Compared::Worse;
     let lacking = rows.iter_mut().flatten().filter(|row| row.ratio.is_some()).filter(lacks);
     lacking.for_each(|row| row.verdict = Compared::Incomplete);
     let (related, without): (Vec<&Row>, Vec<&Row>) =
         rows.iter().flatten().partition(|row| row.ratio.is_some());
     let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
-    let what = |rows: &[&Row]| rows.iter().filter_map(|row| row.what.clone()).collect::<Vec<_>>();
-    let pages = pages(&rows, question.floor, looks);
+    let what = |rows: &[&Row]| rows.iter().filter_map(|row| row.told()).collect::<Vec<_>>();
+    let pages = pages(&rows);
     let lines = brief::lines(&tables, &question.source);
     if pages.is_empty() {
         let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
@@ -145,7 +182,9 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let nothing_found = all_asked_for && !related.is_empty();
     let asked_for = nothing_found.then(|| ASKED_FOR.to_owned()).into_iter().collect();
     let is = |verdict| move |row: &&&Row| row.verdict == verdict;
-    let (line, times) = (|row: &&Row| row.line(), |row: &&Row| Some(row.ratio.as_ref()?.times));
+    let several = rows.len() > 1;
+    let line = |row: &&Row| row.line(several);
+    let times = |row: &&Row| Some(row.ratio.as_ref()?.times);
     let too_few = || found_out().filter(is(Compared::TooFew));
     let worse = related.iter().filter(is(Compared::Worse)).filter_map(line);
     Ok(Comparison {
@@ -155,7 +194,11 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         too_few: too_few().filter_map(line).collect(),
         repeats_needed: repeats_needed(too_few().filter_map(times).fold(1.0, f64::max)),
         open: found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect(),
-        text: write(&pages, "compare", question.format, None, (&Notes::Brief, &lines)),
+        text: answer::above(
+            &answer(&rows, labels, question.floor),
+            write(&pages, "compare", question.format, None, (&Notes::Brief, &lines)),
+            question.format,
+        ),
     })
 }
 
@@ -187,10 +230,9 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
     column.is_open() && table.metric.is_rate()
 }
 
-/// Returns the cells of two labels with their verdicts, by their tables, and the looks that chance has,
-/// those that are planned among them. What one of both has measured, or begun, and the other has not,
-/// has a row, too: no table may seem to be all there is.
-pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> (Vec<Vec<Row<'t, 's>>>, u32) {
+/// Returns the cells of two labels with their verdicts, by their tables. What one of both has measured,
+/// or begun, and the other has not, has a row, too: no table may seem to be all there is.
+pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Row<'t, 's>>> {
     let (labels, looks) = (of.labels(), looks(tables, of.repeats_max));
     let row = |table: &'t Table<'s>, column: &Column| {
         let lines = labels.map(|label| table.line(label));
@@ -214,7 +256,7 @@ pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> (Vec<Vec<R
     let mut rows: Vec<Vec<Row>> = tables.iter().map(|table| of_table(table).collect()).collect();
     rows.retain(|rows| !rows.is_empty());
     judge(&mut rows, of.floor, looks);
-    (rows, looks)
+    rows
 }
 
 /// Counts the looks at the cells of some tables: where one run (or what continues it) has steps that
@@ -270,12 +312,12 @@ fn judge(tables: &mut [Vec<Row>], floor: f64, looks: u32) {
 }
 
 impl Row<'_, '_> {
-    fn is_asked_for(&self) -> bool {
+    pub(super) fn is_asked_for(&self) -> bool {
         is_asked_for(self.table, &self.column)
     }
 
     /// Tells whether the new label did nothing where the base did something.
-    fn has_stopped(&self) -> bool {
+    pub(super) fn has_stopped(&self) -> bool {
         let did = |cell: &Cell| cell.values.iter().all(|value| has_log(*value));
         let lost = self.verdict == Compared::NoRatio && self.table.metric.higher_is_better();
         lost && self.cells[0].is_some_and(did)
@@ -315,11 +357,15 @@ impl Row<'_, '_> {
             let share = quantity_shown(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
             said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
-        (!said.is_empty()).then(|| self.at(&said.join(", ")))
+        joined(said.into_iter().map(Some), ", ")
     }
 
     fn at(&self, said: &str) -> String {
         format!("{}: {said}", cell_named(self.table, &self.column))
+    }
+
+    fn told(&self) -> Option<String> {
+        self.what.as_ref().map(|what| self.at(what))
     }
 
     /// Says what the comparison found; nothing without a ratio.
@@ -329,14 +375,18 @@ impl Row<'_, '_> {
             return Some(format!("{one} and {other} runs are too few to tell a difference"));
         }
         let interval = ratio.interval().unwrap_or_else(|| "-".to_owned());
-        let estimate = number(ratio.shift.estimate.exp(), 3);
+        let estimate = number(ratio.estimate(), 3);
         Some(format!("{estimate} ({interval}), p {}", p_text(ratio.p)))
     }
 
-    fn line(&self) -> Option<String> {
-        let (metric, found) = (self.table.metric.name(), self.found()?);
-        let is_too_few = self.verdict == Compared::TooFew;
-        Some(self.at(&if is_too_few { found } else { format!("{metric} {found}") }))
+    /// Says the same in percent, and in which cell.
+    fn line(&self, several: bool) -> Option<String> {
+        if self.verdict == Compared::TooFew {
+            return self.found().map(|found| self.at(&found));
+        }
+        let change = answer::change(self)?;
+        let of = if several { escape::line(self.table.workload) + ": " } else { String::new() };
+        Some(format!("{of}{change} at {}", at_clients(&self.column)))
     }
 
     /// Returns what more runs may decide, or tell whether it matters.
@@ -344,7 +394,7 @@ impl Row<'_, '_> {
         use Compared::{Better, Incomplete, NoRatio, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio => return None,
-            Incomplete | NotMeasured => self.what.clone()?,
+            Incomplete | NotMeasured => self.told()?,
             found => {
                 let ([base, new], at) = (of.map(label), at_clients(&self.column));
                 format!("{new} against {base} at {at}: {found}, {}", self.found()?)
@@ -365,6 +415,10 @@ impl Ratio {
         Some(Ratio { p: shift.p, shift, blocks, times })
     }
 
+    pub(super) fn estimate(&self) -> f64 {
+        self.shift.estimate.exp()
+    }
+
     fn interval(&self) -> Option<String> {
         self.bounds().map(|(low, high)| format!("{} to {}", number(low, 3), number(high, 3)))
     }
@@ -378,7 +432,7 @@ fn has_log(value: f64) -> bool {
     value > 0.0 && value.is_finite()
 }
 
-fn p_text(p: f64) -> String {
+pub(super) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
 
@@ -432,32 +486,14 @@ fn are_blocks([one, other]: [&Cell; 2]) -> bool {
     blocks.is_some_and(|blocks| blocks.windows(2).all(|two| two[1].0 > two[0].1))
 }
 
-fn pages(rows: &[Vec<Row>], floor: f64, looks: u32) -> Vec<Page> {
+fn pages(rows: &[Vec<Row>]) -> Vec<Page> {
     let (found, bare): (Vec<&Vec<Row>>, Vec<&Vec<Row>>) = rows
         .iter()
         .partition(|rows| rows.iter().any(|row| row.ratio.is_some()) || crashed(rows[0].table));
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
-    last.below.extend(bare.into_iter().flatten().filter_map(|row| row.what.clone()));
-    let ratios = || rows.iter().flatten().filter_map(|row| row.ratio.as_ref());
-    let (all, blocks) = (ratios().count(), ratios().filter(|ratio| ratio.blocks).count());
-    let how = match (blocks, all - blocks) {
-        (0, 0) => return pages,
-        (0, _) => "runs as independent samples (Mann-Whitney)".to_owned(),
-        (_, 0) => "runs in blocks (Wilcoxon signed ranks)".to_owned(),
-        _ => format!(
-            "runs of {blocks} of {all} cells in blocks (Wilcoxon signed ranks), of the others as \
-             independent samples (Mann-Whitney)"
-        ),
-    };
-    let looks = if looks > 1 { format!(", times {looks} looks") } else { String::new() };
-    last.below.push(format!(
-        "ratio and interval: Hodges-Lehmann on logarithms; {how}; p corrected by Holm within the \
-         workload and Benjamini-Hochberg over all{looks}; differences below {} % do not matter; \
-         intervals are not corrected",
-        number(floor * 100.0, usize::from(floor < 0.01))
-    ));
+    last.below.extend(bare.into_iter().flatten().filter_map(Row::told));
     pages
 }
 
@@ -465,7 +501,7 @@ fn page(table: &Table, rows: &[Row]) -> Page {
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
     let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
-    let whats = without.iter().chain(&related).filter_map(|row| row.what.clone());
+    let whats = without.iter().chain(&related).filter_map(|row| row.told());
     let lines = asked_for.into_iter().chain(whats).collect();
     let title = format!(
         "{}: {} of {} against {}, medians; ratio {how}: above 1 is better",
@@ -495,7 +531,7 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
         })
         .filed("base_runs", |row| row.runs()[0])
         .filed("new_runs", |row| row.runs()[1])
-        .both(how, "ratio", |row| row.ratio.as_ref().map(|r| (r.shift.estimate.exp(), 3)))
+        .both(how, "ratio", |row| row.ratio.as_ref().map(|r| (r.estimate(), 3)))
         .text("95 % interval", |row| row.ratio.as_ref()?.interval())
         .filed("ratio_low", |row| bounds(row).map(|(low, _)| low))
         .filed("ratio_high", |row| bounds(row).map(|(_, high)| high))

@@ -55,8 +55,8 @@ struct Split<'r, 't, 's> {
 
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     let labels = question.labels();
-    let tables = question.tables(steps, Metric::QPS, ["the base", "the new label"])?;
-    let (rows, _) = compare::rows(&tables, question);
+    let tables = question.tables(steps, Metric::QPS)?;
+    let rows = compare::rows(&tables, question);
     let both = |row: &&Row| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     for rows in &rows {
@@ -140,7 +140,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             label(table.lines[0].label),
             number(other, 0),
             label(table.lines[1].label),
-            signed(100.0 * (other / one - 1.0)),
+            signed(100.0 * (other / one - 1.0), 1),
         );
         let found = |of| format!("QPS new/base as `loadgen compare` has it: {of}");
         let below = row.found().map(found).into_iter().chain(self.remarks());
@@ -154,7 +154,11 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let change = |part: &&Part| part.us.map(|[one, other]| other - one);
         // What a change of the time of an op is of the rate.
         let percent = |part: &&Part| Some(-100.0 * change(part)? / self.cycle_us[1]);
-        let between = |(low, high)| format!("{} to {}", signed(low), signed(high));
+        // Below a millisecond a part is a few microseconds.
+        let decimals = if self.cycle_us.iter().any(|us| *us < 1e3) { 4 } else { 3 };
+        let ms = |us: f64| signed(us / 1e3, decimals);
+        let between = |(low, high)| format!("{} to {}", ms(low), ms(high));
+        let side = |part: &&Part, at: usize| part.us.map(|us| (us[at] / 1e3, decimals));
         let runs = row.ratio.as_ref().map_or([0, 0], |_| row.runs());
         let bounds = row.ratio.as_ref().and_then(compare::Ratio::bounds);
         Rows::new(&self.parts)
@@ -163,12 +167,14 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             .filed("new", |_| table.lines[1].label)
             .filed("base_qps", |_| self.cells[0].spread.median)
             .filed("new_qps", |_| self.cells[1].spread.median)
-            .both("microseconds an op", "part", |part| part.name)
-            .both(&marked(table, 0), "base_us", |part| part.us.map(|us| (us[0], 1)))
-            .both(&marked(table, 1), "new_us", |part| part.us.map(|us| (us[1], 1)))
-            .shown("change", |part| change(part).map_or("unknown".to_owned(), signed))
+            .both("ms an op", "part", |part| part.name)
+            .shown(&marked(table, 0), |part| side(part, 0))
+            .filed("base_us", |part| part.us.map(|us| us[0]))
+            .shown(&marked(table, 1), |part| side(part, 1))
+            .filed("new_us", |part| part.us.map(|us| us[1]))
+            .shown("change", |part| change(part).map_or("unknown".to_owned(), ms))
             .shown("95 % interval", |part| part.us.and(part.interval).map(between))
-            .shown("% of QPS", |part| percent(part).map(signed))
+            .shown("% of QPS", |part| percent(part).map(|of| signed(of, 1)))
             .filed("change_us", change)
             .filed("qps_percent", percent)
             .filed("differing", |_| settings.clone())
@@ -191,8 +197,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
-        let told = |us: String| format!("disk reads for others, by their bytes: {us} us an op");
-        let others = others.map(|us| told(texts(us, 1)));
+        let told = |ms: String| format!("disk reads for others, by their bytes: {ms} ms an op");
+        let others = others.map(|us| told(texts(us.map(|us| us / 1e3), 4)));
         let clients = f64::from(self.row.column.clients);
         let busy = [(1, "server"), (0, "client")].map(|(part, name)| {
             let us = self.parts[part].us?;
@@ -216,9 +222,9 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
 }
 
 /// Shows a change: with its sign, but of nothing.
-fn signed(value: f64) -> String {
-    let text = number(value, 1);
-    if value > 0.0 && text != number(0.0, 1) { format!("+{text}") } else { text }
+pub(super) fn signed(value: f64, decimals: usize) -> String {
+    let text = number(value, decimals);
+    if value > 0.0 && text != number(0.0, decimals) { format!("+{text}") } else { text }
 }
 
 fn named_settings(differing: &[Difference]) -> String {

@@ -1,17 +1,16 @@
 //! Gates: whether what was measured is as it must be. A cell is judged by all of its repeats; what
-//! cannot be known is neither held nor failed. And the path of a search for the highest rate that holds.
+//! cannot be known is neither held nor failed.
 
-use std::collections::BTreeSet;
 use std::ops::RangeBounds;
 
 use super::metric::{Metric, Time, errors, with_longer};
-use super::notes::{cell_named, grouped, in_full, label, marked, noted};
+use super::notes::{cell_named, label, marked, noted};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::{Column, Table, among, missing, tables};
-use super::{Format, Notes, Options, brief, escape, write};
+use super::{Options, brief, escape, write};
 use crate::error::Result;
-use crate::stats::{self, Spread, enough};
-use crate::summary::{Summary, VerdictKind, Warning};
+use crate::stats::{self, enough};
+use crate::summary::Summary;
 use crate::terms::{self, Gate, Property, Quantity};
 
 const NO_OP: &str = "no op was answered";
@@ -49,7 +48,8 @@ struct Found {
 pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<Gates> {
     let mut gates = Gates::default();
     let mut pages = Vec::new();
-    let tables: Vec<Table> = tables(steps, options)?.into_iter().map(noted).collect();
+    let strict = Options { strict: true, ..options.clone() };
+    let tables: Vec<Table> = tables(steps, &strict)?.into_iter().map(noted).collect();
     for table in &tables {
         let rows = rows(table, wanted)?;
         for row in &rows {
@@ -291,94 +291,4 @@ fn failed(step: &Summary) -> u64 {
 fn given_up(step: &Summary) -> u64 {
     let issued = step.latency.abandoned;
     issued.map_or(step.totals.abandoned, |issued| issued.saturating_add(step.latency.unissued()))
-}
-
-#[derive(Debug, Clone)]
-pub struct Probe {
-    pub clients: u32,
-    /// Which of the searches, from 1.
-    pub search: u32,
-    pub rate: f64,
-    /// Ops a second that were answered well.
-    pub achieved: f64,
-    pub numbers: Vec<Option<f64>>,
-    /// All of them hold, and the rate was kept; none where that is not known.
-    pub held: Option<bool>,
-    /// Why it did not, besides the numbers.
-    pub why: Option<String>,
-    pub remarks: Vec<Warning>,
-    pub verdict: Option<VerdictKind>,
-}
-
-pub struct Search {
-    pub clients: u32,
-    /// The highest rate that holds; nothing where none does.
-    pub rate: Option<f64>,
-    pub remarks: Vec<String>,
-}
-
-/// Makes the table of the probes, of which `first` is the first step's summary.
-pub fn path(first: &Summary, probes: &[Probe], found: &[Search], slo: &[Gate]) -> String {
-    let notes = grouped(probes.iter().enumerate().flat_map(|(at, probe)| {
-        let column = Column::new(probe.clients, Some(probe.rate));
-        probe.remarks.iter().map(move |said| (at, column, said.clone()))
-    }));
-    let mark = |at: &usize| {
-        if notes.iter().any(|note| note.marks(*at, None)) { " *" } else { "" }
-    };
-    let mut rows = Rows::new(probes.iter().enumerate())
-        .shown("clients", |(_, probe)| probe.clients)
-        .shown("search", |(_, probe)| probe.search)
-        .shown("rate", |(_, probe)| probe.rate.to_string())
-        .shown("achieved", |(_, probe)| (probe.achieved, usize::from(probe.achieved < 100.0)));
-    for (at, gate) in slo.iter().enumerate() {
-        rows = rows.shown(&gate.text, |(_, probe)| {
-            probe.numbers[at].map(|value| match value {
-                value if value.is_infinite() => "failed".to_owned(),
-                value => quantity_shown(gate.quantity, value),
-            })
-        });
-    }
-    let rows = rows.text("held", |(at, probe)| {
-        let held = probe.held.map_or("?", |held| if held { "yes" } else { "no" });
-        let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        format!("{held}{why}{}", mark(at))
-    });
-    let level = slo.iter().map(|gate| gate.text.as_str()).collect::<Vec<&str>>().join(" and ");
-    let clients: BTreeSet<u32> = found.iter().map(|search| search.clients).collect();
-    let below = clients.into_iter().map(|clients| {
-        let (said, steps) = highest(clients, found, probes, &level);
-        let mark = steps.iter().map(mark).find(|mark| !mark.is_empty()).unwrap_or_default();
-        format!("{}: {said}{mark}", terms::clients(clients))
-    });
-    let below = below.chain(in_full(&notes)).collect();
-    let title = format!(
-        "{}: the highest rate that holds {level}; {}",
-        escape::line(&first.workload.name),
-        label(&first.label)
-    );
-    write(&[Page::of(title, rows.sheet(), below)], "path", Format::Text, None, (&Notes::Later, &[]))
-}
-
-/// Says what the searches of a number of clients found, and which steps were at these rates.
-fn highest(clients: u32, found: &[Search], probes: &[Probe], level: &str) -> (String, Vec<usize>) {
-    let here: Vec<&Search> = found.iter().filter(|search| search.clients == clients).collect();
-    let rates: Vec<f64> = here.iter().filter_map(|search| search.rate).collect();
-    let rate = match stats::spread(&rates) {
-        None => format!("no rate held {level}"),
-        Some(one) if here.len() == 1 => format!("{}/s", one.median),
-        Some(Spread { n, min, median, max }) => {
-            let (median, all) = (quantity_shown(Quantity::Tps, median), here.len());
-            format!("{median}, the median of {n} of {all} searches ({min} to {max})")
-        }
-    };
-    let mut said = vec![&rate];
-    said.extend(here.iter().flat_map(|search| &search.remarks));
-    said.dedup();
-    let is_found = |probe: &Probe| {
-        let search = here.get(probe.search as usize - 1).filter(|_| probe.clients == clients);
-        search.is_some_and(|search| search.rate == Some(probe.rate))
-    };
-    let steps = (0..probes.len()).filter(|at| is_found(&probes[*at])).collect();
-    (said.into_iter().map(String::as_str).collect::<Vec<_>>().join("; "), steps)
 }

@@ -65,7 +65,7 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
 pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let tables = counted(steps, options)?;
     if let Some(label) = &options.baseline {
-        known(&tables, "--baseline", label)?;
+        known(&table::labels(&tables), "--baseline", label)?;
     }
     let labels = table::labels(&tables);
     let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::brief::MARK;
-use super::compare::{common, nothing_in_common, of_two};
+use super::compare::{common, nothing_in_common, of_two, pair};
 use super::escape::{self, clip};
 use super::notes::{
     Note, at_clients, codes, entry, is_all_marked, is_marked, label, legend, marked, noted,
@@ -16,8 +16,8 @@ use super::page::{
     self, CLIENTS, Conditions, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty,
     ratio_decimals, shape,
 };
-use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, merit, ratio, speed};
-use super::{Layout, Metric, Options, metric, suites};
+use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, labels, merit, ratio, speed};
+use super::{Layout, Metric, Options, metric, slo, suites};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, CONDITIONS, Difference};
 use crate::stats;
@@ -27,15 +27,14 @@ use crate::terms::{self, named};
 /// Refuses labels that a layout does nothing with, and the lack of those that it needs.
 pub(crate) fn check(options: &Options) -> Result<()> {
     let layout = options.layout;
-    let given = [&options.from, &options.to].map(Option::is_some);
-    let (wrong, hint) = if layout.compares() && given != [true, true] {
-        ("compares two labels", "--from LABEL --to LABEL names them")
-    } else if !layout.compares() && given != [false, false] {
+    let (wrong, hint) = if !layout.compares() && options.new.is_some() {
         let hint = "--layout delta and --layout overhead do; --baseline relates all labels";
-        ("takes no --from and --to", hint)
+        ("takes no --new", hint)
     } else if options.spread && layout != Layout::Versions {
         ("takes no --spread", "--layout versions, the default, does")
-    } else if !layout.relates() && options.baseline.is_some() {
+    } else if !layout.has_metric() && !options.also.is_empty() {
+        ("takes no second --metric", "it has its own columns: leave --metric out")
+    } else if !layout.relates() && !layout.compares() && options.baseline.is_some() {
         ("takes no --baseline", "--layout versions, relative and per-op do")
     } else {
         return Ok(());
@@ -44,9 +43,9 @@ pub(crate) fn check(options: &Options) -> Result<()> {
 }
 
 pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
-    let baseline = options.baseline.as_deref();
+    let baseline = options.baseline.as_deref().filter(|_| !options.layout.compares());
     if let Some(label) = baseline {
-        known(tables, "--baseline", label)?;
+        known(&labels(tables), "--baseline", label)?;
     }
     let slices = || tables.iter().flat_map(Table::by_column).map(noted);
     match options.layout {
@@ -57,6 +56,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Settings => Ok(vec![settings(tables)]),
         Layout::Relative => Ok(slices().map(|table| relative(table, baseline)).collect()),
         Layout::PerOp => slices().map(|table| per_op(&table, baseline)).collect(),
+        Layout::Slo => slo::pages(tables.iter().flat_map(Table::all)),
         Layout::Suite => suites::pages(slices()),
         Layout::Delta => delta(tables, options),
         Layout::Overhead => overhead(tables, options),
@@ -577,14 +577,14 @@ struct Pair {
     change: Option<f64>,
 }
 
-fn pair(options: &Options) -> [&str; 2] {
-    let labels = [&options.from, &options.to];
-    labels.map(|label| label.as_deref().expect("--from and --to are there"))
+fn labels_of(tables: &[Table], options: &Options) -> Result<[String; 2]> {
+    let given = [&options.baseline, &options.new].map(Option::as_deref);
+    pair(tables.iter().flat_map(Table::all), given)
 }
 
 /// Returns the tables of the two labels only, with their notes.
 pub(crate) fn of_pair<'a>(tables: &[Table<'a>], options: &Options) -> Result<Vec<Table<'a>>> {
-    of_two(tables, ["--from", "--to"], pair(options))
+    of_two(tables, labels_of(tables, options)?.each_ref().map(String::as_str))
 }
 
 /// Returns the tables of the two labels only, and what changes there; without those that lack one.
@@ -593,7 +593,8 @@ fn pairs<'a>(
     options: &Options,
     change: fn(&Table, f64, f64) -> Option<f64>,
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
-    let labels = pair(options);
+    let labels = labels_of(tables, options)?;
+    let labels = labels.each_ref().map(String::as_str);
     let tables = of_pair(tables, options)?.into_iter().map(|table| {
         let pair = |(column, cells): (Column, [&Cell; 2])| {
             let [from, to] = cells.map(|cell| cell.spread.median);

@@ -143,6 +143,11 @@ impl Metric {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
     }
 
+    /// Tells whether it is how long something took that ran to its end.
+    pub(crate) fn is_seconds(self) -> bool {
+        self == Metric::SECONDS
+    }
+
     pub(crate) fn higher_is_better(self) -> bool {
         self.figure().higher_is_better
     }

@@ -11,6 +11,7 @@
 //!
 //! Above its figure: charts and the interactive page draw what no other writer has.
 
+mod answer;
 mod brief;
 mod calibration;
 mod chart;
@@ -24,17 +25,16 @@ mod layout;
 mod metric;
 mod notes;
 mod page;
+mod slo;
 mod suites;
 mod table;
 
 pub use brief::Notes;
 pub(crate) use calibration::calibration;
 pub use chart::picture;
-pub use compare::{Comparison, Doubt, Question, compare, doubtful};
+pub use compare::{Comparison, Doubt, Question, compare, doubtful, pair};
 pub use explain::explain;
 pub use gate::{Gates, failed_share, gates, holds};
-pub use gate::{Probe, Search, path};
-pub(crate) use gate::{may_hold, quantity_shown};
 pub use html::page;
 pub use metric::Metric;
 pub use notes::remarks;
@@ -43,21 +43,26 @@ use crate::error::{Error, Result};
 use crate::summary::Summary;
 pub use crate::terms::{Format, Layout, Picture};
 use page::write;
+pub(crate) use slo::{probe, searches};
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag by itself")]
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     pub metric: Metric,
+    /// Further ones: a table each, behind those of the first.
+    pub also: Vec<Metric>,
     pub layout: Layout,
     pub format: Format,
+    /// All labels are related to it; where two are compared, the new one is.
     pub baseline: Option<String>,
-    /// Where a change or a cost begins: the label without it.
-    pub from: Option<String>,
-    /// The label with it.
-    pub to: Option<String>,
+    /// The label that is compared with the baseline.
+    pub new: Option<String>,
     /// Labels in the order of their lines; others follow by the time of their first step.
     pub order: Vec<String>,
     /// Of each label and workload only the newest invocation.
     pub latest: bool,
+    /// Refuse a label whose invocations clash: else the newest one is shown.
+    pub strict: bool,
     pub partial: bool,
     /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
     pub terminal: Option<usize>,
@@ -102,9 +107,15 @@ pub fn closing(steps: &[&Summary], options: &Options) -> Result<String> {
 
 fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {
     layout::check(options)?;
-    let tables = table::tables(steps, options)?;
-    let completed = tables.iter().flat_map(|table| &table.lines).any(|line| !line.steps.is_empty());
-    if !completed && options.layout != Layout::Outages {
+    let metrics = std::iter::once(&options.metric).chain(&options.also);
+    let of_metric =
+        |metric: &Metric| table::tables(steps, &Options { metric: *metric, ..options.clone() });
+    let tables: Vec<table::Table> =
+        metrics.map(of_metric).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    // Where invocations clash, the newest is the result, also if nothing of it completed.
+    let shows = |line: &table::Line| !line.steps.is_empty() || line.clashing > 0;
+    let shown = tables.iter().flat_map(|table| &table.lines).any(shows);
+    if !shown && !matches!(options.layout, Layout::Outages | Layout::Slo) {
         return Err(Error::data(format!("none of {} steps completed", steps.len()))
             .hint("--partial shows what they measured before they ended"));
     }

@@ -47,6 +47,10 @@ pub(crate) fn noted(table: Table) -> Table {
             let columns = table.columns.iter().copied().collect();
             said.push(Note { places: BTreeMap::from([(at, columns)]), ..note });
         }
+        if line.clashing > 0 {
+            let clash: Warning = finding!(Clash, label(line.label), line.clashing).into();
+            found.extend(table.columns.iter().map(|column| (at, *column, clash.clone())));
+        }
         let findings = findings(&table, line).into_iter();
         found.extend(findings.map(|(column, finding)| (at, column, finding)));
     }

@@ -44,6 +44,8 @@ pub(crate) struct Line<'a> {
     pub steps: Vec<&'a Summary>,
     /// Steps that did not complete and fill no cell.
     pub left_out: Vec<&'a Summary>,
+    /// Invocations that clash, of which the newest is here; 0 where none do.
+    pub clashing: usize,
 }
 
 impl<'a> Line<'a> {
@@ -165,25 +167,57 @@ pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec
     let first = |line: &Line| line.all().map(|step| in_time(step).0).min();
     let of_workload = |(workload, labels): (&'a str, BTreeMap<&'a str, Vec<&'a Summary>>)| {
         let lines = labels.into_iter().map(|(label, steps)| line(label, steps, options));
-        let mut lines: Vec<Line> = lines.collect();
+        let mut lines: Vec<Line> = lines.collect::<Result<_>>()?;
         lines.sort_by_cached_key(|line| (place(line.label).unwrap_or(usize::MAX), first(line)));
-        (workload, lines)
+        Ok((workload, lines))
     };
-    let mut found: Vec<(&str, Vec<Line>)> = found.into_iter().map(of_workload).collect();
+    let mut found: Vec<(&str, Vec<Line>)> =
+        found.into_iter().map(of_workload).collect::<Result<_>>()?;
     found.sort_by_cached_key(|(_, lines)| lines.iter().map(first).min());
     found.into_iter().map(|(workload, lines)| table(workload, lines, &options.metric)).collect()
 }
 
 /// Sorts the steps of a label into those that count and the others.
-fn line<'a>(label: &'a str, mut steps: Vec<&'a Summary>, options: &Options) -> Line<'a> {
-    if options.latest {
-        // Also where nothing of it completed: then that is the result.
-        let newest = steps.iter().max_by_key(|step| in_time(step)).map(|step| &step.run_id);
-        steps.retain(|step| Some(&step.run_id) == newest);
-    }
+fn line<'a>(label: &'a str, mut steps: Vec<&'a Summary>, options: &Options) -> Result<Line<'a>> {
     let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
+    let newest = steps.iter().max_by_key(|step| in_time(step)).expect("a label has steps");
+    let newest = newest.run_id.as_str();
+    let lenient = !options.latest && !options.strict;
+    let clashing = if lenient { clashing(&steps, newest, counts)? } else { 0 };
+    if options.latest || clashing > 0 {
+        // Also where nothing of it completed: then that is the result.
+        steps.retain(|step| step.run_id == newest);
+    }
     let (steps, left_out) = steps.into_iter().partition(counts);
-    Line { label, cells: BTreeMap::new(), steps, left_out }
+    Ok(Line { label, cells: BTreeMap::new(), steps, left_out, clashing })
+}
+
+/// Counts the invocations of a label where two of them have other settings in one cell; else 0. One that
+/// clashes with itself is refused: its label does not tell what was measured.
+fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool) -> Result<usize> {
+    let invocations: BTreeSet<&str> = steps.iter().map(|step| step.run_id.as_str()).collect();
+    if invocations.len() == 1 {
+        return Ok(0);
+    }
+    let mut cells: BTreeMap<Column, BTreeMap<&str, Vec<&Summary>>> = BTreeMap::new();
+    for step in steps.iter().filter(|step| counts(step)) {
+        cells.entry(step.cell()).or_default().entry(&step.run_id).or_default().push(step);
+    }
+    for runs in cells.values().flat_map(BTreeMap::values) {
+        notes::agree(runs)?;
+    }
+    // What the newest one began and did not end has settings, too; a server that changed has several.
+    let failed = |step: &&&Summary| {
+        step.run_id == newest && !counts(step) && step.outcome != Outcome::ServerChanged
+    };
+    for step in steps.iter().filter(failed) {
+        let runs = cells.entry(step.cell()).or_default();
+        runs.entry(&step.run_id).or_insert_with(|| vec![*step]);
+    }
+    let differ = |runs: &BTreeMap<&str, Vec<&Summary>>| {
+        notes::agree(&runs.values().flatten().copied().collect::<Vec<_>>()).is_err()
+    };
+    Ok(if cells.values().any(differ) { invocations.len() } else { 0 })
 }
 
 fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Result<Table<'a>> {
@@ -269,8 +303,8 @@ pub(crate) fn position(labels: &[&str], label: &str) -> usize {
     labels.iter().position(|known| *known == label).expect("a label of these tables")
 }
 
-pub(crate) fn known(tables: &[Table], flag: &str, label: &str) -> Result<()> {
-    let labels: BTreeSet<&str> = labels(tables).into_iter().collect();
+pub(crate) fn known(labels: &[&str], flag: &str, label: &str) -> Result<()> {
+    let labels: BTreeSet<&str> = labels.iter().copied().collect();
     if labels.contains(label) {
         return Ok(());
     }

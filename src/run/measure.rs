@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::servers::sized;
-use super::slo::Slo;
+use super::slo::{Slo, signature};
 use super::steps::{Job, Steps};
 use super::{
     Invocation, Place, calibration, check_gates, finish, print_data, runtime, start, terminal,
@@ -56,7 +56,8 @@ impl Asked<'_> {
             return plan.steps();
         }
         let of = self.repeats;
-        let step = |n| Step { number: n, place: n, of, clients: 1, rate: None, repeat: n };
+        let step =
+            |n| Step { number: n, place: n, of, clients: 1, rate: None, repeat: n, search: None };
         (1..=of).map(step).collect()
     }
 
@@ -111,11 +112,13 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     } else {
         resolve::find(&place.connection, &Env::real(), &mut progress)?
     };
-    let (mut searching, mut ceiling) = (None, None);
+    let (mut searching, mut ceiling, mut search) = (None, None, None);
     // The client of a load is no engine.
     if let Job::Sweep(plan) = asked.job {
         // A search repeats no rate by plan.
         searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
+        let start = plan.rates.first().filter(|_| slo.is_some());
+        search = start.map(|start| signature(&asked.slo, *start, asked.slo_resolution));
         ceiling = calibration::find(calibration.as_deref(), &mut progress);
     }
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
@@ -125,6 +128,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         repeats: asked.repeats,
         prefix,
         calibration: ceiling.as_ref(),
+        search,
         ..Steps::new(job, &store, &mut progress)?
     };
     let outcome = runtime()?.block_on(async {

@@ -301,8 +301,12 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
             let known: Vec<String> = Layout::ALL.iter().map(Layout::to_string).collect();
             format!("there is no layout '{name}', but {}", known.join(", "))
         })?;
-        if layout.compares() && (report.from.is_none() || report.to.is_none()) {
-            return Err(format!("{name} compares two labels: from and to"));
+        if layout == Layout::Slo {
+            return Err("the layout slo is of --slo, which no profile has".to_owned());
+        }
+        let from = report.from.as_ref().or(report.baseline.as_ref());
+        if layout.compares() && (from.is_none() || report.to.is_none()) {
+            return Err(format!("{name} compares two labels: baseline and new"));
         }
         Ok(layout)
     };
@@ -312,15 +316,15 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let order = report.order.as_ref().map_or_else(Vec::new, |Names(order)| order.clone());
     let (usual, mut tables) = (vec![Metric::default()], Vec::new());
     for layout in named(profile, "layout", report.layout.as_ref(), layout)? {
-        let own_columns = matches!(layout, Layout::PerOp | Layout::Suite | Layout::Settings);
-        let metrics = if own_columns { &usual } else { &metrics };
+        let metrics = if layout.has_metric() { &metrics } else { &usual };
         for (from, to) in if layout.compares() { changes.clone() } else { vec![(None, None)] } {
             let options = |metric: &Metric| Options {
                 metric: *metric,
                 layout,
-                baseline: report.baseline.clone().filter(|_| layout.relates()),
-                from: from.clone(),
-                to: to.clone(),
+                baseline: from
+                    .clone()
+                    .or_else(|| report.baseline.clone().filter(|_| layout.relates())),
+                new: to.clone(),
                 order: order.clone(),
                 terminal: terminal(),
                 // All tables have the same, once.
@@ -352,7 +356,9 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
     let there = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
-        if let Some(label) = options.from.iter().chain(&options.to).find(|label| !there(label)) {
+        let compared = options.baseline.iter().chain(&options.new);
+        let mut compared = compared.filter(|_| options.layout.compares());
+        if let Some(label) = compared.find(|label| !there(label)) {
             let text = format!("layout {} is left out: '{label}' was not measured", options.layout);
             if told.insert(text.clone()) {
                 say(&line(&text));

@@ -183,7 +183,7 @@ impl Again<'_> {
     fn pairs(&self, steps: &[&Summary]) -> Result<Vec<(String, String)>> {
         let labels: Vec<&String> = self.experiment.subjects.iter().map(|s| &s.label).collect();
         let Recheck { base, new, .. } = self.args;
-        for (flag, label) in [("--base", base), ("--new", new)] {
+        for (flag, label) in [("--baseline", base), ("--new", new)] {
             if let Some(label) = label.as_ref().filter(|label| !labels.contains(label)) {
                 let known: Vec<&str> = labels.iter().map(|label| label.as_str()).collect();
                 return Err(Error::usage(format!("{flag}: the profile has no label '{label}'"))

@@ -64,6 +64,8 @@ pub struct Steps<'a> {
     pub(crate) in_profile: Option<InProfile<'a>>,
     pub(crate) calibration: Option<&'a Calibration>,
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
+    /// The search for a rate that the steps are of, but for its number.
+    pub(crate) search: Option<summary::RateSearch>,
     pub summaries: Vec<Summary>,
 }
 
@@ -82,6 +84,7 @@ impl<'a> Steps<'a> {
             in_profile: None,
             calibration: None,
             log: None,
+            search: None,
             summaries: Vec::new(),
         })
     }
@@ -219,6 +222,8 @@ impl<'a> Steps<'a> {
                 summary.reason = Some(changed.to_string());
             }
         }
+        let of = self.search.clone().zip(step.search);
+        summary.plan.search = of.map(|(of, number)| summary::RateSearch { number, ..of });
         if let Some(here) = &self.in_profile {
             here.sign(&mut summary, step, ran);
         }

@@ -192,6 +192,21 @@ contract! {
         pub op_timeout_s: Option<f64>,
         pub repeat_index: u32,
         pub repeats: u32,
+        /// The search for a rate that the step is of (`--slo`); null otherwise.
+        pub search: Option<RateSearch>,
+    }
+
+    /// A search for the highest rate that holds a service level.
+    pub struct RateSearch {
+        /// Its conditions, such as `p99<10ms`.
+        pub level: Vec<String>,
+        /// Which of the searches at as many clients, from 1.
+        pub number: u32,
+        /// The rate that it began at, ops a second.
+        pub start: f64,
+        /// It ends where the lowest rate that failed is above the highest that held by this part of
+        /// it at most.
+        pub resolution: f64,
     }
 
     /// The client host and the client's own cost over the window.

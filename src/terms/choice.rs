@@ -192,9 +192,9 @@ choices! {
         List "list";
         /// Absolute and relative to one label (--baseline, else the first)
         Relative "relative";
-        /// Range of the change between two labels (--from, --to) in each workload, percent
+        /// Range of the change from --baseline to --new in each workload, percent
         Delta "delta";
-        /// Cost of what --to has and --from has not, for each number of clients, percent
+        /// Cost of what --new has and --baseline has not, for each number of clients, percent
         Overhead "overhead";
         /// What an op costs the server and the client, absolute and relative
         PerOp "per-op";
@@ -202,6 +202,8 @@ choices! {
         Peak "peak";
         /// Times without service: gaps, first success, back to 95 % of the earlier rate
         Outages "outages";
+        /// The searches of --slo: the highest rate that held, and the steps that led to it
+        Slo "slo";
         /// Suites of commands, test by test: wall, user and system seconds
         Suite "suite";
         /// What tells the labels from each other, by the server's variables
@@ -225,6 +227,12 @@ impl Layout {
     /// Tells whether it holds two labels against each other.
     pub(crate) fn compares(self) -> bool {
         matches!(self, Layout::Delta | Layout::Overhead)
+    }
+
+    /// Tells whether it shows a metric: others have columns of their own.
+    pub(crate) fn has_metric(self) -> bool {
+        use Layout::{Outages, PerOp, Settings, Slo, Suite};
+        !matches!(self, Outages | PerOp | Settings | Slo | Suite)
     }
 
     /// Tells whether it relates all labels to one.

@@ -109,11 +109,11 @@ fn usage() {
             "report closed --metric p100",
             "report closed --format pdf",
             "report closed --chart pie",
-            "report closed --layout delta",
+            "report ended outages --layout delta",
             "report closed --gate p99",
-            "compare closed",
+            "compare ended outages",
             "compare closed --base 5.6.24 --new 10.11 --floor x",
-            "explain closed",
+            "explain ended outages",
             "recheck closed",
             "run",
             "run no-such.toml",
@@ -306,6 +306,13 @@ fn report() {
         "report closed --order 10.11 --order 5.6.24",
         "report closed --order none",
         "report closed --baseline none",
+        "report closed --label 10.11 --clients 8..64",
+        "report closed --label none",
+        "report closed --clients 3",
+        "report closed --workload none",
+        "report closed --metric qps --metric p99",
+        "report closed --metric qps --metric p99 --format csv",
+        "report closed --metric qps --metric p99 --format json",
         "report slo",
         "report slo --format csv",
         "report nowhere",
@@ -325,8 +332,8 @@ fn layouts() {
         for layout in [
             "list",
             "relative --baseline 5.6.24",
-            "delta --from 5.6.24 --to 10.11",
-            "overhead --from 5.6.24 --to 10.11",
+            "delta --baseline 5.6.24 --new 10.11",
+            "overhead --baseline 5.6.24 --new 10.11",
             "per-op",
             "peak",
             "outages",
@@ -354,8 +361,11 @@ fn layouts() {
         "report older --layout suite",
         "report broken --layout suite --partial",
         "report open --layout list --metric response-p99",
-        "report closed --layout delta --from 5.6.24 --to none",
-        "report closed --layout overhead --from 5.6.24",
+        "report closed --layout delta --from 5.6.24 --to 10.11",
+        "report closed --layout delta --baseline 5.6.24 --new none",
+        "report closed --layout overhead --baseline 5.6.24",
+        "report slo --layout slo",
+        "report closed --layout per-op --metric p99 --metric qps",
     ]));
     check("layouts", &all);
 }
@@ -387,8 +397,8 @@ fn pages() {
 fn compare() {
     let mut all = Vec::new();
     for line in [
-        "compare closed --base 5.6.24 --new 10.11",
-        "compare closed --base 5.6.24 --new 10.11 --metric p99 --floor 1%",
+        "compare closed --baseline 5.6.24 --new 10.11",
+        "compare closed --baseline 5.6.24 --new 10.11 --metric p99 --floor 1%",
         "compare closed --base 5.6.24 --new 10.11 --fail-on-regression",
         "compare closed --base 10.11 --new 5.6.24 --fail-on-regression --fail-on inconclusive",
         "compare open --base 5.6.24 --new 10.11",
@@ -397,7 +407,7 @@ fn compare() {
         "compare older --base 5.6.24 --new 10.11",
         "compare ended outages --base many --new done",
         "compare ended outages --base reconnect --new canned --force",
-        "explain 5.6.24 10.11 closed",
+        "explain --baseline 5.6.24 --new 10.11 closed",
     ] {
         all.extend(in_formats(line));
     }
@@ -405,6 +415,8 @@ fn compare() {
         "compare closed --base none --new 10.11",
         "compare closed --base 10.11 --new 10.11",
         "compare phptest --base 5.6.24 --new 10.11",
+        "compare closed",
+        "explain closed",
         "explain 10.11 5.6.24 closed open",
         "explain 10.11 5.6.24 closed open --format csv",
         "explain 5.6.24 10.11 older",

@@ -125,8 +125,8 @@ fn every_layout(steps: &[Summary], of: &Options, context: &str) -> usize {
                 told_or_counted(steps, &options, &context);
             }
         }
-        options.from = labels.first().map(ToString::to_string);
-        options.to = labels.last().map(ToString::to_string);
+        options.baseline = labels.first().map(ToString::to_string);
+        options.new = labels.last().map(ToString::to_string);
         if let Ok(text) = try_report(steps, &options) {
             reported += 1;
             let said = said(&text);

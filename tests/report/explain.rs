@@ -68,12 +68,12 @@ fn the_parts_add_up_to_the_time_of_an_op_and_their_shares_to_the_change() {
         lines,
         [
             "point-select at 8 clients: QPS 10000 with old, 8000 with new: -20.0 %",
-            "microseconds an op    old     new  change  95 % interval  % of QPS",
-            "client CPU           20.0    20.0     0.0              -       0.0",
-            "server CPU          300.0   420.0  +120.0              -     -12.0",
-            "disk reads          100.0   100.0     0.0              -       0.0",
-            "rest                380.0   460.0   +80.0              -      -8.0",
-            "time of an op       800.0  1000.0  +200.0              -     -20.0",
+            "ms an op          old     new   change  95 % interval  % of QPS",
+            "client CPU     0.0200  0.0200   0.0000              -       0.0",
+            "server CPU     0.3000  0.4200  +0.1200              -     -12.0",
+            "disk reads     0.1000  0.1000   0.0000              -       0.0",
+            "rest           0.3800  0.4600  +0.0800              -      -8.0",
+            "time of an op  0.8000  1.0000  +0.2000              -     -20.0",
         ],
         "{text}"
     );
@@ -105,7 +105,7 @@ fn each_change_has_its_interval_and_footnotes_are_told_once() {
     }
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
     let server = text.lines().find(|line| line.starts_with("server CPU")).expect("a row");
-    assert!(server.contains("+120.0 to +120.6"), "{text}");
+    assert!(server.contains("+0.1200 to +0.1206"), "{text}");
     assert!(text.contains("QPS new/base as `loadgen compare` has it: 0.800 ("), "{text}");
     for once in
         ["\n* ", "settings that differ\n", "no setting differs\n", "\nrest: ", "not corrected"]
@@ -162,11 +162,11 @@ fn what_is_not_known_is_said_and_in_the_rest() {
     steps[0].server.probed = None;
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
     assert!(
-        text.contains("server CPU              -       -  unknown              -         -"),
+        text.contains("server CPU          -       -  unknown              -         -"),
         "{text}"
     );
     assert!(
-        text.contains("rest                780.0   980.0   +200.0              -     -20.0"),
+        text.contains("rest           0.7800  0.9800  +0.2000              -     -20.0"),
         "{text}"
     );
     assert!(text.contains("not known and in the rest: server CPU, disk reads"), "{text}");
@@ -184,9 +184,9 @@ fn reads_of_others_are_none_of_the_server_s() {
     let probed = steps[1].server.probed.as_mut().expect("there");
     probed.process.as_mut().expect("there").read_bytes = Some(0);
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
-    assert!(text.contains("disk reads          100.0     0.0  -100.0 "), "{text}");
-    assert!(text.contains("rest                380.0   560.0  +180.0 "), "{text}");
-    assert!(text.contains("disk reads for others, by their bytes: 0.0 and 811.5 us"), "{text}");
+    assert!(text.contains("disk reads     0.1000  0.0000  -0.1000 "), "{text}");
+    assert!(text.contains("rest           0.3800  0.5600  +0.1800 "), "{text}");
+    assert!(text.contains("disk reads for others, by their bytes: 0.0000 and 0.8115 ms"), "{text}");
     // A process that may not be looked at: InnoDB's own account. A quarter is its.
     for step in &mut steps {
         step.server.probed.as_mut().expect("there").process.as_mut().expect("there").read_bytes =
@@ -196,11 +196,11 @@ fn reads_of_others_are_none_of_the_server_s() {
         status.deltas.insert("Innodb_data_read".to_owned(), 1 << 28);
     }
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
-    assert!(text.contains("disk reads           25.0   202.9 "), "{text}");
+    assert!(text.contains("disk reads     0.0250  0.2029 "), "{text}");
     // And without that nobody knows.
     steps[0].server.status = None;
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
-    assert!(text.contains("disk reads              -       -  unknown"), "{text}");
+    assert!(text.contains("disk reads          -       -  unknown"), "{text}");
     assert!(text.contains("not known and in the rest: disk reads"), "{text}");
 }
 

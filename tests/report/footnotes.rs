@@ -241,8 +241,9 @@ fn no_layout_and_no_format_prints_it_without() {
         let label = |name: &str| pair.then(|| name.to_owned());
         for notes in [Notes::Brief, Notes::All] {
             for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
-                let (from, to, notes) = (label("a"), label("b"), notes.clone());
-                let options = Options { layout, format, from, to, notes, ..Options::default() };
+                let (baseline, new, notes) = (label("a"), label("b"), notes.clone());
+                let options =
+                    Options { layout, format, baseline, new, notes, ..Options::default() };
                 let text = render(&steps, &options).expect("a report");
                 let in_full = options.notes == Notes::All;
                 let (said, marked) = match format {

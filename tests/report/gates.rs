@@ -1,7 +1,7 @@
 //! Gates: what holds, what fails, and what nobody can know.
 
-use loadgen::report::{self, Gates, Probe, Search, gates, holds, path, remarks};
-use loadgen::summary::{ErrorCount, Outcome, Verdict, VerdictKind, Warning};
+use loadgen::report::{self, Gates, Layout, gates, holds};
+use loadgen::summary::{ErrorCount, Outcome, RateSearch, Verdict, VerdictKind, Warning};
 use loadgen::terms::Gate;
 
 use super::summaries::histogram;
@@ -295,46 +295,100 @@ fn a_failed_op_is_slower_than_any_service_level() {
     assert_eq!(gates.held, 1, "a gate is about the answers, and has `errors` for the rest");
 }
 
-#[test]
-fn the_path_of_a_search_has_a_footnote_for_each_number_that_is_not_the_server_s() {
-    let probe = |rate: f64, held, kind: VerdictKind| {
-        let mut step = step(0, "a", 8, rate);
+struct Tried {
+    rate: f64,
+    p99_us: f64,
+    kind: VerdictKind,
+}
+
+/// The steps of a search for p99<2ms at so many clients.
+fn search(clients: u32, start: f64, tried: &[Tried]) -> Vec<Summary> {
+    let one = |(at, Tried { rate, p99_us, kind }): (usize, &Tried)| {
+        let mut step = step(at as u32, "a", clients, *rate);
+        step.run_id = "5".repeat(16);
+        step.step_id = format!("{}-{clients}-{at}", step.run_id);
+        step.plan.rate = Some(*rate);
+        step.plan.repeat_index = at as u32;
+        let level = vec!["p99<2ms".to_owned()];
+        step.plan.search = Some(RateSearch { level, number: 1, start, resolution: 0.5 });
+        step.latency.service.p99_us = Some(*p99_us);
         let reason = Warning { code: "x".to_owned(), message: format!("said at {rate}") };
-        step.verdict = Some(Verdict { kind, reasons: vec![reason] });
-        Probe {
-            clients: 8,
-            search: 1,
-            rate,
-            achieved: rate,
-            numbers: vec![Some(if held { 1500.0 } else { f64::INFINITY })],
-            held: Some(held),
-            why: None,
-            remarks: remarks(&step),
-            verdict: Some(kind),
-        }
+        step.verdict = Some(Verdict { kind: *kind, reasons: vec![reason] });
+        step
     };
-    let probes = [
-        probe(100.0, true, VerdictKind::Ok),
-        probe(200.0, true, VerdictKind::Noisy),
-        probe(400.0, false, VerdictKind::ClientBound),
-        probe(283.0, false, VerdictKind::ClientBound),
-    ];
-    let found = [Search { clients: 8, rate: Some(200.0), remarks: Vec::new() }];
-    let first = step(0, "a", 8, 100.0);
-    let text = path(&first, &probes, &found, &[below("p99", 2000.0)]);
+    tried.iter().enumerate().map(one).collect()
+}
+
+fn tried(rate: f64, p99_us: f64) -> Tried {
+    Tried { rate, p99_us, kind: VerdictKind::Ok }
+}
+
+fn slo(steps: &[Summary], format: Format) -> Result<String, Error> {
+    try_report(steps, &Options { layout: Layout::Slo, format, ..Options::default() })
+}
+
+#[test]
+fn a_search_is_told_again_with_the_steps_that_led_to_its_rate() {
+    use VerdictKind::{ClientBound, Noisy};
+    let mut all = [100.0, 200.0, 400.0, 283.0, 283.0, 200.0]
+        .map(|rate| tried(rate, if rate > 200.0 { 2500.0 } else { 1500.0 }));
+    (all[1].kind, all[2].kind, all[3].kind) = (Noisy, ClientBound, ClientBound);
+    let steps = search(8, 100.0, &all);
+    let text = slo(&steps, Format::Text).expect("a report");
     let lines: Vec<String> =
         text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(
-        lines[2..],
+        lines[..9],
         [
+            "point-select, a",
+            "Highest rate with p99<2ms at 8 clients: 200/s (283/s failed; client-bound at 283/s: \
+             the server may hold more)",
+            "clients search rate achieved p99<2ms held",
             "8 1 100 100 1.500 ms yes",
             "8 1 200 200 1.500 ms yes *",
-            "8 1 400 400 failed no *",
-            "8 1 283 283 failed no *",
-            "",
-            "8 clients: 200/s *",
-            "* client-bound: said at 400 (for one, and 1 more like it)",
-            "* noisy: said at 200",
-        ]
+            "8 1 400 400 2.500 ms no *",
+            "8 1 283 283 2.500 ms no *",
+            "8 1 283 283 2.500 ms no",
+            "8 1 200 200 1.500 ms yes",
+        ],
+        "{text}"
     );
+    assert!(text.contains("noisy: said at 200"), "{text}");
+    let csv = slo(&steps, Format::Csv).expect("a report");
+    let names = "workload,label,level,clients,search,rate,achieved,held,highest,why,step_id";
+    assert_eq!(csv.lines().next(), Some(names));
+    let held = "point-select,a,p99<2ms,8,1,200,200,true,true,,5555555555555555-8-1";
+    assert_eq!(csv.lines().nth(2), Some(held), "{csv}");
+}
+
+#[test]
+fn a_search_says_how_it_ended_at_each_number_of_clients() {
+    let none = search(16, 0.02, &[tried(0.02, 2500.0), tried(0.01, 2500.0)]);
+    let cut = search(32, 100.0, &[tried(100.0, 1500.0)]);
+    let mut few = search(64, 0.02, &[tried(0.02, 0.0), tried(0.01, 0.0)]);
+    for step in &mut few {
+        (step.latency.service.count, step.latency.service.p99_us) = (20, None);
+    }
+    for (steps, says) in [
+        (none, "No rate held p99<2ms at 16 clients (lowest tried 0.01/s)"),
+        (cut, "Highest rate with p99<2ms at 32 clients: 100/s (cut short)"),
+        (
+            few,
+            "Not known whether a rate holds p99<2ms at 64 clients (lowest tried 0.01/s; cut \
+               short; too few answers at 0.02/s to tell)",
+        ),
+    ] {
+        let text = slo(&steps, Format::Text).expect("a report");
+        assert_eq!(text.lines().nth(1), Some(says), "{text}");
+    }
+}
+
+#[test]
+fn steps_that_no_search_asked_for_have_no_path() {
+    let error = slo(&[step(0, "a", 8, 100.0)], Format::Text).expect_err("no search");
+    assert!(error.kind().exit_code() == 4 && error.render().contains("--slo"), "{error}");
+    let mut foreign = search(8, 100.0, &[tried(100.0, 1500.0)]);
+    foreign[0].plan.search.as_mut().expect("a search").level = vec!["fast".to_owned()];
+    let error = slo(&foreign, Format::Text).expect_err("no condition");
+    assert!(error.kind().exit_code() == 4 && error.to_string().contains("'fast'"), "{error}");
 }

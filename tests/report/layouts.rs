@@ -3,7 +3,7 @@
 use crate::summaries::{seed_table, step};
 use crate::{in_full, metric, report, try_report};
 use loadgen::error::Kind;
-use loadgen::report::{Format, Layout, Notes, Options};
+use loadgen::report::{Format, Layout, Metric, Notes, Options};
 use loadgen::summary::{Probed, ProcessCost, Summary, Warning};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn laid(layout: Layout) -> Options {
 }
 
 fn between(layout: Layout, from: &str, to: &str) -> Options {
-    Options { from: Some(from.to_owned()), to: Some(to.to_owned()), ..laid(layout) }
+    Options { baseline: Some(from.to_owned()), new: Some(to.to_owned()), ..laid(layout) }
 }
 
 /// Steps of one client, a label each, in this order.
@@ -531,10 +531,9 @@ fn labels_that_a_layout_has_no_use_for_are_refused() {
         assert!(text.contains(what) && text.contains("hint:"), "{text}");
         assert_eq!(error.kind(), Kind::Usage, "{text}");
     };
-    says(&laid(Layout::Delta), "compares two labels");
-    says(&Options { to: Some("a".to_owned()), ..laid(Layout::Overhead) }, "--to LABEL");
-    says(&between(Layout::List, "a", "b"), "takes no --from");
-    says(&between(Layout::Delta, "a", "x"), "--to: no label 'x'");
+    says(&between(Layout::List, "a", "b"), "takes no --new");
+    says(&between(Layout::Delta, "a", "x"), "--new: no label 'x'");
+    says(&Options { also: vec![Metric::TPS], ..laid(Layout::PerOp) }, "takes no second --metric");
     let related =
         |layout, label: &str| Options { baseline: Some(label.to_owned()), ..laid(layout) };
     says(&related(Layout::Peak, "a"), "takes no --baseline");
@@ -573,4 +572,40 @@ fn every_layout_writes_every_format_of_hostile_labels() {
 
 fn layout(name: &str) -> Layout {
     clap::ValueEnum::from_str(name, false).expect("a layout")
+}
+
+#[test]
+fn the_only_two_labels_need_no_flags() {
+    let steps = [step(0, "a", 8, 100.0), step(1, "b", 8, 90.0)];
+    for layout in [Layout::Delta, Layout::Overhead] {
+        let bare = report(&steps, &laid(layout));
+        assert_eq!(bare, report(&steps, &between(layout, "a", "b")), "{layout}");
+    }
+    let three = [steps.as_slice(), &[step(2, "c", 8, 80.0)]].concat();
+    let error = try_report(&three, &laid(Layout::Delta)).expect_err("which?");
+    assert!(error.kind() == Kind::Usage && error.to_string().contains("a, b, c"), "{error}");
+}
+
+#[test]
+fn several_metrics_are_a_table_each_and_one_file() {
+    let steps = [step(0, "a", 8, 100.0), step(1, "b", 8, 90.0)];
+    let options = |format| Options {
+        also: vec!["p99".parse().expect("a metric")],
+        format,
+        ..Options::default()
+    };
+    let text = report(&steps, &options(Format::Text));
+    assert!(text.contains("point-select: QPS,") && text.contains("point-select: p99 "), "{text}");
+    let csv = report(&steps, &options(Format::Csv));
+    let of = |metric: &str| csv.lines().filter(|line| line.contains(metric)).count();
+    assert_eq!((csv.lines().count(), of(",qps,"), of(",p99,")), (5, 2, 2), "{csv}");
+    let json: Value = serde_json::from_str(&report(&steps, &options(Format::Json))).expect("JSON");
+    let names = json["tables"].as_array().expect("tables").iter().map(|t| &t["metric"]["name"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["qps", "p99"], "{json}");
+    assert_eq!(json["metric"]["name"], "qps", "{json}");
+    let one = crate::json(&steps, &Options::default());
+    assert_eq!(json["tables"][0], one["tables"][0], "the first is as it is alone");
+    let list = Options { layout: Layout::List, ..options(Format::Json) };
+    let list: Value = serde_json::from_str(&report(&steps, &list)).expect("JSON");
+    assert_eq!(list["rows"].as_array().map(Vec::len), Some(4), "{list}");
 }

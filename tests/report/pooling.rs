@@ -3,7 +3,7 @@
 use crate::summaries::step;
 use crate::{again, grid, in_full, json, lines_of, plain, repeat, report, try_report};
 use loadgen::error::Kind;
-use loadgen::report::Options;
+use loadgen::report::{Format, Options, Question, compare, explain, gates, page};
 use loadgen::summary::{Outcome, Summary};
 use loadgen::terms::StatementMode;
 
@@ -68,8 +68,8 @@ fn invocations_pool_only_when_their_settings_agree() {
     for (says, change) in changes {
         let mut other = second.clone();
         change(&mut other);
-        let error =
-            try_report(&[first.clone(), other.clone()], &Options::default()).expect_err(says);
+        let strict = Options { strict: true, ..Options::default() };
+        let error = try_report(&[first.clone(), other.clone()], &strict).expect_err(says);
         assert_eq!(error.kind(), Kind::Data);
         let text = error.render();
         assert!(text.contains(&format!("\n  {says}\n")), "{says}: {text}");
@@ -87,7 +87,8 @@ fn many_differences_are_bounded() {
     for i in 0..50 {
         second.server.variables.insert(format!("v{i}"), "x\n".repeat(10_000));
     }
-    let text = try_report(&[first, second], &Options::default()).expect_err("differs").render();
+    let strict = Options { strict: true, ..Options::default() };
+    let text = try_report(&[first, second], &strict).expect_err("differs").render();
     assert!(text.contains("\n  40 more") && text.len() < 3000, "{text}");
 }
 
@@ -131,4 +132,80 @@ fn a_step_without_a_window_has_no_number() {
     empty.measured_s = 0.0;
     let partial = Options { partial: true, ..Options::default() };
     assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-*       5      a");
+}
+
+/// Two invocations of a label; the second has other rows.
+fn clashing() -> [Summary; 2] {
+    let first = step(0, "a", 8, 100.0);
+    let mut second = again(&first, 9);
+    second.totals.qps = 300.0;
+    second.plan.rows = 1000;
+    [first, second]
+}
+
+const CLASH: &str = "a was measured with different settings in 2 invocations: the newest is shown";
+
+#[test]
+fn of_invocations_that_clash_the_newest_is_shown_and_noted() {
+    let [first, second] = clashing();
+    let elsewhere = step(0, "a", 16, 50.0);
+    let steps = vec![second.clone(), first.clone(), elsewhere, step(1, "b", 16, 70.0)];
+    let text = plain(&steps);
+    assert!(grid(&text)[1].starts_with("  -     70      b"), "{text}");
+    assert!(grid(&text)[2].starts_with("300      -      a"), "{text}");
+    assert!(text.contains(CLASH), "{text}");
+    let csv = Options { format: Format::Csv, ..Options::default() };
+    let csv = report(&steps, &csv);
+    let row = csv.lines().find(|line| line.contains(",a,8,")).expect("a row");
+    assert!(row.contains("clash"), "{csv}");
+    // Other ways to say which one is meant.
+    let latest = Options { latest: true, ..Options::default() };
+    assert!(!report(&steps, &latest).contains("clash"));
+    let strict = Options { strict: true, ..Options::default() };
+    assert_eq!(try_report(&steps, &strict).expect_err("strict").kind(), Kind::Data);
+}
+
+#[test]
+fn the_newest_of_clashing_invocations_is_shown_when_it_failed() {
+    let [first, mut second] = clashing();
+    second.outcome = Outcome::Aborted;
+    let alone = plain(&[first.clone(), second.clone()]);
+    assert!(grid(&alone)[1].starts_with("-       a"), "{alone}");
+    assert!(alone.contains(CLASH) && alone.contains("did not complete"), "{alone}");
+    for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
+        report(&[first.clone(), second.clone()], &Options { format, ..Options::default() });
+    }
+    page(&[&first, &second], &Options::default()).expect("a page");
+    // With the settings of the one before it, there is nothing to choose.
+    second.plan.rows = first.plan.rows;
+    let text = plain(&[first, second]);
+    assert!(grid(&text)[1].starts_with("100     a") && !text.contains("invocations:"), "{text}");
+}
+
+#[test]
+fn one_invocation_that_clashes_with_itself_is_refused() {
+    let [first, mut second] = clashing();
+    second.run_id.clone_from(&first.run_id);
+    let newer = again(&first, 20);
+    for steps in [vec![first.clone(), second.clone()], vec![first, second, newer]] {
+        let error = try_report(&steps, &Options::default()).expect_err("refused");
+        assert_eq!(error.kind(), Kind::Data);
+        assert!(error.to_string().contains("rows 16000000 and 1000"), "{error}");
+    }
+}
+
+#[test]
+fn gates_and_comparisons_refuse_invocations_that_clash() {
+    let [first, second] = clashing();
+    let other = step(1, "b", 8, 100.0);
+    let steps = [&first, &second, &other];
+    let gate = ["qps>1".parse().expect("a gate")];
+    let gated = gates(&steps, &gate, &Options::default()).map(|_| ()).expect_err("gates");
+    let (base, new) = ("a".to_owned(), "b".to_owned());
+    let question = Question { base, new, ..Question::default() };
+    let compared = compare(&steps, &question).map(|_| ()).expect_err("compare");
+    let explained = explain(&steps, &question).map(|_| ()).expect_err("explain");
+    for error in [gated, compared, explained] {
+        assert!(error.kind() == Kind::Data && error.to_string().contains("rows"), "{error}");
+    }
 }

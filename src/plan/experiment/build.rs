@@ -73,7 +73,12 @@ fn name_labels(experiment: &mut Experiment) -> Result<()> {
     };
     let report = &profile.report;
     let baseline = found("baseline", &report.baseline)?.first().map(|found| found.label.clone());
-    let changes = pairs(&found("from", &report.from)?, &found("to", &report.to)?);
+    let to = found("to", &report.to)?;
+    let from = match &report.from {
+        None if !to.is_empty() => found("baseline", &report.baseline)?,
+        from => found("from", from)?,
+    };
+    let changes = pairs(&from, &to);
     let labels = |name: &String| -> Vec<String> {
         subjects.iter().filter(|s| is(s, name)).map(|s| s.label.clone()).collect()
     };

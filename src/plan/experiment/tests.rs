@@ -101,6 +101,10 @@ fn changes_are_told_of_each_program() {
     assert_eq!(changes("there", "b", &two), ["there 5.6+b", "there 8.0+b"]);
     assert_eq!(changes("first", "last", &two), ["there 8.0+b"]);
     assert!(experiment(TEXT, &two).changes.is_empty());
+    // Without `from` a change begins at the baseline.
+    let changes = experiment(&format!("{TEXT}layout = 'delta'\nnew = 'a'\n"), &two).changes;
+    let both = [("5.6+b", "5.6+a"), ("8.0+b", "8.0+a")];
+    assert_eq!(changes, both.map(|(from, to)| (from.to_owned(), to.to_owned())));
 }
 
 #[test]

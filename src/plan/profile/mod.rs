@@ -202,8 +202,10 @@ pub struct Report {
     pub metric: Option<Names>,
     /// The label that the others are related to; `first` is the first one.
     pub baseline: Option<String>,
-    /// The label without something, for the layouts `delta` and `overhead`.
+    /// The label that the layouts `delta` and `overhead` begin at, if not the baseline.
     pub from: Option<String>,
+    /// The label that they hold against it.
+    #[serde(alias = "new")]
     pub to: Option<String>,
     pub order: Option<Names>,
 }

@@ -1,0 +1,241 @@
+//! What a comparison begins with: a line for all cells of one verdict, the weightiest first.
+
+use super::compare::{Row, p_text, repeats_needed};
+use super::explain::signed;
+use super::metric::Metric;
+use super::page::{number, ratio_decimals};
+use super::{Format, escape};
+use crate::terms::{self, Compared};
+
+/// Lines of an answer; the table below has every cell.
+const LINES_MAX: usize = 6;
+/// More repeats than these are not advised: longer runs narrow an interval sooner.
+const REPEATS_MAX: usize = 24;
+/// The order of the lines.
+const ORDER: [Compared; 11] = [
+    Compared::Worse,
+    Compared::NoRatio,
+    Compared::SlightlyWorse,
+    Compared::Better,
+    Compared::SlightlyBetter,
+    Compared::Incomplete,
+    Compared::Inconclusive,
+    Compared::NotShown,
+    Compared::TooFew,
+    Compared::Same,
+    Compared::NotMeasured,
+];
+
+/// Cells of one verdict: of one workload, or of all where these are not told apart.
+type Group<'r, 't, 's> = Vec<&'r Row<'t, 's>>;
+
+pub(super) fn answer(tables: &[Vec<Row>], labels: [&str; 2], floor: f64) -> Vec<String> {
+    let all = || tables.iter().flatten();
+    let is_found = |row: &&Row| {
+        !row.is_asked_for() || matches!(row.verdict, Compared::Worse | Compared::Better)
+    };
+    // What was asked for is no finding, unless it is all there is.
+    let none = !all().any(|row| is_found(&row));
+    let rows = || all().filter(|row| none || is_found(row));
+    let mut groups: Vec<Group> = Vec::new();
+    for verdict in ORDER {
+        for row in rows().filter(|row| row.verdict == verdict) {
+            match groups.iter_mut().find(|group| belongs(group[0], row)) {
+                Some(group) => group.push(row),
+                None => groups.push(vec![row]),
+            }
+        }
+    }
+    let said = |group: &Group| said(group, labels, floor, tables.len() > 1);
+    let mut lines: Vec<String> = groups.iter().map(said).collect();
+    let [base, new] = labels.map(escape::line);
+    if let Some(first) = lines.first_mut().filter(|line| !line.contains(&format!("than {base}"))) {
+        *first += &format!(" ({new} against {base})");
+    }
+    let more = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    lines.extend((more > 0).then(|| format!("and {more} more below")));
+    lines
+}
+
+/// Puts an answer above what people read; files have the verdicts in their rows.
+pub(super) fn above(lines: &[String], text: String, format: Format) -> String {
+    let item = |line: &String| format!("- {}\n", escape::markdown(line));
+    match format {
+        Format::Text => format!("{}\n\n{text}", lines.join("\n")),
+        Format::Markdown => format!("{}\n{text}", lines.iter().map(item).collect::<String>()),
+        Format::Csv | Format::Json => text,
+    }
+}
+
+fn belongs(first: &Row, row: &Row) -> bool {
+    let alike = first.verdict == row.verdict && first.has_stopped() == row.has_stopped();
+    alike
+        && match row.verdict {
+            Compared::Same | Compared::TooFew | Compared::Inconclusive | Compared::NotShown => true,
+            Compared::Incomplete | Compared::NoRatio | Compared::NotMeasured => {
+                first.what == row.what && first.table.workload == row.table.workload
+            }
+            _ => first.table.workload == row.table.workload,
+        }
+}
+
+fn said(group: &Group, labels: [&str; 2], floor: f64, several: bool) -> String {
+    let ([base, new], at) = (labels.map(escape::line), place(group));
+    let first = group[0];
+    let why = || first.what.clone().unwrap_or_default();
+    let line = match first.verdict {
+        Compared::NoRatio if first.has_stopped() => {
+            format!("{new} is worse than {base} {at}: {}", why())
+        }
+        Compared::NotMeasured => format!("{} {at}", why()),
+        Compared::Incomplete | Compared::NoRatio => format!("{} {at}: {}", first.verdict, why()),
+        Compared::Same => {
+            let floor = number(floor * 100.0, usize::from(floor < 0.01));
+            format!("no difference above {floor} % {at}")
+        }
+        Compared::TooFew => {
+            let times = group.iter().filter_map(|row| Some(row.ratio.as_ref()?.times));
+            let wanted = repeats_needed(times.fold(1.0, f64::max));
+            format!("too few repeats {at}: {wanted} of each label would tell")
+        }
+        Compared::NotShown | Compared::Inconclusive => {
+            let range = range(group).map_or_else(String::new, |range| format!(": {range}"));
+            format!("{} {at}{range}; {}", first.verdict, advice(group, floor))
+        }
+        verdict => format!("{new} is {} than {base} {at}: {}", word(verdict, first), size(group)),
+    };
+    let workloads = workloads(group);
+    if several && workloads.len() == 1 { format!("{}: {line}", workloads[0]) } else { line }
+}
+
+fn workloads(group: &Group) -> Vec<String> {
+    let mut names: Vec<String> = group.iter().map(|row| escape::line(row.table.workload)).collect();
+    names.dedup();
+    names
+}
+
+/// Says where the cells are; those of several workloads are counted.
+fn place(group: &Group) -> String {
+    let workloads = workloads(group).len();
+    if workloads > 1 {
+        return format!("in {} cells of {workloads} workloads", group.len());
+    }
+    let is_open = group.iter().any(|row| row.column.is_open());
+    let told = |row: &&Row| {
+        if is_open { row.column.told() } else { row.column.clients.to_string() }
+    };
+    let columns = group.iter().map(told);
+    let named = terms::named(columns.collect(), 12, ", ");
+    let one = group.len() == 1 && group[0].column.clients == 1;
+    let noun = match (is_open, one) {
+        (true, _) => "",
+        (false, true) => " client",
+        (false, false) => " clients",
+    };
+    format!("at {named}{noun}")
+}
+
+fn is_time(metric: Metric) -> bool {
+    matches!(metric, Metric::Time(..)) || metric.is_seconds()
+}
+
+/// Returns the word that fits what is compared: a server is slow, its misses are not.
+fn word(verdict: Compared, row: &Row) -> &'static str {
+    let metric = row.table.metric;
+    let quick = metric.is_rate() || is_time(metric);
+    match (verdict, quick) {
+        (Compared::Better, true) => "faster",
+        (Compared::SlightlyBetter, true) => "slightly faster",
+        (Compared::SlightlyWorse, true) => "slightly slower",
+        (_, true) => "slower",
+        (Compared::Better, false) => "better",
+        (Compared::SlightlyBetter, false) => "slightly better",
+        (Compared::SlightlyWorse, false) => "slightly worse",
+        (_, false) => "worse",
+    }
+}
+
+/// Returns how large a difference is: `0.17x (0.13 to 0.20), p 0.002`; of several cells the extremes.
+fn size(group: &Group) -> String {
+    let metric = group[0].table.metric;
+    let ratios = || group.iter().filter_map(|row| row.ratio.as_ref());
+    let p = p_text(ratios().map(|ratio| ratio.p).fold(0.0, f64::max));
+    let mut estimates: Vec<f64> = ratios().map(super::compare::Ratio::estimate).collect();
+    estimates.sort_by(f64::total_cmp);
+    let (least, most) = (estimates[0], estimates[estimates.len() - 1]);
+    if !metric.is_rate() {
+        let found = match group.as_slice() {
+            [one] => change(one),
+            _ => range(group).map(|range| format!("{} {range}", name(group[0]))),
+        };
+        return format!("{}, p {p}", found.unwrap_or_default());
+    }
+    let of = if metric == Metric::QPS { String::new() } else { metric.name() + " " };
+    let bounds = ratios().next().and_then(super::compare::Ratio::bounds);
+    let shown = bounds.into_iter().flat_map(|(low, high)| [low, high]);
+    let near = |value: &f64| (value - 1.0).abs() < 0.1;
+    let least_decimals = if estimates.iter().any(near) { 3 } else { 2 };
+    let decimals = ratio_decimals(shown.chain(estimates.iter().copied())).max(least_decimals);
+    let text = |value: f64| number(value, decimals);
+    if group.len() > 1 {
+        return format!("{of}{}x to {}x, p {p} at most", text(least), text(most));
+    }
+    let bounds = bounds.map(|(low, high)| format!(" ({} to {})", text(low), text(high)));
+    format!("{of}{}x{}, p {p}", text(least), bounds.unwrap_or_default())
+}
+
+fn name(row: &Row) -> String {
+    row.table.metric_at(&row.column).name()
+}
+
+/// The change of the number itself, percent, and its bounds.
+fn percent(row: &Row) -> Option<(f64, Option<(f64, f64)>)> {
+    let ratio = row.ratio.as_ref()?;
+    let higher = row.table.metric.higher_is_better();
+    // Ratios are turned so that more is better.
+    let of = |ratio: f64| 100.0 * (if higher { ratio } else { 1.0 / ratio } - 1.0);
+    let bounds = ratio.bounds().map(|(low, high)| (of(low), of(high)));
+    let in_order = |(a, b): (f64, f64)| if a <= b { (a, b) } else { (b, a) };
+    Some((of(ratio.estimate()), bounds.map(in_order)))
+}
+
+/// Returns `QPS -83 % (-87 to -81 %)`.
+pub(super) fn change(row: &Row) -> Option<String> {
+    let (estimate, bounds) = percent(row)?;
+    let decimals = usize::from(estimate.abs() < 10.0);
+    let bounds = bounds.map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {} %)", signed(low, decimals), signed(high, decimals))
+    });
+    Some(format!("{} {} %{bounds}", name(row), signed(estimate, decimals)))
+}
+
+/// Returns what the intervals of some cells cover together: `-64 % to +63 %`.
+fn range(group: &Group) -> Option<String> {
+    let bounds = || group.iter().filter_map(|row| percent(row)?.1);
+    let low = bounds().map(|(low, _)| low).reduce(f64::min)?;
+    let high = bounds().map(|(_, high)| high).reduce(f64::max)?;
+    let decimals = usize::from(low.abs().max(high.abs()) < 10.0);
+    Some(format!("{} % to {} %", signed(low, decimals), signed(high, decimals)))
+}
+
+fn advice(group: &Group, floor: f64) -> String {
+    let wanted = group.iter().map(|row| repeats_to_tell(row, floor));
+    match wanted.collect::<Option<Vec<usize>>>().and_then(|all| all.into_iter().max()) {
+        Some(repeats) if repeats <= REPEATS_MAX => format!("{repeats} repeats would tell"),
+        _ => "longer or quieter runs would tell".to_owned(),
+    }
+}
+
+/// Estimates the repeats by which the interval shows a difference, or the lack of one: its width falls
+/// with the root of their number.
+fn repeats_to_tell(row: &Row, floor: f64) -> Option<usize> {
+    let ratio = row.ratio.as_ref()?;
+    let runs = row.runs().into_iter().max()?;
+    let least = repeats_needed(ratio.times).max(runs + 1);
+    let Some((low, high)) = ratio.shift.interval else { return Some(least) };
+    let off = ratio.shift.estimate.abs();
+    let wanted = off.max((1.0 + floor).ln() - off);
+    let repeats = runs as f64 * ((high - low) / 2.0 / wanted).powi(2);
+    (repeats.ceil() < 1e6).then(|| (repeats.ceil() as usize).max(least))
+}

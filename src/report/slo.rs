@@ -1,0 +1,272 @@
+//! The searches of `--slo`: what each of their steps came to, and the highest rate that held.
+
+use std::collections::BTreeMap;
+
+use super::escape;
+use super::gate::{failed_share, holds, may_hold, quantity_shown};
+use super::notes::{grouped, in_full, label, remarks};
+use super::page::{Page, Rows, Sheet, Value};
+use super::table::{Column, in_time};
+use crate::error::{Error, Result};
+use crate::judge::thresholds::LEVEL_FAILED_MAX;
+use crate::plan::search::{Found, STEPS_MAX, Search};
+use crate::stats::{self, Spread};
+use crate::summary::{Outcome, Summary, VerdictKind};
+use crate::terms::{self, Cell, Code, Gate, Quantity, joined};
+
+/// What one step says about its rate.
+pub(crate) struct Probe<'s> {
+    step: &'s Summary,
+    /// The number of each condition, where it is known; infinite where ops failed.
+    numbers: Vec<Option<f64>>,
+    /// All of them hold, and the rate was kept; none where that is not known.
+    pub held: Option<bool>,
+    /// Why it did not, besides the numbers.
+    why: Option<String>,
+    /// Too few answers, some of which are within the level.
+    scarce: bool,
+}
+
+/// Judges a step by a level.
+pub(crate) fn probe<'s>(level: &[Gate], step: &'s Summary) -> Result<Probe<'s>> {
+    let judged = level.iter().map(|gate| holds(gate, step));
+    let (held, numbers): (Vec<Option<bool>>, Vec<Option<f64>>) =
+        judged.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let mut why = lost(step);
+    let fails = why.is_some() || held.contains(&Some(false));
+    let held = if fails { Some(false) } else { (!held.contains(&None)).then_some(true) };
+    if why.is_none() && numbers.iter().flatten().any(|number| number.is_infinite()) {
+        why = failed_share(&[step]).map(failed);
+    }
+    let scarce = held.is_none() && level.iter().all(|gate| may_hold(gate, step));
+    Ok(Probe { step, numbers, held, why, scarce })
+}
+
+/// Says why a step counts as failed whatever its latencies are.
+fn lost(step: &Summary) -> Option<String> {
+    if step.outcome != Outcome::Completed {
+        return Some("it did not complete".to_owned());
+    }
+    if step.is_warned(Code::NotSustained) {
+        return Some("not sustained".to_owned());
+    }
+    let share = failed_share(&[step])?;
+    (share > LEVEL_FAILED_MAX).then(|| failed(share))
+}
+
+fn failed(share: f64) -> String {
+    format!("{} failed", quantity_shown(Quantity::ErrorShare, share))
+}
+
+/// One search at a number of clients, as its steps tell it.
+struct One<'s> {
+    search: Search,
+    probes: Vec<Probe<'s>>,
+}
+
+/// The searches of a workload, a label, an invocation and a level, by clients and number.
+pub(crate) struct Searches<'s> {
+    first: &'s Summary,
+    level: Vec<Gate>,
+    all: BTreeMap<(u32, u32), One<'s>>,
+}
+
+/// How the searches ended, for people; and where no rate held, and where that is not known.
+#[derive(Default)]
+pub(crate) struct Ending {
+    pub lines: Vec<String>,
+    pub none: Vec<String>,
+    pub open: Vec<String>,
+}
+
+/// Tells the searches that steps are of again: what a step came to follows from its summary.
+pub(crate) fn searches<'s>(
+    steps: impl IntoIterator<Item = &'s Summary>,
+) -> Result<Vec<Searches<'s>>> {
+    let mut steps: Vec<&Summary> = steps.into_iter().collect();
+    steps.sort_by_cached_key(|step| in_time(step));
+    let mut found: Vec<Searches> = Vec::new();
+    for step in steps {
+        let (Some(of), Some(rate)) = (&step.plan.search, step.plan.rate) else { continue };
+        let key = |step: &'s Summary| (&step.run_id, &step.label, &step.workload.name);
+        let is_same = |known: &Searches<'s>| {
+            let level = known.level.iter().map(|gate| &gate.text);
+            key(known.first) == key(step) && level.eq(&of.level)
+        };
+        let at = found.iter().position(is_same).unwrap_or(found.len());
+        if at == found.len() {
+            let level = of.level.iter().map(|text| parsed(text, step)).collect::<Result<_>>()?;
+            found.push(Searches { first: step, level, all: BTreeMap::new() });
+        }
+        let Searches { level, all, .. } = &mut found[at];
+        let probe = probe(level, step)?;
+        let new = || One { search: Search::new(of.start, of.resolution), probes: Vec::new() };
+        let one = all.entry((step.plan.clients, of.number)).or_insert_with(new);
+        one.search.tell(rate, probe.held);
+        one.probes.push(probe);
+    }
+    Ok(found)
+}
+
+fn parsed(text: &str, step: &Summary) -> Result<Gate> {
+    text.parse().map_err(|why| {
+        let (id, text) = (escape::line(&step.step_id), escape::line(text));
+        Error::data(format!("step {id} is of a search for '{text}', which is no condition: {why}"))
+    })
+}
+
+impl One<'_> {
+    fn remarks(&self, found: &Found) -> Vec<String> {
+        let noisy = "noisy: a rate held and failed, or one held above one that failed; majorities \
+                     decided";
+        let end = match self.search.next() {
+            Some(_) => Some("cut short".to_owned()),
+            None if found.confirmed => None,
+            None => Some(format!("not confirmed within {STEPS_MAX} steps")),
+        };
+        let few = found.unknown.map(|rate| format!("too few answers at {rate}/s to tell"));
+        let limited = found.failed.and_then(|failed| limited(&self.probes, failed));
+        [found.noisy.then(|| noisy.to_owned()), limited, end, few].into_iter().flatten().collect()
+    }
+
+    /// Tells whether it is not known which rate holds.
+    fn is_open(&self, found: &Found) -> bool {
+        let scarce = self.probes.iter().any(|probe| probe.scarce);
+        let all_failed = found.rate.is_none() && found.failed.is_some() && !scarce;
+        !found.confirmed || (found.unknown.is_some() && !all_failed)
+    }
+}
+
+/// Names a client that may be why the lowest rate that failed did.
+fn limited(probes: &[Probe], failed: f64) -> Option<String> {
+    let there = probes.iter().filter(|probe| {
+        probe.held == Some(false)
+            && probe.step.plan.rate.is_some_and(|rate| rate.total_cmp(&failed).is_eq())
+    });
+    let kind = there.filter_map(|probe| probe.step.verdict.as_ref()).map(|of| of.kind).max()?;
+    (kind >= VerdictKind::ClientBound)
+        .then(|| format!("{} at {failed}/s: the server may hold more", kind.name()))
+}
+
+impl Searches<'_> {
+    fn level(&self) -> String {
+        self.level.iter().map(|gate| gate.text.as_str()).collect::<Vec<&str>>().join(" and ")
+    }
+
+    pub(crate) fn ending(&self) -> Ending {
+        let mut ending = Ending::default();
+        let mut by_clients: BTreeMap<u32, Vec<(&One, Found)>> = BTreeMap::new();
+        for ((clients, _), one) in &self.all {
+            by_clients.entry(*clients).or_default().push((one, one.search.found()));
+        }
+        for (clients, here) in by_clients {
+            let (open, settled): (Vec<_>, Vec<_>) =
+                here.iter().partition(|(one, found)| one.is_open(found));
+            let told = |(_, found): &&(&One, Found)| {
+                Cell::new(clients, found.unknown.or(found.rate)).told()
+            };
+            ending.open.extend(open.iter().map(told));
+            let nothing = settled.iter().any(|(_, found)| found.rate.is_none());
+            ending.none.extend(nothing.then(|| terms::clients(clients)));
+            ending.lines.push(self.line(clients, &here, !open.is_empty()));
+        }
+        ending
+    }
+
+    /// Says what the searches at a number of clients found.
+    fn line(&self, clients: u32, here: &[(&One, Found)], open: bool) -> String {
+        let (level, at) = (self.level(), format!("at {}", terms::clients(clients)));
+        let rates: Vec<f64> = here.iter().filter_map(|(_, found)| found.rate).collect();
+        let mut said: Vec<String> = Vec::new();
+        if let [(_, found)] = here {
+            said.extend(
+                found.failed.filter(|_| found.rate.is_some()).map(|r| format!("{r}/s failed")),
+            );
+        }
+        said.extend(here.iter().flat_map(|(one, found)| one.remarks(found)));
+        said.dedup();
+        let probes = here.iter().flat_map(|(one, _)| &one.probes);
+        let lowest = probes.filter_map(|probe| probe.step.plan.rate).reduce(f64::min);
+        let text = match stats::spread(&rates) {
+            Some(Spread { n, min, median, max }) if here.len() > 1 => {
+                let (median, all) = (quantity_shown(Quantity::Tps, median), here.len());
+                let of = format!("the median of {n} of {all} searches, {min} to {max}");
+                said.insert(0, of);
+                format!("Highest rate with {level} {at}: {median}")
+            }
+            Some(one) => format!("Highest rate with {level} {at}: {}/s", one.median),
+            None => {
+                let tried = lowest.map(|rate| format!("lowest tried {rate}/s"));
+                said.splice(0..0, tried);
+                if open {
+                    format!("Not known whether a rate holds {level} {at}")
+                } else {
+                    format!("No rate held {level} {at}")
+                }
+            }
+        };
+        let said = joined(said.into_iter().map(Some), "; ");
+        text + &said.map_or_else(String::new, |said| format!(" ({said})"))
+    }
+
+    /// Makes the table of the steps, below the lines that say what they led to.
+    fn page(&self) -> Page {
+        let steps = || {
+            let all = self.all.iter();
+            all.flat_map(|((_, number), one)| one.probes.iter().map(move |p| (*number, p, one)))
+        };
+        let notes = grouped(steps().enumerate().flat_map(|(at, (_, probe, _))| {
+            let column = Column::new(probe.step.plan.clients, probe.step.plan.rate);
+            remarks(probe.step).into_iter().map(move |said| (at, column, said))
+        }));
+        let mark = |at: usize| {
+            if notes.iter().any(|note| note.marks(at, None)) { " *" } else { "" }
+        };
+        let mut rows = Rows::new(steps().enumerate())
+            .filed("workload", |_| self.first.workload.name.as_str())
+            .filed("label", |_| self.first.label.as_str())
+            .filed("level", |_| self.level())
+            .both("clients", "clients", |(_, (_, probe, _))| probe.step.plan.clients)
+            .both("search", "search", |(_, (number, ..))| *number)
+            .shown("rate", |(_, (_, probe, _))| probe.step.plan.rate.map(|rate| rate.to_string()))
+            .filed("rate", |(_, (_, probe, _))| probe.step.plan.rate)
+            .both("achieved", "achieved", |(_, (_, probe, _))| {
+                let tps = probe.step.totals.tps;
+                (tps, usize::from(tps < 100.0))
+            });
+        for (at, gate) in self.level.iter().enumerate() {
+            rows = rows.shown(&gate.text, |(_, (_, probe, _))| {
+                probe.numbers[at].map(|value| match value {
+                    value if value.is_infinite() => "failed".to_owned(),
+                    value => quantity_shown(gate.quantity, value),
+                })
+            });
+        }
+        let sheet: Sheet = rows
+            .text("held", |(at, (_, probe, _))| {
+                let held = probe.held.map_or("?", |held| if held { "yes" } else { "no" });
+                let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+                format!("{held}{why}{}", mark(*at))
+            })
+            .filed("held", |(_, (_, probe, _))| Value::from(probe.held))
+            .filed("highest", |(_, (_, probe, one))| {
+                one.search.found().rate == probe.step.plan.rate
+            })
+            .filed("why", |(_, (_, probe, _))| probe.why.clone())
+            .filed("step_id", |(_, (_, probe, _))| probe.step.step_id.as_str())
+            .sheet();
+        let of =
+            format!("{}, {}", escape::line(&self.first.workload.name), label(&self.first.label));
+        let title = std::iter::once(of).chain(self.ending().lines).collect();
+        Page { title, sheets: vec![sheet], notes: in_full(&notes), ..Page::default() }
+    }
+}
+
+pub(super) fn pages<'s>(steps: impl IntoIterator<Item = &'s Summary>) -> Result<Vec<Page>> {
+    let found = searches(steps)?;
+    if found.is_empty() {
+        return Err(Error::data("no step of these summaries is of a search for a rate")
+            .hint("--slo makes one: loadgen point-select --clients 32 --slo 'p99<10ms'"));
+    }
+    Ok(found.iter().map(Searches::page).collect())
+}
