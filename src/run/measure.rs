@@ -75,7 +75,7 @@ impl Asked<'_> {
     /// Makes the tables of a private server, or asks whether those that are in the way may go.
     async fn make_ready(&self, link: &ServerLink, own: bool, steps: &mut Steps<'_>) -> Result<()> {
         match self.job {
-            Job::Sweep(plan) if own => {
+            Job::Sweep(plan) if own && plan.tables != Some(0) => {
                 let tables = Dataset {
                     schema: plan.workload.schema,
                     tables: plan.tables_or_default(),

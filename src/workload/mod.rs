@@ -6,6 +6,7 @@
 pub mod distribution;
 pub mod random;
 pub mod rows;
+mod script;
 pub mod sql;
 mod statement;
 pub mod table;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
 pub(crate) use random::{Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
+pub(crate) use script::script;
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
 };
@@ -181,6 +183,11 @@ impl Workload {
             sql.contains("{table}") || ends.any(digit)
         };
         self.table_a_client || self.statements().any(|s| named(&s.expanded(&self.options).0))
+    }
+
+    /// Tells whether a statement leaves the table's name to loadgen.
+    pub(crate) fn has_table(&self) -> bool {
+        self.statements().any(|statement| statement.sql.contains("{table}"))
     }
 
     /// Lists the statements of all transactions that run with these options.
