@@ -9,13 +9,14 @@ use crate::plan::value::{RowsOrAuto, Whole};
 use crate::workload::{Workload, script};
 
 #[derive(clap::Args, Debug, Clone)]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["file", "queries"]))]
 #[command(after_help = "\
 All statements are one operation, in their order. It is a transaction where the first statement is
 BEGIN and the last one COMMIT. Any number of rows is well. In a statement, {random A..B} is a number
 as --distribution says, {digits N} are random digits, and {table} is a table that prepare made.")]
 pub(crate) struct SqlArgs {
     /// File of SQL statements, separated by semicolons; - is standard input
-    #[arg(long, value_name = "FILE", required_unless_present = "queries")]
+    #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 
     /// An SQL statement; may be given several times

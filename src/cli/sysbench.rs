@@ -273,6 +273,10 @@ impl<'a> Verb<'a> {
             }
             None => Err("is not known"),
             Some(Nothing(why)) => Err(why),
+            Some(Where(_, "--password")) if !value.is_empty() => {
+                said.dropped.push("--mysql-password: --password asks for it".to_owned());
+                Ok(vec!["--password".to_owned()])
+            }
             Some(Where(of, ours)) => {
                 let is = if of.is_empty() { !value.is_empty() } else { of.contains(&value) };
                 let words = ours.split(' ').map(str::to_owned).collect();
@@ -345,7 +349,7 @@ mod tests {
                 ours: "loadgen point-select --clients 8 --host db1 --user bench --password \
                        --time 60s --tables 8 --rows 1000000",
                 what: "run, --threads, --mysql-host, --mysql-user, --mysql-password, \
-                       --table-size are sysbench's",
+                       --table-size are sysbench's\n  --mysql-password: --password asks for it",
             },
             Case {
                 theirs: "loadgen --threads=4 --table_size=10 oltp_read_write prepare",

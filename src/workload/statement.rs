@@ -27,6 +27,7 @@ pub(crate) struct Statement {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
     /// `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
+    #[serde(default)]
     pub sql: String,
     /// One for each `?` outside of the list, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
