@@ -261,11 +261,13 @@ impl Profile {
         let table = Spanned::new(doc.span(), DeValue::Table(doc.into_inner()));
         let profile: Profile = read(table).map_err(|e| file.wrong(&e))?;
         let mut profile = Profile { file, ..profile };
-        profile.check_missing(runs.is_some())?;
-        if let Some(DeValue::Array(runs)) = runs.map(Spanned::into_inner) {
-            let runs = runs.iter().enumerate().map(|(n, run)| profile.read_run(n, run));
-            profile.runs = runs.collect::<Result<Vec<Run>, Error>>()?;
-        }
+        let runs = match runs.as_ref().map(Spanned::get_ref) {
+            Some(DeValue::Array(runs)) => &runs[..],
+            _ => &[],
+        };
+        profile.check_missing(!runs.is_empty())?;
+        let runs = runs.iter().enumerate().map(|(n, run)| profile.read_run(n, run));
+        profile.runs = runs.collect::<Result<Vec<Run>, Error>>()?;
         Ok(profile)
     }
 
