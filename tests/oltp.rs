@@ -404,7 +404,10 @@ fn a_sandbox_gets_the_tables_that_its_workload_needs() {
 
 /// A table of somebody's own, and a script for it in a directory.
 fn script(sandbox: &Sandbox, text: &str) -> (tempfile::TempDir, String) {
-    query(sandbox, "CREATE TABLE IF NOT EXISTS sbtest.item (id INT PRIMARY KEY, n INT) ENGINE=InnoDB");
+    query(
+        sandbox,
+        "CREATE TABLE IF NOT EXISTS sbtest.item (id INT PRIMARY KEY, n INT) ENGINE=InnoDB",
+    );
     query(sandbox, "REPLACE INTO sbtest.item VALUES (1, 0), (2, 0), (3, 0)");
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("my-tx.sql");

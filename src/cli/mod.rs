@@ -138,12 +138,12 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
     // What is wrong is told before the hand-over, which puts other words into the place of some.
     if let Some(typed) = masked(args.clone(), &command)?
-        && let Err(code) = parsed(&mut command, typed)
+        && let Err(code) = parsed(&mut command, &typed)
     {
         return Ok(code);
     }
     let args = hand_over(args, &command, warn)?;
-    parsed(&mut command, args).map_or_else(Ok, |matches| {
+    parsed(&mut command, &args).map_or_else(Ok, |matches| {
         let (verb, matches) = matches.subcommand().expect("clap wants a command");
         let place = command.get_subcommands().position(|command| command.get_name() == verb);
         let run = runs.swap_remove(place.expect("clap knows the commands"));
@@ -178,9 +178,9 @@ fn listen() -> Result<Stop> {
 }
 
 /// The command line, or the exit status once what clap has to say is said.
-fn parsed(command: &mut Command, args: Vec<OsString>) -> Result<ArgMatches, u8> {
-    let found = command.try_get_matches_from_mut(args.clone());
-    found.map_err(|error| told(error, &args, command))
+fn parsed(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
+    let found = command.try_get_matches_from_mut(args);
+    found.map_err(|error| told(error, args, command))
 }
 
 /// Gives a text of an error's context, which is empty without one.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::workload::{WorkloadArgs, run};
 use crate::error::{Error, Result};
 use crate::plan::value::{RowsOrAuto, Whole};
+use crate::plan::{Ahi, Warm};
 use crate::workload::{Workload, script};
 
 #[derive(clap::Args, Debug, Clone)]
@@ -37,10 +38,19 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
         None => script("sql", queries.join(";\n").as_bytes(), "--query")?,
     };
     // Tables of loadgen's are looked at where the SQL has {table}, or where they are asked for.
-    if args.knobs.tables.is_none() && !workload.has_table() {
-        (args.knobs.tables, args.knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
+    let knobs = &mut args.knobs;
+    let rows = knobs.rows.as_ref().and_then(|rows| rows.0);
+    if knobs.tables.is_none() && rows.is_none() && !workload.has_table() {
+        (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
+        if knobs.warm == Some(Warm::Pool) || knobs.ahi == Some(Ahi::Warm) {
+            return Err(Error::usage("--warm and --ahi read tables that loadgen prepare made")
+                .hint("--tables N says how many of them there are"));
+        }
     }
-    run(workload, args)
+    run(workload, args).map_err(|error| {
+        let unprepared = error.to_string().contains(": error 1295 ");
+        if unprepared { error.hint("--statements text") } else { error }
+    })
 }
 
 fn of_file(path: &Path) -> Result<Workload> {

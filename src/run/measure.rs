@@ -63,10 +63,6 @@ impl Asked<'_> {
     fn sandbox(&self) -> Result<Spec> {
         // A load has two connections, and readings some more.
         let Job::Sweep(plan) = self.job else { return Ok(sized(0, 0)) };
-        if plan.rows.is_none() && plan.workload.schema.filled() {
-            return Err(Error::usage("--sandbox makes its tables, so --rows needs a number")
-                .hint("--rows 100k, for one"));
-        }
         let tables = plan.tables_or_default();
         let statements = plan.prepared_per_client(plan.spread_over(tables)?, tables);
         Ok(sized(plan.clients_max(), statements * u64::from(plan.clients_max())))

@@ -253,8 +253,8 @@ fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
     let mut env = Env::real();
     env.vars.remove(OsStr::new("LOADGEN_URL"));
     let port = port.map(std::num::NonZeroU16::get);
-    let args = ConnectionArgs { url, defaults_file, host, port, ..ConnectionArgs::default() };
-    (ConnectionArgs { socket, user, database, ..args }, env)
+    let args = ConnectionArgs { host, port, user, socket, database, ..ConnectionArgs::default() };
+    (ConnectionArgs { defaults_file, url, ..args }, env)
 }
 
 const ASK_EVERY: Duration = Duration::from_millis(250);

@@ -339,7 +339,10 @@ fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Serve
             there || private || variant,
             "a server needs host, socket, url, defaults_file, sandbox or base",
         ),
-        (!empty(&server.host) && !empty(&server.user), "a host and a user have a name"),
+        (
+            !is_empty(server.host.as_ref()) && !is_empty(server.user.as_ref()),
+            "a host and a user have a name",
+        ),
         (
             !private || !(start || stop || reset),
             "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
@@ -359,8 +362,8 @@ fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Serve
     profile.ensure(named, here("sandbox/data"), "a directory has a name")
 }
 
-fn empty(text: &Option<String>) -> bool {
-    text.as_ref().is_some_and(String::is_empty)
+fn is_empty(text: Option<&String>) -> bool {
+    text.is_some_and(String::is_empty)
 }
 
 fn plain(name: &str) -> String {
