@@ -13,7 +13,7 @@ enum Becomes {
     Flag(&'static str),
     /// This flag with a number of seconds.
     Seconds(&'static str),
-    /// These flags where the value is one of these words (of `;`, any word).
+    /// These flags where the value is one of these words; where there are none, any word.
     Where(&'static [&'static str], &'static str),
     /// Nothing, and why.
     Nothing(&'static str),
@@ -265,42 +265,20 @@ impl<'a> Verb<'a> {
             said.theirs.push(flag.to_owned());
         }
         let value = value.unwrap_or_default();
+        let jobs = ["threads", "num-threads"].contains(&name.as_str()) && self.takes("--jobs");
         let becomes = match known {
-            None if name == "rand-type" => {
-                let ours = RAND_TYPE.iter().find(|(theirs, _)| *theirs == value);
-                ours.map(|(_, ours)| vec!["--distribution".to_owned(), (*ours).to_owned()])
-                    .ok_or("no --distribution is like it")
-            }
-            None => Err("is not known"),
-            Some(Nothing(why)) => Err(why),
-            Some(Where(_, "--password")) if !value.is_empty() => {
-                said.dropped.push("--mysql-password: --password asks for it".to_owned());
-                Ok(vec!["--password".to_owned()])
-            }
-            Some(Where(of, ours)) => {
-                let is = if of.is_empty() { !value.is_empty() } else { of.contains(&value) };
-                let words = ours.split(' ').map(str::to_owned).collect();
-                Ok(if is { words } else { Vec::new() })
-            }
-            // No limit is what loadgen has without the flag.
-            Some(Flag(_) | Seconds(_)) if value == "0" => Ok(Vec::new()),
-            Some(Flag(ours)) => Ok(vec![ours.to_owned(), shown(value)]),
-            Some(Seconds(ours)) => {
-                let unit = if is_digits(value) { "s" } else { "" };
-                Ok(vec![ours.to_owned(), shown(value) + unit])
-            }
+            Some(Flag(_)) if jobs => Ok(vec!["--jobs".to_owned(), shown(value)]),
+            _ => becomes(known, &name, value),
         };
+        if name == "mysql-password" && !value.is_empty() {
+            said.dropped.push(format!("--{name}: --password asks for it"));
+        }
         match becomes {
             Ok(words) if words.first().is_none_or(|word| self.takes(word)) => {
                 let new = words.first().is_none_or(|word| said.known.insert(word.clone()));
                 if new { words } else { Vec::new() }
             }
             Ok(_) => {
-                let jobs =
-                    ["threads", "num-threads"].contains(&name.as_str()) && self.takes("--jobs");
-                if jobs {
-                    return vec!["--jobs".to_owned(), shown(value)];
-                }
                 said.dropped.push(format!("--{name}: loadgen {} has no use for it", self.name));
                 Vec::new()
             }
@@ -317,10 +295,34 @@ impl<'a> Verb<'a> {
     }
 }
 
+/// Gives loadgen's words for a flag of sysbench's with this value, or why there are none.
+fn becomes(known: Option<Becomes>, name: &str, value: &str) -> Result<Vec<String>, &'static str> {
+    match known {
+        None if name == "rand-type" => {
+            let ours = RAND_TYPE.iter().find(|(theirs, _)| *theirs == value);
+            ours.map(|(_, ours)| vec!["--distribution".to_owned(), (*ours).to_owned()])
+                .ok_or("no --distribution is like it")
+        }
+        None => Err("is not known"),
+        Some(Nothing(why)) => Err(why),
+        Some(Where(of, ours)) => {
+            let is = if of.is_empty() { !value.is_empty() } else { of.contains(&value) };
+            Ok(if is { ours.split(' ').map(str::to_owned).collect() } else { Vec::new() })
+        }
+        // No limit is what loadgen has without the flag.
+        Some(Flag(_) | Seconds(_)) if value == "0" => Ok(Vec::new()),
+        Some(Flag(ours)) => Ok(vec![ours.to_owned(), shown(value)]),
+        Some(Seconds(ours)) => {
+            let unit = if is_digits(value) { "s" } else { "" };
+            Ok(vec![ours.to_owned(), shown(value) + unit])
+        }
+    }
+}
+
 /// A word as a shell takes it.
 fn shown(word: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:,=%@+<>".contains(&b);
-    let bare = !word.is_empty() && word.bytes().all(plain) && !word.contains(['<', '>']);
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:,=%@+".contains(&b);
+    let bare = !word.is_empty() && word.bytes().all(plain);
     if bare { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
