@@ -401,3 +401,63 @@ fn a_sandbox_gets_the_tables_that_its_workload_needs() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// A table of somebody's own, and a script for it in a directory.
+fn script(sandbox: &Sandbox, text: &str) -> (tempfile::TempDir, String) {
+    query(
+        sandbox,
+        "CREATE TABLE IF NOT EXISTS sbtest.item (id INT PRIMARY KEY, n INT) ENGINE=InnoDB",
+    );
+    query(sandbox, "REPLACE INTO sbtest.item VALUES (1, 0), (2, 0), (3, 0)");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("my-tx.sql");
+    std::fs::write(&path, text).expect("written");
+    let path = path.to_str().expect("a path").to_owned();
+    (dir, path)
+}
+
+#[test]
+fn somebodys_own_sql_needs_no_profile_and_no_tables_of_loadgen() {
+    for server in servers() {
+        let sandbox = sandbox(&server, &[]);
+        let transaction = "-- it's mine;\nBEGIN;\nUPDATE item SET n = n + 1 WHERE id = \
+                           {random 1..3};\nSELECT n FROM item WHERE n >= {random 0..9};\nCOMMIT;\n";
+        let (dir, path) = script(&sandbox, transaction);
+        for mode in ["prepared", "text"] {
+            let before = one(&sandbox, "SELECT SUM(n) FROM sbtest.item");
+            let words = format!("sql --file {path} --clients 2 --ops 40 --statements {mode}");
+            let summary = ran(&sandbox, &words);
+            assert_eq!(summary.workload.name, "my-tx");
+            let totals = &summary.totals;
+            assert_eq!((totals.ops, totals.statements), (40, 160), "BEGIN and COMMIT count");
+            assert_eq!((summary.plan.tables, summary.plan.rows), (0, 0));
+            assert!(summary.ledger.is_empty(), "{:?}", summary.ledger);
+            assert_eq!(one(&sandbox, "SELECT SUM(n) FROM sbtest.item") - before, 40, "{mode}");
+            assert_eq!(mix_of(&summary), [40, 40, 0, 0, 40, 40, 0], "{mode}");
+        }
+        std::fs::write(&path, "UPDATE item SET n = 5 WHERE id = 1; SELECT 1 FROM missing")
+            .expect("");
+        let ended = loadgen(&sandbox, &format!("sql --file {path} --ops 2"));
+        assert_eq!(ended.code, 3, "{}", ended.stderr);
+        let told = ["SELECT 1 FROM missing: error 1146", "missing' doesn't exist"];
+        assert!(told.iter().all(|part| ended.stderr.contains(part)), "{}", ended.stderr);
+        drop(dir);
+    }
+}
+
+#[test]
+fn somebodys_own_sql_runs_in_a_sandbox() {
+    let Server { program, .. } = local();
+    let dir = tempfile::tempdir().expect("a directory");
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["sql", "--query", "SELECT 1", "--query", "SELECT {random 1..9}", "--ops", "10"])
+        .arg(format!("--sandbox={}", program.display()))
+        .arg("--out")
+        .arg(dir.path())
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let loaded = loadgen::summary::load(&[dir.path().to_owned()], false).expect("a summary");
+    let (_, summary) = loaded.summaries.first().expect("one");
+    assert_eq!((summary.workload.name.as_str(), summary.totals.statements), ("sql", 20));
+}

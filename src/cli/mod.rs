@@ -1,7 +1,9 @@
 //! The command line: clap structs and thin verbs, those of one kind in a file.
 
+mod help;
 mod host;
 mod profile;
+mod sql;
 mod summaries;
 mod sysbench;
 mod tables;
@@ -9,8 +11,8 @@ mod workload;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, line, plain};
 use crate::mysql::options::handover::{hand_over, masked};
@@ -20,6 +22,7 @@ use crate::progress::{Progress, say};
 use crate::run::{print_data, warn};
 use crate::stop::{Stop, kill_all};
 use crate::workload::{Workload, builtin};
+pub use help::help_without_h;
 use workload::{WorkloadArgs, workloads};
 
 #[derive(clap::Args, Debug, Clone)]
@@ -47,14 +50,6 @@ impl DisplayArgs {
         Progress::new(self.quiet, self.progress.map(|every| every.0))
     }
 }
-
-const AFTER: &str = "\
-Examples:
-  loadgen prepare --tables 8 --rows 16M
-  loadgen point-select --tables 8 --clients 8..256 --label 8.4.3
-  loadgen report results/ --baseline 8.4.3
-
-Every command has its own --help.";
 
 /// The work of a verb, with its part of the command line.
 type Run = Box<dyn FnOnce(&ArgMatches) -> Result<()>>;
@@ -84,6 +79,7 @@ fn verbs() -> Vec<(Command, Run)> {
     };
     let others = [
         verb("workloads", "List the workloads with their SQL and expected outcome", workloads),
+        verb("sql", "Measure your own SQL, from a file or the command line", sql::sql),
         verb("run", "Run an experiment from its profile", profile::run),
         verb("load", "Reload a table and time it", workload::load),
         verb("report", "Turn summaries into tables", summaries::report),
@@ -116,38 +112,38 @@ fn completions(CompletionsArgs { shell }: CompletionsArgs) -> Result<()> {
 
 /// The whole command line, and what its commands do.
 pub(crate) fn command() -> (Command, Vec<Run>) {
+    command_with(false)
+}
+
+/// The same; its help shows all flags, or the usual ones.
+fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
     let (verbs, runs): (Vec<Command>, _) = verbs().into_iter().unzip();
     let command = Command::new("loadgen")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A load generator for MySQL-compatible servers")
-        .after_help(AFTER)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .max_term_width(100);
     let verbs = verbs.into_iter().enumerate();
-    let verbs = verbs.map(|(order, verb)| verb.display_order(order));
-    (help_without_h(command.subcommands(verbs)), runs)
-}
-
-/// Gives the command and all below it a `--help` without `-h`, which is `--host`.
-#[must_use]
-pub fn help_without_h(command: Command) -> Command {
-    let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
-    command.disable_help_flag(true).arg(help).mut_subcommands(help_without_h)
+    let verbs = verbs.map(|(order, verb)| help::shaped(verb.display_order(order), all_flags));
+    let command = help_without_h(command.subcommands(verbs));
+    let screen = help::screen(&command);
+    (command.override_help(screen), runs)
 }
 
 /// Reads the command line and does what it says.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
-    let (mut command, mut runs) = command();
+    let args = asked_help(args);
+    let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
     // What is wrong is told before the hand-over, which puts other words into the place of some.
     if let Some(typed) = masked(args.clone(), &command)?
-        && let Err(code) = parsed(&mut command, typed)
+        && let Err(code) = parsed(&mut command, &typed)
     {
         return Ok(code);
     }
     let args = hand_over(args, &command, warn)?;
-    parsed(&mut command, args).map_or_else(Ok, |matches| {
+    parsed(&mut command, &args).map_or_else(Ok, |matches| {
         let (verb, matches) = matches.subcommand().expect("clap wants a command");
         let place = command.get_subcommands().position(|command| command.get_name() == verb);
         let run = runs.swap_remove(place.expect("clap knows the commands"));
@@ -155,6 +151,15 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
         drop(command);
         run(matches).map(|()| 0)
     })
+}
+
+/// Takes `loadgen help VERB` for `loadgen VERB --help`.
+fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.get(1).is_some_and(|word| word == "help") {
+        args.remove(1);
+        args.push("--help".into());
+    }
+    args
 }
 
 /// Listens to signals, for what does more than read and print.
@@ -173,10 +178,9 @@ fn listen() -> Result<Stop> {
 }
 
 /// The command line, or the exit status once what clap has to say is said.
-fn parsed(command: &mut Command, args: Vec<OsString>) -> Result<ArgMatches, u8> {
-    // What is wrong with one of these is told on one line, so that none can look like our own.
-    let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
-    command.try_get_matches_from_mut(args).map_err(|error| told(error, breaks))
+fn parsed(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
+    let found = command.try_get_matches_from_mut(args);
+    found.map_err(|error| told(error, args, command))
 }
 
 /// Gives a text of an error's context, which is empty without one.
@@ -198,32 +202,59 @@ fn unsay_password(error: &mut clap::Error) {
 }
 
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
-fn told(mut error: clap::Error, breaks: bool) -> u8 {
-    unsay_password(&mut error);
-    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
-    let given = if unknown { context(&error, ContextKind::InvalidArg) } else { "" }.to_owned();
-    // A flag of a connection that stands where none is.
-    let misplaced = ["--password", "--password-fd", "--url"].contains(&given.as_str());
-    if misplaced {
-        // How to pass it as something else is not what anybody wants of these.
-        error.remove(ContextKind::Suggested);
-    }
+fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     if !error.use_stderr() {
         let _ = error.print();
         return 0;
     }
-    // It repeats what was given, which may be anything.
-    let text = error.render().to_string();
+    unsay_password(&mut error);
+    // What is wrong with one of these is told on one line, so that none can look like our own.
+    let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
+    let (text, hint) = explained(&mut error, args, command);
     say(&if breaks { line(text.trim_end()) } else { plain(text.trim_end()) });
-    let hint = if misplaced {
-        Some(format!("{given} goes after a command that connects: loadgen point-select {given}"))
-    } else {
-        sysbench::explain(&given)
-    };
     if let Some(hint) = hint {
-        say(&format!("\nhint: {hint}"));
+        say(&format!("\nhint: {}", line(&hint)));
     }
     2
+}
+
+/// Gives an error's text, and its hint: then clap's own tips are left out.
+fn explained(
+    error: &mut clap::Error,
+    args: &[OsString],
+    command: &Command,
+) -> (String, Option<String>) {
+    let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if let Some(answer) = sysbench::answer(&words, command) {
+        return (format!("error: {}", answer.what), Some(answer.command));
+    }
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let text = format!(
+            "error: there is no command '{}'",
+            context(error, ContextKind::InvalidSubcommand)
+        );
+        return (text, Some(nearest(error, command)));
+    }
+    let unknown = error.kind() == ErrorKind::UnknownArgument;
+    let given = if unknown { context(error, ContextKind::InvalidArg) } else { "" }.to_owned();
+    // A flag of a connection that stands where none is.
+    let misplaced = ["--password", "--password-fd", "--url"].contains(&given.as_str());
+    let hint = misplaced.then(|| {
+        // How to pass it as something else is not what anybody wants of these.
+        error.remove(ContextKind::Suggested);
+        format!("{given} goes after a command that connects: loadgen point-select {given}")
+    });
+    (error.render().to_string(), hint)
+}
+
+/// Names the command whose name is nearest to the one that there is not.
+fn nearest(error: &clap::Error, command: &Command) -> String {
+    let all = "loadgen --help lists the commands".to_owned();
+    let Some(ContextValue::Strings(near)) = error.get(ContextKind::SuggestedSubcommand) else {
+        return all;
+    };
+    let found = near.last().and_then(|name| command.find_subcommand(name));
+    found.map_or_else(|| all.clone(), |verb| format!("loadgen {}? {all}", verb.get_name()))
 }
 
 #[cfg(test)]

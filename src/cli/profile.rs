@@ -13,13 +13,7 @@ use crate::run::{Invocation, profile};
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Started again, it skips what is measured already (in --out) and goes on; with everything measured it
-only reports. docs/profiles.md describes the file.
-
-Examples:
-  loadgen run profiles/smoke.toml
-  loadgen run profiles/io-bound-point-select.toml --list
-  loadgen run profiles/version-cost.toml --scale 0.001 \\
-      --program 5.6=/opt/mysql-5.6/bin/mysqld --program 11.8=/usr/sbin/mariadbd")]
+only reports. docs/profiles.md describes the file.")]
 pub(crate) struct RunArgs {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -57,11 +51,7 @@ Cells that `compare` leaves open (too few repeats, or neither a difference nor t
 cells whose runs lie too far apart, and cells whose runs were disturbed get more repeats, interleaved
 over the labels: six at least, then twice as many as there are, until they are decided or have
 --max-repeats. Each look on the way there counts: p is multiplied by their number, here and in a later
-`compare` (docs/compare.md).
-
-Examples:
-  loadgen recheck results/ --profile profiles/version-cost.toml --list
-  loadgen recheck results/ --profile ab.toml --baseline 8.0.33 --new 9.7.4 --max-repeats 24")]
+`compare` (docs/compare.md).")]
 pub(crate) struct RecheckArgs {
     /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
     #[arg(required = true, value_name = "PATH")]

@@ -24,12 +24,7 @@ pub(crate) enum Fill {
 #[command(after_help = "\
 Rows are made from the data seed, the table and the id alone. An interrupted fill is completed by
 the same command; on finished tables it ends at once. Tables that prepare did not make are never
-touched.
-
-Examples:
-  loadgen prepare --tables 8 --rows 16M
-  loadgen prepare --tables 8 --rows 16M --data-seed 2 --force
-  loadgen prepare --schema phptest --rows 1M")]
+touched.")]
 pub(crate) struct PrepareArgs {
     /// Which tables: sbtest (sysbench's), phptest (the suite of 2007) or bulk (of bulk-insert)
     #[arg(long, value_name = "NAME", hide_possible_values = true, default_value_t, value_enum)]
@@ -117,10 +112,7 @@ pub(super) fn cleanup(args: CleanupArgs) -> Result<()> {
 #[command(after_help = "\
 Reads every row of the tables that prepare made. Name all directories that runs since then wrote
 to: a write that no summary tells of looks like another program's. Exit status: 0 all there,
-4 something is lost or damaged or an index disagrees, 98 something cannot be judged (docs/faults.md says what and why).
-
-Example:
-  loadgen verify results/ --socket /run/mysqld/mysqld.sock")]
+4 something is lost or damaged or an index disagrees, 98 something cannot be judged (docs/faults.md says what and why).")]
 pub(crate) struct VerifyArgs {
     /// Summaries, or directories of them
     #[arg(required = true, value_name = "PATH")]

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
-use crate::plan::value::Whole;
+use crate::plan::value::{RowsOrAuto, Whole};
 use crate::plan::{defaults, value};
 use crate::run::measure::{self, Asked};
 use crate::run::steps::Job;
@@ -55,8 +55,8 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     pub display: DisplayArgs,
 
-    /// Start a private server (this program, else mariadbd or mysqld from PATH), prepare the
-    /// tables, run, and take everything away again
+    /// Measure a private server (this program, else mariadbd or mysqld from PATH), which is gone
+    /// at the end
     #[arg(
         long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
         default_missing_value = "", value_parser = OsStringValueParser::new(),
@@ -77,8 +77,7 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     pub connection: ConnectionArgs,
 
-    /// Command that goes before `grep -s -H . FILE…` to read /proc of the server's host, such as
-    /// 'ssh db1' [default: read here, where the server runs on this host]
+    /// Command before `grep -s -H . FILE…` that reads /proc of the server's host: 'ssh db1'
     #[arg(long, value_name = "COMMAND", help_heading = "Connection")]
     pub probe: Option<String>,
 }
@@ -110,7 +109,12 @@ impl MeasureArgs {
 }
 
 pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
-    let knobs = args.knobs.clone();
+    let mut knobs = args.knobs.clone();
+    if args.measure.sandbox.is_some() && workload.schema.filled() {
+        // Its tables are made.
+        let rows = knobs.rows.and_then(|rows| rows.0).unwrap_or(defaults::ROWS);
+        knobs.rows = Some(RowsOrAuto(Some(rows)));
+    }
     if let Some(log) = knobs.interval_log.as_ref().filter(|log| log.exists()) {
         return Err(Error::usage(format!("--interval-log: {} is there already", log.display()))
             .hint("another name: nothing is written over"));
@@ -208,12 +212,7 @@ fn told(workload: &Workload) -> String {
 #[command(after_help = "\
 The rows are made on the fly, as mysqldump --opt would have written them, or read from a file that
 mysqldump wrote, whose statements are sent as they are. One connection loads them. Tables that an
-earlier load made are dropped, those of prepare with --force, others never.
-
-Examples:
-  loadgen load --rows 16M --label 8.0.33
-  loadgen load --rows 16M --mode single --charset latin1
-  mysqldump --opt db t1 | loadgen load --from-dump -")]
+earlier load made are dropped, those of prepare with --force, others never.")]
 pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub knobs: LoadKnobs,

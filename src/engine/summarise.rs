@@ -76,7 +76,7 @@ fn workload(context: &StepContext<'_>) -> summary::Workload {
     let workload = &context.plan.workload;
     let running = workload.transactions.iter().flat_map(|t| workload.running(t));
     let text = |(statement, repeat): (&Statement, u64)| summary::StatementText {
-        kind: statement.kind.name().to_owned(),
+        kind: statement.kind().name().to_owned(),
         sql: statement.expanded(&workload.options).0,
         repeat,
     };

@@ -107,8 +107,7 @@ pub struct Knobs {
     #[serde(skip)]
     pub interval: Option<Length<100>>,
 
-    /// Write the histogram of each interval to this new file, as an HdrHistogram interval log; in one
-    /// of several steps the lines have tags: step2.service, step2.response
+    /// Write the histogram of each interval to this new file, an HdrHistogram interval log
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub interval_log: Option<PathBuf>,
@@ -125,8 +124,8 @@ pub struct Knobs {
     #[arg(long, value_name = "DURATION")]
     pub think: Option<Length<1>>,
 
-    /// Find the highest rate at which this holds, such as p99<2ms (response time): an open loop,
-    /// doubling from --rate [default: 1k], then bisecting; may be given several times
+    /// Find the highest rate at which this holds, such as p99<10ms; the first is --rate, else 1k;
+    /// several times: all must hold
     #[arg(long, value_name = "CONDITION", value_parser = parse_level, conflicts_with_all = ["gates", "ops"])]
     #[serde(skip)]
     pub slo: Vec<Gate>,
@@ -136,13 +135,12 @@ pub struct Knobs {
     #[serde(skip)]
     pub slo_resolution: Option<f64>,
 
-    /// What must hold at the end, else the exit status is 99 (98 where it is not known), such as
-    /// p99<5ms, qps>=10k, errors==0, errors<0.1%, mean<1ms; may be given several times
+    /// Exit with 99 unless this holds, such as p99<5ms, qps>=10k or errors<0.1% (98: not known);
+    /// several times: all must hold
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Gate>,
 
-    /// What an error does to its client and to the step; lost connections and the codes of
-    /// each class are in docs/faults.md
+    /// What follows an error
     #[arg(long, value_enum, value_name = "POLICY", default_value = "abort")]
     pub on_error: Option<OnError>,
 

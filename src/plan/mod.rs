@@ -320,16 +320,19 @@ impl Plan {
             _ => self.spread.to_string(),
         };
         let threads = self.engine_threads.map(|n| n.to_string());
-        vec![
-            ("tables", or(self.tables.map(|n| n.to_string()), "those that are there")),
-            ("rows", or(self.rows.map(units::count), "what the tables say")),
+        let tables = or(self.tables.map(|n| n.to_string()), "those that are there");
+        let rows = or(self.rows.map(units::count), "what the tables say");
+        let of_ours = [("tables", tables), ("rows", rows)];
+        let of_ours = of_ours.into_iter().filter(|_| self.tables != Some(0));
+        let settings = [
             ("distribution", self.distribution.to_string()),
             ("spread", spread),
             ("statements", self.statements.to_string()),
             ("seed", if seed_is_random { "random".to_owned() } else { self.seed.to_string() }),
             ("engine threads", or(threads, "the smaller of cores and clients")),
             ("charset", or(self.charset.clone(), "utf8mb4 (utf8 before 5.5.3)")),
-        ]
+        ];
+        of_ours.chain(settings).collect()
     }
 
     fn list_times(&self, each: u32) -> impl Iterator<Item = (&'static str, String)> {

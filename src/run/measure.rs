@@ -64,10 +64,6 @@ impl Asked<'_> {
     fn sandbox(&self) -> Result<Spec> {
         // A load has two connections, and readings some more.
         let Job::Sweep(plan) = self.job else { return Ok(sized(0, 0)) };
-        if plan.rows.is_none() && plan.workload.schema.filled() {
-            return Err(Error::usage("--sandbox makes its tables, so --rows needs a number")
-                .hint("--rows 100k, for one"));
-        }
         let tables = plan.tables_or_default();
         let statements = plan.prepared_per_client(plan.spread_over(tables)?, tables);
         Ok(sized(plan.clients_max(), statements * u64::from(plan.clients_max())))
@@ -76,7 +72,7 @@ impl Asked<'_> {
     /// Makes the tables of a private server, or asks whether those that are in the way may go.
     async fn make_ready(&self, link: &ServerLink, own: bool, steps: &mut Steps<'_>) -> Result<()> {
         match self.job {
-            Job::Sweep(plan) if own => {
+            Job::Sweep(plan) if own && plan.tables != Some(0) => {
                 let tables = Dataset {
                     schema: plan.workload.schema,
                     tables: plan.tables_or_default(),

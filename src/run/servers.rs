@@ -235,11 +235,7 @@ fn describe(tables: &Dataset) -> String {
 /// Refuses addresses of a profile that cannot be understood; connects nowhere.
 pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     for (n, server) in profile.servers.iter().enumerate() {
-        let key = match (&server.url, &server.defaults_file) {
-            (Some(_), _) => "url",
-            (None, Some(_)) => "defaults_file",
-            (None, None) => continue,
-        };
+        let Some(key) = server.address() else { continue };
         let (args, env) = address(server);
         if let Err(error) = resolve::resolve(&args, &env) {
             // What has a scheme in it is not shown: it may be a URL with a password.
@@ -252,10 +248,13 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
 
 /// Says which server it is, as flags would. A URL in the environment is for the other verbs.
 fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
-    let (url, defaults_file) = (server.url.clone(), server.defaults_file.clone());
+    let profile::Server { url, defaults_file, host, port, socket, user, database, .. } =
+        server.clone();
     let mut env = Env::real();
     env.vars.remove(OsStr::new("LOADGEN_URL"));
-    (ConnectionArgs { defaults_file, url, ..ConnectionArgs::default() }, env)
+    let port = port.map(std::num::NonZeroU16::get);
+    let args = ConnectionArgs { host, port, user, socket, database, ..ConnectionArgs::default() };
+    (ConnectionArgs { defaults_file, url, ..args }, env)
 }
 
 const ASK_EVERY: Duration = Duration::from_millis(250);

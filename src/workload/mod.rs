@@ -6,6 +6,7 @@
 pub mod distribution;
 pub mod random;
 pub mod rows;
+mod script;
 pub mod sql;
 mod statement;
 pub mod table;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
 pub(crate) use random::{Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
+pub(crate) use script::script;
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
 };
@@ -34,13 +36,14 @@ const FORM: &str = "the form is that of profiles/workloads/*.toml, told in docs/
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
+    #[serde(default)]
     pub name: String,
     /// It is one of loadgen's own, whatever its title.
     #[serde(skip)]
     pub(crate) built_in: bool,
     #[serde(default, skip_serializing)]
     pub(crate) aliases: Vec<String>,
-    #[serde(skip_serializing)]
+    #[serde(default, skip_serializing)]
     pub(crate) about: String,
     #[serde(default)]
     pub schema: Schema,
@@ -49,7 +52,7 @@ pub struct Workload {
     #[serde(default)]
     pub(crate) options: Options,
     /// An op draws one by weight.
-    #[serde(rename = "transaction")]
+    #[serde(default, rename = "transaction")]
     pub(crate) transactions: Vec<Transaction>,
 }
 
@@ -60,7 +63,7 @@ pub(crate) struct Transaction {
     pub weight: u32,
     #[serde(default = "autocommit")]
     pub begin: Begin,
-    #[serde(rename = "statement")]
+    #[serde(default, rename = "statement")]
     pub statements: Vec<Statement>,
 }
 
@@ -121,18 +124,33 @@ impl Workload {
 
     /// Finds what is wrong beyond its form.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let named = !self.name.is_empty() && self.name.bytes().all(|b| b.is_ascii_graphic());
+        let missing = self.missing();
+        ensure(missing.is_empty(), format_args!("missing: {}", missing.join(", ")))?;
+        let named = self.name.bytes().all(|b| b.is_ascii_graphic());
         ensure(named, "a name is of printable ASCII characters without spaces")?;
         statement::check_options(&self.options)?;
-        ensure(!self.transactions.is_empty(), "a workload needs a [[transaction]]")?;
         let weighted = self.transactions.iter().any(|t| t.weight > 0);
         ensure(weighted, "the weights of the transactions add up to 0")?;
         self.transactions.iter().try_for_each(|t| self.check_transaction(t))
     }
 
+    /// Lists the keys that have no default and are not there.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        missing.extend(self.name.is_empty().then(|| "name".to_owned()));
+        missing.extend(self.transactions.is_empty().then(|| "[[transaction]]".to_owned()));
+        for (n, transaction) in (1..).zip(&self.transactions) {
+            let none = transaction.statements.is_empty();
+            missing.extend(none.then(|| format!("[[statement]] of transaction {n}")));
+            for (nth, _) in (1..).zip(&transaction.statements).filter(|(_, s)| s.sql.is_empty()) {
+                missing.push(format!("sql of statement {nth} of transaction {n}"));
+            }
+        }
+        missing
+    }
+
     fn check_transaction(&self, transaction: &Transaction) -> Result<(), String> {
         let statements = &transaction.statements;
-        ensure(!statements.is_empty(), "a transaction needs a [[transaction.statement]]")?;
         if let Begin::Unless { unless } = &transaction.begin {
             known(unless, &self.options)?;
         }
@@ -181,6 +199,11 @@ impl Workload {
             sql.contains("{table}") || ends.any(digit)
         };
         self.table_a_client || self.statements().any(|s| named(&s.expanded(&self.options).0))
+    }
+
+    /// Tells whether a statement leaves the table's name to loadgen.
+    pub(crate) fn has_table(&self) -> bool {
+        self.statements().any(|statement| statement.sql.contains("{table}"))
     }
 
     /// Lists the statements of all transactions that run with these options.

@@ -235,7 +235,7 @@ impl<R: Read> Splitter<R> {
                 return Ok(found);
             }
             if !self.fill()? {
-                let hint = "is the file whole? mysqldump ends each statement with a semicolon";
+                let hint = "a quote or a comment is not closed, or the end of the file is missing";
                 break ("a statement without end".to_owned(), hint);
             }
             // The last byte may be the first half of what is looked for.
@@ -263,6 +263,16 @@ impl<R: Read> Splitter<R> {
 /// Bytes that may begin a token within a statement.
 fn is_special(byte: u8) -> bool {
     matches!(byte, b'\'' | b'"' | b'`' | b';' | b'#' | b'-' | b'/' | b'*')
+}
+
+/// Counts the bytes of a comment that begins here; 0 where none does.
+pub(super) fn length_of_comment(text: &str) -> usize {
+    let after = |end: &str| text.find(end).map_or(text.len(), |at| at + end.len());
+    match Token::of(text.as_bytes()) {
+        Token::LineComment => after("\n"),
+        Token::Comment => after("*/"),
+        _ => 0,
+    }
 }
 
 /// Tells whether the server would take it for several statements. One without end is left to the server.

@@ -23,8 +23,11 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
-    pub kind: Kind,
+    /// What its SQL begins with, if left away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
     /// `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
+    #[serde(default)]
     pub sql: String,
     /// One for each `?` outside of the list, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -37,7 +40,7 @@ pub(crate) struct Statement {
     /// Repeated together with the statement before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_previous: bool,
-    #[serde(deserialize_with = "or_any")]
+    #[serde(default, deserialize_with = "or_any")]
     pub expect: Expect,
     /// With this option on, it is no error if there are fewer rows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +83,17 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Tells it by the first word.
+    pub(super) fn of(sql: &str) -> Kind {
+        match first_word(sql).as_str() {
+            "SELECT" => Kind::Select,
+            "UPDATE" => Kind::Update,
+            "INSERT" => Kind::Insert,
+            "DELETE" => Kind::Delete,
+            _ => Kind::Other,
+        }
+    }
+
     /// Gives its name in the summary.
     pub(crate) fn name(self) -> &'static str {
         ["select", "update", "insert", "delete", "other"][self as usize]
@@ -168,7 +182,7 @@ impl Statement {
         self.expect.check(options)?;
         let keyed = self.params.iter().any(|p| matches!(p, Param::Key(_)));
         ensure(keyed || self.expect.content.is_none(), "content needs a key parameter")?;
-        let changes = self.kind == Kind::Select && self.effect != Effect::None;
+        let changes = self.kind() == Kind::Select && self.effect != Effect::None;
         ensure(!changes, "a select changes nothing")?;
         let Effect::InsertK(of) = self.effect else { return Ok(()) };
         let params = self.list.as_ref().map_or(&self.params, |list| &list.params);
@@ -195,21 +209,21 @@ impl Statement {
     }
 
     pub(super) fn writes(&self) -> bool {
-        let writing = matches!(self.kind, Kind::Update | Kind::Insert | Kind::Delete);
-        writing || self.effect != Effect::None || WRITING.contains(&self.first_word().as_str())
+        let writing = matches!(self.kind(), Kind::Update | Kind::Insert | Kind::Delete);
+        writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
-    fn first_word(&self) -> String {
-        sql::Words { sql: self.sql.as_bytes(), at: 0 }.word()
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind.unwrap_or_else(|| Kind::of(&self.sql))
     }
 
     /// Tells why its effect does not say what it writes; `prefix` is that of the tables' names.
     pub(super) fn unfollowed(&self, prefix: &str) -> Option<String> {
-        let (sql, word) = (self.sql.to_ascii_uppercase(), self.first_word());
+        let (sql, word) = (self.sql.to_ascii_uppercase(), first_word(&self.sql));
         let none = self.effect == Effect::None;
         let ours = self.sql.contains("{table}");
         let unsaid = none && (ours || self.sql.contains(prefix)) && self.writes();
-        let control = CONTROL.contains(&word.as_str());
+        let control = is_control(&word);
         let listed = matches!(self.effect, Effect::InsertK(_)) && self.list.is_some();
         let (_, why) = [
             (
@@ -228,6 +242,15 @@ impl Statement {
         .find(|(so, _)| *so)?;
         Some(format!("'{}' {why}", self.sql.chars().take(SHOWN).collect::<String>()))
     }
+}
+
+fn first_word(sql: &str) -> String {
+    sql::Words { sql: sql.as_bytes(), at: 0 }.word()
+}
+
+/// Tells whether a statement that begins so begins or ends a transaction.
+pub(super) fn is_control(word: &str) -> bool {
+    CONTROL.contains(&word)
 }
 
 /// The longest text of random digits.

@@ -17,7 +17,7 @@ fn mix(workload: &Workload) -> [usize; 4] {
     let running = workload.running(transaction);
     let passes = workload.passes(transaction);
     [Kind::Select, Kind::Update, Kind::Delete, Kind::Insert]
-        .map(|kind| passes.iter().filter(|at| running[**at].0.kind == kind).count())
+        .map(|kind| passes.iter().filter(|at| running[**at].0.kind() == kind).count())
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn help() {
         "canned",
     ];
     let mut all = cases(verbs.map(|verb| format!("{verb} --help").trim_start().to_owned()));
+    all.extend(cases(["sql --help", "point-select --help-all", "help report"]));
     all.extend(cases(["", "help", "--version", "workloads"]));
     all.extend(cases(
         ["bash", "elvish", "fish", "powershell", "zsh"].map(|shell| format!("completions {shell}")),
@@ -59,6 +60,13 @@ fn usage() {
         "usage",
         &cases([
             "no-such-verb",
+            "oltp_point_selct --threads=8 run",
+            "point-select run",
+            "oltp_read_write --mysql-host=db1 --mysql-password=marker --verbosity=3 --time=60 run",
+            "oltp_read_write --threads=8 --table-size=1000 prepare",
+            "sql --list",
+            "sql --query 'BEGIN; SELECT {random 1..9}, 2; COMMIT' --list",
+            "sql --query 'SELECT {rand 1..9}' --list",
             "oltp_point_select --no-such-flag",
             "point-select --mysql-host=db1 --threads=4 --list",
             "point-select --table-size=100 --list",

@@ -24,8 +24,6 @@ type Given<'a> = (&'a Profile, &'a Overrides);
 type Refuse<'a> = dyn Fn(&str, &dyn fmt::Display) -> Error + 'a;
 
 pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
-    profile.ensure(!profile.servers.is_empty(), "name", "a profile needs a [[server]]")?;
-    profile.ensure(!profile.runs.is_empty(), "name", "a profile needs a [[run]]")?;
     let subjects = subjects(profile, overrides)?;
     check_labels(profile, "report/order", profile.report.order.as_ref())?;
     check_workloads(profile)?;
@@ -336,13 +334,20 @@ fn servers(profile: &Profile) -> Result<Vec<Server>> {
 }
 
 fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Server) -> Result<()> {
-    let there = server.url.is_some() || server.defaults_file.is_some();
+    let there = server.address().is_some();
     let (private, variant) = (server.sandbox.is_some(), server.base.is_some());
     let [start, stop, reset] =
         [&server.start, &server.stop, &server.reset].map(|command| !command.is_empty());
     for (holds, what) in [
-        (!there || !private, "a server is there (url, defaults_file) or a sandbox, not both"),
-        (there || private || variant, "a server needs url, defaults_file, sandbox or base"),
+        (!there || !private, "a server is there (host, socket, url …) or a sandbox, not both"),
+        (
+            there || private || variant,
+            "a server needs host, socket, url, defaults_file, sandbox or base",
+        ),
+        (
+            !is_empty(server.host.as_ref()) && !is_empty(server.user.as_ref()),
+            "a host and a user have a name",
+        ),
         (
             !private || !(start || stop || reset),
             "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
@@ -362,17 +367,31 @@ fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Serve
     profile.ensure(named, here("sandbox/data"), "a directory has a name")
 }
 
+fn is_empty(text: Option<&String>) -> bool {
+    text.is_some_and(String::is_empty)
+}
+
 fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
 /// Takes what one server says, and the rest from its base.
 fn merged(base: Server, own: Server) -> Server {
-    let elsewhere = own.url.is_some() || own.defaults_file.is_some();
-    let (url, defaults_file) = if elsewhere || own.sandbox.is_some() {
-        (own.url, own.defaults_file)
+    let elsewhere = own.address().is_some();
+    // Where one key differs, such as the port, the others still hold; a URL says all of them.
+    let base = if own.url.is_some() || own.defaults_file.is_some() || own.sandbox.is_some() {
+        Server {
+            url: None,
+            defaults_file: None,
+            host: None,
+            port: None,
+            socket: None,
+            user: None,
+            database: None,
+            ..base
+        }
     } else {
-        (base.url, base.defaults_file)
+        base
     };
     let sandbox = match (base.sandbox, own.sandbox) {
         _ if elsewhere => None,
@@ -381,8 +400,13 @@ fn merged(base: Server, own: Server) -> Server {
     };
     let or = |own: Vec<String>, base: Vec<String>| if own.is_empty() { base } else { own };
     Server {
-        url,
-        defaults_file,
+        url: own.url.or(base.url),
+        defaults_file: own.defaults_file.or(base.defaults_file),
+        host: own.host.or(base.host),
+        port: own.port.or(base.port),
+        socket: own.socket.or(base.socket),
+        user: own.user.or(base.user),
+        database: own.database.or(base.database),
         sandbox,
         note: own.note.or(base.note),
         start: or(own.start, base.start),

@@ -6,6 +6,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -86,6 +87,12 @@ pub struct Server {
     pub note: Option<String>,
     /// A server that is there: `mysql://…`.
     pub url: Option<Secret>,
+    /// Or as the flags of the same names say it. The password is in a file or in MYSQL_PWD.
+    pub host: Option<String>,
+    pub port: Option<NonZeroU16>,
+    pub socket: Option<PathBuf>,
+    pub user: Option<String>,
+    pub database: Option<String>,
     pub defaults_file: Option<PathBuf>,
     pub sandbox: Option<Sandbox>,
     /// Program and arguments; empty for none.
@@ -256,12 +263,30 @@ impl Profile {
         let table = Spanned::new(doc.span(), DeValue::Table(doc.into_inner()));
         let profile: Profile = read(table).map_err(|e| file.wrong(&e))?;
         let mut profile = Profile { file, ..profile };
-        profile.ensure(!profile.name.is_empty(), "name", "missing field `name`")?;
-        if let Some(DeValue::Array(runs)) = runs.map(Spanned::into_inner) {
-            let runs = runs.iter().enumerate().map(|(n, run)| profile.read_run(n, run));
-            profile.runs = runs.collect::<Result<Vec<Run>, Error>>()?;
-        }
+        let runs = match runs.as_ref().map(Spanned::get_ref) {
+            Some(DeValue::Array(runs)) => &runs[..],
+            _ => &[],
+        };
+        profile.check_missing(!runs.is_empty())?;
+        let runs = runs.iter().enumerate().map(|(n, run)| profile.read_run(n, run));
+        profile.runs = runs.collect::<Result<Vec<Run>, Error>>()?;
         Ok(profile)
+    }
+
+    /// Names all that is missing, at once.
+    fn check_missing(&self, runs: bool) -> Result<(), Error> {
+        let needed = [
+            ("name", !self.name.is_empty()),
+            ("[[server]]", !self.servers.is_empty()),
+            ("[[run]]", runs),
+        ];
+        let missing = needed.iter().filter(|(_, there)| !there).map(|(key, _)| (*key).to_owned());
+        let of_workloads = self.workloads.iter().enumerate().flat_map(|(n, workload)| {
+            let missing = workload.missing().into_iter();
+            missing.map(move |what| format!("{what} of [[workload]] {}", n + 1))
+        });
+        let missing: Vec<String> = missing.chain(of_workloads).collect();
+        self.ensure(missing.is_empty(), "name", format_args!("missing: {}", missing.join(", ")))
     }
 
     fn read_run(&self, n: usize, run: &Spanned<DeValue<'_>>) -> Result<Run, Error> {
@@ -312,6 +337,20 @@ impl Server {
     /// Gives its label as the file has it; empty without one.
     pub(crate) fn name(&self) -> &str {
         self.label.as_deref().unwrap_or_default()
+    }
+
+    /// Names the key by which a server that is there is found; none without one.
+    pub(crate) fn address(&self) -> Option<&'static str> {
+        let keys = [
+            ("url", self.url.is_some()),
+            ("defaults_file", self.defaults_file.is_some()),
+            ("host", self.host.is_some()),
+            ("port", self.port.is_some()),
+            ("socket", self.socket.is_some()),
+            ("user", self.user.is_some()),
+            ("database", self.database.is_some()),
+        ];
+        keys.into_iter().find(|(_, there)| *there).map(|(key, _)| key)
     }
 
     pub(crate) fn within(&self) -> Duration {

@@ -310,3 +310,49 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_small_profile_is_enough() {
+    let text = "name = 'x'\n[[server]]\nhost = 'db1'\nport = 3307\nuser = 'me'\n\
+                database = 'shop'\n[[workload]]\nname = 'mine'\n[[workload.transaction]]\n\
+                statement = [{ sql = 'SELECT 1' }, { sql = 'update t set a = 1' }]\n\
+                [[run]]\nworkload = 'mine'\n";
+    let experiment = checked(text).expect("defaults for the rest");
+    let server = &experiment.subjects[0].server;
+    assert_eq!(server.address(), Some("host"));
+    assert_eq!(server.port.map(NonZeroU16::get), Some(3307));
+    let kinds: Vec<&str> =
+        experiment.profile.workloads[0].statements().map(|s| s.kind().name()).collect();
+    assert_eq!(kinds, ["select", "update"]);
+}
+
+#[test]
+fn all_that_is_missing_is_named_at_once() {
+    let text = "[[workload]]\n[[workload.transaction]]\n[[workload.transaction.statement]]\n\
+                kind = 'select'\n[[workload]]\nname = 'y'\n";
+    let says = "p.toml:1:1: missing: name, [[server]], [[run]], name of [[workload]] 1, sql of \
+                statement 1 of transaction 1 of [[workload]] 1, [[transaction]] of [[workload]] 2";
+    assert!(error(text).starts_with(says), "{}", error(text));
+    let no_runs = "name = 'x'\nrun = []\n[[server]]\nhost = 'a'\n";
+    assert!(error(no_runs).contains("missing: [[run]]"), "{}", error(no_runs));
+}
+
+#[test]
+fn a_variant_of_a_server_that_is_there_has_what_it_does_not_say() {
+    let with = |servers: &str| {
+        let text = format!("name = 'x'\n{servers}[[run]]\nworkload = 'point-select'\n");
+        let mut subjects = checked(&text).expect(servers).subjects;
+        subjects.pop().expect("a server").server
+    };
+    let base = "[[server]]\nlabel = 'a'\nhost = 'db1'\nuser = 'me'\n";
+    let other = with(&format!("{base}[[server]]\nlabel = 'b'\nbase = 'a'\nhost = 'db2'\n"));
+    assert_eq!((other.host.as_deref(), other.user.as_deref()), (Some("db2"), Some("me")));
+    let other = with(&format!("{base}[[server]]\nlabel = 'b'\nbase = 'a'\nurl = 'mysql://c/d'\n"));
+    assert_eq!((other.host, other.user, other.url.is_some()), (None, None, true));
+    let private = with(&format!("{base}[[server]]\nlabel = 'b'\nbase = 'a'\nsandbox = {{}}\n"));
+    assert_eq!(private.address(), None);
+    for wrong in ["host = ''", "port = 0", "port = 70000", "host = 'x'\nsandbox = {}", ""] {
+        let text = format!("name = 'x'\n[[server]]\n{wrong}\n[[run]]\nworkload = 'read-only'\n");
+        assert!(checked(&text).is_err(), "{wrong}");
+    }
+}

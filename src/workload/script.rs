@@ -1,0 +1,261 @@
+//! A workload of SQL that somebody wrote, without a profile: the statements of a file or of the command
+//! line are one operation.
+
+use super::sql::{Splitter, Words, length_of_comment};
+use super::statement::{Expect, Kind, Param, Statement, ensure, is_control};
+use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
+use crate::error::{Error, Result};
+
+/// What may stand in braces, for errors.
+const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits) and {table} \
+    (a table that loadgen prepare made) are known";
+
+/// Bytes of a statement at most: the client sends no longer packets.
+const STATEMENT_MAX: usize = 16 << 20;
+
+/// Makes a workload of these statements, in their order; `origin` names them in errors.
+pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> {
+    let ended = [text, b"\n;"].concat();
+    let mut splitter = Splitter::new(ended.as_slice(), origin, STATEMENT_MAX);
+    let (mut words, mut statements, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(split) = splitter.next_statement()? {
+        let refused = |what: &str| Error::usage(format!("{origin}: line {}: {what}", split.line));
+        let sql = str::from_utf8(split.sql).map_err(|_| refused("the SQL is no UTF-8"))?;
+        words.push(control(sql));
+        lines.push(split.line);
+        statements.push(statement(sql.trim()).map_err(|what| refused(&what).hint(PLACEHOLDERS))?);
+    }
+    let begins = words.first().is_some_and(|word| *word == Some(Control::Begin));
+    if begins && words.len() > 2 && words.last() == Some(&Some(Control::Commit)) {
+        statements.pop();
+        statements.remove(0);
+        words.pop();
+        words[0] = None;
+    }
+    if let Some(at) = words.iter().position(Option::is_some) {
+        let text = format!("{origin}: line {}: a transaction begins or ends here", lines[at]);
+        return Err(Error::usage(text)
+            .hint("BEGIN as the first and COMMIT as the last statement make one transaction"));
+    }
+    if statements.is_empty() {
+        return Err(Error::usage(format!("{origin}: there is no statement")));
+    }
+    let transaction = Transaction { weight: 1, begin: Begin::Always(begins), statements };
+    let workload = Workload {
+        name: named(name),
+        built_in: false,
+        aliases: Vec::new(),
+        about: "SQL of its user".to_owned(),
+        schema: Schema::default(),
+        table_a_client: false,
+        options: Options::new(),
+        transactions: vec![transaction],
+    };
+    workload.check().map_err(|what| Error::usage(format!("{origin}: {what}")))?;
+    Ok(workload)
+}
+
+/// A name is of printable ASCII characters without spaces.
+fn named(name: &str) -> String {
+    let fits = |c: char| if c.is_ascii_graphic() { c } else { '-' };
+    let name: String = name.chars().map(fits).take(100).collect();
+    if name.is_empty() { "sql".to_owned() } else { name }
+}
+
+/// A statement that begins or ends a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Control {
+    Begin,
+    Commit,
+    Other,
+}
+
+fn control(sql: &str) -> Option<Control> {
+    let mut words = Words { sql: sql.as_bytes(), at: 0 };
+    let all: Vec<String> = std::iter::repeat_with(|| words.word()).take(3).collect();
+    let [first, second, third] = all.as_slice() else { return None };
+    let alone = third.is_empty() && words.rest().is_empty();
+    Some(match (first.as_str(), second.as_str()) {
+        ("BEGIN", "" | "WORK") | ("START", "TRANSACTION") if alone => Control::Begin,
+        ("COMMIT", "" | "WORK") if alone => Control::Commit,
+        (word, _) if is_control(word) => Control::Other,
+        _ => return None,
+    })
+}
+
+fn statement(sql: &str) -> Result<Statement, String> {
+    let (sql, params) = bound(sql)?;
+    Ok(Statement {
+        kind: Some(Kind::of(&sql)),
+        sql,
+        params,
+        list: None,
+        repeat: None,
+        with_previous: false,
+        expect: Expect::default(),
+        missing_if: None,
+        effect: Effect::None,
+    })
+}
+
+/// Puts a `?` for each placeholder outside of quotes and comments, and makes its parameter.
+fn bound(sql: &str) -> Result<(String, Vec<Param>), String> {
+    let (mut text, mut params, mut rest) = (String::new(), Vec::new(), sql);
+    while let Some(first) = rest.chars().next() {
+        let (quoted, comment) = (length_of_quoted(rest), length_of_comment(rest));
+        let taken = if comment > 0 {
+            text += &rest[..comment].replace('?', " ");
+            comment
+        } else if quoted > 0 {
+            ensure(!rest[..quoted].contains('?'), "a ? in a text cannot be sent: write CHAR(63)")?;
+            let inside = placeholder(rest[..quoted].split_once('{').map_or("", |(_, word)| word));
+            let none = "a placeholder in quotes is not replaced: CONCAT('a', {random 1..9})";
+            ensure(!matches!(inside, Ok(Some(_))), none)?;
+            text += &rest[..quoted];
+            quoted
+        } else if let ('{', Some(found)) = (first, placeholder(&rest[1..])?) {
+            let (param, length) = found;
+            text += if param.is_some() { "?" } else { &rest[..=length] };
+            params.extend(param);
+            length + 1
+        } else {
+            ensure(first != '?', "a ? has no value here")?;
+            text.push(first);
+            first.len_utf8()
+        };
+        rest = &rest[taken..];
+    }
+    Ok((text, params))
+}
+
+/// Counts the bytes of what begins here in quotes; 0 where none begins.
+fn length_of_quoted(text: &str) -> usize {
+    let mut bytes = text.bytes().enumerate();
+    let Some((_, quote @ (b'\'' | b'"' | b'`'))) = bytes.next() else { return 0 };
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'\\' if quote != b'`' => drop(bytes.next()),
+            _ if byte == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Reads what follows a brace: the parameter, none for `{table}`, and its length with the closing brace.
+/// What is no name with plain arguments is left to the server: `{d '2026-01-01'}`.
+fn placeholder(text: &str) -> Result<Option<(Option<Param>, usize)>, String> {
+    let Some((inside, _)) = text.split_once('}') else { return Ok(None) };
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ._".contains(c);
+    let (word, value) = inside.split_once(' ').unwrap_or((inside, ""));
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+    if !is_word || !inside.chars().all(plain) {
+        return Ok(None);
+    }
+    let wrong = || format!("{{{inside}}} is no placeholder");
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let param = match word {
+        "table" if value.is_empty() => None,
+        "digits" => Some(Param::Digits(number(value)? as usize)),
+        "random" => {
+            let (min, max) = value.split_once("..").ok_or_else(wrong)?;
+            let (min, max) = (number(min)?, number(max)?);
+            Some(Param::Between { min, max, distribution: KeySource(None) })
+        }
+        _ => return Err(wrong()),
+    };
+    Ok(Some((param, inside.len() + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sql(text: &str) -> Result<Workload> {
+        script("tx", text.as_bytes(), "tx.sql")
+    }
+
+    #[test]
+    fn a_script_is_one_operation_when_it_has_several_statements() {
+        struct Case {
+            text: &'static str,
+            begins: bool,
+            kinds: &'static [Kind],
+        }
+        for Case { text, begins, kinds } in [
+            Case { text: "SELECT 1", begins: false, kinds: &[Kind::Select] },
+            Case { text: "SELECT ';' -- no; \n;", begins: false, kinds: &[Kind::Select] },
+            Case {
+                text: "BEGIN; INSERT t VALUES (1); DELETE FROM t; COMMIT;",
+                begins: true,
+                kinds: &[Kind::Insert, Kind::Delete],
+            },
+            Case {
+                text: "start transaction;UPDATE t SET a=1;commit work",
+                begins: true,
+                kinds: &[Kind::Update],
+            },
+            Case {
+                text: "UPDATE t SET a=1; SET @a = 1",
+                begins: false,
+                kinds: &[Kind::Update, Kind::Other],
+            },
+        ] {
+            let workload = sql(text).expect(text);
+            let [transaction] = workload.transactions.as_slice() else { panic!("{text}") };
+            assert_eq!(workload.begins(transaction), begins, "{text}");
+            let found: Vec<Kind> = transaction.statements.iter().map(Statement::kind).collect();
+            assert_eq!(found, kinds, "{text}");
+            assert!(!workload.names_tables(), "{text}");
+        }
+    }
+
+    #[test]
+    fn placeholders_become_parameters_outside_of_quotes() {
+        let (text, params) = bound("SELECT {random 5..7}, '{\"a\": 1}', {digits 3}").expect("fine");
+        assert_eq!(text, "SELECT ?, '{\"a\": 1}', ?");
+        let between = Param::Between { min: 5, max: 7, distribution: KeySource(None) };
+        assert_eq!(params, [between, Param::Digits(3)]);
+        let (text, params) =
+            bound("SELECT 1 -- it's {random 1..2}?\n, {random 1..2}").expect("fine");
+        assert_eq!((text.as_str(), params.len()), ("SELECT 1 -- it's {random 1..2} \n, ?", 1));
+        let (text, params) = bound("SELECT {d '2026-01-01'}, `a{`, 'it''s \\' {'").expect("fine");
+        assert_eq!(
+            (text.as_str(), params.len()),
+            ("SELECT {d '2026-01-01'}, `a{`, 'it''s \\' {'", 0)
+        );
+        assert!(
+            sql("SELECT c FROM {table} WHERE id = {random 1..9}").expect("fine").names_tables()
+        );
+    }
+
+    #[test]
+    fn a_script_is_refused_when_it_cannot_be_one_operation() {
+        for (text, part) in [
+            ("", "no statement"),
+            (" -- nothing\n;;", "no statement"),
+            ("SELECT 1;\nBEGIN; SELECT 2; COMMIT", "line 2: a transaction begins"),
+            ("BEGIN; SELECT 1", "line 1: a transaction begins"),
+            ("BEGIN; COMMIT", "line 1: a transaction begins"),
+            ("BEGIN; SELECT 1; ROLLBACK", "line 1: a transaction begins"),
+            ("BEGIN; SAVEPOINT a; COMMIT", "line 1: a transaction begins"),
+            ("START TRANSACTION READ ONLY; SELECT 1; COMMIT", "begins or ends"),
+            ("SELECT ?", "a ? has no value"),
+            ("SELECT 'a?'", "CHAR(63)"),
+            ("SELECT '{random 1..2}'", "CONCAT"),
+            ("SELECT {rand 1..2}", "{rand 1..2} is no placeholder"),
+            ("SELECT {random 2}", "{random 2} is no placeholder"),
+            ("SELECT {random 2..1}", "nothing between"),
+            ("SELECT {list}", "{list} is no placeholder"),
+            ("SELECT 'open", "without end"),
+        ] {
+            let error = sql(text).expect_err(text).render();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_name_becomes_one_word() {
+        assert_eq!((named("my tx.v2").as_str(), named("").as_str()), ("my-tx.v2", "sql"));
+    }
+}
