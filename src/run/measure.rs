@@ -307,6 +307,7 @@ fn lines(checked: &[Checked]) -> String {
 fn told(one: &Checked) -> (String, Option<usize>) {
     match &one.verdict {
         Verdict::Ok => (format!("ok: {}", inside(one)), None),
+        Verdict::Partly(what) => (format!("ok: {what}; {}", inside(one)), None),
         Verdict::Damaged(n, what) => (format!("DAMAGED {n}: {what}"), Some(0)),
         Verdict::Lost(n, what) => (format!("LOST {n}: {what}; {}", inside(one)), Some(1)),
         Verdict::Index(n, what) => (format!("INDEX {n}: {what}; {}", inside(one)), Some(2)),
@@ -364,6 +365,7 @@ mod tests {
             checked("sbtest10", Verdict::Lost(3, "3 rows are missing".to_owned())),
             checked("bulk1", Verdict::Undecided("why \u{1b}[2J".to_owned())),
             checked("bulk2", Verdict::Index(2, "k_1 has 12 rows".to_owned())),
+            checked("sbtest11", Verdict::Partly("rows; no sum".to_owned())),
         ];
         let text = lines(&all);
         let lines: Vec<&str> = text.lines().collect();
@@ -374,7 +376,10 @@ mod tests {
         let code = |all: &[Checked]| conclusion(all).err().map(|e| e.kind().exit_code());
         assert_eq!(code(&all), Some(4));
         assert_eq!(lines[3], format!("bulk2     INDEX 2: k_1 has 12 rows; {inside}"));
+        assert_eq!(lines[4], format!("sbtest11  ok: rows; no sum; {inside}"));
         assert_eq!(code(&all[2..]), Some(4));
+        assert_eq!(code(&[all[4].clone(), all[2].clone()]), Some(98));
+        assert_eq!(code(&all[4..]), None);
         assert_eq!(code(&[all[0].clone(), all[2].clone()]), Some(98));
         assert_eq!(code(&all[..1]), None);
     }
