@@ -23,7 +23,7 @@ const TICKS: f64 = 5.0;
 const EACH_NINE: i32 = 5;
 /// Nines that a histogram of 64-bit counts could tell.
 const NINES_MAX: i32 = 9;
-const MS: f64 = 1e3;
+pub(crate) const MS: f64 = 1e3;
 /// Vertices of all timelines of a page: more would make it too large to open at once.
 const VERTICES: usize = 60_000;
 /// Vertices of a line: below it says nothing, above nobody could tell them apart.
@@ -103,7 +103,7 @@ pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
     any.then_some("Bars with caps: 95 % interval. Thin bars: smallest to largest run.")
 }
 
-fn at(column: &Column) -> String {
+pub(crate) fn at(column: &Column) -> String {
     let rate = column.rate.map_or_else(String::new, |rate| format!(" at {rate} ops/s"));
     terms::clients(column.clients) + &rate
 }
@@ -649,6 +649,27 @@ pub(crate) fn sample(label: usize) -> Markup {
         path.l d="M1,6H27" stroke-dasharray=[dashes] {}
         path.m d={ "M14,6" (marker) } {}
     }
+}
+
+/// Places what tells labels apart side by side below a drawing, in lines as wide as it: the position
+/// of each, and the height of all.
+pub(crate) fn legend<'l>(labels: &[(usize, &'l str)], size: Size) -> (Vec<Markup>, f64) {
+    let (mut x, mut y) = (0.0, 0.0);
+    let entry = |(at, text): &(usize, &'l str)| {
+        let text = clip(&label(text), LABEL_MAX);
+        let width = 36.0 + text.chars().count() as f64 * CHAR + MARGIN;
+        if x > 0.0 && x + width > size.0 {
+            (x, y) = (0.0, y + LINE);
+        }
+        let moved = format!("translate({},{})", px(x), px(size.1 + y + 4.0));
+        x += width;
+        html! { g class={ "key s" (at) " " (class(*at)) } transform=(moved) {
+            (sample(*at)) text x="34" y="10" { (text) }
+        } }
+    };
+    let entries: Vec<Markup> = labels.iter().map(entry).collect();
+    let height = if entries.is_empty() { 0.0 } else { y + LINE };
+    (entries, height)
 }
 
 /// A chart and the rectangle of its values, in pixels.

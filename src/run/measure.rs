@@ -8,7 +8,8 @@ use super::servers::sized;
 use super::slo::Slo;
 use super::steps::{Job, Steps};
 use super::{
-    Invocation, Place, calibration, check_gates, finish, print_data, runtime, start, terminal,
+    Invocation, Place, calibration, check_gates, directory, finish, print_data, runtime, start,
+    tell_saved, terminal,
 };
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
@@ -26,6 +27,9 @@ use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
 use crate::verify::{Checked, Evidence, Verdict};
 use crate::workload::Schema;
+
+/// Characters of a private server's options in a label: a label holds 200, with the version.
+const OPTIONS_MAX: usize = 150;
 
 pub(crate) struct Asked<'a> {
     pub(crate) job: Job<'a>,
@@ -84,7 +88,8 @@ impl Asked<'_> {
                     charset: plan.charset.clone(),
                     ..Dataset::default()
                 };
-                load::prepare(link, &tables, steps.progress).await.map(|_| ())
+                steps.flush = load::prepare(link, &tables, steps.progress).await?.filled > 0;
+                Ok(())
             }
             Job::Load { spec, force: true } if !own => {
                 let named = |made: &Numbers| to_drop(spec, made);
@@ -103,7 +108,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
     let store = invocation.begin()?;
-    let Invocation { mut progress, stop, calibration, .. } = invocation;
+    let Invocation { mut progress, stop, calibration, out } = invocation;
     let mut sandbox = None;
     let target = if let Some(Spec { program, options, .. }) = place.sandbox.clone() {
         let spec = Spec { program, options, ..asked.sandbox()? };
@@ -119,8 +124,10 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         ceiling = calibration::find(calibration.as_deref(), &mut progress);
     }
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
+    let options = place.sandbox.as_ref().map_or_else(String::new, told_options);
     let mut steps = Steps {
         label: asked.label.clone(),
+        options,
         notes: asked.notes.iter().cloned().collect(),
         repeats: asked.repeats,
         prefix,
@@ -145,7 +152,34 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, asked.gates.as_slice())), steps.progress);
+    tell_end(asked, outcome.is_ok(), &mut steps, &out);
     finish([outcome, shown, gated, stopped], steps.progress)
+}
+
+/// Writes the options of a private server behind its version, in the order given.
+fn told_options(spec: &Spec) -> String {
+    let told = |(name, value): &(String, Option<String>)| {
+        let value = value.as_ref().map_or_else(String::new, |value| format!("={value}"));
+        format!(" {name}{value}")
+    };
+    let text: String = spec.options.iter().map(told).collect();
+    text.chars().filter(|c| !c.is_control()).take(OPTIONS_MAX).collect()
+}
+
+/// Says what was saved, also of a run that ended early.
+fn tell_end(asked: &Asked<'_>, complete: bool, steps: &mut Steps<'_>, out: &Path) {
+    if complete {
+        return tell_saved(steps.saved, out, steps.progress);
+    }
+    if steps.summaries.is_empty() {
+        return;
+    }
+    let done = steps.summaries.iter().filter(|step| step.outcome == Outcome::Completed).count();
+    // Nobody knows how many steps a search would have had.
+    let of = if asked.slo.is_empty() { asked.steps().len() } else { steps.summaries.len() };
+    let dir = directory(out);
+    let next = if done > 0 { format!(" Next: loadgen report {dir}") } else { String::new() };
+    steps.progress.note(&format!("{done} of {of} steps saved in {dir}.{next}"));
 }
 
 /// Names those of prepare's tables that a load will drop; a dump is not read for that.
