@@ -688,7 +688,10 @@ fn behind(table: &Table) -> String {
         }
     };
     let places: BTreeSet<String> = steps.iter().map(place).collect();
-    let trip = of(&|step| step.client.rtt_us.filter(|_| !step.client.same_host), 0);
+    let trip = of(
+        &|step| step.client.rtt_us.filter(|_| !step.client.same_host).map(|us| us / chart::MS),
+        3,
+    );
     let facts = [
         Some(counts(&steps)),
         (!kinds.is_empty()).then(|| format!("verdicts on the steps: {}", kinds.join(", "))),
@@ -697,7 +700,7 @@ fn behind(table: &Table) -> String {
             .map(|cost| format!("the client cost {cost} µs CPU an op")),
         Some(ceiling),
         (!steps.is_empty()).then(|| named(places.into_iter().collect(), PLACES_MAX, ", and ")),
-        trip.map(|trip| format!("round trip {trip} µs")),
+        trip.map(|trip| format!("round trip {trip} ms")),
     ];
     facts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }

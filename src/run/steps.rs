@@ -69,7 +69,7 @@ pub struct Steps<'a> {
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
     /// Whether the fill left something to be flushed before the next step.
     pub(crate) flush: bool,
-    /// What is added to the server's version where there is no label.
+    /// What follows the number of the server's version where there is no label.
     pub(crate) options: String,
     /// Summaries that were written to the store.
     pub(crate) saved: usize,
@@ -119,8 +119,12 @@ impl<'a> Steps<'a> {
     }
 
     fn label_on(&self, version: &str) -> String {
-        let default = || format!("{version}{}", self.options);
-        self.label.clone().unwrap_or_else(default)
+        let number = version.split('-').next().unwrap_or(version);
+        match &self.label {
+            Some(label) => label.clone(),
+            None if self.options.is_empty() => version.to_owned(),
+            None => format!("{number}{}", self.options),
+        }
     }
 
     fn charset(&self) -> Option<&'a str> {
@@ -389,9 +393,10 @@ impl<'a> Steps<'a> {
                 let mut session = at.control.take().expect("it was there, or was opened");
                 let (control, progress) = (&mut session, &mut *self.progress);
                 let mut preparation = Preparation { plan, at, control, progress };
-                let flushed = match self.flush && plan.before.settle.is_none() {
-                    true => Some(preparation.flush().await?),
-                    false => None,
+                let flushed = if self.flush && plan.before.settle.is_none() {
+                    Some(preparation.flush().await?)
+                } else {
+                    None
                 };
                 let before = preparation.step().await?;
                 at.begun.server = at.renewed(&mut session).await?;
