@@ -64,11 +64,10 @@ pub(crate) fn run(
     if list {
         return print_data(&experiment.list(wanted));
     }
-    let (todo, of_cells) = (experiment.legs(wanted), experiment.cells.len());
+    let (todo, of) = (experiment.legs(wanted), experiment.cells.len());
     let left = experiment.cells.iter().filter(|cell| wanted(cell)).count();
-    if left < of_cells {
-        let there = of_cells - left;
-        invocation.progress.note(&format!("{there} of {of_cells} steps are measured already"));
+    if left < of {
+        invocation.progress.note(&format!("{} of {of} steps are measured already", of - left));
     }
     let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
@@ -91,15 +90,25 @@ pub(crate) fn run(
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
     let judged = check_gates(judged, &mut progress);
-    let is_done = |cell: &&Cell| earlier.done.contains_key(&cell.key);
-    let measured = experiment.cells.iter().filter(is_done).count();
-    if saved > 0 && measured < of_cells {
-        let text = format!("{measured} of {of_cells} steps saved; the same command continues.");
-        progress.note(&text);
-    } else {
-        tell_saved(saved, out, &mut progress);
-    }
+    tell_end(saved, &experiment, &earlier, out, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
+}
+
+/// Says what was saved, and how a run that is not at its end goes on.
+fn tell_end(
+    saved: usize,
+    experiment: &Experiment,
+    earlier: &Earlier,
+    out: &Path,
+    progress: &mut Progress,
+) {
+    let is_done = |cell: &&Cell| earlier.done.contains_key(&cell.key);
+    let (done, of) = (experiment.cells.iter().filter(is_done).count(), experiment.cells.len());
+    if saved > 0 && done < of {
+        progress.note(&format!("{done} of {of} steps saved; the same command continues."));
+    } else {
+        tell_saved(saved, out, progress);
+    }
 }
 
 /// Reads a profile, and refuses addresses in it that cannot be understood.
