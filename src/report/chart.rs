@@ -478,10 +478,10 @@ pub(crate) type Size = (f64, f64);
 /// One chart takes all of the width of a file.
 const WIDE: Size = (720.0, 420.0);
 const SMALL: Size = (460.0, 300.0);
-const MARGIN: f64 = 12.0;
+pub(crate) const MARGIN: f64 = 12.0;
 const TITLE: f64 = 26.0;
 /// Width of a character of a tick, about.
-const CHAR: f64 = 6.6;
+pub(crate) const CHAR: f64 = 6.6;
 const APART: f64 = 8.0;
 const CAP: f64 = 3.0;
 /// From the bars of one line to those of the next, and of all together.
@@ -491,7 +491,7 @@ const BARS_MAX: f64 = 14.0;
 const INSET: f64 = 10.0;
 const SPAN_MIN: f64 = 1.5;
 /// A line of what stands below the charts.
-const LINE: f64 = 20.0;
+pub(crate) const LINE: f64 = 20.0;
 const LABEL_MAX: usize = 48;
 
 /// Dashes and gaps of a line, as `stroke-dasharray` takes them.
@@ -649,27 +649,6 @@ pub(crate) fn sample(label: usize) -> Markup {
         path.l d="M1,6H27" stroke-dasharray=[dashes] {}
         path.m d={ "M14,6" (marker) } {}
     }
-}
-
-/// Places what tells labels apart side by side below a drawing, in lines as wide as it: the position
-/// of each, and the height of all.
-pub(crate) fn legend<'l>(labels: &[(usize, &'l str)], size: Size) -> (Vec<Markup>, f64) {
-    let (mut x, mut y) = (0.0, 0.0);
-    let entry = |(at, text): &(usize, &'l str)| {
-        let text = clip(&label(text), ((size.0 - 36.0) / CHAR) as usize);
-        let width = 36.0 + text.chars().count() as f64 * CHAR + MARGIN;
-        if x > 0.0 && x + width > size.0 {
-            (x, y) = (0.0, y + LINE);
-        }
-        let moved = format!("translate({},{})", px(x), px(size.1 + y + 4.0));
-        x += width;
-        html! { g class={ "key s" (at) " " (class(*at)) } transform=(moved) {
-            (sample(*at)) text x="34" y="10" { (text) }
-        } }
-    };
-    let entries: Vec<Markup> = labels.iter().map(entry).collect();
-    let height = if entries.is_empty() { 0.0 } else { y + LINE };
-    (entries, height)
 }
 
 /// A chart and the rectangle of its values, in pixels.

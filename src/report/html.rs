@@ -12,6 +12,7 @@ use super::chart::{self, Chart, P99, Plot, RATE, Size, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
+use super::legend::legend;
 use super::notes::{self, Note, entry, label, listed, mark, noted};
 use super::page::{self, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
@@ -182,7 +183,7 @@ fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
     let drawn = chart::drawn(std::slice::from_ref(chart));
     let has_legend = places.is_some() && drawn.len() <= MANY;
     let named: Vec<(usize, &str)> = drawn.into_iter().map(|at| (at, labels[at])).collect();
-    let (legend, height) = chart::legend(if has_legend { &named } else { &[] }, size);
+    let (entries, height) = legend(if has_legend { &named } else { &[] }, size);
     html! {
         figure {
             figcaption { (chart.title) }
@@ -190,7 +191,7 @@ fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
                 aria-label={ (chart.of) ": " (chart.title) }
                 data-x=[&places] data-t=[scales] data-b=(bottom) {
                 (chart::draw(chart, size))
-                @for entry in legend { (entry) }
+                @for entry in entries { (entry) }
             }
         }
     }
