@@ -11,7 +11,7 @@ use super::notes::label;
 pub(crate) fn legend<'l>(labels: &[(usize, &'l str)], size: Size) -> (Vec<Markup>, f64) {
     let (mut x, mut y) = (0.0, 0.0);
     let entry = |(at, text): &(usize, &'l str)| {
-        let text = clip(&label(text), ((size.0 - 36.0) / CHAR) as usize);
+        let text = clip(&label(text), ((size.0 - 36.0) / (CHAR + 1.0)) as usize);
         let width = 36.0 + text.chars().count() as f64 * CHAR + MARGIN;
         if x > 0.0 && x + width > size.0 {
             (x, y) = (0.0, y + LINE);
