@@ -21,6 +21,8 @@ pub struct Progress {
     every: Duration,
     last: Instant,
     quiet: bool,
+    /// Warnings that one telling is enough of.
+    warned: Vec<String>,
 }
 
 impl Progress {
@@ -29,7 +31,7 @@ impl Progress {
     pub fn new(quiet: bool, every: Option<Duration>) -> Self {
         let live = if quiet { None } else { Live::new() };
         let every = every.unwrap_or(Duration::from_secs(if live.is_some() { 1 } else { 10 }));
-        Progress { live, every, last: Instant::now(), quiet }
+        Progress { live, every, last: Instant::now(), quiet, warned: Vec::new() }
     }
 
     /// Shows the state of things, at most once in `every`.
@@ -60,6 +62,14 @@ impl Progress {
     /// A line that stays, also under `--quiet`.
     pub(crate) fn warn(&mut self, text: &str) {
         self.line(&format!("warning: {text}"));
+    }
+
+    /// Warns of what several servers, or legs of a profile, give the same cause for.
+    pub(crate) fn warn_once(&mut self, text: &str) {
+        if !self.warned.iter().any(|warned| warned == text) {
+            self.warned.push(text.to_owned());
+            self.warn(text);
+        }
     }
 
     /// Something new begins: it is worth a line only if it takes longer than one interval.

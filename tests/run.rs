@@ -90,6 +90,7 @@ fn two_labels_from_nothing_to_the_table_and_once_only() {
     let part = place.run("--only label=plain --only clients=1");
     part.assert_code(0);
     assert_eq!(place.summaries().len(), 1);
+    assert!(part.stderr.contains("Saved 1 result in "), "{}", part.stderr);
     assert!(part.stdout.contains("concurrent clients\n"), "{}", part.stdout);
     assert!(part.stderr.contains("layout overhead is left out: 'ps'"), "{}", part.stderr);
 
@@ -453,6 +454,38 @@ fn commands_start_stop_and_reset_a_server_that_is_there() {
     // What loadgen started it stops, the last one too; nobody is stopped twice.
     let expected = ["reset", "start", "stop", "reset", "start", "stop", "stop"];
     assert_eq!(words, expected, "{log}");
+}
+
+#[test]
+fn an_interrupted_run_says_how_to_go_on() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    let place = Place::new(&two_labels(
+        "",
+        "[[run]]\nworkload = 'point-select'\nops = 300\n[[run]]\nname = 'long'\n\
+         workload = 'point-select'\nwarmup = 0\ntime = '10m'\n",
+    ));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["run", "p.toml", "--only", "label=plain"])
+        .current_dir(place.0.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let saved = || {
+        let entries = fs::read_dir(place.path("results")).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.path().extension().is_some_and(|of| of == "json")).count()
+    };
+    while saved() == 0 {
+        assert!(child.try_wait().expect("its status").is_none(), "it runs");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    let ended = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.contains("1 of 2 steps saved; the same command continues.\n"), "{said}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use common::{Server, fresh as sandbox, local, query, servers, spec};
 use loadgen::error::{Error, Kind};
 use loadgen::sandbox::Sandbox;
+use loadgen::summary::load;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -123,6 +124,70 @@ fn the_users_option_wins() {
         let dir = sandbox.dir().to_owned();
         drop(sandbox);
         nothing_left(&dir);
+    }
+}
+
+#[test]
+fn a_pool_is_not_restored_from_a_file_unless_the_user_wants_it() {
+    for server in servers() {
+        let known = "SHOW VARIABLES LIKE 'innodb_buffer_pool_%_at_%'";
+        let sandbox = |options: &[(&str, &str)]| query(&sandbox(&server, options), known);
+        let off = sandbox(&[]);
+        assert!(off.iter().all(|row| row[1] == "OFF"), "{}: {off:?}", server.name);
+        if off.is_empty() {
+            continue;
+        }
+        let on = sandbox(&[("innodb_buffer_pool_load_at_startup", "ON")]);
+        let load = on.iter().find(|row| row[0].ends_with("load_at_startup")).expect("it is known");
+        assert_eq!(load[1], "ON", "{}", server.name);
+    }
+}
+
+struct Measuring {
+    words: &'static str,
+    label_ends: &'static str,
+    says: &'static str,
+}
+
+#[test]
+fn a_measurement_in_a_sandbox_is_flushed_first_labelled_and_says_where_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    for (at, Measuring { words, label_ends, says }) in [
+        Measuring { words: "--clients 1,2", label_ends: "", says: "Saved 2 results in " },
+        Measuring {
+            words: "--sandbox-option innodb_flush_log_at_trx_commit=2 --sandbox-option skip-log-bin",
+            label_ends: " innodb_flush_log_at_trx_commit=2 skip-log-bin",
+            says: "Saved 1 result in ",
+        },
+        Measuring { words: "--settle --quiet", label_ends: "", says: "" },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = place.path().join(at.to_string());
+        let measured = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["point-select", "--tables", "2", "--rows", "20k", "--ops", "100", "--out"])
+            .arg(&out)
+            .arg(format!("--sandbox={}", local().program.display()))
+            .args(words.split(' '))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&measured.stderr);
+        assert!(measured.status.success(), "{said}");
+        let next = format!("{says}{0}. Next: loadgen report {0}", out.display());
+        assert_eq!(said.lines().last() == Some(&next), !words.contains("--quiet"), "{said}");
+        let loaded = load(&[out], false).unwrap();
+        for (at, step) in loaded.steps().into_iter().enumerate() {
+            let version = &step.server.version;
+            let number = version.split('-').next().unwrap();
+            let begins = if label_ends.is_empty() { version } else { number };
+            assert_eq!(step.label, format!("{begins}{label_ends}"));
+            let conditions = step.conditions.as_ref().unwrap();
+            let first = at == 0 && !words.contains("--settle");
+            assert_eq!(conditions.flushed.is_some(), first, "{words}");
+            let codes: Vec<&str> = step.warnings.iter().map(|found| found.code.as_str()).collect();
+            assert!(!codes.contains(&"debt") && !codes.contains(&"restored_pool"), "{codes:?}");
+        }
     }
 }
 

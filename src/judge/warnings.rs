@@ -154,6 +154,11 @@ fn restored(levels: &Levels) -> Option<Finding> {
     restored.then(|| finding!(RestoredPool, "had restored", clipped))
 }
 
+/// Tells whether a step that began at these levels would pay for what was written before.
+pub(crate) fn in_debt(step: &Summary, levels: &Levels) -> bool {
+    debt(step, levels).is_some()
+}
+
 /// Tells what the test before left to be written and purged, which this one pays for.
 fn debt(step: &Summary, levels: &Levels) -> Option<Finding> {
     let above = |part: Option<(u64, u64)>, limit: f64| {

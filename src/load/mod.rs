@@ -149,7 +149,7 @@ async fn set_up(
     let mut control = control(server, progress).await?;
     let waits = server.waits(&control);
     if let Some(warning) = exposure(&mut control, &server.link.target).await? {
-        progress.warn(&warning.to_string());
+        progress.warn_once(&warning.to_string());
     }
     let job = Dataset { charset: charset(&mut control, job).await?, ..job.clone() };
     let found = discover(&mut control, &server.link.target.database, job.schema).await?;
@@ -416,7 +416,7 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
         let mut session = control(&server, progress).await?;
         let _waits = server.waits(&session);
         if let Some(warning) = exposure(&mut session, &link.target).await? {
-            progress.warn(&warning.to_string());
+            progress.warn_once(&warning.to_string());
         }
         let (dropped, left) = look(&mut session, &link.target.database, true).await?;
         let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {

@@ -253,12 +253,18 @@ fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -
 /// The way of logging in that sends the password itself, under a key of the server's.
 const BY_KEY: &str = "caching_sha2_password";
 
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>().map(|address| address.to_canonical().is_loopback());
+    address.unwrap_or_else(|_| bare.trim_end_matches('.').eq_ignore_ascii_case("localhost"))
+}
+
 /// Warns of an account that logged in by `caching_sha2_password` over plain TCP: when the server's
 /// cache is cold, the password goes to it under a key that came over the same wire.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
-    let plain =
-        matches!(target.address, Address::Tcp { .. }) && target.ssl.mode == SslMode::Disabled;
-    if !plain || target.password.is_empty() {
+    // Nobody else reads what stays on this host.
+    let Address::Tcp { host, .. } = &target.address else { return Ok(None) };
+    if is_loopback(host) || target.ssl.mode != SslMode::Disabled || target.password.is_empty() {
         return Ok(None);
     }
     // An account may ask this about itself; servers before 5.7 and 10.2 do not know the question,
@@ -267,6 +273,21 @@ pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<
     let rows = asked.map_err(|failure| explain(&failure, "ask how the account logs in"))?;
     let by_key = rows.into_iter().flatten().flatten().flatten().any(|text| text.contains(BY_KEY));
     Ok(by_key.then(|| finding!(PasswordExposed, target.address.to_string())))
+}
+
+#[cfg(test)]
+mod loopback_tests {
+    use super::is_loopback;
+
+    #[test]
+    fn an_address_is_loopback_when_nothing_leaves_the_host() {
+        for host in ["127.0.0.1", "127.9.0.3", "::1", "[::1]", "::ffff:127.0.0.1", "LocalHost"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["128.0.0.1", "::2", "localhost.example.com", "db1", "0.0.0.0", ""] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const TICKS: f64 = 5.0;
 const EACH_NINE: i32 = 5;
 /// Nines that a histogram of 64-bit counts could tell.
 const NINES_MAX: i32 = 9;
-const MS: f64 = 1e3;
+pub(crate) const MS: f64 = 1e3;
 /// Vertices of all timelines of a page: more would make it too large to open at once.
 const VERTICES: usize = 60_000;
 /// Vertices of a line: below it says nothing, above nobody could tell them apart.
@@ -103,7 +103,7 @@ pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
     any.then_some("Bars with caps: 95 % interval. Thin bars: smallest to largest run.")
 }
 
-fn at(column: &Column) -> String {
+pub(crate) fn at(column: &Column) -> String {
     let rate = column.rate.map_or_else(String::new, |rate| format!(" at {rate} ops/s"));
     terms::clients(column.clients) + &rate
 }
@@ -476,10 +476,10 @@ pub(crate) type Size = (f64, f64);
 /// One chart takes all of the width of a file.
 const WIDE: Size = (720.0, 420.0);
 const SMALL: Size = (460.0, 300.0);
-const MARGIN: f64 = 12.0;
+pub(crate) const MARGIN: f64 = 12.0;
 const TITLE: f64 = 26.0;
 /// Width of a character of a tick, about.
-const CHAR: f64 = 6.6;
+pub(crate) const CHAR: f64 = 6.6;
 const APART: f64 = 8.0;
 const CAP: f64 = 3.0;
 /// From the bars of one line to those of the next, and of all together.
@@ -489,7 +489,7 @@ const BARS_MAX: f64 = 14.0;
 const INSET: f64 = 10.0;
 const SPAN_MIN: f64 = 1.5;
 /// A line of what stands below the charts.
-const LINE: f64 = 20.0;
+pub(crate) const LINE: f64 = 20.0;
 const LABEL_MAX: usize = 48;
 
 /// Dashes and gaps of a line, as `stroke-dasharray` takes them.

@@ -13,6 +13,7 @@ use super::chart::{self, Chart, P99, Plot, RATE, Size, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
+use super::legend::legend;
 use super::notes::{self, entry, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
@@ -36,6 +37,8 @@ const MESSAGE_MAX: usize = 200;
 const LINE_MAX: usize = 30;
 const TEXT_MAX: usize = 80;
 const PLACES_MAX: usize = 2;
+/// Workloads whose result stands on top.
+const RESULTS_MAX: usize = 6;
 /// How much more or less than the window the server's counters may cover to be held against it.
 const COVERED_MORE_MAX: f64 = 0.01;
 
@@ -78,8 +81,10 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
     let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
     let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
+    // Of more the reader has the tables.
+    let told = tables.iter().filter_map(|table| shown.result(table)).take(RESULTS_MAX);
     let body = html! {
-        header { h1 { "loadgen report" } p.faint { (counts.join(", ")) ", " (ends.join(" to ")) } }
+        header { h1 { "loadgen report" } @for text in told { p.result { (text) } } p.faint { (counts.join(", ")) ", " (ends.join(" to ")) } }
         // Without its switch nothing of a label is shown, wherever it is.
         fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
             legend { (counts[1]) }
@@ -179,14 +184,17 @@ fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
     let (x, y) = (chart.x.to, chart.y.to);
     let scales = places.is_none().then(|| format!("{left} {right} {top} {bottom} {x} {y}"));
     let drawn = chart::drawn(std::slice::from_ref(chart));
+    let has_legend = places.is_some() && drawn.len() <= MANY;
+    let named: Vec<(usize, &str)> = drawn.into_iter().map(|at| (at, labels[at])).collect();
+    let (entries, height) = legend(if has_legend { &named } else { &[] }, size);
     html! {
         figure {
             figcaption { (chart.title) }
-            svg.chart viewBox={ "0 0 " (px(size.0)) " " (px(size.1)) } role="img"
+            svg.chart viewBox={ "0 0 " (px(size.0)) " " (px(size.1 + height)) } role="img"
                 aria-label={ (chart.of) ": " (chart.title) }
-                data-x=[&places] data-t=[scales] { (chart::draw(chart, size)) }
-            @if places.is_some() && drawn.len() <= MANY {
-                div.keys { @for at in drawn { (key(at, labels[at])) } }
+                data-x=[&places] data-t=[scales] data-b=(bottom) {
+                (chart::draw(chart, size))
+                @for entry in entries { (entry) }
             }
         }
     }
@@ -300,6 +308,14 @@ impl Shown<'_> {
         } })
     }
 
+    /// Says what was measured in a sentence: of two labels how they relate with the most clients, else
+    /// the best number.
+    fn result(&self, of: &Table) -> Option<String> {
+        let related = || self.ratios(&noted(of.clone())).0;
+        let ratio = (of.lines.len() == 2).then(related).flatten().and_then(|of| ratio_told(&of));
+        ratio.or_else(|| best_told(of))
+    }
+
     /// Relates a workload to the label that was asked for, else to the first that was measured, and
     /// tells what else is to be said of it.
     fn ratios<'t>(&self, plain: &Table<'t>) -> (Option<Table<'t>>, Vec<String>) {
@@ -402,6 +418,53 @@ impl Shown<'_> {
             (fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places)))
         } }
     }
+}
+
+/// Writes the ratio of a table's other label to its baseline where both had the most clients. It is no
+/// verdict: the interval tells how well it is known.
+fn ratio_told(table: &Table) -> Option<String> {
+    let base = table.baseline.as_deref()?;
+    let others = table.items().filter(|item| item.line.label != base);
+    let measured = others.filter_map(|item| Some((item.cell.relative?, item)));
+    let (relative, item) = measured.max_by_key(|(_, item)| item.column)?;
+    // Ratios of tables are above 1 where it is better; a sentence names the number's own.
+    let own = |of: f64| if table.metric.higher_is_better() { of } else { 1.0 / of };
+    let known = match item.cell.relative_interval {
+        Some((low, high)) => {
+            let (low, high) = (own(low).min(own(high)), own(low).max(own(high)));
+            format!("95 % interval {low:.2} to {high:.2}")
+        }
+        None => "too few runs for an interval".to_owned(),
+    };
+    let (new, ratio, place) = (label(item.line.label), own(relative), chart::at(&item.column));
+    let (of, metric) = (clip(table.workload, TEXT_MAX), metric_told(table, &item.column));
+    Some(format!("{new} is {ratio:.2}x of {} at {place} ({of}, {metric}; {known}).", label(base)))
+}
+
+/// Writes the best number of a table, and where it was measured.
+fn best_told(table: &Table) -> Option<String> {
+    let merit = |item: &Item| merit(&table.metric, item.cell.spread.median);
+    let items = table.items().filter(|item| !is_asked_for(table, &item.column));
+    let items = items.filter(|item| merit(item).is_finite());
+    let item = items.max_by(|one, other| merit(one).total_cmp(&merit(other)))?;
+    let in_ms = table.metric.figure().unit == "us";
+    let unit = if in_ms { chart::MS } else { 1.0 };
+    let decimals = table.metric.decimals(table.shown().map(|value| value / unit));
+    let value = number(item.cell.spread.median / unit, decimals);
+    let (of, metric) = (clip(table.workload, TEXT_MAX), metric_told(table, &item.column));
+    let place = format!("with {} ({})", chart::at(&item.column), label(item.line.label));
+    let value = if in_ms { format!("{value} ms") } else { value };
+    Some(if table.metric.higher_is_better() {
+        format!("{of} peaks at {value} {metric} {place}.")
+    } else {
+        format!("{of}: the lowest {metric} is {value} {place}.")
+    })
+}
+
+/// Names the metric of a column without its unit.
+fn metric_told(table: &Table, column: &Column) -> String {
+    let name = table.metric.in_loop(column.is_open()).name();
+    name.split(", ").next().unwrap_or_default().to_owned()
 }
 
 fn instant(step: &Summary) -> String {
@@ -626,7 +689,10 @@ fn behind(table: &Table) -> String {
         }
     };
     let places: BTreeSet<String> = steps.iter().map(place).collect();
-    let trip = of(&|step| step.client.rtt_us.filter(|_| !step.client.same_host), 0);
+    let trip = of(
+        &|step| step.client.rtt_us.filter(|_| !step.client.same_host).map(|us| us / chart::MS),
+        3,
+    );
     let facts = [
         Some(counts(&steps)),
         (!kinds.is_empty()).then(|| format!("verdicts on the steps: {}", kinds.join(", "))),
@@ -635,7 +701,7 @@ fn behind(table: &Table) -> String {
             .map(|cost| format!("the client cost {cost} µs CPU an op")),
         Some(ceiling),
         (!steps.is_empty()).then(|| named(places.into_iter().collect(), PLACES_MAX, ", and ")),
-        trip.map(|trip| format!("round trip {trip} µs")),
+        trip.map(|trip| format!("round trip {trip} ms")),
     ];
     facts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }

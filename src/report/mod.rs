@@ -22,6 +22,7 @@ mod gate;
 mod histogram;
 mod html;
 mod layout;
+mod legend;
 mod metric;
 mod notes;
 mod page;

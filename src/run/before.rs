@@ -8,7 +8,7 @@ use futures_util::{FutureExt as _, TryFutureExt as _};
 
 use crate::engine::aside;
 use crate::error::{Error, Result};
-use crate::judge::{left, levels_in_words};
+use crate::judge::{self, left, levels_in_words};
 use crate::mysql::{
     Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Ready, ServerLink, Session, Tables,
     explain, one, optional, preflight, {server, status},
@@ -180,6 +180,19 @@ pub(super) async fn pause(stop: &Stop, time: Duration) -> Result<()> {
 const PIECE: u64 = 100_000;
 /// Between two looks at a server that settles.
 const LOOK: Duration = Duration::from_millis(500);
+/// The same after a fill: there most often is little.
+const FLUSH_LOOK: Duration = Duration::from_millis(100);
+const FLUSH_WITHIN: Duration = Duration::from_mins(2);
+/// What makes a server flush all it has. Of two limits the one that bounds the other comes first.
+const FLUSHING: [(&str, u32); 4] = [
+    ("innodb_max_dirty_pages_pct_lwm", 0),
+    ("innodb_max_dirty_pages_pct", 0),
+    // By default some servers write 200 pages a second.
+    ("innodb_io_capacity_max", 20_000),
+    ("innodb_io_capacity", 20_000),
+];
+/// Those that are for every server; the others are for private ones.
+const FLUSHING_ALL: usize = 2;
 const IDS: usize = 200;
 /// `--ahi warm` compares the share of hits of periods so long.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -195,6 +208,15 @@ pub(super) struct Preparation<'a> {
     pub(super) at: &'a Surveyed<'a>,
     pub(super) control: &'a mut Session,
     pub(super) progress: &'a mut Progress,
+}
+
+/// A wait for the server to write out what it holds: its name, and that of what asks for it.
+struct Wait {
+    doing: &'static str,
+    by: &'static str,
+    settings: &'static [(&'static str, u32)],
+    every: Duration,
+    limit: Duration,
 }
 
 impl Preparation<'_> {
@@ -216,39 +238,70 @@ impl Preparation<'_> {
         Ok(Some(Prepared { warm, ahi, ahi_hits, settle }))
     }
 
+    async fn settle(&mut self, limit: Duration) -> Result<Settled> {
+        let settings = &FLUSHING[..FLUSHING_ALL];
+        let wait = Wait { doing: "settling", by: "--settle", settings, every: LOOK, limit };
+        self.wait(wait).await
+    }
+
+    /// Lets the server write out what the fill left dirty: no step is to pay for it.
+    pub(super) async fn flush(&mut self) -> Result<Settled> {
+        self.progress.restart();
+        let wait = Wait {
+            doing: "flushing what the fill left",
+            by: "the flush after the fill",
+            settings: &FLUSHING,
+            every: FLUSH_LOOK,
+            limit: FLUSH_WITHIN,
+        };
+        let settled = self.wait(wait).await?;
+        if settled.took_s > 1.0 {
+            self.progress.note(&format!("flushed what the fill left in {:.1} s", settled.took_s));
+        }
+        Ok(settled)
+    }
+
     /// Waits for so long at most until little of what was written before is left to flush and to
     /// purge. Where the account may, the server is told meanwhile to keep no dirty pages: some flush
     /// none while they are idle. An end that is asked for still puts that back.
-    async fn settle(&mut self, limit: Duration) -> Result<Settled> {
+    async fn wait(&mut self, of: Wait) -> Result<Settled> {
+        let Wait { doing, by, settings, every, limit } = of;
+        let at = self.at;
+        // A checkpoint may come later than the pages that it waits for.
+        let more = |levels: &Levels| left(levels).more || judge::in_debt(&at.begun, levels);
         let (began, link, mut orders) = (Instant::now(), self.at.link, Vec::new());
         let first = self.at.levels(self.control).await?.unwrap_or_default();
         let mut last = first.clone();
         let waiting = async {
-            if left(&last).more {
-                ask(link, lower(self.control, &mut orders)).await?;
+            if more(&last) {
+                ask(link, change(settings, self.control, &mut orders)).await?;
             }
-            while left(&last).more && began.elapsed() < limit {
+            while more(&last) && began.elapsed() < limit {
                 let levels = levels_in_words(&last);
-                self.progress.update(|| format!("settling: {levels}, {:.0?}", began.elapsed()));
-                pause(&link.stop, LOOK).await?;
+                self.progress.update(|| {
+                    format!("{doing}: {levels}, {:.0} s", began.elapsed().as_secs_f64())
+                });
+                pause(&link.stop, every).await?;
                 last = self.at.levels(self.control).await?.unwrap_or_default();
             }
             Ok(())
         };
         let waited = waiting.await;
         let took_s = began.elapsed().as_secs_f64();
-        self.put_back("--settle lowered the limit of dirty pages", &orders, waited).await?;
+        let done = format!("{by} changed how the server flushes");
+        self.put_back(&done, &orders, waited).await?;
         self.progress.clear();
-        let found = left(&last);
-        if found.more {
+        let unknown = left(&last).unknown;
+        let more = more(&last);
+        if more {
             let (limit, levels) = (units::duration(limit), levels_in_words(&last));
-            self.progress.warn(&format!("not settled within {limit}: {levels} left"));
+            self.progress.warn(&format!("{doing}: not done within {limit}, {levels} left"));
         }
         Ok(Settled {
             limit_s: limit.as_secs_f64(),
             took_s,
-            complete: !found.more && found.unknown.is_empty(),
-            unknown: found.unknown.iter().map(|what| (*what).to_owned()).collect(),
+            complete: !more && unknown.is_empty(),
+            unknown: unknown.iter().map(|what| (*what).to_owned()).collect(),
             first,
             last,
         })
@@ -321,7 +374,8 @@ impl Preparation<'_> {
             (share, counted) = (here, now);
             self.progress.update(|| {
                 let hits = here.map_or_else(String::new, |s| format!(", {:.0} % hits", s * 100.0));
-                format!("filling the adaptive hash index: {:.0?}{hits}", began.elapsed())
+                let s = began.elapsed().as_secs_f64();
+                format!("filling the adaptive hash index: {s:.0} s{hits}")
             });
         }
         self.progress.clear();
@@ -378,8 +432,8 @@ pub(super) async fn read_all(
             progress.update(|| {
                 let here = f64::from(number - 1) + done as f64 / reads.len() as f64;
                 let (name, part) = (tables.schema.name(number), here / f64::from(tables.count));
-                let (percent, time) = (part * 100.0, began.elapsed());
-                format!("reading all rows: {name}, {percent:.0} % of all, {time:.0?}")
+                let (percent, s) = (part * 100.0, began.elapsed().as_secs_f64());
+                format!("reading all rows: {name}, {percent:.0} % of all, {s:.0} s")
             });
             control.query(sql).await?;
         }
@@ -389,15 +443,18 @@ pub(super) async fn read_all(
     Ok(())
 }
 
-/// Lowers the limits of dirty pages, where the account has the right to; adds what puts them back.
-async fn lower(control: &mut Session, orders: &mut Vec<String>) -> Asked<()> {
-    // The lower one must not be above the upper one.
-    for name in ["innodb_max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct"] {
+/// Changes settings where the account has the right to; adds what puts them back.
+async fn change(
+    settings: &[(&str, u32)],
+    control: &mut Session,
+    orders: &mut Vec<String>,
+) -> Asked<()> {
+    for (name, wanted) in settings {
         let value = optional(one(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
         let Some(value) = value else { continue };
         // Known before it is done: what is cut short may have been done.
         orders.insert(0, format!("SET GLOBAL {name} = {value}"));
-        if optional(control.execute(&format!("SET GLOBAL {name} = 0")).await)?.is_none() {
+        if optional(control.execute(&format!("SET GLOBAL {name} = {wanted}")).await)?.is_none() {
             orders.remove(0);
         }
     }

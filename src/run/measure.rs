@@ -8,7 +8,8 @@ use super::servers::sized;
 use super::slo::{Slo, signature};
 use super::steps::{Job, Steps};
 use super::{
-    Invocation, Place, calibration, check_gates, finish, print_data, runtime, start, terminal,
+    Invocation, Place, calibration, check_gates, directory, finish, print_data, runtime, start,
+    tell_saved, terminal,
 };
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
@@ -26,6 +27,9 @@ use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
 use crate::verify::{Checked, Evidence, Verdict};
 use crate::workload::Schema;
+
+/// Characters of a private server's options in a label: a label holds 200, with the version.
+const OPTIONS_MAX: usize = 150;
 
 pub(crate) struct Asked<'a> {
     pub(crate) job: Job<'a>,
@@ -81,7 +85,8 @@ impl Asked<'_> {
                     charset: plan.charset.clone(),
                     ..Dataset::default()
                 };
-                load::prepare(link, &tables, steps.progress).await.map(|_| ())
+                steps.flush = load::prepare(link, &tables, steps.progress).await?.filled > 0;
+                Ok(())
             }
             Job::Load { spec, force: true } if !own => {
                 let named = |made: &Numbers| to_drop(spec, made);
@@ -118,8 +123,10 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         ceiling = calibration::find(calibration.as_deref(), &mut progress);
     }
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
+    let options = place.sandbox.as_ref().map_or_else(String::new, told_options);
     let mut steps = Steps {
         label: asked.label.clone(),
+        options,
         notes: asked.notes.iter().cloned().collect(),
         repeats: asked.repeats,
         prefix,
@@ -145,7 +152,34 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, asked.gates.as_slice())), steps.progress);
+    tell_end(asked, outcome.is_ok(), &mut steps, &out);
     finish([outcome, shown, gated, stopped], steps.progress)
+}
+
+/// Writes the options of a private server behind its version, in the order given.
+fn told_options(spec: &Spec) -> String {
+    let told = |(name, value): &(String, Option<String>)| {
+        let value = value.as_ref().map_or_else(String::new, |value| format!("={value}"));
+        format!(" {name}{value}")
+    };
+    let text: String = spec.options.iter().map(told).collect();
+    text.chars().filter(|c| !c.is_control()).take(OPTIONS_MAX).collect()
+}
+
+/// Says what was saved, also of a run that ended early.
+fn tell_end(asked: &Asked<'_>, complete: bool, steps: &mut Steps<'_>, out: &Path) {
+    if complete {
+        return tell_saved(steps.saved, out, steps.progress);
+    }
+    if steps.summaries.is_empty() {
+        return;
+    }
+    let done = steps.summaries.iter().filter(|step| step.outcome == Outcome::Completed).count();
+    // Nobody knows how many steps a search would have had.
+    let of = if asked.slo.is_empty() { asked.steps().len() } else { steps.summaries.len() };
+    let dir = directory(out);
+    let next = if done > 0 { format!(" Next: loadgen report {dir}") } else { String::new() };
+    steps.progress.note(&format!("{done} of {of} steps saved in {dir}.{next}"));
 }
 
 /// Names those of prepare's tables that a load will drop; a dump is not read for that.
@@ -308,6 +342,7 @@ fn lines(checked: &[Checked]) -> String {
 fn told(one: &Checked) -> (String, Option<usize>) {
     match &one.verdict {
         Verdict::Ok => (format!("ok: {}", inside(one)), None),
+        Verdict::Partly(what) => (format!("ok: {what}; {}", inside(one)), None),
         Verdict::Damaged(n, what) => (format!("DAMAGED {n}: {what}"), Some(0)),
         Verdict::Lost(n, what) => (format!("LOST {n}: {what}; {}", inside(one)), Some(1)),
         Verdict::Index(n, what) => (format!("INDEX {n}: {what}; {}", inside(one)), Some(2)),
@@ -365,6 +400,7 @@ mod tests {
             checked("sbtest10", Verdict::Lost(3, "3 rows are missing".to_owned())),
             checked("bulk1", Verdict::Undecided("why \u{1b}[2J".to_owned())),
             checked("bulk2", Verdict::Index(2, "k_1 has 12 rows".to_owned())),
+            checked("sbtest11", Verdict::Partly("rows; no sum".to_owned())),
         ];
         let text = lines(&all);
         let lines: Vec<&str> = text.lines().collect();
@@ -375,7 +411,10 @@ mod tests {
         let code = |all: &[Checked]| conclusion(all).err().map(|e| e.kind().exit_code());
         assert_eq!(code(&all), Some(4));
         assert_eq!(lines[3], format!("bulk2     INDEX 2: k_1 has 12 rows; {inside}"));
+        assert_eq!(lines[4], format!("sbtest11  ok: rows; no sum; {inside}"));
         assert_eq!(code(&all[2..]), Some(4));
+        assert_eq!(code(&[all[4].clone(), all[2].clone()]), Some(98));
+        assert_eq!(code(&all[4..]), None);
         assert_eq!(code(&[all[0].clone(), all[2].clone()]), Some(98));
         assert_eq!(code(&all[..1]), None);
     }

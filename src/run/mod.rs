@@ -22,12 +22,13 @@ use jiff::Timestamp;
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::mysql::ConnectionArgs;
 use crate::observe::raise_descriptor_limit;
+use crate::plan::defaults;
 use crate::progress::{Progress, say};
 use crate::report::{self, Gates, Options};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{self, Record, Store, Summary, to_json};
-use crate::terms::Gate;
+use crate::terms::{Gate, counted};
 
 /// The surroundings of everything that measures.
 pub(crate) struct Invocation<'a> {
@@ -92,6 +93,22 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 fn keep(store: &Store, summary: &Summary, progress: &mut Progress) -> Result<()> {
     let kept = store.write(summary).map(drop);
     kept.or_else(|error| finish([Err(error), print_data(&to_json(summary))], progress))
+}
+
+/// Says where the results of a run are, and what to do with them.
+fn tell_saved(saved: usize, out: &Path, progress: &mut Progress) {
+    if saved > 0 {
+        let (saved, dir) = (counted(saved as u64, "result"), directory(out));
+        progress.note(&format!("Saved {saved} in {dir}. Next: loadgen report {dir}"));
+    }
+}
+
+/// Writes a directory as its user did, so that a shell takes it.
+fn directory(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = if text == defaults::OUT { text + "/" } else { text };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%~".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Returns the worst of what went wrong, to end with. The rest is told here: none hides another.
@@ -189,4 +206,22 @@ pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
     }
     Err(Error::new(Kind::Undecided, unfinished.join("; "))
         .hint("its loadgen was killed, or is at work; without its .begun file it does not count"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_what_a_shell_takes_for_it() {
+        for (path, text) in [
+            ("results", "results/"),
+            ("results/", "results/"),
+            ("/tmp/a-b", "/tmp/a-b"),
+            ("my runs", "'my runs'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            assert_eq!(directory(Path::new(path)), text);
+        }
+    }
 }

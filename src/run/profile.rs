@@ -13,7 +13,9 @@ use std::path::Path;
 use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
 use super::steps::{Job, Steps};
-use super::{Invocation, calibration, check_gates, finish, print_data, random, runtime, terminal};
+use super::{
+    Invocation, calibration, check_gates, finish, print_data, random, runtime, tell_saved, terminal,
+};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
@@ -67,12 +69,18 @@ pub(crate) fn run(
     if left < of {
         invocation.progress.note(&format!("{} of {of} steps are measured already", of - left));
     }
-    let mut errors = Vec::new();
+    let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
         let store = invocation.begin()?;
-        let legs = Legs::new(&experiment, &mut invocation, store, &earlier);
-        errors = legs.map_or_else(|e| vec![e], |mut legs| legs.run(&todo, &mut earlier));
+        match Legs::new(&experiment, &mut invocation, store, &earlier) {
+            Ok(mut legs) => {
+                errors = legs.run(&todo, &mut earlier);
+                saved = legs.saved;
+            }
+            Err(error) => errors.push(error),
+        }
     }
+    let out = &invocation.out;
     let mut progress = invocation.progress;
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
@@ -82,7 +90,25 @@ pub(crate) fn run(
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
     let judged = check_gates(judged, &mut progress);
+    tell_end(saved, &experiment, &earlier, out, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
+}
+
+/// Says what was saved, and how a run that is not at its end goes on.
+fn tell_end(
+    saved: usize,
+    experiment: &Experiment,
+    earlier: &Earlier,
+    out: &Path,
+    progress: &mut Progress,
+) {
+    let is_done = |cell: &&Cell| earlier.done.contains_key(&cell.key);
+    let (done, of) = (experiment.cells.iter().filter(is_done).count(), experiment.cells.len());
+    if saved > 0 && done < of {
+        progress.note(&format!("{done} of {of} steps saved; the same command continues."));
+    } else {
+        tell_saved(saved, out, progress);
+    }
 }
 
 /// Reads a profile, and refuses addresses in it that cannot be understood.
@@ -179,6 +205,8 @@ pub(super) struct Legs<'a> {
     taken: Option<Taken<'a>>,
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
+    /// Summaries that were written to the store.
+    pub(super) saved: usize,
 }
 
 impl<'a> Legs<'a> {
@@ -197,7 +225,18 @@ impl<'a> Legs<'a> {
             Some(run) => (run.id.clone(), run.last_step),
             None => (format!("{:016x}", random()?), 0),
         };
-        Ok(Legs { experiment, store, progress, run_id, offset, calibration, servers, taken, fell })
+        Ok(Legs {
+            experiment,
+            store,
+            progress,
+            run_id,
+            offset,
+            calibration,
+            servers,
+            taken,
+            fell,
+            saved: 0,
+        })
     }
 
     /// Measures the legs in their order. What goes wrong with one is said, and the next is taken:
@@ -251,9 +290,12 @@ impl<'a> Legs<'a> {
             self.taken = Some(self.servers.take(leg.subject, part.dataset(), self.progress)?);
         }
         let server = self.taken.as_mut().expect("a server was just taken");
+        let mut flush = false;
         let (job, written_by) = match &part.what {
             What::Sweep(plan, tables) => {
-                server.prepare(tables, self.progress)?;
+                let filled = server.prepare(tables, self.progress)?;
+                let wanted = experiment.profile.tables.flush.unwrap_or(true);
+                flush = filled && wanted && server.pid().is_some();
                 (Job::Sweep(plan), server.written_by.clone())
             }
             What::Load(spec) => {
@@ -281,10 +323,12 @@ impl<'a> Legs<'a> {
             run_id: self.run_id.clone(),
             in_profile: Some(here),
             calibration: self.calibration.as_ref(),
+            flush,
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
         let ended = runtime()?.block_on(measuring.run(&server.link, |_| Ok(steps.next())));
+        self.saved += measuring.saved;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         // A profile has no such flag.
         ended.map_err(|error| error.instead(FORCE, REFILL))

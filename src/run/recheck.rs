@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::profile::{Earlier, Legs, read};
-use super::{Invocation, finish, print_data};
+use super::{Invocation, finish, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
@@ -60,17 +60,20 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     overrides.seed = run.seed;
     let mut again = Again { args, experiment: &extended(&overrides)?, found };
     let mut open = again.wanted()?;
-    let mut errors = Vec::new();
+    let (mut errors, mut saved) = (Vec::new(), 0);
     if !args.list && !open.0.is_empty() {
         let no_directory = || Error::usage("no PATH is a directory: the new summaries go into one");
         invocation.out = out.ok_or_else(no_directory)?;
         let store = invocation.begin()?;
         let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found)?;
         errors = again.measure(&mut legs, &mut open)?;
+        saved = legs.saved;
     }
+    let out = invocation.out;
     let mut progress = invocation.progress;
     progress.clear();
     let reported = again.report(&open);
+    tell_saved(saved, &out, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 

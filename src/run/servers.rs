@@ -175,9 +175,10 @@ impl Taken<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
-    pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<()> {
+    /// Fills what is missing; tells whether that was anything.
+    pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<bool> {
         if tables.tables == 0 {
-            return Ok(());
+            return Ok(false);
         }
         let force = tables.force && self.written_by.as_ref().is_none_or(|by| !by.is_empty());
         let mut filled = 0;
@@ -188,10 +189,10 @@ impl Taken<'_> {
         if let Some(kept) = &mut self.kept {
             kept.add(&describe(tables))?;
         }
-        if filled < tables.tables {
-            return Ok(());
+        if filled == tables.tables {
+            self.write_down(Vec::new())?;
         }
-        self.write_down(Vec::new())
+        Ok(filled > 0)
     }
 
     pub(super) fn writes(&mut self, title: &str) -> Result<()> {

@@ -39,6 +39,9 @@ use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [Code; 3] = [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted];
+/// The class of attempts to open a lost connection again.
+const CONNECT: &str = "connect";
+
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
     Sweep(&'a Plan),
@@ -66,6 +69,12 @@ pub struct Steps<'a> {
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
     /// The search for a rate that the steps are of, but for its number.
     pub(crate) search: Option<summary::RateSearch>,
+    /// Whether the fill left something to be flushed before the next step.
+    pub(crate) flush: bool,
+    /// What follows the number of the server's version where there is no label.
+    pub(crate) options: String,
+    /// Summaries that were written to the store.
+    pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
 
@@ -85,6 +94,9 @@ impl<'a> Steps<'a> {
             calibration: None,
             log: None,
             search: None,
+            flush: false,
+            options: String::new(),
+            saved: 0,
             summaries: Vec::new(),
         })
     }
@@ -107,6 +119,15 @@ impl<'a> Steps<'a> {
         link.stop.check()?;
         close(at.control).await;
         Ok(())
+    }
+
+    fn label_on(&self, version: &str) -> String {
+        let number = version.split('-').next().unwrap_or(version);
+        match &self.label {
+            Some(label) => label.clone(),
+            None if self.options.is_empty() => version.to_owned(),
+            None => format!("{number}{}", self.options),
+        }
     }
 
     fn charset(&self) -> Option<&'a str> {
@@ -168,7 +189,7 @@ impl<'a> Steps<'a> {
             in_profile.check(&seen.server, dataset.as_ref())?;
         }
         for warning in &warnings {
-            self.progress.warn(&warning.to_string());
+            self.progress.warn_once(&warning.to_string());
         }
         let (version, comment) = (&seen.server.version, &seen.server.version_comment);
         self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
@@ -196,7 +217,7 @@ impl<'a> Steps<'a> {
             schema: summary::SCHEMA.to_owned(),
             loadgen: engine::program(),
             run_id: self.run_id.clone(),
-            label: self.label.clone().unwrap_or_else(|| seen.server.version.clone()),
+            label: self.label_on(&seen.server.version),
             notes: self.notes.clone(),
             plan: summary::Plan { data_seed, repeats: self.repeats, ..Default::default() },
             server: seen.server,
@@ -234,6 +255,7 @@ impl<'a> Steps<'a> {
             summary.verdict = judge::verdict(&summary);
         }
         let kept = keep(self.store, &summary, self.progress);
+        self.saved += usize::from(kept.is_ok());
         self.progress.note(&line(&summary));
         for warning in &summary.warnings {
             if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
@@ -375,14 +397,19 @@ impl<'a> Steps<'a> {
                 }
                 let mut session = at.control.take().expect("it was there, or was opened");
                 let (control, progress) = (&mut session, &mut *self.progress);
-                let done = Preparation { plan, at, control, progress }.step().await?;
+                let mut preparation = Preparation { plan, at, control, progress };
+                let flushed = if self.flush && plan.before.settle.is_none() {
+                    Some(preparation.flush().await?)
+                } else {
+                    None
+                };
+                let before = preparation.step().await?;
                 at.begun.server = at.renewed(&mut session).await?;
-                if self.label.is_none() {
-                    at.begun.label.clone_from(&at.begun.server.version);
-                }
+                at.begun.label = self.label_on(&at.begun.server.version);
                 let at_start = at.levels(&mut session).await?;
                 at.control = Some(session);
-                let known = Conditions { before: done, at_start, ..Conditions::default() };
+                self.flush = false;
+                let known = Conditions { before, flushed, at_start, ..Conditions::default() };
                 Ok(Watch::begin(plan, at, known, opened.clone()).await)
             };
             match attempt.await {
@@ -622,7 +649,7 @@ fn step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |n| Value::Micros(n).to_string());
-    let outages = summary.outages.len() as u64;
+    let failed = failed(summary);
     let mut text = format!(
         "{} {}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
@@ -631,16 +658,20 @@ fn step(summary: &Summary) -> String {
         ms(percentile(summary, 50.0, |times| times.p50_us)),
         ms(percentile(summary, 99.0, |times| times.p99_us)),
         ms(summary.latency.own().max_us),
-        counted(errors(summary), "error"),
+        counted(failed, "error"),
     );
+    let outages = summary.outages.len() as u64;
+    let refused = refused(summary);
     for (n, told) in [
+        (totals.in_doubt, lost_answers(totals.in_doubt)),
+        (refused, format!("{} refused", counted(refused, "reconnect"))),
         (totals.abandoned, format!("{} abandoned", totals.abandoned)),
-        (totals.in_doubt, format!("{} in doubt", totals.in_doubt)),
-        (totals.reconnects, counted(totals.reconnects, "reconnect")),
+        // Where some were refused, their number alone would look like another one of the same.
+        (if refused > 0 { 0 } else { totals.reconnects }, counted(totals.reconnects, "reconnect")),
         (outages, counted(outages, "outage")),
     ] {
         if n > 0 {
-            text.extend([", ", &told]);
+            text.extend(["; ", &told]);
         }
     }
     let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
@@ -650,8 +681,27 @@ fn step(summary: &Summary) -> String {
     text
 }
 
+/// Counts events of all kinds but attempts to open a connection again.
 fn errors(summary: &Summary) -> u64 {
-    summary.totals.errors.iter().map(|e| e.count).sum()
+    let all = summary.totals.errors.iter().filter(|error| error.class != CONNECT);
+    all.map(|error| error.count).sum()
+}
+
+/// Counts attempts to open a lost connection again that failed.
+fn refused(summary: &Summary) -> u64 {
+    let all = summary.totals.errors.iter().filter(|error| error.class == CONNECT);
+    all.map(|error| error.count).sum()
+}
+
+/// Counts errors without those of writes in doubt. A write that was given up is in doubt without one.
+fn failed(summary: &Summary) -> u64 {
+    let totals = &summary.totals;
+    errors(summary).saturating_sub(totals.in_doubt.saturating_sub(totals.abandoned))
+}
+
+fn lost_answers(writes: u64) -> String {
+    let its = if writes == 1 { "its" } else { "their" };
+    format!("{} lost {its} answer", counted(writes, "write"))
 }
 
 /// Takes a percentile that enough values tell.

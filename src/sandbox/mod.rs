@@ -519,6 +519,12 @@ const PORT_WAS_TAKEN: &str = "Bind on TCP/IP port";
 const DEFAULT_CONNECTIONS: u32 = 151;
 const DEFAULT_STATEMENTS: u32 = 16_382;
 
+/// Old servers have no such file, nor the options.
+const COLD_POOL: [&str; 2] = [
+    "--loose-innodb-buffer-pool-load-at-startup=OFF",
+    "--loose-innodb-buffer-pool-dump-at-shutdown=OFF",
+];
+
 /// Fills the data directory with system tables; root has no password. Newer servers do it themselves,
 /// the others are fed with the SQL that they ship.
 fn initialise(start: &mut Start) -> Result<()> {
@@ -609,6 +615,8 @@ fn arguments(start: &Start, port: u16) -> Vec<OsString> {
         format!("--max-connections={connections}").into(),
         format!("--loose-max-prepared-stmt-count={statements}").into(),
     ];
+    // Pages of an earlier run are another state than that of a server without the file.
+    let own = own.into_iter().chain(COLD_POOL.iter().map(OsString::from)).collect();
     start.arguments(own, |_| true)
 }
 

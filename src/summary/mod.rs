@@ -487,6 +487,9 @@ contract! {
     pub struct Conditions {
         /// What was done before the step; null where it was left as it was.
         pub before: Option<Prepared>,
+        /// How what the fill left dirty was flushed, before the first step on tables that this
+        /// invocation filled on a private server; null elsewhere.
+        pub flushed: Option<Settled>,
         /// The server's levels before the step opened its connections.
         pub at_start: Option<Levels>,
         /// Readings within the window: at its start, after a third, after two, and at its end.

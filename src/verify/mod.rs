@@ -93,7 +93,7 @@ async fn look(
     let mut session = Session::open(&server.link, None).await?;
     let _waits = server.waits(&session);
     if let Some(warning) = exposure(&mut session, target).await? {
-        progress.warn(&warning.to_string());
+        progress.warn_once(&warning.to_string());
     }
     let variables = control::variables(&mut session).await;
     let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;

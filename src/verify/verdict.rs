@@ -179,6 +179,8 @@ pub struct Found {
 pub enum Verdict {
     /// It holds exactly what it must.
     Ok,
+    /// All that can be judged is right: what that is, and what cannot be checked.
+    Partly(String),
     /// So much that was acknowledged is not there.
     Lost(u64, String),
     /// It holds what nobody wrote.
@@ -193,6 +195,8 @@ type Made = fn(u64, String) -> Verdict;
 
 const UNDECIDED: Made = |_, why| Verdict::Undecided(why);
 
+const PARTLY: Made = |_, what| Verdict::Partly(what);
+
 /// What can be said against the rows, the surest first; `{n}` is how many, or by how much.
 const CHECKS: [(Made, &str); 14] = [
     (Verdict::Damaged, "{wrong}"),
@@ -202,16 +206,14 @@ const CHECKS: [(Made, &str); 14] = [
     (Verdict::Lost, "{n} deleted rows are there"),
     (UNDECIDED, "{n} rows more than are accounted for: {other}"),
     (Verdict::Damaged, "the contents of {n} inserted rows are not their own"),
-    (
-        UNDECIDED,
-        "the sum of k cannot be told: {n} rows came or went with a k that nobody read; {rest}",
-    ),
     (Verdict::Lost, "the sum of k is {n} below what was acknowledged"),
     (UNDECIDED, "the sum of k is {n} above what is accounted for: {other}"),
     (UNDECIDED, "the contents of {n} rows more were changed than is accounted for: {other}"),
     (UNDECIDED, "{wrong}: a workload of your own wrote to it, or they are damaged"),
-    (UNDECIDED, "k was raised and lowered by {n} or more, of which losses cancel out; {rest}"),
-    (UNDECIDED, "{n} updates leave nothing that could be counted; {rest}"),
+    // Only where nothing is said against the rest.
+    (PARTLY, "{judged}; the sum of k cannot be checked"),
+    (PARTLY, "{judged}; losses of k that cancel out cannot be checked"),
+    (PARTLY, "{judged}; {n} updates cannot be checked: they leave nothing to count"),
 ];
 
 /// Judges a table into which prepare filled so many rows.
@@ -241,13 +243,25 @@ fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
         }
     };
     let unknown = named(history.unknown.clone(), 1, "; and ");
+    let judged = judged(history, found);
     let what = text
         .replace("{n}", &against[at].to_string())
-        .replace("{rest}", "all else is right")
+        .replace("{judged}", judged)
         .replace("{other}", "something else wrote to it, or a summary is not here")
         .replace("{wrong}", &wrong)
         .replace("{unknown}", &unknown);
     verdict(against[at].try_into().unwrap_or(u64::MAX), what)
+}
+
+/// What was judged; a workload of somebody's own may write any content.
+fn judged(history: &History, found: &Found) -> &'static str {
+    let sum = found.k.is_some() && k(history, found)[0] == 0;
+    match (history.custom, sum) {
+        (false, true) => "rows, contents and the sum of k",
+        (false, false) => "rows and contents",
+        (true, true) => "rows and the sum of k",
+        (true, false) => "rows",
+    }
 }
 
 /// Tells by how much each of the checks holds.
@@ -285,11 +299,11 @@ fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()]
         if inserts == 0 && added == 0 { filled } else { 0 },
         many - added,
         unproven.min(strange),
-        k_unknown,
         k_low,
         k_high,
         i128::from(found.rewritten) - untraced - inserts - in_doubt,
         own.into(),
+        k_unknown,
         moved,
         untraced,
     ]
@@ -478,6 +492,15 @@ mod tests {
         }
     }
 
+    fn partly(history: &History, found: &Found) -> String {
+        match judge(100, history, found) {
+            Verdict::Partly(what) => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const NO_SUM: &str = "rows and contents; the sum of k cannot be checked";
+
     #[test]
     fn a_table_lacks_nothing_that_was_acknowledged() {
         let none = History::default();
@@ -514,22 +537,47 @@ mod tests {
         assert_eq!(lost(&deleted, &found(96, 96, 4800)), 1);
         // With increments, the deleted rows took some with them.
         let both = History { updates: 9, k_added: 9, ..deleted.clone() };
-        assert!(undecided(&both, &found(97, 97, 4855)).contains("nobody read"));
+        assert_eq!(partly(&both, &found(97, 97, 4855)), NO_SUM);
         assert_eq!(lost(&both, &found(96, 96, 4800)), 1, "rows are decided all the same");
         // What one row gained another one lost, and then one of them was deleted.
         let moved = History { updates: 2, deletes: 1, k_unknown: 1, ..History::default() };
-        assert!(undecided(&moved, &found(99, 99, 4943)).contains("nobody read"));
+        assert_eq!(partly(&moved, &found(99, 99, 4943)), NO_SUM);
         // Updates of c alone leave every k as it was.
         let other = History { updates: 2, untraced: 2, ..deleted.clone() };
         assert_eq!(lost(&other, &found(97, 97, 4843)), 7);
         let replaced = History { inserts: 3, k_added: 150, ..deleted };
-        assert!(undecided(&replaced, &whole()).contains("nobody read"));
+        assert_eq!(partly(&replaced, &whole()), NO_SUM);
+    }
+
+    #[test]
+    fn a_sum_that_cannot_be_checked_hides_nothing_else() {
+        let replaced = History {
+            deletes: 3,
+            inserts: 3,
+            k_added: 150,
+            k_unknown: 3,
+            untraced: 1,
+            ..History::default()
+        };
+        assert_eq!(partly(&replaced, &whole()), NO_SUM);
+        let without = Found { k: None, ..whole() };
+        let says = "rows and contents; 1 updates cannot be checked: they leave nothing to count";
+        assert_eq!(partly(&replaced, &without), says);
+        let rewritten = Found { rewritten: 5, ..whole() };
+        assert!(undecided(&replaced, &rewritten).contains("contents of 1 rows more"));
+        assert_eq!(lost(&replaced, &found(99, 99, 4950)), 1);
+        let wrong = Found { wrong: 1, first_wrong: Some(7), ..whole() };
+        assert!(matches!(judge(100, &replaced, &wrong), Verdict::Damaged(1, _)));
+        let own = History { custom: true, ..replaced };
+        assert!(undecided(&own, &wrong).contains("id 7"));
     }
 
     #[test]
     fn a_table_is_undecided_where_nobody_can_know() {
         let c = History { updates: 5, untraced: 5, ..History::default() };
-        assert!(undecided(&c, &whole()).contains("5 updates"));
+        assert!(partly(&c, &whole()).contains("5 updates"));
+        let strange = Found { rewritten: 6, ..whole() };
+        assert!(undecided(&c, &strange).contains("contents of 1 rows more"));
         assert_eq!(lost(&c, &found(99, 99, 4950)), 1, "but what can be known is");
         let killed = History { unknown: vec!["one".into(), "two".into()], ..c };
         assert_eq!(undecided(&killed, &found(99, 99, 4950)), "one; and 1 more");
@@ -575,10 +623,10 @@ mod tests {
         assert_eq!(lost(&own, &Found { rows: 99, ..wrong }), 1, "and hides nothing else");
         // Five rows have other ids now.
         let moved = Found { k_filled: 4750, filled: 95, ..whole() };
-        assert!(undecided(&own, &moved).contains("5 updates"));
+        assert!(partly(&own, &moved).contains("5 updates"));
         let deleted = History { deletes: 1, k_unknown: 1, ..own.clone() };
         let moved = Found { rows: 99, k: Some(4950), ..moved };
-        assert!(undecided(&deleted, &moved).contains("nobody read"));
+        assert_eq!(partly(&deleted, &moved), "rows; the sum of k cannot be checked");
         // What only adds to k, or deletes, leaves them.
         let added = History { custom: true, updates: 5, k_added: 5, ..History::default() };
         assert_eq!(lost(&added, &Found { k: Some(5005), ..found(100, 99, 0) }), 1);
@@ -589,7 +637,7 @@ mod tests {
     #[test]
     fn losses_that_cancel_out_are_not_right_for_their_sum() {
         let moved = History { updates: 6, k_taken: 3, ..History::default() };
-        assert!(undecided(&moved, &whole()).contains("raised and lowered by 3"));
+        assert!(partly(&moved, &whole()).contains("cancel out"));
         assert_eq!(lost(&moved, &found(100, 100, 4999)), 1);
         let down = History { updates: 3, k_added: -3, k_taken: 3, ..History::default() };
         assert_eq!(judge(100, &down, &found(100, 100, 4997)), Verdict::Ok);

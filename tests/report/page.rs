@@ -55,6 +55,53 @@ fn the_page_holds_every_number_and_chart() {
     assert_eq!(html, paged(&sweep(), &Options::default()).expect("a page"), "pure");
 }
 
+struct Told<'a> {
+    what: &'a str,
+    steps: Vec<Summary>,
+    metric: &'a str,
+    text: &'a str,
+}
+
+#[test]
+fn the_page_begins_with_its_result() {
+    let of = |label: &str| sweep().into_iter().filter(|step| step.label == label).collect();
+    let once = || sweep().into_iter().filter(|step| step.plan.repeat_index == 1).collect();
+    for Told { what, steps, metric, text } in [
+        Told {
+            what: "a label",
+            steps: of("8.4.3"),
+            metric: "qps",
+            text: "point-select peaks at 32320 QPS with 32 clients (8.4.3).",
+        },
+        Told {
+            what: "two labels of one run each",
+            steps: once(),
+            metric: "qps",
+            text: "9.1.0 is 1.10x of 8.4.3 at 32 clients (point-select, QPS; too few runs for an \
+                   interval).",
+        },
+        Told { what: "a time", steps: of("8.4.3"), metric: "p99", text: " ms with " },
+    ] {
+        let options = Options { metric: metric.parse().expect("a metric"), ..Options::default() };
+        let html = paged(&steps, &options).expect("a page");
+        let result = html.split("<p class=\"result\">").nth(1).expect(what);
+        let result = result.split("</p>").next().expect("its end");
+        assert!(result.contains(text), "{what}: {result}");
+        assert!(html.find("class=\"result\"") < html.find("<main>"), "{what}: on top");
+    }
+}
+
+#[test]
+fn a_panel_is_one_drawing_with_its_legend_in_it() {
+    let html = paged(&sweep(), &Options::default()).expect("a page");
+    for figure in html.split("<figure>").skip(1) {
+        let figure = figure.split("</figure>").next().expect("its end");
+        assert_eq!(figure.matches("<svg").count(), 1, "{figure}");
+    }
+    // QPS, p50, p99 and CPU over the clients and the curves have both labels.
+    assert!(html.matches(">9.1.0</text>").count() > 4);
+}
+
 #[test]
 fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
     let behind = |change: &dyn Fn(&mut Summary)| {
@@ -199,6 +246,8 @@ fn a_lone_interval_is_a_dot_that_the_script_can_read() {
     let html = paged(&steps, &Options::default()).expect("a page");
     let charts = html.split("<svg class=\"chart\"").skip(1);
     let charts = charts.map(|chart| chart.split("</svg>").next().expect("its end"));
+    // The legend's samples are no lines of values.
+    let charts = charts.map(|chart| chart.split("<g class=\"key").next().expect("its start"));
     let lines = charts.flat_map(|chart| chart.split("<path class=\"l\" d=\"M").skip(1));
     let lines: Vec<&str> = lines.map(|line| line.split('"').next().expect("its end")).collect();
     assert!(lines.iter().any(|line| line.ends_with("h0")), "{lines:?}");

@@ -322,14 +322,15 @@ fn places_are_told_once_whatever_the_round_trips() {
         step.client.rtt_us = Some(rtt);
     }
     assert!(
-        paged(&steps).contains("client on load1 (24 cores), server db1; round trip 80 to 120 µs.")
+        paged(&steps)
+            .contains("client on load1 (24 cores), server db1; round trip 0.080 to 0.120 ms.")
     );
     steps[2].server.host = "db2".to_owned();
     steps[2].run_id.push('2');
     steps[2].label = "b".to_owned();
     let html = paged(&steps);
     assert!(html.contains(
-        "server db1, and client on load1 (24 cores), server db2; round trip 80 to 120 µs."
+        "server db1, and client on load1 (24 cores), server db2; round trip 0.080 to 0.120 ms."
     ));
 }
 

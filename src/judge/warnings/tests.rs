@@ -19,6 +19,7 @@ fn sound() -> Summary {
     step.timeline = (0..60).map(|i| interval(i, 10_000 + 20 * (u64::from(i) % 7))).collect();
     step.conditions = Some(Conditions {
         before: None,
+        flushed: None,
         at_start: Some(Levels {
             uptime_s: Some(86_400),
             tables_age_s: Some(90_000),

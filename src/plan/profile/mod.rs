@@ -146,6 +146,9 @@ pub struct Tables {
     /// Whether tables that were written to are dropped and filled again before the next run, on
     /// servers whose data cannot be brought back otherwise.
     pub refill: bool,
+    /// Whether what the fill of a private server left dirty is flushed before the first step;
+    /// yes if not given.
+    pub flush: Option<bool>,
 }
 
 #[derive(Debug, Clone)]

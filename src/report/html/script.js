@@ -45,7 +45,7 @@
     const [at, heading] = places ? places[nearest(places, x)]
       : [within, digits(((within - left) / (right - left)) * seconds) + ' s'];
     const values = new Map();
-    for (const group of chart.querySelectorAll('g')) {
+    for (const group of chart.querySelectorAll('g:not(.key)')) {
       const [of, all] = [label(group), vertices(group)];
       const i = nearest(all, at);
       const y = all[i][1];
@@ -77,7 +77,7 @@
     });
     if (values.length > SHOWN_MAX) lines.push(make('div', `and ${values.length - SHOWN_MAX} more`));
     tip.replaceChildren(make('b', heading), ...lines);
-    cursor.setAttribute('d', `M${at},22V${chart.viewBox.baseVal.height - 38}`);
+    cursor.setAttribute('d', `M${at},22V${chart.dataset.b}`);
     chart.append(cursor);
     tip.hidden = false;
     const { width, height } = tip.getBoundingClientRect();
