@@ -2,6 +2,8 @@
 
 mod host;
 mod profile;
+#[cfg(test)]
+mod reference;
 mod summaries;
 mod sysbench;
 mod tables;

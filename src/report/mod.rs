@@ -33,6 +33,8 @@ pub use gate::{Gates, failed_share, gates, holds};
 pub use gate::{Probe, Search, path};
 pub(crate) use gate::{may_hold, quantity_shown};
 pub use html::page;
+#[cfg(test)]
+pub(crate) use metric::FIGURES;
 pub use metric::Metric;
 pub use notes::remarks;
 
