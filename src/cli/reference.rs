@@ -18,6 +18,7 @@ const ERROR: &str = include_str!("../error.rs");
 const KNOBS: &str = include_str!("../plan/knobs.rs");
 const PROFILE: &str = include_str!("../plan/profile/mod.rs");
 const STATEMENT: &str = include_str!("../workload/statement.rs");
+const THRESHOLDS: &str = include_str!("../judge/thresholds.rs");
 const WORKLOAD: &str = include_str!("../workload/mod.rs");
 const SCHEMA: &str = include_str!("../../docs/summary.schema.json");
 const MADE: &str = "<!-- Made by a test: LOADGEN_BLESS=1 cargo test --lib reference -->\n";
@@ -43,7 +44,6 @@ fn cell(text: &str) -> String {
 struct Key {
     name: String,
     about: String,
-    required: bool,
 }
 
 /// Lists the fields of a struct, or the variants of an enum, as they are spelled in files.
@@ -76,9 +76,7 @@ fn key(line: &str, attributes: &str, about: &str) -> Option<Key> {
     let end = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
     let renamed = attributes.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next());
     let name = renamed.map_or_else(|| snake(&line[..end]), str::to_owned);
-    let required =
-        line.contains(": ") && !line.contains("Option<") && !attributes.contains("default");
-    Some(Key { name, about: cell(about), required })
+    Some(Key { name, about: cell(about) })
 }
 
 fn snake(name: &str) -> String {
@@ -91,12 +89,11 @@ fn snake(name: &str) -> String {
 }
 
 /// Makes a table of keys; each needs a comment.
-fn table(source: &str, owner: &str, must: bool) -> String {
+fn table(source: &str, owner: &str) -> String {
     let mut text = String::from("| key | |\n|---|---|\n");
-    for Key { name, about, required } in keys(source, owner) {
+    for Key { name, about } in keys(source, owner) {
         assert!(!about.is_empty(), "{owner}.{name} has no comment");
-        let must = if must && required { " (required)" } else { "" };
-        let _ = writeln!(text, "| `{name}` | {about}{must} |");
+        let _ = writeln!(text, "| `{name}` | {about} |");
     }
     text
 }
@@ -128,9 +125,9 @@ fn the_keys_of_profiles_are_in_the_reference() {
         ("`[report]`", PROFILE, "Report"),
     ];
     for (title, source, owner) in sections {
-        let _ = write!(text, "\n## {title}\n\n{}", table(source, owner, false));
+        let _ = write!(text, "\n## {title}\n\n{}", table(source, owner));
         if owner == "Profile" {
-            let turns = table(PROFILE, "Turns", false).replace('_', "-").replace("key", "`order`");
+            let turns = table(PROFILE, "Turns").replace('_', "-").replace("key", "`order`");
             let _ = write!(text, "\n{turns}");
         }
     }
@@ -155,7 +152,7 @@ fn the_keys_of_workloads_are_in_the_reference() {
         ("`effect` of a statement", STATEMENT, "Effect"),
     ];
     for (title, source, owner) in sections {
-        let _ = write!(text, "\n## {title}\n\n{}", table(source, owner, true));
+        let _ = write!(text, "\n## {title}\n\n{}", table(source, owner));
     }
     text += "\n## A number of rows\n\n";
     text += &forms(STATEMENT, "Count");
@@ -334,6 +331,28 @@ and nothing is refused.
 
 These fields are no conditions:
 ";
+
+#[test]
+fn the_thresholds_are_in_the_reference() {
+    let mut text = format!("# Thresholds\n\n{MADE}\n");
+    text += "The numbers that decide a note or a verdict (`src/judge/thresholds.rs`). How they are applied is in \
+             [verdicts](verdicts.md) and [state and window](state.md). A part of 1 is 0.01 for one percent.\n\n\
+             | threshold | value | of |\n|---|---|---|\n";
+    let mut about = String::new();
+    for line in THRESHOLDS.lines() {
+        if let Some(told) = line.strip_prefix("///") {
+            about += told;
+        } else if let Some((name, rest)) =
+            line.strip_prefix("pub(crate) const ").and_then(|of| of.split_once(": "))
+        {
+            assert!(!about.is_empty(), "{name} has no comment");
+            let value = rest.split_once(" = ").expect("a value").1.trim_end_matches(';');
+            let told = cell(&std::mem::take(&mut about));
+            let _ = writeln!(text, "| `{name}` | {} | {told} |", value.replace('_', " "));
+        }
+    }
+    hold("reference/thresholds.md", &text);
+}
 
 #[test]
 fn the_codes_are_in_the_notes() {

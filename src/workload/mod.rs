@@ -35,7 +35,7 @@ const FORM: &str =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Printable ASCII characters without spaces
+    /// Required: printable ASCII characters without spaces
     pub name: String,
     /// It is one of loadgen's own, whatever its title.
     #[serde(skip)]
@@ -56,7 +56,7 @@ pub struct Workload {
     /// wanted in a statement, the name of an option does too
     #[serde(default)]
     pub(crate) options: Options,
-    /// At least one; an operation draws one by weight
+    /// Required: `[[workload.transaction]]`, at least one; an operation draws one by weight
     #[serde(rename = "transaction")]
     pub(crate) transactions: Vec<Transaction>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Transaction {
     /// them back; `false` by default
     #[serde(default = "autocommit")]
     pub begin: Begin,
-    /// `[[workload.transaction.statement]]`, at least one: one round trip and one statement each
+    /// Required: `[[workload.transaction.statement]]`, at least one: one round trip and one statement each
     #[serde(rename = "statement")]
     pub statements: Vec<Statement>,
 }

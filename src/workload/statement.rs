@@ -25,7 +25,7 @@ const SHOWN: usize = 200;
 pub(crate) struct Statement {
     /// `select`, `update`, `insert`, `delete` or `other`
     pub kind: Kind,
-    /// `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
+    /// Required: `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
     pub sql: String,
     /// One for each `?` outside of the list, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,7 +54,7 @@ pub(crate) struct Statement {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
-    /// The text, with `?` for parameters.
+    /// Required: the text, with `?` for parameters.
     pub each: String,
     /// What stands between two of them [default: `", "`]
     #[serde(default = "comma")]

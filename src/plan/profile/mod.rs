@@ -30,7 +30,7 @@ const WITHIN: Duration = Duration::from_mins(10);
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Its name, in summaries; a label where there is one server without. It is required
+    /// Required: its name, in summaries; a label where there is one server without
     #[serde(deserialize_with = "named")]
     pub name: String,
     /// What it is for, in words: `--list` shows it
@@ -42,7 +42,7 @@ pub struct Profile {
     pub restart: bool,
     /// What must hold at the end, in every run of a workload: `["p99<5ms", "errors==0"]`
     pub gates: Vec<Gate>,
-    /// `[[server]]`, at least one
+    /// Required: `[[server]]`, at least one
     #[serde(rename = "server")]
     pub servers: Vec<Server>,
     /// `[tables]`
@@ -52,7 +52,7 @@ pub struct Profile {
     pub workloads: Vec<Workload>,
     #[serde(skip)]
     pub runs: Vec<Run>,
-    /// `[[run]]`, at least one: a workload, a load or a suite, each with keys of its own
+    /// Required: `[[run]]`, at least one: a workload, a load or a suite, each with keys of its own
     #[serde(rename = "run")]
     _runs: IgnoredAny,
     /// `[expect]`: what must hold before the first step of a run
