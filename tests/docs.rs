@@ -153,7 +153,7 @@ impl Desk {
             fs::create_dir(made).expect("a directory");
         }
         let (socket, port) = (server.socket.display(), server.port);
-        let options = format!("[client]\nsocket={socket}\nport={port}\n");
+        let options = format!("[client]\nuser=root\nsocket={socket}\nport={port}\n");
         fs::write(home.join(".my.cnf"), options).expect("written");
         for account in ["'root'@'127.0.0.1'", "'root'@'localhost'"] {
             common::query(&server, &format!("ALTER USER {account} IDENTIFIED BY ''"));
