@@ -107,7 +107,12 @@ fn is_whole(text: &str) -> bool {
 fn told_statuses(text: &str) -> Vec<i32> {
     let told = text.split_once("# exits with ").map_or("", |(_, told)| told);
     let numbers = told.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
-    numbers.map(|number| number.parse().expect("a number")).collect()
+    let statuses: Vec<i32> = numbers.map(|number| number.parse().expect("a number")).collect();
+    assert!(
+        statuses.iter().all(|status| [98, 99].contains(status)),
+        "{text}: other statuses are errors"
+    );
+    statuses
 }
 
 /// Writes the commands as a script that says which one ended otherwise.
