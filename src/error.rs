@@ -6,21 +6,24 @@ use std::fmt;
 /// several errors it is the one that is shown. Usage never meets another, because nothing has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Stopped by SIGINT (130).
+    /// Stopped by SIGINT (130). What was measured is saved.
     Interrupted,
-    /// Stopped by SIGTERM or SIGHUP (143).
+    /// Stopped by SIGTERM or SIGHUP (143). What was measured is saved.
     Terminated,
     /// A flag, a value or a file of the command line is wrong (2).
     Usage,
     /// There is no server, or the preflight refused it (3).
     Server,
-    /// A step failed (1).
+    /// A step failed (1). What it had measured is saved.
     Failed,
-    /// Data is refused or inconsistent (4): report, compare, verify, a foreign table.
+    /// Data is refused (4): `verify` finds something lost or damaged, or an index that disagrees; `report` and
+    /// `compare` get what does not fit together; `prepare` and `load` meet tables that are not their own.
     Data,
-    /// A gate failed (99).
+    /// A gate failed (99): `--gate`; no rate holds `--slo`; with `compare --fail-on-regression` the new label is
+    /// worse.
     Gate,
-    /// Too few repeats to decide (98).
+    /// Undecided (98): a gate or a rate that is not known, too few repeats, what `verify` or `recheck` cannot
+    /// decide, `compare --fail-on inconclusive`.
     Undecided,
 }
 

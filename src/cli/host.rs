@@ -24,7 +24,7 @@ const THREADS_MAX: u32 = 1024;
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 The same engine runs prepared point selects against a server of canned answers in another process. The
-result is kept, and later runs on this host are held against it (docs/verdicts.md).")]
+result is kept, and later runs on this host are held against it (docs/reference/verdicts.md).")]
 pub(crate) struct CalibrateArgs {
     /// Concurrent clients, a step each: 64 or 1,2,4 or 8..256 (doubling)
     #[arg(long, value_name = "LIST", default_value = defaults::CALIBRATE_CLIENTS)]

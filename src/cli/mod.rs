@@ -3,6 +3,8 @@
 mod help;
 mod host;
 mod profile;
+#[cfg(test)]
+mod reference;
 mod sql;
 mod summaries;
 mod sysbench;

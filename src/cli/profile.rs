@@ -13,7 +13,7 @@ use crate::run::{Invocation, profile};
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Started again, it skips what is measured already (in --out) and goes on; with everything measured it
-only reports. docs/profiles.md describes the file.")]
+only reports. docs/user/experiments.md describes the file.")]
 pub(crate) struct RunArgs {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -51,7 +51,7 @@ Cells that `compare` leaves open (too few repeats, or neither a difference nor t
 cells whose runs lie too far apart, and cells whose runs were disturbed get more repeats, interleaved
 over the labels: six at least, then twice as many as there are, until they are decided or have
 --max-repeats. Each look on the way there counts: p is multiplied by their number, here and in a later
-`compare` (docs/compare.md).")]
+`compare` (docs/reference/compare.md).")]
 pub(crate) struct RecheckArgs {
     /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
     #[arg(required = true, value_name = "PATH")]

@@ -98,8 +98,8 @@ impl ReadArgs {
 pub(crate) struct ReportArgs {
     /// What the cells show: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
     /// (response time in an open loop, else service time), service-p99, errors, iops, miss, cpu …
-    /// (all in docs/report.md); natural is qps, or seconds of what ran to its end. Several times: a
-    /// table each [default: natural]
+    /// (all in docs/reference/metrics.md); natural is qps, or seconds of what ran to its end. Several
+    /// times: a table each [default: natural]
     #[arg(long = "metric", value_name = "METRIC")]
     pub metrics: Vec<Metric>,
     /// How it is laid out
@@ -387,7 +387,7 @@ fn judge(comparison: &Comparison, labels: [&str; 2]) -> Result<()> {
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 At a number of clients in a closed loop, clients / ops a second is the time of an op. It is split into
-the CPU of client and server, the reads of the disks, and the rest; docs/explain.md says how.")]
+the CPU of client and server, the reads of the disks, and the rest; docs/reference/explain.md says how.")]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub pair: PairArgs,

@@ -112,7 +112,8 @@ pub(super) fn cleanup(args: CleanupArgs) -> Result<()> {
 #[command(after_help = "\
 Reads every row of the tables that prepare made. Name all directories that runs since then wrote
 to: a write that no summary tells of looks like another program's. Exit status: 0 all there,
-4 something is lost or damaged or an index disagrees, 98 something cannot be judged (docs/faults.md says what and why).")]
+4 something is lost or damaged or an index disagrees, 98 something cannot be judged
+(docs/reference/verify.md says what and why).")]
 pub(crate) struct VerifyArgs {
     /// Summaries, or directories of them
     #[arg(required = true, value_name = "PATH")]

@@ -1,4 +1,4 @@
-//! The numbers that decide a warning or a verdict. docs/warnings.md and docs/verdicts.md tell them.
+//! The numbers that decide a warning or a verdict. docs/user/notes.md and docs/reference/verdicts.md tell them.
 
 /// Pages read from storage a statement from which on a step is IO-bound.
 pub(crate) const MISSES_MIN: f64 = 0.01;

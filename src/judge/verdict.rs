@@ -1,4 +1,4 @@
-//! What a number is worth: a pure function of a step's summary (docs/verdicts.md).
+//! What a number is worth: a pure function of a step's summary (docs/reference/verdicts.md).
 
 use std::cmp::Reverse;
 

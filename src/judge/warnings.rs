@@ -1,5 +1,5 @@
 //! What a reader of a step's numbers must know, told from its summary alone, and which server was
-//! measured. docs/warnings.md has every code with its meaning, threshold and source.
+//! measured. docs/user/notes.md has every code, its meaning and what to do.
 
 use std::str::FromStr;
 

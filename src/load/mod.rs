@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The mark in a table's COMMENT is the whole state: whatever ends a fill, the next one finds
-//! there what was meant, counts what is in, and fills the rest. `docs/prepare.md` has the
+//! there what was meant, counts what is in, and fills the rest. `docs/reference/tables.md` has the
 //! measurements behind the choices.
 
 mod connect;

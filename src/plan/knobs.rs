@@ -32,16 +32,20 @@ const SLO_START: f64 = 1000.0;
 #[derive(clap::Args, Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knobs {
+    /// The title of its table, needed where one workload is run twice
     #[arg(skip)]
     #[serde(deserialize_with = "named")]
     pub name: Option<String>,
+    /// Labels that it is for [default: all]
     #[arg(skip)]
     pub servers: Option<Names>,
+    /// A name or a list of names, built in or of this file: each is a table of its own
     #[arg(skip)]
     pub workload: Option<Names>,
+    /// The workload's options: `{ range_size = 10, skip_trx = true }`
     #[arg(skip)]
     pub options: BTreeMap<String, OptionValue>,
-    /// `warm = "pool"` in its older form.
+    /// `true` is `warm = "pool"` in its older form
     #[arg(skip)]
     pub scan: bool,
 
@@ -140,7 +144,7 @@ pub struct Knobs {
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Gate>,
 
-    /// What follows an error
+    /// What follows an error (docs/reference/errors.md)
     #[arg(long, value_enum, value_name = "POLICY", default_value = "abort")]
     pub on_error: Option<OnError>,
 
@@ -306,20 +310,23 @@ impl fmt::Display for InsertMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteSpec {
-    /// Its name; the workload of its summary is `suite-NAME`.
+    /// Its name; the workload of its summary is `suite-NAME`
     #[serde(deserialize_with = "named")]
     pub name: String,
+    /// Its tests, one after the other
     pub tests: Vec<SuiteTest>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteTest {
+    /// Its name
     #[serde(deserialize_with = "named")]
     pub name: String,
-    /// Program and arguments; no shell reads them.
+    /// Program and arguments; no shell reads them
     #[serde(deserialize_with = "command")]
     pub run: Vec<String>,
+    /// The directory that it runs in
     pub dir: Option<PathBuf>,
 }
 

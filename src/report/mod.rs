@@ -37,6 +37,8 @@ pub use compare::{Comparison, Doubt, Question, compare, doubtful, pair};
 pub use explain::explain;
 pub use gate::{Gates, failed_share, gates, holds};
 pub use html::page;
+#[cfg(test)]
+pub(crate) use metric::FIGURES;
 pub use metric::Metric;
 pub use notes::remarks;
 

@@ -132,7 +132,7 @@ contract! {
         pub options: BTreeMap<String, u64>,
         /// What these are where nobody sets them; null from old versions, and of loads and suites.
         pub option_defaults: Option<BTreeMap<String, u64>>,
-        /// The transactions in the form of docs/workloads.md; null from old versions, loads and
+        /// The transactions in the form of docs/reference/workload-keys.md; null from old versions, loads and
         /// suites.
         pub transactions: Option<serde_json::Value>,
         /// Why the ledger does not tell what it wrote; null where it does.

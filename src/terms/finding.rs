@@ -1,5 +1,5 @@
 //! Findings: what a reader of a step's numbers must know, as a code and values. All their sentences
-//! are here, in the order of docs/warnings.md.
+//! are here, in the order of docs/user/notes.md.
 
 use std::fmt;
 

@@ -8,7 +8,7 @@
 //!
 //! The rows at the start are a pure function of what the mark says, and each table's mark has an
 //! identity that is new each time it is filled: the ledgers that name it are those since. What
-//! cannot be known is said, not guessed: `docs/faults.md`.
+//! cannot be known is said, not guessed: `docs/reference/verify.md`.
 //!
 //! The rows that prepare filled are read in chunks of ids, the others of a table in one piece.
 //! No snapshot would span connections: instead the server counts and sums before and after, and

@@ -1,7 +1,7 @@
 //! Workloads as data; key distributions; tables and their deterministic rows.
 //!
 //! A workload is a TOML file, the same form for the built-in ones (`profiles/workloads/`,
-//! compiled in) and for those that users write; `docs/workloads.md` tells all of it.
+//! compiled in) and for those that users write; docs/reference/workload-keys.md is made of the comments.
 
 pub mod distribution;
 pub mod random;
@@ -29,29 +29,37 @@ pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};
 
 const PASSES_MAX: u64 = 100_000;
-const FORM: &str = "the form is that of profiles/workloads/*.toml, told in docs/workloads.md";
+const FORM: &str =
+    "the form is that of profiles/workloads/*.toml, told in docs/reference/workload-keys.md";
 
 /// Statements, parameters, and the outcome that each must have. Whoever reads one otherwise than by
 /// [`Workload::parse`] checks it, so that an error can say where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
+    /// Required: printable ASCII characters without spaces
     #[serde(default)]
     pub name: String,
     /// It is one of loadgen's own, whatever its title.
     #[serde(skip)]
     pub(crate) built_in: bool,
+    /// Other names
     #[serde(default, skip_serializing)]
     pub(crate) aliases: Vec<String>,
+    /// What it does, in words
     #[serde(default, skip_serializing)]
     pub(crate) about: String,
+    /// The tables that `prepare` makes: `sbtest` (default), `phptest` or `bulk`
     #[serde(default)]
     pub schema: Schema,
+    /// Each client has a table of its own
     #[serde(default)]
     pub(crate) table_a_client: bool,
+    /// `name = 10` (a number), `name = false` (a switch) or `{ default = 10, about = "…" }`. Wherever a number is
+    /// wanted in a statement, the name of an option does too
     #[serde(default)]
     pub(crate) options: Options,
-    /// An op draws one by weight.
+    /// Required: `[[workload.transaction]]`, at least one; an operation draws one by weight
     #[serde(default, rename = "transaction")]
     pub(crate) transactions: Vec<Transaction>,
 }
@@ -59,10 +67,14 @@ pub struct Workload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transaction {
+    /// How often it is drawn, beside the others [default: 1]
     #[serde(default = "one")]
     pub weight: u32,
+    /// `true`, or `{ unless = "OPTION" }`: its statements stand between BEGIN and COMMIT, and an error rolls all of
+    /// them back; `false` by default
     #[serde(default = "autocommit")]
     pub begin: Begin,
+    /// Required: `[[workload.transaction.statement]]`, at least one: one round trip and one statement each
     #[serde(default, rename = "statement")]
     pub statements: Vec<Statement>,
 }

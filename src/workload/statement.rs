@@ -23,15 +23,16 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
-    /// What its SQL begins with, if left away.
+    /// `select`, `update`, `insert`, `delete` or `other`; what its SQL begins with, if left away
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
+    /// Required: `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
     #[serde(default)]
     pub sql: String,
     /// One for each `?` outside of the list, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
+    /// What stands for `{list}`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<List>,
     /// So many times in an op, each with values of its own; once if left away.
@@ -40,11 +41,13 @@ pub(crate) struct Statement {
     /// Repeated together with the statement before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_previous: bool,
+    /// What the answer must be, below; `"any"` by default
     #[serde(default, deserialize_with = "or_any")]
     pub expect: Expect,
     /// With this option on, it is no error if there are fewer rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_if: Option<String>,
+    /// What a success changes, below
     #[serde(default, skip_serializing_if = "Effect::is_none")]
     pub effect: Effect,
 }
@@ -53,10 +56,12 @@ pub(crate) struct Statement {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
-    /// The text, with `?` for parameters.
+    /// Required: the text, with `?` for parameters.
     pub each: String,
+    /// What stands between two of them [default: `", "`]
     #[serde(default = "comma")]
     pub join: String,
+    /// So many
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<Amount>,
     /// Or as many as fit into a statement of so many bytes, which is sent as text.
@@ -327,6 +332,7 @@ impl From<KeySource> for String {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RangeEnd {
+    /// The parameter that the range begins with
     pub of: usize,
     /// Values in the range, both ends included.
     pub len: Option<Amount>,
@@ -425,9 +431,11 @@ impl Param {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
+    /// Rows returned, a number of rows as below
     pub rows: Option<Count>,
+    /// Rows affected, a number of rows as below
     pub affected: Option<Count>,
-    /// The first column is a `c` that must prove itself (tables of loadgen only).
+    /// `"c"`: the first column is a `c` that must prove itself, every sixteenth answer (tables of loadgen only)
     pub content: Option<Content>,
     /// The first column of the first row.
     pub value: Option<Amount>,
@@ -464,6 +472,7 @@ pub(crate) enum Content {
     expecting = "a number, an option, { min, max } or { per, times, limit }"
 )]
 pub(crate) enum Count {
+    /// A number, or the name of an option that holds it: `rows = 1`.
     Exactly(Amount),
     /// One in so many of the table's rows, rounded down or up; so many times that, but no more than
     /// LIMIT: `{ per = 200 }`.
@@ -568,17 +577,18 @@ impl fmt::Display for Expect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Effect {
+    /// Nothing that is known
     #[default]
     None,
     /// Rows have other values, but not of `k`.
     Update,
-    /// The sum of `k` grows by so much a row.
+    /// The sum of `k` grows by so much a row: `{ add_k = 1 }`.
     AddK(i64),
     /// One row's `c` has another proving value.
     SetC,
     /// New rows, with a `k` that is not known.
     Insert,
-    /// New rows, whose `k` is this parameter, counted from 1 (within the list, if there is one).
+    /// New rows, whose `k` is this parameter, counted from 1 (within the list, if there is one): `{ insert_k = 2 }`.
     InsertK(usize),
     /// Rows are gone, and with them a `k` that nobody has read.
     Delete,

@@ -352,42 +352,6 @@ fn a_key_may_have_its_own_distribution() {
     assert_eq!(params[..], [Param::Key(KeySource(Some(Distribution::Zipf(0.9))))]);
 }
 
-#[test]
-fn the_example_of_the_documentation_is_one() {
-    #[derive(Deserialize)]
-    struct File {
-        workload: Vec<Workload>,
-    }
-    let text = include_str!("../../docs/workloads.md");
-    let example = text.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
-    let file: File = toml::from_str(example.expect("an example")).expect("it is well-formed");
-    let workload = &file.workload[0];
-    assert_eq!(workload.check(), Ok(()));
-    assert_eq!(workload.passes(&workload.transactions[0]), [0, 1, 2, 2, 2]);
-    // Every word of the form is told.
-    for word in [
-        "key",
-        "slice",
-        "range_start",
-        "range_end",
-        "between",
-        "serial",
-        "same_as",
-        "previous",
-        "c_of",
-        "pad",
-        "digits",
-        "const",
-        "missing_if",
-        "with_previous",
-        "table_a_client",
-        "insert_k",
-        "bytes",
-    ] {
-        assert!(text.contains(word), "{word}");
-    }
-}
-
 fn effect_of(kind: &str, sql: &str, effect: &str) -> Workload {
     let text = format!(
         "name = 'x'\nabout = 'y'\n[[transaction]]\n[[transaction.statement]]\nkind = '{kind}'\n\

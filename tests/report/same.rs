@@ -10,12 +10,12 @@ use loadgen::summary::{Class, Summary};
 use loadgen::terms::Arrival;
 use serde_json::{Map, Value, json as value};
 
-/// Tells whether docs/report.md says why a field, or what it is a part of, is no condition.
+/// Tells whether docs/reference/conditions.md, which is made of the code, says why a field, or what it is a part of, is no condition.
 fn is_free(path: &str) -> bool {
     let below = |free: &str| {
         path.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    let text = include_str!("../../docs/report.md");
+    let text = include_str!("../../docs/reference/conditions.md");
     let (_, list) = text.split_once("| field | why |").expect("the list of what does not count");
     let rows = list.lines().skip(2).take_while(|line| line.starts_with("| `"));
     rows.filter_map(|row| row.split('`').nth(1)).any(below)

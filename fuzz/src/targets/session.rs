@@ -365,7 +365,7 @@ impl Script {
 }
 
 /// Takes the one known way to end the process out: a count of columns beyond 2^16, for which the
-/// driver reserves memory at once (`docs/faults.md`). A name where the count would be is a demand
+/// driver reserves memory at once (`docs/dev/faults.md`). A name where the count would be is a demand
 /// for another log-in, and too large a number to be reserved at all.
 fn tame(mut bytes: &mut [u8]) {
     while let [a, b, c, _, rest @ ..] = bytes {

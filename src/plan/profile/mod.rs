@@ -1,5 +1,5 @@
 //! A profile: an experiment as a file. The types are the form of the TOML; what is wrong in a
-//! file is told with its line and column. `docs/profiles.md` describes every key.
+//! file is told with its line and column. docs/reference/profile-keys.md is made of their comments.
 
 #[cfg(test)]
 mod tests;
@@ -31,29 +31,37 @@ const WITHIN: Duration = Duration::from_mins(10);
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Its name, in summaries; a label where there is one server without.
+    /// Required: its name, in summaries; a label where there is one server without
     #[serde(deserialize_with = "named")]
     pub name: String,
+    /// What it is for, in words: `--list` shows it
     pub about: String,
+    /// The order of servers and repeats, below; `"interleaved"` by default
     pub order: Turns,
-    /// Whether a server that is measured again in its next repeat is taken anew for it.
+    /// `false`: a server that is measured again in its next repeat is left running; `true` by default
     #[serde(default = "yes")]
     pub restart: bool,
-    /// What must hold at the end, in every run of a workload.
+    /// What must hold at the end, in every run of a workload: `["p99<5ms", "errors==0"]`
     pub gates: Vec<Gate>,
+    /// Required: `[[server]]`, at least one
     #[serde(rename = "server")]
     pub servers: Vec<Server>,
+    /// `[tables]`
     pub tables: Tables,
+    /// `[[workload]]`: workloads of your own
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     #[serde(skip)]
     pub runs: Vec<Run>,
-    /// The runs as they are written: each kind is read by itself.
+    /// Required: `[[run]]`, at least one: a workload, a load or a suite, each with keys of its own
     #[serde(rename = "run")]
     _runs: IgnoredAny,
+    /// `[expect]`: what must hold before the first step of a run
     pub expect: Expect,
+    /// `[[command]]`: something that runs beside the windows, such as a profiler
     #[serde(rename = "command")]
     pub commands: Vec<Command>,
+    /// `[report]`: the tables that are printed at the end
     pub report: Report,
     #[serde(skip)]
     file: File,
@@ -66,12 +74,12 @@ fn yes() -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {
-    /// A label with all of its repeats, then the next one.
+    /// A server with all of its repeats, then the next one: fewest starts
     InTurn,
-    /// All labels in each repeat, forwards and backwards: A B, B A, A B.
+    /// (default) Every repeat has all servers, there and back: A B, B A, A B. What drifts meets all alike
     #[default]
     Interleaved,
-    /// All labels in each repeat, in an order of its own that follows from the seed.
+    /// Every repeat has all servers, in an order of its own that follows from the seed
     Shuffled,
 }
 
@@ -79,72 +87,88 @@ pub enum Turns {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// The row of the table; the name of a `--program` comes before it.
+    /// The row of the table; may be left away where there is one server
     #[serde(deserialize_with = "named")]
     pub label: Option<String>,
-    /// A server above, of which this one is the same but for what is said here.
+    /// The label of a server above: this one is the same but for what is said here. Options are merged one by one
     pub base: Option<String>,
+    /// Kept in the summaries as the note `note`
     pub note: Option<String>,
-    /// A server that is there: `mysql://…`.
+    /// A server that is there: `mysql://user@host:3306/sbtest`; a password is better in an option file or MYSQL_PWD
     pub url: Option<Secret>,
-    /// Or as the flags of the same names say it. The password is in a file or in MYSQL_PWD.
+    /// Or as the flag of the same name says it; the password is in a file or in MYSQL_PWD
     pub host: Option<String>,
+    /// As the flag of the same name
     pub port: Option<NonZeroU16>,
+    /// As the flag of the same name
     pub socket: Option<PathBuf>,
+    /// As the flag of the same name
     pub user: Option<String>,
+    /// As the flag of the same name
     pub database: Option<String>,
+    /// An option file of the MySQL clients, instead of a `url`
     pub defaults_file: Option<PathBuf>,
+    /// `[server.sandbox]`: a private server that loadgen starts, instead
     pub sandbox: Option<Sandbox>,
-    /// Program and arguments; empty for none.
+    /// Starts a server that is there: program and arguments, no shell
     #[serde(deserialize_with = "command")]
     pub start: Vec<String>,
+    /// Stops it: `["ssh", "db1", "systemctl", "stop", "mysql"]`
     #[serde(deserialize_with = "command")]
     pub stop: Vec<String>,
-    /// Brings its data back to what it was, while it is stopped.
+    /// Brings its data back to what it was, while it is stopped
     #[serde(deserialize_with = "command")]
     pub reset: Vec<String>,
-    /// Each command, and the start, may take so long.
+    /// How long each of these commands, and the start, may take; `"10m"` by default
     pub within: Option<Length<1>>,
-    /// Reads the files of the server's host: program and arguments before `grep`.
+    /// Reads /proc of the server's host: program and arguments before `grep`, such as `["ssh", "db1"]`
     #[serde(deserialize_with = "command")]
     pub probe: Vec<String>,
+    /// As `[expect]`, for this server
     pub expect: Expect,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
-    /// Its program; without one those of `--program`, else mariadbd or mysqld from PATH.
+    /// A mysqld or mariadbd; without it those of `--program`, else mariadbd or mysqld from PATH
     pub program: Option<PathBuf>,
+    /// Server options: `true` is an option without value, `false` is OFF; `loose_` ones are ignored where unknown
     pub options: BTreeMap<String, Setting>,
     /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`.
     pub scaled_options: BTreeMap<String, Size>,
+    /// Where its data is, below
     pub data: Option<Data>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Data {
-    /// Made anew for every start, and thrown away.
+    /// (default) Made and filled anew for every start, in TMPDIR
     ThrowAway,
-    /// Prepared once for the label, and copied for every start; thrown away at the end.
+    /// Filled once for the label; every start has a copy; all of it goes away
     Copied,
-    /// In this directory, which stays.
+    /// `{ keep = "DIR" }`: in DIR, which stays and is used again: for large data that is only read
     Keep(PathBuf),
-    /// Prepared in this directory, which stays and is never measured in: every start has a copy.
+    /// `{ copy_of = "DIR" }`: filled in DIR, which stays and is never measured in: every start has a copy
     CopyOf(PathBuf),
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tables {
+    /// Number of tables [default: 1]
     pub count: Option<TableCount>,
+    /// Rows of each table [default: 10k]
     pub rows: Option<RowCount>,
+    /// As `--data-seed` of `prepare`
     pub data_seed: Option<u32>,
+    /// As `--charset` of `prepare`
     pub charset: Option<CharsetName>,
+    /// As `--jobs` of `prepare`
     pub jobs: Option<Threads>,
-    /// Whether tables that were written to are dropped and filled again before the next run, on
-    /// servers whose data cannot be brought back otherwise.
+    /// `true`: tables that were written to are dropped and filled again before the next run (only those that
+    /// loadgen made); a `load` may drop what was prepared
     pub refill: bool,
     /// Whether what the fill of a private server left dirty is flushed before the first step;
     /// yes if not given.
@@ -172,11 +196,16 @@ pub enum Measured {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Timed {
+    /// The title of its table
     #[serde(default, deserialize_with = "named")]
     name: Option<String>,
+    /// Labels that it is for [default: all]
     servers: Option<Names>,
+    /// So many times
     repeat: Option<Repeats>,
+    /// `{ rows = "16M", mode = "extended", charset = "latin1" }`
     load: Option<LoadSpec>,
+    /// `{ name = "sql-bench", tests = [{ name = "create", run = ["perl", "test-create"] }] }`
     suite: Option<SuiteSpec>,
 }
 
@@ -184,39 +213,44 @@ struct Timed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
-    /// Global variables and their value, or several; `absent` is a variable that is not there.
+    /// `{ performance_schema = ["OFF", "absent"], innodb_buffer_pool_size = "4G" }`: a value, or several of which
+    /// one must hold; `absent` is a variable that the version does not have
     pub variables: BTreeMap<String, Values>,
+    /// `"io-bound"` (or `"larger-than-buffer-pool"`), or `"cached"` (or `"inside-buffer-pool"`)
     pub database: Option<Class>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// When it starts, from the start of the window.
+    /// When it starts, from the start of the window: `"10s"`
     pub at: Phase,
     /// Program and arguments; `{pid}` is the server's process, `{label}`, `{workload}` and
     /// `{clients}` are those of the step.
     #[serde(deserialize_with = "command")]
     pub run: Vec<String>,
+    /// Beside these workloads only
     #[serde(skip_serializing)]
     pub workload: Option<Names>,
+    /// Beside these numbers of clients only
     pub clients: Option<Clients>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Report {
-    /// As `loadgen report --layout` knows them, one after the other.
+    /// One or several, as `loadgen report --layout` takes them
     pub layout: Option<Names>,
-    /// As `loadgen report --metric` knows them: each layout once for each.
+    /// One or several, as `loadgen report --metric` takes them: every layout once for each
     pub metric: Option<Names>,
-    /// The label that the others are related to; `first` is the first one.
+    /// A label, `first` or `last`: what the others are related to
     pub baseline: Option<String>,
-    /// The label that the layouts `delta` and `overhead` begin at, if not the baseline.
+    /// The label that the layouts `delta` and `overhead` begin at, if not `baseline`
     pub from: Option<String>,
-    /// The label that they hold against it.
+    /// The label that they hold against it; `new` is another name of the key
     #[serde(alias = "new")]
     pub to: Option<String>,
+    /// Labels in the order of their lines
     pub order: Option<Names>,
 }
 
@@ -405,7 +439,7 @@ impl File {
         let hide = what.contains("://") || quoted;
         let what = if hide { "a text that may hold a password does not belong here" } else { what };
         Error::usage(format!("{}:{line}:{column}: {what}{excerpt}", self.origin))
-            .hint("docs/profiles.md lists every key")
+            .hint("docs/reference/profile-keys.md lists every key")
     }
 
     /// Makes the error of what is no TOML, or has another form.
