@@ -28,6 +28,8 @@ pub(crate) const FREE: &[(&str, &str)] = &[
     ("workload.statements.kind", "follows from the SQL"),
     ("workload.option_defaults", "the values of the options count"),
     ("workload.unfollowed", "follows from the statements"),
+    ("conditions.flushed", "what the fill left is on storage before every step that follows one"),
+    ("plan.search", "says which search asked for the rate"),
     ("plan.clients", "names the column"),
     ("plan.rate", "names the column"),
     ("plan.seed", "repeats draw other keys of the same distribution"),

@@ -56,7 +56,8 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
             gates.count(table, row);
         }
         let title = format!("{}: gates", escape::line(table.workload));
-        let page = Page::of(title, sheet(table, rows), vec![WHAT.to_owned()]);
+        let mut page = Page::of(title, sheet(table, rows), Vec::new());
+        page.notes.push(WHAT.to_owned());
         pages.push(page.footed(table));
     }
     let lines = brief::lines(&tables, &options.source);

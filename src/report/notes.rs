@@ -61,6 +61,7 @@ pub(crate) fn noted(table: Table) -> Table {
             None => notes.push(note),
         }
     }
+    notes.sort_by(|one, other| (&one.code, &one.text).cmp(&(&other.code, &other.text)));
     notes.extend(grouped(found));
     notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
@@ -472,7 +473,9 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
         let at = held.iter().position(|(known, _)| known == name)?;
         Some(held.remove(at).1)
     };
-    let tables = take("tables").zip(take("rows")).map(|(tables, rows)| {
+    // Own SQL may need no tables of loadgen, and no keys.
+    let tables = take("tables").zip(take("rows")).filter(|(tables, _)| tables != "0");
+    let tables = tables.map(|(tables, rows)| {
         let noun = if tables == "1" { "table" } else { "tables" };
         format!("{tables} {noun} x {rows} rows")
     });
@@ -486,8 +489,10 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
     });
     let window = take("window").filter(|window| window != "to its end");
     let times = match take("warm-up") {
-        Some(warmup) => window.map(|window| format!("{warmup} warm-up + {window}")),
-        None => window,
+        Some(warmup) if warmup != "0 s" => {
+            window.map(|window| format!("{warmup} warm-up + {window}"))
+        }
+        _ => window,
     };
     let arrival = take("arrival").map(|arrival| format!("{arrival} arrivals"));
     let class = take("class").map(|class| match class.as_str() {

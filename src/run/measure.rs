@@ -179,7 +179,7 @@ fn tell_end(asked: &Asked<'_>, complete: bool, steps: &mut Steps<'_>, out: &Path
     let of = if asked.slo.is_empty() { asked.steps().len() } else { steps.summaries.len() };
     let dir = directory(out);
     let next = if done > 0 { format!(" Next: loadgen report {dir}") } else { String::new() };
-    steps.progress.note(&format!("{done} of {of} steps saved in {dir}.{next}"));
+    steps.progress.note(&format!("{done} of {of} steps completed; saved in {dir}.{next}"));
 }
 
 /// Names those of prepare's tables that a load will drop; a dump is not read for that.

@@ -174,8 +174,11 @@ impl<'a> Steps<'a> {
             Job::Sweep(plan) => {
                 let (spread, ready) = preflight(plan, target, control).await?;
                 let Tables { count, rows, .. } = ready.dataset.tables;
-                let (count, rows) = (counted(count, "table"), units::count(rows));
-                let what = format!("{count} of {rows} rows, {spread} clients, seed {}", plan.seed);
+                let tables = match counted(count, "table") {
+                    _ if count == 0 => "no tables of loadgen".to_owned(),
+                    tables => format!("{tables} of {} rows, {spread} clients", units::count(rows)),
+                };
+                let what = format!("{tables}, seed {}", plan.seed);
                 ((spread, Some(ready.dataset), ready.warnings), what)
             }
             Job::Load { spec, .. } => (timed, spec.name()),
