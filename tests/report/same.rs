@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::summaries::{histogram, sound, step};
 use crate::{again, json, plain, report, try_report};
 use loadgen::error::Kind;
-use loadgen::report::{Format, Layout, Options, Question, compare, explain};
+use loadgen::report::{Format, Layout, Notes, Options, Question, compare, explain};
 use loadgen::summary::{Class, Summary};
 use loadgen::terms::Arrival;
 use serde_json::{Map, Value, json as value};
@@ -182,7 +182,7 @@ fn notes(steps: &[Summary]) -> Option<String> {
             let json: Value = serde_json::from_str(&text).expect("JSON");
             let tables = json["tables"].as_array().expect("tables").iter();
             let notes: String = tables.map(|table| table["notes"].to_string()).collect();
-            let text = report(steps, &strict());
+            let text = report(steps, &Options { notes: Notes::All, ..strict() });
             let below = text.split_once("\n\n").map_or("", |(_, below)| below);
             Some(format!("{notes}{below}"))
         }
