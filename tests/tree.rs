@@ -206,12 +206,10 @@ fn commands(text: &str) -> Vec<String> {
 #[test]
 fn a_command_of_the_docs_is_one_that_loadgen_takes() {
     let root = src().join("..");
-    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs"))
-        .expect("docs")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|e| e == "md"))
-        .collect();
-    pages.push(root.join("README.md"));
+    // tests/docs.rs runs those of the other pages.
+    let pages = ["docs/reference", "docs/dev"].map(|dir| fs::read_dir(root.join(dir)));
+    let pages = pages.into_iter().flat_map(|dir| dir.expect("docs"));
+    let pages = pages.map(|entry| entry.expect("an entry").path());
     let mut tried = 0;
     for page in pages {
         for command in commands(&fs::read_to_string(&page).expect("readable")) {
@@ -227,5 +225,5 @@ fn a_command_of_the_docs_is_one_that_loadgen_takes() {
             tried += 1;
         }
     }
-    assert!(tried > 40, "{tried} commands were found");
+    assert!(tried > 10, "{tried} commands were found");
 }

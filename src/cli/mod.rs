@@ -255,7 +255,9 @@ fn nearest(error: &clap::Error, command: &Command) -> String {
     let Some(ContextValue::Strings(near)) = error.get(ContextKind::SuggestedSubcommand) else {
         return all;
     };
-    let found = near.last().and_then(|name| command.find_subcommand(name));
+    let typed = context(error, ContextKind::InvalidSubcommand);
+    let near = near.last().filter(|near| strsim::levenshtein(near, typed) <= 1 + typed.len() / 3);
+    let found = near.and_then(|name| command.find_subcommand(name));
     found.map_or_else(|| all.clone(), |verb| format!("loadgen {}? {all}", verb.get_name()))
 }
 

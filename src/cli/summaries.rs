@@ -72,12 +72,19 @@ pub(crate) struct ReadArgs {
     /// Of each label and workload only the newest invocation
     #[arg(long)]
     pub latest: bool,
+    /// Show all notes, and the conditions in full
+    #[arg(long)]
+    pub notes: bool,
     /// Leave out damaged and foreign files, and name them
     #[arg(long)]
     pub skip_bad: bool,
 }
 
 impl ReadArgs {
+    fn notes(&self) -> Notes {
+        if self.notes { Notes::All } else { Notes::Brief }
+    }
+
     /// The paths as they were typed.
     fn source(&self) -> String {
         let paths: Vec<_> =
@@ -100,7 +107,7 @@ pub(crate) struct ReportArgs {
     /// (response time in an open loop, else service time), service-p99, errors, iops, miss, cpu …
     /// (all in docs/reference/metrics.md); natural is qps, or seconds of what ran to its end. Several
     /// times: a table each [default: natural]
-    #[arg(long = "metric", value_name = "METRIC")]
+    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
     pub metrics: Vec<Metric>,
     /// How it is laid out
     #[arg(long, value_name = "LAYOUT", value_enum, default_value_t)]
@@ -135,9 +142,6 @@ pub(crate) struct ReportArgs {
     /// exit with 99 where it does not, 98 where it is not known; may be given several times
     #[arg(long = "gate", value_name = "CONDITION", conflicts_with_all = ["metrics", "layout", "baseline", "new", "spread"])]
     pub gates: Vec<Gate>,
-    /// Show all notes, and the conditions in full
-    #[arg(long)]
-    pub notes: bool,
     /// A second table: each cell's runs, their median, extremes and its 95 % interval
     #[arg(long)]
     pub spread: bool,
@@ -275,7 +279,7 @@ impl ReportArgs {
         let format = self.format().tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };
         let latest = self.read.latest;
-        let notes = if self.notes { Notes::All } else { Notes::Brief };
+        let notes = self.read.notes();
         let source = self.read.source();
         let ReportArgs { layout, baseline, new, order, partial, strict, spread, .. } = self;
         let mut metrics = self.metrics.into_iter();
@@ -348,7 +352,7 @@ pub(super) fn compare(args: CompareArgs) -> Result<()> {
     let CompareArgs { metric, floor, force, format, read, fail_on, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
     let of = Question { base, new, metric, floor, force, latest, source, ..Question::default() };
-    let of = Question { format, ..of };
+    let of = Question { format, notes: read.notes(), ..of };
     let comparison = report::compare(&steps, &of)?;
     print_data(&comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
@@ -409,7 +413,9 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     let ExplainArgs { force, format, .. } = args;
     let latest = args.read.latest;
     let source = args.read.source();
-    let question = Question { base, new, force, latest, format, source, ..Question::default() };
+    let notes = args.read.notes();
+    let question =
+        Question { base, new, force, latest, format, source, notes, ..Question::default() };
     print_data(&report::explain(&loaded.steps(), &question)?)
 }
 

@@ -25,7 +25,7 @@ const ON: &[&str] = &["", "on", "true", "1"];
 const ANY: &[&str] = &[];
 
 /// sysbench's flags of one meaning, written with `-`, and loadgen's.
-const FLAGS: [(&str, Becomes); 44] = [
+const FLAGS: [(&str, Becomes); 45] = [
     ("threads num-threads", Flag("--clients")),
     ("table-size oltp-table-size", Flag("--rows")),
     ("oltp-tables-count", Flag("--tables")),
@@ -41,6 +41,7 @@ const FLAGS: [(&str, Becomes); 44] = [
     ("mysql-password", Where(ANY, "--password")),
     ("mysql-socket", Flag("--socket")),
     ("mysql-db", Flag("--database")),
+    ("db", Flag("--database")),
     ("mysql-ssl", Where(ON, "--ssl-mode REQUIRED")),
     ("mysql-ssl-ca", Flag("--ssl-ca")),
     ("mysql-ssl-cert", Flag("--ssl-cert")),
@@ -271,7 +272,7 @@ impl<'a> Verb<'a> {
             _ => becomes(known, &name, value),
         };
         if name == "mysql-password" && !value.is_empty() {
-            said.dropped.push(format!("--{name}: --password asks for it"));
+            said.dropped.push(format!("--{name}: --password asks for it, a script sets MYSQL_PWD"));
         }
         match becomes {
             Ok(words) if words.first().is_none_or(|word| self.takes(word)) => {
@@ -351,7 +352,7 @@ mod tests {
                 ours: "loadgen point-select --clients 8 --host db1 --user bench --password \
                        --time 60s --tables 8 --rows 1000000",
                 what: "run, --threads, --mysql-host, --mysql-user, --mysql-password, \
-                       --table-size are sysbench's\n  --mysql-password: --password asks for it",
+                       --table-size are sysbench's\n  --mysql-password: --password asks for it, a script sets MYSQL_PWD",
             },
             Case {
                 theirs: "loadgen --threads=4 --table_size=10 oltp_read_write prepare",

@@ -97,11 +97,11 @@ fn said(group: &Group, labels: [&str; 2], floor: f64, several: bool) -> String {
         Compared::TooFew => {
             let times = group.iter().filter_map(|row| Some(row.ratio.as_ref()?.times));
             let wanted = repeats_needed(times.fold(1.0, f64::max));
-            format!("too few repeats {at}: {wanted} of each label would tell")
+            format!("too few repeats {at}: at least {wanted} of each label are needed")
         }
         Compared::NotShown | Compared::Inconclusive => {
             let range = range(group).map_or_else(String::new, |range| format!(": {range}"));
-            format!("{} {at}{range}; {}", first.verdict, advice(group, floor))
+            format!("inconclusive {at}{range}; {}", advice(group, floor))
         }
         verdict => format!("{new} is {} than {base} {at}: {}", word(verdict, first), size(group)),
     };
@@ -222,7 +222,7 @@ fn range(group: &Group) -> Option<String> {
 fn advice(group: &Group, floor: f64) -> String {
     let wanted = group.iter().map(|row| repeats_to_tell(row, floor));
     match wanted.collect::<Option<Vec<usize>>>().and_then(|all| all.into_iter().max()) {
-        Some(repeats) if repeats <= REPEATS_MAX => format!("{repeats} repeats would tell"),
+        Some(repeats) if repeats <= REPEATS_MAX => format!("about {repeats} repeats would tell"),
         _ => "longer or quieter runs would tell".to_owned(),
     }
 }

@@ -6,6 +6,7 @@ use super::notes::{Note, entry, push_new};
 use super::table::Table;
 use crate::error::clip;
 use crate::judge::known_to;
+use crate::judge::thresholds::OTHER_LOAD;
 use crate::summary::{Summary, VerdictKind};
 use crate::terms::Value::Share;
 use crate::terms::{Choice, Code, Rank, counted, units};
@@ -76,6 +77,11 @@ pub(crate) fn follows(name: &str, other_version: bool) -> bool {
     name == DURABILITY || other_version && FOLLOWING.contains(&name)
 }
 
+/// Returns the lines below a report, unless its pages have all notes or a later part has them.
+pub(crate) fn below(tables: &[Table], notes: &Notes, source: &str) -> Vec<String> {
+    if *notes == Notes::Brief { lines(tables, source) } else { Vec::new() }
+}
+
 /// Returns the lines below a report, with the one that tells of all other notes.
 pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
     let mut found: BTreeMap<(Rank, usize, &str), Vec<&Summary>> = BTreeMap::new();
@@ -142,7 +148,7 @@ fn is_said(table: &Table, note: &Note, name: &str) -> bool {
 
 /// Returns the place of a code among those of its rank: as they are declared, verdicts first.
 fn order(code: &str) -> usize {
-    let first = ["partial", "left_out", "debug_build", "too_short"].contains(&code);
+    let first = ["clash", "partial", "left_out", "debug_build", "too_short"].contains(&code);
     let known = Code::ALL.iter().position(|known| known.name() == code).filter(|_| !first);
     known.map_or(0, |at| at + 1)
 }
@@ -228,7 +234,17 @@ fn sentence(code: &str, steps: &[&Summary]) -> String {
         "shared_host" => {
             let busy = share(&|step| step.client.share.as_ref()?.host_busy);
             let busy = busy.map_or_else(String::new, |busy| format!(" ({busy} CPU)"));
-            format!("Client and server shared a full host{busy}: fine for A/B, not for publishing.")
+            match share(&|step| step.client.share.as_ref()?.other_load) {
+                Some(Share(load)) if load > OTHER_LOAD => {
+                    let load = Share(load);
+                    format!(
+                        "The host was full{busy}, other programs used up to {load}: use a quiet one."
+                    )
+                }
+                _ => format!(
+                    "Client and server shared a full host{busy}: fine for A/B, not for publishing."
+                ),
+            }
         }
         "client_bound" => {
             "The client was the limit, not the server: use more --engine-threads or hosts."
@@ -255,7 +271,15 @@ fn sentence(code: &str, steps: &[&Summary]) -> String {
             };
             match sum(&ops) {
                 0 => Code::Errors.brief().to_owned(),
-                failed => format!("{} failed (not counted in QPS).", counted(failed, "operation")),
+                failed => {
+                    let all = steps.iter().flat_map(|step| &step.totals.errors);
+                    let all = all.filter(|error| error.class != CONNECT);
+                    let code = all.max_by_key(|error| error.count).and_then(|error| error.code);
+                    let code =
+                        code.map_or_else(String::new, |of| format!(", most with error {of}"));
+                    let failed = counted(failed, "operation");
+                    format!("{failed} failed{code} (not counted in QPS).")
+                }
             }
         }
         "abandoned" => {

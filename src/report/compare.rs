@@ -23,6 +23,10 @@ use crate::terms::{self, Code, Compared, Quantity, joined};
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
 
+/// Said where the runs of two labels are not interleaved.
+const APART: &str =
+    "The labels were not measured in turn: a drift of the host looks like a difference.";
+
 #[derive(Debug, Clone, Default)]
 pub struct Question {
     pub base: String,
@@ -39,6 +43,7 @@ pub struct Question {
     pub format: Format,
     /// The paths of the summaries, as they were typed.
     pub source: String,
+    pub notes: Notes,
 }
 
 #[derive(Debug, Clone)]
@@ -171,7 +176,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
     let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
     let what = |rows: &[&Row]| rows.iter().filter_map(|row| row.told()).collect::<Vec<_>>();
     let pages = pages(&rows);
-    let lines = brief::lines(&tables, &question.source);
+    let lines = brief::below(&tables, &question.notes, &question.source);
     if pages.is_empty() {
         let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
         return Err(Error::data(why).hint("another --metric"));
@@ -196,7 +201,7 @@ pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
         open: found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect(),
         text: answer::above(
             &answer(&rows, labels, question.floor),
-            write(&pages, "compare", question.format, None, (&Notes::Brief, &lines)),
+            write(&pages, "compare", question.format, None, (&question.notes, &lines)),
             question.format,
         ),
     })
@@ -502,9 +507,14 @@ fn page(table: &Table, rows: &[Row]) -> Page {
     let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
     let whats = without.iter().chain(&related).filter_map(|row| row.told());
-    let lines = asked_for.into_iter().chain(whats).collect();
+    let both = |row: &Row| match row.cells {
+        [Some(one), Some(other)] => one.spread.n > 1 && !are_blocks([one, other]),
+        _ => false,
+    };
+    let apart = rows.iter().any(both).then(|| APART.to_owned());
+    let lines = asked_for.into_iter().chain(whats).chain(apart).collect();
     let title = format!(
-        "{}: {} of {} against {}, medians; ratio {how}: above 1 is better",
+        "{}: {} of {} against {}, medians; ratio {how} over all pairs of runs: above 1 is better",
         escape::line(table.workload),
         table.metric.name(),
         label(table.lines[1].label),

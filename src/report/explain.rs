@@ -8,7 +8,7 @@ use super::metric::{named, own_read_us, read_us, server_cpu_us};
 use super::notes::{both_values, cell_named, label, marked};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::Cell;
-use super::{Metric, Notes, brief, write};
+use super::{Metric, brief, write};
 use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
@@ -91,8 +91,8 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     };
     last.below.append(&mut idle);
     last.below.extend(BELOW.map(str::to_owned));
-    let lines = brief::lines(&tables, &question.source);
-    Ok(write(&pages, "explain", question.format, None, (&Notes::Brief, &lines)))
+    let lines = brief::below(&tables, &question.notes, &question.source);
+    Ok(write(&pages, "explain", question.format, None, (&question.notes, &lines)))
 }
 
 fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {

@@ -60,7 +60,7 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
         page.notes.push(WHAT.to_owned());
         pages.push(page.footed(table));
     }
-    let lines = brief::lines(&tables, &options.source);
+    let lines = brief::below(&tables, &options.notes, &options.source);
     gates.text = write(&pages, "gates", options.format, None, (&options.notes, &lines));
     Ok(gates)
 }

@@ -94,7 +94,10 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
             } } }
         }
         main {
-            @for line in brief::lines(&noted, "PATH") { p.note { (line) } }
+            // All notes are on the page.
+            @for line in brief::lines(&noted, "").iter().filter(|line| line.starts_with(MARK)) {
+                p.note { (line) }
+            }
             @for section in sections { (section) }
             section #settings {
                 h2 { "Settings that differ" }
@@ -447,15 +450,16 @@ fn best_told(table: &Table) -> Option<String> {
     let items = table.items().filter(|item| !is_asked_for(table, &item.column));
     let items = items.filter(|item| merit(item).is_finite());
     let item = items.max_by(|one, other| merit(one).total_cmp(&merit(other)))?;
-    let in_ms = table.metric.figure().unit == "us";
-    let unit = if in_ms { chart::MS } else { 1.0 };
-    let decimals = table.metric.decimals(table.shown().map(|value| value / unit));
-    let value = number(item.cell.spread.median / unit, decimals);
+    let decimals = table.metric.decimals(table.shown());
+    let value = table.metric.shown(item.cell.spread.median, decimals).shown;
     let (of, metric) = (clip(table.workload, TEXT_MAX), metric_told(table, &item.column));
     let place = format!("with {} ({})", chart::at(&item.column), label(item.line.label));
+    let in_ms = table.metric.unit().1 == "ms";
     let value = if in_ms { format!("{value} ms") } else { value };
+    // What grows up to the last column has no peak yet.
+    let verb = if Some(&item.column) == table.columns.last() { "reaches" } else { "peaks at" };
     Some(if table.metric.higher_is_better() {
-        format!("{of} peaks at {value} {metric} {place}.")
+        format!("{of} {verb} {value} {metric} {place}.")
     } else {
         format!("{of}: the lowest {metric} is {value} {place}.")
     })

@@ -94,12 +94,11 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
 /// Returns what is said of some tables in short, in whatever layout they are.
 fn remarks_of(tables: &[table::Table], options: &Options) -> Result<Vec<String>> {
     let shown = match options.layout {
-        _ if options.notes != Notes::Brief => Vec::new(),
         Layout::Outages | Layout::Settings => Vec::new(),
         layout if layout.compares() => layout::of_pair(tables, options)?,
         _ => tables.iter().cloned().map(notes::noted).collect(),
     };
-    Ok(brief::lines(&shown, &options.source))
+    Ok(brief::below(&shown, &options.notes, &options.source))
 }
 
 /// Returns the lines that end a report of some steps, each with its line end.

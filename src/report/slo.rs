@@ -117,8 +117,7 @@ fn parsed(text: &str, step: &Summary) -> Result<Gate> {
 
 impl One<'_> {
     fn remarks(&self, found: &Found) -> Vec<String> {
-        let noisy = "noisy: a rate held and failed, or one held above one that failed; majorities \
-                     decided";
+        let noisy = "noisy: one rate both held and failed; a longer --time tells more";
         let end = match self.search.next() {
             Some(_) => Some("cut short".to_owned()),
             None if found.confirmed => None,

@@ -20,7 +20,7 @@ use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
 use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
-use crate::report;
+use crate::report::{self, Layout};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::{Stop, or_stop};
 use crate::summary::{self, Outcome, Summary};
@@ -169,7 +169,8 @@ fn told_options(spec: &Spec) -> String {
 /// Says what was saved, also of a run that ended early.
 fn tell_end(asked: &Asked<'_>, complete: bool, steps: &mut Steps<'_>, out: &Path) {
     if complete {
-        return tell_saved(steps.saved, out, steps.progress);
+        let layout = if asked.slo.is_empty() { Layout::Versions } else { Layout::Slo };
+        return tell_saved(steps.saved, out, layout, steps.progress);
     }
     if steps.summaries.is_empty() {
         return;

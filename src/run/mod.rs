@@ -24,7 +24,7 @@ use crate::mysql::ConnectionArgs;
 use crate::observe::raise_descriptor_limit;
 use crate::plan::defaults;
 use crate::progress::{Progress, say};
-use crate::report::{self, Gates, Options};
+use crate::report::{self, Gates, Layout, Options};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{self, Record, Store, Summary, to_json};
@@ -96,10 +96,14 @@ fn keep(store: &Store, summary: &Summary, progress: &mut Progress) -> Result<()>
 }
 
 /// Says where the results of a run are, and what to do with them.
-fn tell_saved(saved: usize, out: &Path, progress: &mut Progress) {
+fn tell_saved(saved: usize, out: &Path, layout: Layout, progress: &mut Progress) {
     if saved > 0 {
         let (saved, dir) = (counted(saved as u64, "result"), directory(out));
-        progress.note(&format!("Saved {saved} in {dir}. Next: loadgen report {dir}"));
+        let layout = match layout {
+            Layout::Versions => String::new(),
+            layout => format!(" --layout {layout}"),
+        };
+        progress.note(&format!("Saved {saved} in {dir}. Next: loadgen report {dir}{layout}"));
     }
 }
 

@@ -107,7 +107,7 @@ fn tell_end(
     if saved > 0 && done < of {
         progress.note(&format!("{done} of {of} steps saved; the same command continues."));
     } else {
-        tell_saved(saved, out, progress);
+        tell_saved(saved, out, Layout::Versions, progress);
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Invocation, finish, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
-use crate::report::{Doubt, Options, Question, compare, doubtful};
+use crate::report::{Doubt, Layout, Options, Question, compare, doubtful};
 use crate::stats::next_look;
 use crate::summary::{self, Loaded, Summary};
 use crate::terms;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let mut progress = invocation.progress;
     progress.clear();
     let reported = again.report(&open);
-    tell_saved(saved, &out, &mut progress);
+    tell_saved(saved, &out, Layout::Versions, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 

@@ -213,7 +213,7 @@ codes! {
         "did not complete: {}";
     LeftOut "left_out" Failed "Some steps did not complete and are left out (--partial shows them)."
         "left out, because it did not complete: {}";
-    Clash "clash" Doubt "One label was measured with different settings: its newest results are shown."
+    Clash "clash" Failed "One label was measured with different settings: its newest results are shown."
         "{} was measured with different settings in {} invocations: the newest is shown (--strict \
          tells)";
     SameHost "same_host" Aside ""

@@ -47,6 +47,9 @@ fn says(line: &str, code: &str) -> bool {
     if differs.contains(&code) {
         return line.contains("Differs: ") && !line.ends_with(" more: --notes");
     }
+    if code == "shared_host" && line.contains("The host was full") {
+        return true;
+    }
     let own = match code {
         "client_bound" => "The client was the limit",
         "shared_host" => "Client and server shared a full host",

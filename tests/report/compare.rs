@@ -16,6 +16,7 @@ fn question(base: &str, new: &str) -> Question {
         latest: false,
         format: Format::Text,
         source: String::new(),
+        notes: Notes::Brief,
     }
 }
 
@@ -156,7 +157,8 @@ fn the_table_shows_ratio_interval_and_what_stands_behind() {
     assert_eq!(
         lines[..3],
         [
-            "point-select: QPS of new against old, medians; ratio new/base: above 1 is better",
+            "point-select: QPS of new against old, medians; ratio new/base over all pairs of runs: \
+             above 1 is better",
             "clients   old  new  runs  new/base  95 % interval       p  verdict",
             "      8  1000  900     6     0.900  0.896 to 0.904  0.002  worse",
         ],
@@ -577,7 +579,9 @@ fn a_comparison_begins_with_its_answer() {
             what: "too few runs",
             steps: few,
             metric: "qps",
-            says: &["too few repeats at 8 clients: 4 of each label would tell (new against old)"],
+            says: &[
+                "too few repeats at 8 clients: at least 4 of each label are needed (new against old)",
+            ],
         },
         Answered {
             what: "a time",
@@ -618,7 +622,7 @@ fn an_answer_of_many_workloads_is_six_lines_and_the_rest_counted() {
     assert!(lines[5].starts_with("w5: new is slower than old at 1, 2 clients: 0."), "{lines:?}");
     // Cells that nothing is found in are told together.
     let lines = answer(&grid(6, 6, 60), &question("old", "new"));
-    let few = "too few repeats in 36 cells of 6 workloads: 7 of each label would tell (new \
+    let few = "too few repeats in 36 cells of 6 workloads: at least 7 of each label are needed (new \
                against old)";
     assert_eq!(lines, [few]);
 }

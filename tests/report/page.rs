@@ -71,7 +71,7 @@ fn the_page_begins_with_its_result() {
             what: "a label",
             steps: of("8.4.3"),
             metric: "qps",
-            text: "point-select peaks at 32320 QPS with 32 clients (8.4.3).",
+            text: "point-select reaches 32320 QPS with 32 clients (8.4.3).",
         },
         Told {
             what: "two labels of one run each",

@@ -349,6 +349,7 @@ fn labels_with_other_operations_are_neither_compared_nor_explained() {
             latest: false,
             format: Format::Text,
             source: String::new(),
+            notes: Notes::Brief,
         };
         let contrast =
             Question { base: "a".to_owned(), new: "b".to_owned(), ..Question::default() };
