@@ -152,6 +152,8 @@ fn split(args: &[String], loadgen: &Command) -> (Vec<Given>, Vec<String>) {
         let short = |next: &str| ON.contains(&next) || OFF.contains(&next) || is_digits(next);
         let follows = |next: &str| match theirs {
             Some(Nothing(_)) => short(next),
+            // A password may begin with a dash: it is in no output.
+            Some(_) if plain(arg.trim_start_matches('-')) == "mysql-password" => true,
             Some(_) => !next.starts_with('-') && !is_word(next),
             None => takes_value(arg, loadgen) && !next.starts_with('-'),
         };

@@ -32,7 +32,8 @@ type Group<'r, 't, 's> = Vec<&'r Row<'t, 's>>;
 pub(super) fn answer(tables: &[Vec<Row>], labels: [&str; 2], floor: f64) -> Vec<String> {
     let all = || tables.iter().flatten();
     let is_found = |row: &&Row| {
-        !row.is_asked_for() || matches!(row.verdict, Compared::Worse | Compared::Better)
+        let counts = [Compared::Worse, Compared::Better, Compared::NoRatio, Compared::Incomplete];
+        !row.is_asked_for() || counts.contains(&row.verdict)
     };
     // What was asked for is no finding, unless it is all there is.
     let none = !all().any(|row| is_found(&row));

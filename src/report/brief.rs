@@ -88,7 +88,13 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
     let (mut differences, mut mark) = (Vec::<(&str, Vec<&str>)>::new(), "");
     for (table, note) in tables.iter().flat_map(|of| of.notes.iter().map(move |n| (of, n))) {
         let code = note.code.as_str();
-        found.entry((rank(code), order(code), code)).or_default().extend(steps(table, note));
+        // A step is in the tables of several metrics.
+        let of_code = found.entry((rank(code), order(code), code)).or_default();
+        for step in steps(table, note) {
+            if !of_code.iter().any(|known| std::ptr::eq(*known, step)) {
+                of_code.push(step);
+            }
+        }
         for (name, one, other) in &note.differs {
             if is_said(table, note, name) {
                 continue;
@@ -140,7 +146,8 @@ fn is_said(table: &Table, note: &Note, name: &str) -> bool {
     let schema = "performance_schema";
     let in_label = |name: &str| {
         let names = format!("{name}=");
-        note.places.keys().all(|line| table.lines[*line].label.contains(&names))
+        let is_there = |label: &str| label.split(' ').any(|word| word.starts_with(&names));
+        note.places.keys().all(|line| is_there(table.lines[*line].label))
     };
     let differs = || table.notes.iter().flat_map(|note| &note.differs).any(|of| of.0 == schema);
     in_label(name) || name != schema && name.starts_with(schema) && differs()
@@ -273,8 +280,15 @@ fn sentence(code: &str, steps: &[&Summary]) -> String {
                 0 => Code::Errors.brief().to_owned(),
                 failed => {
                     let all = steps.iter().flat_map(|step| &step.totals.errors);
-                    let all = all.filter(|error| error.class != CONNECT);
-                    let code = all.max_by_key(|error| error.count).and_then(|error| error.code);
+                    let mut by_code: BTreeMap<u16, u64> = BTreeMap::new();
+                    for error in all.filter(|error| error.class != CONNECT) {
+                        error
+                            .code
+                            .iter()
+                            .for_each(|of| *by_code.entry(*of).or_default() += error.count);
+                    }
+                    let most = by_code.into_iter().find(|(_, count)| count * 2 > failed);
+                    let code = most.map(|(code, _)| code);
                     let code =
                         code.map_or_else(String::new, |of| format!(", most with error {of}"));
                     let failed = counted(failed, "operation");

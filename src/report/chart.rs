@@ -567,8 +567,15 @@ pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<S
 
 /// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
 fn differences(table: Table) -> Vec<String> {
-    const SAID: [&str; 5] =
-        ["conditions", "overheads", "other_queues", "unknown_conditions", "invocations"];
+    const SAID: [&str; 7] = [
+        "conditions",
+        "overheads",
+        "other_queues",
+        "unknown_conditions",
+        "invocations",
+        "clash",
+        "left_out",
+    ];
     let table = noted(table);
     let notes = table.notes.iter().filter(|note| SAID.contains(&note.code.as_str()));
     let said = notes.map(|note| {

@@ -95,7 +95,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
         }
         main {
             // All notes are on the page.
-            @for line in brief::lines(&noted, "").iter().filter(|line| line.starts_with(MARK)) {
+            @for line in brief::lines(&noted, "").iter().filter(|line| !line.contains("loadgen ")) {
                 p.note { (line) }
             }
             @for section in sections { (section) }
@@ -428,6 +428,7 @@ impl Shown<'_> {
 fn ratio_told(table: &Table) -> Option<String> {
     let base = table.baseline.as_deref()?;
     let others = table.items().filter(|item| item.line.label != base);
+    let others = others.filter(|item| !is_asked_for(table, &item.column));
     let measured = others.filter_map(|item| Some((item.cell.relative?, item)));
     let (relative, item) = measured.max_by_key(|(_, item)| item.column)?;
     // Ratios of tables are above 1 where it is better; a sentence names the number's own.

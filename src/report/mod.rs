@@ -94,7 +94,7 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
 /// Returns what is said of some tables in short, in whatever layout they are.
 fn remarks_of(tables: &[table::Table], options: &Options) -> Result<Vec<String>> {
     let shown = match options.layout {
-        Layout::Outages | Layout::Settings => Vec::new(),
+        Layout::Settings => Vec::new(),
         layout if layout.compares() => layout::of_pair(tables, options)?,
         _ => tables.iter().cloned().map(notes::noted).collect(),
     };

@@ -184,12 +184,40 @@ fn line<'a>(label: &'a str, mut steps: Vec<&'a Summary>, options: &Options) -> R
     let newest = newest.run_id.as_str();
     let lenient = !options.latest && !options.strict;
     let clashing = if lenient { clashing(&steps, newest, counts)? } else { 0 };
-    if options.latest || clashing > 0 {
+    if options.latest {
         // Also where nothing of it completed: then that is the result.
         steps.retain(|step| step.run_id == newest);
+    } else if clashing > 0 {
+        let kept = agreeing(&steps, counts);
+        steps.retain(|step| kept.contains(step.run_id.as_str()));
     }
     let (steps, left_out) = steps.into_iter().partition(counts);
     Ok(Line { label, cells: BTreeMap::new(), steps, left_out, clashing })
+}
+
+/// Returns the invocations, from the newest on, that clash with no newer one of them.
+fn agreeing<'a>(steps: &[&'a Summary], counts: impl Fn(&&Summary) -> bool) -> BTreeSet<&'a str> {
+    let mut runs: Vec<&str> = Vec::new();
+    for step in steps.iter().rev() {
+        notes::push_new(&mut runs, &step.run_id);
+    }
+    let mut kept: BTreeSet<&str> = BTreeSet::new();
+    let newest = runs.first().copied();
+    for run in runs {
+        let is_one = |step: &Summary| run == step.run_id || kept.contains(step.run_id.as_str());
+        // The newest one's settings count also where it failed.
+        let failed = |step: &Summary| {
+            Some(step.run_id.as_str()) == newest && step.outcome != Outcome::ServerChanged
+        };
+        let mut cells: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
+        for step in steps.iter().filter(|step| is_one(step) && (counts(step) || failed(step))) {
+            cells.entry(step.cell()).or_default().push(step);
+        }
+        if Some(run) == newest || cells.values().all(|steps| notes::agree(steps).is_ok()) {
+            kept.insert(run);
+        }
+    }
+    kept
 }
 
 /// Counts the invocations of a label where two of them have other settings in one cell; else 0. One that

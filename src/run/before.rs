@@ -449,9 +449,19 @@ async fn change(
     control: &mut Session,
     orders: &mut Vec<String>,
 ) -> Asked<()> {
+    let mut values = Vec::new();
     for (name, wanted) in settings {
         let value = optional(one(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
-        let Some(value) = value else { continue };
+        values.extend(value.map(|value| (name, wanted, value)));
+    }
+    // All are known before the first is changed: a server may change one with another.
+    for (name, wanted, value) in values {
+        // What writes more already stays.
+        if name.contains("io_capacity")
+            && value.parse().is_ok_and(|now: u64| now >= u64::from(*wanted))
+        {
+            continue;
+        }
         // Known before it is done: what is cut short may have been done.
         orders.insert(0, format!("SET GLOBAL {name} = {value}"));
         if optional(control.execute(&format!("SET GLOBAL {name} = {wanted}")).await)?.is_none() {

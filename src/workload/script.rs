@@ -108,10 +108,10 @@ fn bound(sql: &str) -> Result<(String, Vec<Param>), String> {
             comment
         } else if quoted > 0 {
             ensure(!rest[..quoted].contains('?'), "a ? in a text cannot be sent: write CHAR(63)")?;
-            let inside = placeholder(rest[..quoted].split_once('{').map_or("", |(_, word)| word));
             let none =
                 "a placeholder stands in quotes: write it without them, CONCAT('a', {random 1..9})";
-            ensure(!matches!(inside, Ok(Some(_))), none)?;
+            let mut inside = rest[..quoted].split('{').skip(1);
+            ensure(!inside.any(|word| matches!(placeholder(word), Ok(Some(_)))), none)?;
             text += &rest[..quoted];
             quoted
         } else if let ('{', Some(found)) = (first, placeholder(&rest[1..])?) {
