@@ -275,8 +275,13 @@ pub(crate) fn write(
         Format::Csv => csv(pages, layout == "versions"),
         Format::Json => json(pages, layout),
         Format::Text => {
+            let bare = |page: &Page| {
+                !page.title_below && page.below.is_empty() && page.conditions.short.is_empty()
+            };
+            let apart = !lines.is_empty() && pages.last().is_some_and(bare);
             let lines = lines.iter().map(|line| format!("{line}\n"));
-            each(&|page, below| text(page, width, below)) + &lines.collect::<String>()
+            let gap = if apart { "\n" } else { "" };
+            each(&|page, below| text(page, width, below)) + gap + &lines.collect::<String>()
         }
     }
 }
