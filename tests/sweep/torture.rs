@@ -1,5 +1,6 @@
 //! Real servers that are killed, stopped, locked and closed while a sweep runs.
 
+use std::io::Read;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,21 @@ impl Sweep {
         wait(self.child, self.started, &self.results)
     }
 
+    /// Waits until some more updates were done; panics with what the program said if it ended.
+    fn until_busy(&mut self, server: &Restarting) {
+        let mut first = None;
+        until("a busy server", || {
+            if self.child.try_wait().expect("a child").is_some() {
+                let mut said = String::new();
+                let stderr = self.child.stderr.as_mut().expect("piped");
+                stderr.read_to_string(&mut said).expect("UTF-8");
+                panic!("the sweep ended: {said}");
+            }
+            let now = counted(server, "Com_update");
+            now > *first.get_or_insert(now) + 50
+        });
+    }
+
     fn finished_steps(&self) -> usize {
         self.results.summaries().len()
     }
@@ -40,15 +56,6 @@ impl Sweep {
 fn counted(server: &Restarting, what: &str) -> u64 {
     let rows = try_query(&server.sandbox, &format!("SHOW GLOBAL STATUS LIKE '{what}'"));
     rows.unwrap_or_default().first().and_then(|row| row.get(1)?.parse().ok()).unwrap_or(0)
-}
-
-/// Waits until some more updates were done.
-fn until_busy(server: &Restarting) {
-    let mut first = None;
-    until("a busy server", || {
-        let now = counted(server, "Com_update");
-        now > *first.get_or_insert(now) + 50
-    });
 }
 
 fn error<'a>(summary: &'a Summary, class: &str) -> Option<&'a ErrorCount> {
@@ -86,18 +93,18 @@ fn a_sweep_outlives_two_restarts_and_tells_the_outages() {
 
 fn outlives_two_restarts(mut server: Restarting) {
     let before = sum_of_k(&server.sandbox);
-    // A busy host may take half of the time for the server's start.
-    let words = "update-index --tables 4 --clients 4,8 --warmup 0 --time 30s --interval 200ms \
-                 --on-error reconnect --op-timeout 60s";
-    let sweep = Sweep::start(&server, "root", words);
+    // A rate, for four servers that are driven to their limit leave no time for the one that starts.
+    let words = "update-index --tables 4 --clients 4,8 --rate 200 --warmup 0 --time 20s \
+                 --interval 200ms --on-error reconnect --op-timeout 60s";
+    let mut sweep = Sweep::start(&server, "root", words);
     for step in 0..2 {
         until("the step", || sweep.finished_steps() == step);
-        until_busy(&server);
+        sweep.until_busy(&server);
         // Uptime counts whole seconds: one that was started just before would look the same.
         std::thread::sleep(Duration::from_secs(4));
         server.kill();
         server.start();
-        until_busy(&server);
+        sweep.until_busy(&server);
         if step == 0 {
             until("the first step's end", || sweep.finished_steps() == 1);
         }
@@ -118,7 +125,7 @@ fn outlives_two_restarts(mut server: Restarting) {
         let outage = &summary.outages[0];
         let back = outage.first_success_s.expect("it came back");
         assert!(outage.first_error_s <= outage.last_error_s && outage.last_error_s <= back);
-        assert!(outage.gap_s > 0.1 && outage.gap_s < 26.0, "{outage:?}");
+        assert!(outage.gap_s > 0.1 && outage.gap_s < 16.0, "{outage:?}");
         assert!(outage.errors >= clients, "{outage:?}");
         assert!(outage.recovered_s.is_none_or(|s| s >= back), "{outage:?}");
         assert_eq!(summary.totals.reconnects, clients, "{:?}", summary.totals);
@@ -150,8 +157,8 @@ fn a_stopped_server_costs_the_ops_in_flight_and_no_more() {
     let server = restarting();
     let words = "update-index --tables 4 --clients 8 --warmup 0 --time 8s --interval 200ms \
                  --on-error reconnect --op-timeout 300ms";
-    let sweep = Sweep::start(&server, "root", words);
-    until_busy(&server);
+    let mut sweep = Sweep::start(&server, "root", words);
+    sweep.until_busy(&server);
     server.signal(Signal::SIGSTOP);
     // Nobody can be asked meanwhile: this is the length of the outage.
     std::thread::sleep(Duration::from_millis(1500));
@@ -175,8 +182,8 @@ fn a_stopped_server_costs_the_ops_in_flight_and_no_more() {
 fn a_hang_ends_the_step_unless_it_may_reconnect() {
     let server = restarting();
     let words = "update-index --tables 4 --clients 4 --warmup 0 --time 2m --op-timeout 5s";
-    let sweep = Sweep::start(&server, "root", words);
-    until_busy(&server);
+    let mut sweep = Sweep::start(&server, "root", words);
+    sweep.until_busy(&server);
     server.signal(Signal::SIGSTOP);
     let ended = sweep.ended();
     server.signal(Signal::SIGCONT);
@@ -192,8 +199,8 @@ fn a_read_only_server_is_counted_and_comes_back() {
     plain_account(&server);
     let words = "update-index --tables 4 --clients 4 --warmup 0 --time 8s --interval 200ms \
                  --on-error continue";
-    let sweep = Sweep::start(&server, "app", words);
-    until_busy(&server);
+    let mut sweep = Sweep::start(&server, "app", words);
+    sweep.until_busy(&server);
     query(&server.sandbox, "SET GLOBAL read_only = 1");
     std::thread::sleep(Duration::from_millis(500));
     query(&server.sandbox, "SET GLOBAL read_only = 0");
@@ -212,15 +219,15 @@ fn killed_sessions_come_back_as_the_server_lets_them() {
     let server = restarting();
     plain_account(&server);
     let words = "update-index --tables 4 --clients 4 --warmup 0 --time 12s --on-error reconnect";
-    let sweep = Sweep::start(&server, "app", words);
-    until_busy(&server);
+    let mut sweep = Sweep::start(&server, "app", words);
+    sweep.until_busy(&server);
     let of_app = "SELECT id FROM information_schema.processlist WHERE user = 'app'";
     query(&server.sandbox, "ALTER USER app@localhost WITH MAX_USER_CONNECTIONS 2");
     let ids = query(&server.sandbox, of_app);
     for id in &ids {
         query(&server.sandbox, &format!("KILL {}", id[0]));
     }
-    until_busy(&server);
+    sweep.until_busy(&server);
     std::thread::sleep(Duration::from_millis(300));
     query(&server.sandbox, "ALTER USER app@localhost WITH MAX_USER_CONNECTIONS 0");
     until("all clients", || query(&server.sandbox, of_app).len() >= 4);
@@ -257,9 +264,9 @@ fn deadlocks_and_lock_waits_are_counted_under_the_default_policy() {
     let deadlocks = error(ended.only(), "session").expect("16 clients on 20 rows");
     assert!(deadlocks.count > 0, "{deadlocks:?}");
 
-    let sweep =
+    let mut sweep =
         Sweep::start(&server, "root", "update-index --tables 4 --clients 4 --warmup 0 --time 8s");
-    until_busy(&server);
+    sweep.until_busy(&server);
     // Holds all rows of a table for longer than the timeout.
     query(
         &server.sandbox,
