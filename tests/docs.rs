@@ -74,14 +74,16 @@ fn typed(text: &str) -> Vec<Typed> {
     found
 }
 
-/// Tells whether a command ends here: it is not continued, in quotes, or in a document.
+/// Tells whether a command ends here: it is not continued, in quotes, in a loop, or in a document.
 fn is_whole(text: &str) -> bool {
     if let Some((_, rest)) = text.split_once("<<'") {
         let word = rest.split('\'').next().expect("a word");
         return text.lines().skip(1).any(|line| line == word);
     }
     let even = |quote: char| text.matches(quote).count().is_multiple_of(2);
-    !text.ends_with("\\\n") && even('\'') && even('"')
+    let count = |word: &str| text.lines().filter(|line| line.trim().starts_with(word)).count();
+    let looping = count("for ") > count("done");
+    !text.ends_with("\\\n") && even('\'') && even('"') && !looping
 }
 
 /// Reads `# exits with 98 or 99`.

@@ -237,16 +237,30 @@ fn explained(
         );
         return (text, Some(nearest(error, command)));
     }
-    let unknown = error.kind() == ErrorKind::UnknownArgument;
-    let given = if unknown { context(error, ContextKind::InvalidArg) } else { "" }.to_owned();
-    // A flag of a connection that stands where none is.
-    let misplaced = ["--password", "--password-fd", "--url"].contains(&given.as_str());
-    let hint = misplaced.then(|| {
-        // How to pass it as something else is not what anybody wants of these.
+    let mut hint = None;
+    if error.kind() == ErrorKind::UnknownArgument {
+        // How to pass it as a value is not what anybody wants.
         error.remove(ContextKind::Suggested);
-        format!("{given} goes after a command that connects: loadgen point-select {given}")
-    });
+        let verb = words.get(1).and_then(|verb| command.find_subcommand(verb));
+        hint = unknown_hint(context(error, ContextKind::InvalidArg), verb);
+    }
     (error.render().to_string(), hint)
+}
+
+/// Says what to do about a word that is no flag of its command.
+fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
+    let connects = || verb?.get_arguments().find(|arg| arg.get_id() == "database");
+    let format = given.trim_start_matches('-');
+    match given {
+        "--password" | "--password-fd" | "--url" => Some(format!(
+            "{given} goes after a command that connects: loadgen point-select {given}"
+        )),
+        "--text" | "--markdown" | "--csv" | "--json" | "--html" => {
+            Some(format!("--format {format}, or -o FILE"))
+        }
+        _ if given.starts_with('-') => None,
+        _ => connects().map(|_| format!("-D {given}, if it is a database")),
+    }
 }
 
 /// Names the command whose name is nearest to the one that there is not.

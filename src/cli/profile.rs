@@ -10,10 +10,31 @@ use crate::report::{Metric, Question};
 use crate::run::recheck::{self, Recheck};
 use crate::run::{Invocation, profile};
 
+/// A profile that is whole.
+const PROFILE: &str = r#"
+  name = "ab"
+  tables = { count = 4, rows = "100k" }
+
+  [[server]]
+  label = "commit=1"
+  sandbox = { options = { innodb_flush_log_at_trx_commit = 1 } }
+
+  [[server]]
+  label = "commit=2"
+  sandbox = { options = { innodb_flush_log_at_trx_commit = 2 } }
+
+  [[run]]
+  workload = ["update-index", "point-select"]
+  clients = [8, 64]
+  time = "10s"
+  repeat = 6
+"#;
+
 #[derive(clap::Args, Debug, Clone)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Started again, it skips what is measured already (in --out) and goes on; with everything measured it
-only reports. docs/user/experiments.md describes the file.")]
+only reports. docs/reference/profile-keys.md has all keys. Two settings, measured in turn:
+{PROFILE}"))]
 pub(crate) struct RunArgs {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -112,4 +133,15 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
     let recheck = Recheck { paths, profile, programs, base, new, question, spread_max, list };
     recheck::run(&recheck, invocation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PROFILE;
+    use crate::plan::profile::Profile;
+
+    #[test]
+    fn the_profile_of_the_help_is_one() {
+        Profile::parse(PROFILE, "the help").unwrap_or_else(|e| panic!("{}", e.render()));
+    }
 }

@@ -13,8 +13,9 @@ use crate::workload::{Workload, script};
 #[command(group = clap::ArgGroup::new("source").required(true).args(["file", "queries"]))]
 #[command(after_help = "\
 All statements are one operation, in their order. It is a transaction where the first statement is
-BEGIN and the last one COMMIT. Any number of rows is well. In a statement, {random A..B} is a number
-as --distribution says, {digits N} are random digits, and {table} is a table that prepare made.")]
+BEGIN and the last one COMMIT. Any number of rows is right. In a statement, {random A..B} is a
+number as --distribution says, {digits N} are random digits, and {table} is a table that prepare
+made. For the same number twice: SET @id = {random A..B} behind BEGIN, then @id.")]
 pub(crate) struct SqlArgs {
     /// File of SQL statements, separated by semicolons; - is standard input
     #[arg(long, value_name = "FILE")]

@@ -170,6 +170,12 @@ pub(super) fn report(args: ReportArgs) -> Result<()> {
     for what in &unfinished {
         warn(what);
     }
+    if options.layout == Layout::Versions && steps.iter().any(|step| step.plan.search.is_some()) {
+        say(&format!(
+            "Some steps are of a search for the highest rate: loadgen report {} --layout slo",
+            options.source
+        ));
+    }
     put(&match format {
         Output::Html => page(&steps, &options)?,
         Output::Svg => picture(&steps, &options, chart.unwrap_or_default())?,
@@ -384,7 +390,7 @@ fn judge(comparison: &Comparison, labels: [&str; 2]) -> Result<()> {
     }
     undecided("not known", &comparison.unknown, "loadgen report shows what there is")?;
     let wanted = comparison.repeats_needed;
-    let hint = format!("so many cells want {wanted} of each label: --repeat {wanted}");
+    let hint = format!("--repeat {wanted} is enough for so many numbers of clients and workloads");
     undecided("too few repeats to know", &comparison.too_few, &hint)
 }
 
@@ -634,7 +640,7 @@ mod tests {
         comparison.worse.clear();
         let error = judge(&comparison, ["old", "new"]).expect_err("too few");
         assert_eq!(error.kind().exit_code(), 98);
-        assert!(error.hints()[0].ends_with("--repeat 7"), "{error}");
+        assert!(error.hints()[0].starts_with("--repeat 7 "), "{error}");
         comparison.too_few.clear();
         comparison.unknown = line();
         assert_eq!(judge(&comparison, ["old", "new"]).expect_err("unknown").kind().exit_code(), 98);

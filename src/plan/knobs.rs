@@ -144,7 +144,7 @@ pub struct Knobs {
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Gate>,
 
-    /// What follows an error (docs/reference/errors.md)
+    /// What follows an error that is no deadlock and no lock wait
     #[arg(long, value_enum, value_name = "POLICY", default_value = "abort")]
     pub on_error: Option<OnError>,
 

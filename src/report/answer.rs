@@ -11,6 +11,8 @@ use crate::terms::{self, Compared};
 const LINES_MAX: usize = 6;
 /// More repeats than these are not advised: longer runs narrow an interval sooner.
 const REPEATS_MAX: usize = 24;
+/// Ends what may be a drift of the host.
+const APART: &str = "; not measured in turn: the host may be the reason";
 /// The order of the lines.
 const ORDER: [Compared; 11] = [
     Compared::Worse,
@@ -50,6 +52,10 @@ pub(super) fn answer(tables: &[Vec<Row>], labels: [&str; 2], floor: f64) -> Vec<
     let said = |group: &Group| said(group, labels, floor, tables.len() > 1);
     let mut lines: Vec<String> = groups.iter().map(said).collect();
     let [base, new] = labels.map(escape::line);
+    let apart = |group: &Group| is_difference(group[0]) && group.iter().any(|row| row.is_apart());
+    if let Some(at) = groups.iter().position(apart) {
+        lines[at] += APART;
+    }
     if let Some(first) = lines.first_mut().filter(|line| !line.contains(&format!("than {base}"))) {
         *first += &format!(" ({new} against {base})");
     }
@@ -67,6 +73,11 @@ pub(super) fn above(lines: &[String], text: String, format: Format) -> String {
         Format::Markdown => format!("{}\n{text}", lines.iter().map(item).collect::<String>()),
         Format::Csv | Format::Json => text,
     }
+}
+
+fn is_difference(row: &Row) -> bool {
+    use Compared::{Better, SlightlyBetter, SlightlyWorse, Worse};
+    [Better, Worse, SlightlyBetter, SlightlyWorse].contains(&row.verdict)
 }
 
 fn belongs(first: &Row, row: &Row) -> bool {

@@ -24,8 +24,8 @@ pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
 
 /// Said where the runs of two labels are not interleaved.
-const APART: &str =
-    "The labels were not measured in turn: a drift of the host looks like a difference.";
+const APART: &str = "The labels were not measured in turn. Run both commands again and again, in turn, \
+                     with the same --out.";
 
 #[derive(Debug, Clone, Default)]
 pub struct Question {
@@ -328,6 +328,15 @@ impl Row<'_, '_> {
         lost && self.cells[0].is_some_and(did)
     }
 
+    /// Tells whether its labels were measured one after the other: a drift of the host looks like a
+    /// difference.
+    pub(super) fn is_apart(&self) -> bool {
+        match self.cells {
+            [Some(one), Some(other)] => one.spread.n > 1 && !are_blocks([one, other]),
+            _ => false,
+        }
+    }
+
     pub(super) fn runs(&self) -> [usize; 2] {
         self.cells.map(|cell| cell.map_or(0, |cell| cell.spread.n))
     }
@@ -507,11 +516,7 @@ fn page(table: &Table, rows: &[Row]) -> Page {
     let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
     let whats = without.iter().chain(&related).filter_map(|row| row.told());
-    let both = |row: &Row| match row.cells {
-        [Some(one), Some(other)] => one.spread.n > 1 && !are_blocks([one, other]),
-        _ => false,
-    };
-    let apart = rows.iter().any(both).then(|| APART.to_owned());
+    let apart = rows.iter().any(Row::is_apart).then(|| APART.to_owned());
     let lines = asked_for.into_iter().chain(whats).chain(apart).collect();
     let title = format!(
         "{}: {} of {} against {}, medians; ratio {how} over all pairs of runs: above 1 is better",

@@ -96,7 +96,7 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
         main {
             // All notes are on the page.
             @for line in brief::lines(&noted, "").iter().filter(|line| !line.contains("loadgen ")) {
-                p.note { (line) }
+                p.note { (line.replace(": --notes", "")) }
             }
             @for section in sections { (section) }
             section #settings {

@@ -118,7 +118,7 @@ fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Ta
     let shows = |line: &table::Line| !line.steps.is_empty() || line.clashing > 0;
     let shown = tables.iter().flat_map(|table| &table.lines).any(shows);
     if !shown && !matches!(options.layout, Layout::Outages | Layout::Slo) {
-        return Err(Error::data(format!("none of {} steps completed", steps.len()))
+        return Err(Error::data(format!("no step completed, of {} that began", steps.len()))
             .hint("--partial shows what they measured before they ended"));
     }
     Ok(tables)

@@ -19,6 +19,8 @@ use crate::terms::{self, Code, Rank, Value, finding, joined, units};
 const TEXT_MAX: usize = 300;
 /// Lines, and settings, that one note names.
 const NAMED_MAX: usize = 6;
+/// Said where more settings differ than are named.
+const SETTINGS: &str = " (all of them: --layout settings)";
 const DIFFERENCES_MAX: usize = 10;
 /// Conditions that only all notes have.
 const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
@@ -284,9 +286,10 @@ fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
     let others = others.into_iter().map(|(code, (found, differs))| {
         let own = |(name, ..): &(String, _, _)| !follows(name, other_version);
         let doubtful = code == "conditions" && differs.iter().any(own);
+        let all = if code == "settings" && found.len() > NAMED_MAX { SETTINGS } else { "" };
         let text = match (code, some(found, ", ")) {
             ("other_queues", of) => of + ": its response times are of another kind of waiting",
-            (_, found) => format!("other {code}: {found}"),
+            (_, found) => format!("other {code}: {found}{all}"),
         };
         Note { doubtful, ..note(code, text, differs) }
     });

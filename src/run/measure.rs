@@ -376,11 +376,14 @@ const WRONG: [(Kind, &str, &str); 4] = [
 ];
 
 fn conclusion(checked: &[Checked]) -> Result<()> {
-    let wrong = |one: &Checked| told(one).1;
-    let Some(worst) = checked.iter().filter_map(wrong).min() else { return Ok(()) };
-    let n = checked.iter().filter(|one| wrong(one) == Some(worst)).count();
-    let (kind, what, hint) = WRONG[worst];
-    Err(Error::new(kind, format!("{n} of {} tables {what}", checked.len())).hint(hint))
+    let mut counts = [0; WRONG.len()];
+    checked.iter().filter_map(|one| told(one).1).for_each(|wrong| counts[wrong] += 1);
+    let found = || counts.iter().zip(WRONG).filter(|(n, _)| **n > 0);
+    let Some((_, (kind, _, hint))) = found().next() else { return Ok(()) };
+    let said: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();
+    let of = format!(" of {} tables ", checked.len());
+    let text = said.join(", ").replacen(' ', &of, 1);
+    Err(Error::new(kind, text).hint(hint))
 }
 
 #[cfg(test)]

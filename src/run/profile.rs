@@ -114,7 +114,12 @@ fn tell_end(
 /// Reads a profile, and refuses addresses in it that cannot be understood.
 pub(super) fn read(path: &Path) -> Result<Profile> {
     let origin = path.display().to_string();
-    let refused = |e: &dyn Display| Error::usage(format!("{origin}: {e}")).hint("name a profile");
+    let refused = |e: &dyn Display| {
+        Error::usage(format!("{origin}: {e}")).hint(
+        "name the file of a profile, such as loadgen run --help shows; a workload is a command: \
+         loadgen point-select",
+    )
+    };
     let mut text = String::new();
     let file = File::open(path).map_err(|e| refused(&e))?;
     file.take(PROFILE_MAX + 1).read_to_string(&mut text).map_err(|e| refused(&e))?;

@@ -264,7 +264,8 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
             format!("; {skipped} skipped, the first: {}: {reason}", path.display())
         });
         let message = format!("no summaries in {}{but}", named(paths, NAMED_MAX, ", "));
-        let hint = "a sweep writes them to its --out directory (results by default)";
+        let hint = "a sweep writes them to its --out directory (results by default); directories in \
+                    these are not read";
         return Err(Error::data(message).hint(hint));
     }
     Ok(loaded)

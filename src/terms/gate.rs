@@ -124,9 +124,10 @@ impl FromStr for Gate {
         };
         let (name, comparison) = text.split_at(from);
         // The longer signs first.
-        let sign = ["<=", ">=", "==", "<", ">"].into_iter().find(|s| comparison.starts_with(s));
+        let sign =
+            ["<=", ">=", "==", "<", ">", "="].into_iter().find(|s| comparison.starts_with(s));
         let Some(sign) = sign else {
-            let what = "neither != nor a single = is a comparison here: < <= > >= or ==";
+            let what = "!= is no comparison here: < <= > >= or ==";
             return Err(at(comparison, what));
         };
         let (name, value) = (name.trim(), comparison[sign.len()..].trim_start());
@@ -140,6 +141,7 @@ impl FromStr for Gate {
             ">=" => (Bound::Included(limit), Bound::Unbounded),
             _ => (Bound::Included(limit), Bound::Included(limit)),
         };
+        let sign = if sign == "=" { "==" } else { sign };
         Ok(Gate { text: format!("{name}{sign}{}", value.trim_end()), quantity, range })
     }
 }
@@ -272,6 +274,13 @@ mod tests {
                 fails: 1e6,
             },
             Side {
+                text: "errors=0",
+                shown: "errors==0",
+                quantity: Quantity::Errors,
+                holds: 0.0,
+                fails: 1.0,
+            },
+            Side {
                 text: "min>100ns",
                 shown: "min>100ns",
                 quantity: Quantity::Latency(Property::Min),
@@ -292,7 +301,6 @@ mod tests {
     fn errors_say_where_and_what_would_be_right() {
         for (text, column, says) in [
             ("p99", 4, "comparison is missing"),
-            ("p99=2ms", 4, "single = "),
             ("p99!=2ms", 4, "!="),
             ("<2ms", 1, "metric is missing"),
             ("p100<2ms", 1, "'p100'"),

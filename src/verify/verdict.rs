@@ -211,10 +211,16 @@ const CHECKS: [(Made, &str); 14] = [
     (UNDECIDED, "the contents of {n} rows more were changed than is accounted for: {other}"),
     (UNDECIDED, "{wrong}: a workload of your own wrote to it, or they are damaged"),
     // Only where nothing is said against the rest.
-    (PARTLY, "{judged}; the sum of k cannot be checked"),
+    (
+        PARTLY,
+        "{judged}; the sum of k cannot be checked: rows with an unknown k were deleted or changed",
+    ),
     (PARTLY, "{judged}; losses of k that cancel out cannot be checked"),
     (PARTLY, "{judged}; {n} updates cannot be checked: they leave nothing to count"),
 ];
+
+/// What may have made more than is accounted for.
+const OTHER: &str = "another program wrote to it, or SQL of your own, or a summary is not here";
 
 /// Judges a table into which prepare filled so many rows.
 pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
@@ -247,7 +253,7 @@ fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
     let what = text
         .replace("{n}", &against[at].to_string())
         .replace("{judged}", judged)
-        .replace("{other}", "something else wrote to it, or a summary is not here")
+        .replace("{other}", OTHER)
         .replace("{wrong}", &wrong)
         .replace("{unknown}", &unknown);
     verdict(against[at].try_into().unwrap_or(u64::MAX), what)
@@ -499,7 +505,7 @@ mod tests {
         }
     }
 
-    const NO_SUM: &str = "rows and contents; the sum of k cannot be checked";
+    const NO_SUM: &str = "rows and contents; the sum of k cannot be checked: rows with an unknown k were deleted or changed";
 
     #[test]
     fn a_table_lacks_nothing_that_was_acknowledged() {
@@ -582,7 +588,7 @@ mod tests {
         let killed = History { unknown: vec!["one".into(), "two".into()], ..c };
         assert_eq!(undecided(&killed, &found(99, 99, 4950)), "one; and 1 more");
         let many = undecided(&History::default(), &found(101, 100, 5050));
-        assert!(many.contains("1 rows more") && many.contains("something else"), "{many}");
+        assert!(many.contains("1 rows more") && many.contains("another program"), "{many}");
     }
 
     #[test]
@@ -626,7 +632,10 @@ mod tests {
         assert!(partly(&own, &moved).contains("5 updates"));
         let deleted = History { deletes: 1, k_unknown: 1, ..own.clone() };
         let moved = Found { rows: 99, k: Some(4950), ..moved };
-        assert_eq!(partly(&deleted, &moved), "rows; the sum of k cannot be checked");
+        assert_eq!(
+            partly(&deleted, &moved),
+            "rows; the sum of k cannot be checked: rows with an unknown k were deleted or changed"
+        );
         // What only adds to k, or deletes, leaves them.
         let added = History { custom: true, updates: 5, k_added: 5, ..History::default() };
         assert_eq!(lost(&added, &Found { k: Some(5005), ..found(100, 99, 0) }), 1);

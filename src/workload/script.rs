@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 /// What may stand in braces, for errors.
 const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits) and {table} \
-    (a table that loadgen prepare made) are known";
+    (a table that loadgen prepare made) are known; SET @id = {random A..B} keeps one for later statements";
 
 /// Bytes of a statement at most: the client sends no longer packets.
 const STATEMENT_MAX: usize = 16 << 20;
@@ -34,8 +34,9 @@ pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> 
     }
     if let Some(at) = words.iter().position(Option::is_some) {
         let text = format!("{origin}: line {}: a transaction begins or ends here", lines[at]);
-        return Err(Error::usage(text)
-            .hint("BEGIN as the first and COMMIT as the last statement make one transaction"));
+        return Err(Error::usage(text).hint(
+            "one transaction: BEGIN is the first statement of all, COMMIT the last, SET between them",
+        ));
     }
     if statements.is_empty() {
         return Err(Error::usage(format!("{origin}: there is no statement")));
@@ -114,8 +115,9 @@ fn bound(sql: &str) -> Result<(String, Vec<Param>), String> {
             ensure(!inside.any(|word| matches!(placeholder(word), Ok(Some(_)))), none)?;
             text += &rest[..quoted];
             quoted
-        } else if let ('{', Some(found)) = (first, placeholder(&rest[1..])?) {
-            let (param, length) = found;
+        } else if let Some((param, length)) =
+            rest.strip_prefix('{').map_or(Ok(None), placeholder)?
+        {
             text += if param.is_some() { "?" } else { &rest[..=length] };
             params.extend(param);
             length + 1
@@ -225,6 +227,9 @@ mod tests {
             (text.as_str(), params.len()),
             ("SELECT {d '2026-01-01'}, `a{`, 'it''s \\' {'", 0)
         );
+        for text in ["SELECT é, {x = random 1..2}", "SELECT {", "{é 1}"] {
+            assert_eq!(bound(text).expect(text), (text.to_owned(), Vec::new()));
+        }
         assert!(
             sql("SELECT c FROM {table} WHERE id = {random 1..9}").expect("fine").names_tables()
         );
@@ -245,6 +250,7 @@ mod tests {
             ("SELECT 'a?'", "CHAR(63)"),
             ("SELECT '{random 1..2}'", "CONCAT"),
             ("SELECT {rand 1..2}", "{rand 1..2} is no placeholder"),
+            ("SELECT {id}", "{id} is no placeholder"),
             ("SELECT {random 2}", "{random 2} is no placeholder"),
             ("SELECT {random 2..1}", "nothing between"),
             ("SELECT {list}", "{list} is no placeholder"),

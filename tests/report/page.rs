@@ -190,7 +190,7 @@ fn steps_that_did_not_complete_have_their_timelines_and_rows() {
         step.outcome = Outcome::Interrupted;
     }
     let error = paged(&steps, &Options::default()).expect_err("nothing completed");
-    assert!(error.to_string().contains("none of 12 steps completed"), "{error}");
+    assert!(error.to_string().contains("no step completed, of 12 that began"), "{error}");
 }
 
 #[test]
