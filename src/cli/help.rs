@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["sql", "load"]),
     ("Look", &["report", "compare", "explain"]),
     ("Check", &["verify", "calibrate", "recheck"]),
-    ("Other", &["workloads", "cleanup", "completions", "help"]),
+    ("Other", &["workloads", "cleanup", "completions", "man", "help"]),
 ];
 
 /// The text of what is no command, or is another one here.
@@ -24,7 +24,7 @@ const TEXTS: [(&str, &str); 2] = [
 const WIDTH: usize = 100;
 
 /// Examples of each command; those of a workload have its name for `{verb}`.
-const EXAMPLES: [(&str, [&str; 3]); 15] = [
+const EXAMPLES: [(&str, [&str; 3]); 16] = [
     (
         "{verb}",
         [
@@ -115,6 +115,7 @@ const EXAMPLES: [(&str, [&str; 3]); 15] = [
             "cleanup --host db1 --user bench --password",
         ],
     ),
+    ("man", ["man .", "man /usr/local/share/man/man1", "man target/man"]),
     ("completions", ["completions bash", "completions zsh", "completions fish"]),
     (
         "canned",
@@ -178,9 +179,7 @@ pub(super) fn shaped(command: Command, all: bool) -> Command {
     let more = (hidden > 0).then(|| format!("`--help-all` shows {hidden} more flags."));
     let after = command.get_after_help().map(ToString::to_string).into_iter().chain(more);
     let after = after.collect::<Vec<_>>().join("\n\n");
-    let own = |of: &str| EXAMPLES.iter().find(|(verb, _)| *verb == of);
-    let (_, examples) = own(&name).or_else(|| own("{verb}")).expect("workloads have some");
-    let lines = examples.map(|line| format!("  loadgen {}\n", line.replace("{verb}", &name)));
+    let lines = examples(&name).expect("workloads have some");
     // Braces of an example would be taken for a part of the template.
     let examples =
         command.get_about().map(|about| format!("{about}\n\nExamples:\n{}", lines.concat()));
@@ -190,6 +189,13 @@ pub(super) fn shaped(command: Command, all: bool) -> Command {
         let hide = hides(&arg);
         arg.hide_short_help(hide)
     })
+}
+
+/// Returns the examples of a command, a line each; none of all of them together.
+pub(super) fn examples(name: &str) -> Option<[String; 3]> {
+    let own = |of: &str| EXAMPLES.iter().find(|(verb, _)| *verb == of);
+    let (_, examples) = own(name).or_else(|| own("{verb}")).filter(|_| name != "loadgen")?;
+    Some(examples.map(|line| format!("  loadgen {}\n", line.replace("{verb}", name))))
 }
 
 /// Gives the command and all below it a `--help` without `-h`, which is `--host`.

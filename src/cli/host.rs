@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::summaries::for_tables;
 use super::{DisplayArgs, listen};
 use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::error::{Kind, Result};
@@ -38,8 +39,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "DURATION", default_value = defaults::CALIBRATE_TIME, value_parser = window)]
     pub time: Length<100>,
 
-    /// Output format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    /// Output format: text, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub format: Format,
 
     /// Where the result is kept [default: LOADGEN_CALIBRATION, else
@@ -66,6 +67,7 @@ fn window(text: &str) -> Result<Length<100>, String> {
 }
 
 pub(super) fn calibrate(args: CalibrateArgs) -> Result<()> {
+    for_tables(args.format)?;
     let workload = builtin().into_iter().find(|workload| workload.name == WORKLOAD);
     // The plan of the workload's verb, with its defaults.
     let knobs = Knobs {

@@ -2,6 +2,7 @@
 
 mod help;
 mod host;
+mod man;
 mod profile;
 #[cfg(test)]
 mod reference;
@@ -92,6 +93,7 @@ fn verbs() -> Vec<(Command, Run)> {
         verb("verify", "Check that the tables hold what was written", tables::verify),
         verb("cleanup", "Drop the tables that prepare made", tables::cleanup),
         verb("completions", "Print completions for a shell", completions),
+        verb("man", "Write the manual pages", man::man),
         verb("canned", "Serve canned answers, for benches", host::canned),
     ];
     let prepare = verb("prepare", "Create and fill tables", tables::prepare);

@@ -35,6 +35,12 @@ pub(crate) enum Output {
     Html,
     /// One chart (--chart) as a file for a write-up
     Svg,
+    /// JUnit's XML: a case for each --gate
+    Junit,
+    /// Bencher's JSON (BMF), with intervals
+    Bencher,
+    /// JSON for github-action-benchmark: bigger is better, or smaller (--metric p99)
+    Gha,
 }
 
 impl Output {
@@ -47,8 +53,14 @@ impl Output {
             "json" => Output::Json,
             "html" | "htm" => Output::Html,
             "svg" => Output::Svg,
+            "xml" => Output::Junit,
             _ => return None,
         })
+    }
+
+    /// The format that is asked for, else that of the file's name.
+    fn chosen(asked: Option<Output>, file: Option<&Path>) -> Output {
+        asked.or_else(|| file.and_then(Output::of)).unwrap_or_default()
     }
 
     /// The format of the tables; none for pictures.
@@ -58,6 +70,9 @@ impl Output {
             Output::Markdown => Format::Markdown,
             Output::Csv => Format::Csv,
             Output::Json => Format::Json,
+            Output::Junit => Format::Junit,
+            Output::Bencher => Format::Bencher,
+            Output::Gha => Format::Gha,
             Output::Html | Output::Svg => return None,
         })
     }
@@ -158,10 +173,7 @@ pub(super) fn report(args: ReportArgs) -> Result<()> {
     let loaded = read.load()?;
     let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
     let steps = only.of(loaded.steps())?;
-    let put = |text: &str| match &output {
-        None => print_data(text),
-        Some(path) => write(path, text).map(|()| say(&wrote(path, text.len()))),
-    };
+    let put = |text: &str| put(output.as_deref(), text);
     if !gates.is_empty() {
         let judged = report::gates(&steps, &gates, &options)?;
         put(&judged.text)?;
@@ -181,6 +193,14 @@ pub(super) fn report(args: ReportArgs) -> Result<()> {
         Output::Svg => picture(&steps, &options, chart.unwrap_or_default())?,
         _ => render(&steps, &options)?,
     })
+}
+
+/// Prints a text, or writes it into a file and says so.
+fn put(file: Option<&Path>, text: &str) -> Result<()> {
+    file.map_or_else(
+        || print_data(text),
+        |path| write(path, text).map(|()| say(&wrote(path, text.len()))),
+    )
 }
 
 /// A file appears whole or not at all; one that is there is replaced.
@@ -254,10 +274,8 @@ impl OnlyArgs {
 }
 
 impl ReportArgs {
-    /// The format that is asked for, else that of the file's name.
     fn format(&self) -> Output {
-        let of_file = || self.output.as_deref().and_then(Output::of);
-        self.format.or_else(of_file).unwrap_or_default()
+        Output::chosen(self.format, self.output.as_deref())
     }
 
     /// Refuses flags that would be without effect.
@@ -272,6 +290,19 @@ impl ReportArgs {
         if let Some((flag, _)) = given.filter(|_| self.format().tables().is_none()) {
             return Err(Error::usage(format!("{flag} has no effect on --format html or svg"))
                 .hint("leave it out, or --format text, markdown, csv or json"));
+        }
+        let (format, gates) = (self.format(), !self.gates.is_empty());
+        if format == Output::Junit && !gates {
+            return Err(Error::usage("--format junit has a case for each gate, and there is none")
+                .hint(
+                    "--gate 'p99<5ms'; loadgen compare --format junit has a case for each cell",
+                ));
+        }
+        let given = flags[..3].iter().find(|(_, given)| *given);
+        let series = [Output::Bencher, Output::Gha].contains(&format);
+        if let Some((flag, _)) = given.filter(|_| series) {
+            return Err(Error::usage(format!("{flag} has no effect on --format bencher or gha"))
+                .hint("leave it out: these have the median of each cell and its interval"));
         }
         if self.chart.is_some() && self.format() != Output::Svg {
             return Err(Error::usage("--chart is of --format svg")
@@ -334,9 +365,12 @@ pub(crate) struct CompareArgs {
     /// Compare also what was measured on other tables or by other statements
     #[arg(long)]
     pub force: bool,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub format: Format,
+    /// Output format: text, markdown, csv, json or junit [default: that of the file's name, else text]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+    pub format: Option<Output>,
+    /// Write to this file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     #[command(flatten)]
     pub read: ReadArgs,
 }
@@ -351,16 +385,22 @@ pub(crate) enum FailOn {
 /// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
 /// is the error.
 pub(super) fn compare(args: CompareArgs) -> Result<()> {
+    let chosen = Output::chosen(args.format, args.output.as_deref());
+    let format = chosen.tables().filter(|format| !matches!(format, Format::Bencher | Format::Gha));
+    let Some(format) = format else {
+        return Err(Error::usage("compare has no such format")
+            .hint("text, markdown, csv, json and junit; report --baseline LABEL has html"));
+    };
     let loaded = args.read.load()?;
     let steps = loaded.steps();
     let [base, new] = args.pair.of(&steps)?;
     let source = args.read.source();
-    let CompareArgs { metric, floor, force, format, read, fail_on, .. } = args;
+    let CompareArgs { metric, floor, force, read, fail_on, output, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
     let of = Question { base, new, metric, floor, force, latest, source, ..Question::default() };
     let of = Question { format, notes: read.notes(), ..of };
     let comparison = report::compare(&steps, &of)?;
-    print_data(&comparison.text)?;
+    put(output.as_deref(), &comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
     comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if failing {
@@ -401,8 +441,8 @@ the CPU of client and server, the reads of the disks, and the rest; docs/referen
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub pair: PairArgs,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    /// Output format: text, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub format: Format,
     /// Explain also what was measured on other tables or by other statements
     #[arg(long)]
@@ -413,6 +453,7 @@ pub(crate) struct ExplainArgs {
 
 /// Prints the parts on standard output.
 pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
+    for_tables(args.format)?;
     args.take_labels();
     let loaded = args.read.load()?;
     let [base, new] = args.pair.of(&loaded.steps())?;
@@ -423,6 +464,15 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     let question =
         Question { base, new, force, latest, format, source, notes, ..Question::default() };
     print_data(&report::explain(&loaded.steps(), &question)?)
+}
+
+/// Refuses formats that have a meaning for report and compare alone.
+pub(super) fn for_tables(format: Format) -> Result<()> {
+    if matches!(format, Format::Junit | Format::Bencher | Format::Gha) {
+        return Err(Error::usage(format!("--format {format} is of report and compare"))
+            .hint("here there are text, markdown, csv and json"));
+    }
+    Ok(())
 }
 
 impl ExplainArgs {

@@ -71,7 +71,7 @@ pub(super) fn above(lines: &[String], text: String, format: Format) -> String {
     match format {
         Format::Text => format!("{}\n\n{text}", lines.join("\n")),
         Format::Markdown => format!("{}\n{text}", lines.iter().map(item).collect::<String>()),
-        Format::Csv | Format::Json => text,
+        _ => text,
     }
 }
 

@@ -7,7 +7,7 @@ use super::metric::{Metric, Time, errors, with_longer};
 use super::notes::{cell_named, label, marked, noted};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::{Column, Table, among, missing, tables};
-use super::{Options, brief, escape, write};
+use super::{Format, Options, brief, escape, write};
 use crate::error::Result;
 use crate::stats::{self, enough};
 use crate::summary::Summary;
@@ -56,7 +56,7 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
             gates.count(table, row);
         }
         let title = format!("{}: gates", escape::line(table.workload));
-        let mut page = Page::of(title, sheet(table, rows), Vec::new());
+        let mut page = Page::of(title, sheet(table, rows, options.format), Vec::new());
         page.notes.push(WHAT.to_owned());
         pages.push(page.footed(table));
     }
@@ -117,7 +117,10 @@ fn judge(gate: &Gate, runs: &[&Summary]) -> Result<Found> {
     Ok(found)
 }
 
-fn sheet(table: &Table, rows: Vec<Row>) -> Sheet {
+fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
+    // Markdown has no exit status to look at.
+    let [yes, no, unknown] =
+        if format == Format::Markdown { ["✓ ", "✗ ", "? "] } else { [""; 3] };
     Rows::new(rows)
         .shown("clients", |row| row.column.to_string())
         .place(table, |row| row.column)
@@ -131,9 +134,11 @@ fn sheet(table: &Table, rows: Vec<Row>) -> Sheet {
         })
         .both("runs", "runs", |row| row.runs.len())
         .both("verdict", "verdict", |row| match row.found.held {
-            Some(true) => Value::from("holds"),
-            Some(false) => ("fails".to_owned(), "FAILS".to_owned()).into(),
-            None => ("undecided".to_owned(), format!("undecided: {}", row.found.why)).into(),
+            Some(true) => Value::from(("holds".to_owned(), format!("{yes}holds"))),
+            Some(false) => ("fails".to_owned(), format!("{no}FAILS")).into(),
+            None => {
+                ("undecided".to_owned(), format!("{unknown}undecided: {}", row.found.why)).into()
+            }
         })
         .text("label", |row| marked(table, row.at))
         .filed("reason", |row| row.found.why.clone())

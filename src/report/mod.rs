@@ -15,6 +15,7 @@ mod answer;
 mod brief;
 mod calibration;
 mod chart;
+mod ci;
 mod compare;
 mod escape;
 mod explain;
@@ -80,15 +81,30 @@ pub struct Options {
 /// Returns the tables of some steps, as text that ends with a line end.
 pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
     let tables = counted(steps, options)?;
-    let spread = options.spread && matches!(options.format, Format::Csv | Format::Json);
+    let series = matches!(options.format, Format::Bencher | Format::Gha);
+    let filed = matches!(options.format, Format::Csv | Format::Json);
+    let spread = series || options.spread && filed;
+    if options.format == Format::Gha {
+        one_direction(&tables)?;
+    }
     let name = if spread { "spread".to_owned() } else { options.layout.to_string() };
     let mut pages = if spread { Vec::new() } else { layout::pages(&tables, options)? };
     if !spread && options.layout == Layout::Versions && options.format == Format::Json {
         return Ok(layout::json(&tables, options));
     }
-    pages.extend(tables.iter().filter(|_| options.spread).map(layout::spread));
+    pages.extend(tables.iter().filter(|_| spread || options.spread).map(layout::spread));
     let lines = remarks_of(&tables, options)?;
     Ok(write(&pages, &name, options.format, options.terminal, (&options.notes, &lines)))
+}
+
+/// Refuses numbers of which some are better bigger and some smaller: one file has one kind.
+fn one_direction(tables: &[table::Table]) -> Result<()> {
+    let up = |table: &&table::Table| table.metric.higher_is_better();
+    let (up, down): (Vec<_>, Vec<_>) = tables.iter().partition(up);
+    let (Some(up), Some(down)) = (up.first(), down.first()) else { return Ok(()) };
+    let [up, down] = [up, down].map(|table| table.metric.to_string());
+    Err(Error::usage(format!("--format gha: bigger is better of {up}, smaller of {down}"))
+        .hint("a file each: --metric qps, and --metric p99"))
 }
 
 /// Returns what is said of some tables in short, in whatever layout they are.

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use super::table::Table;
-use super::{Format, Notes, escape, notes};
+use super::{Format, Notes, ci, escape, notes};
 use crate::summary::escape_hostile;
 use crate::terms::Cell;
 
@@ -274,6 +274,7 @@ pub(crate) fn write(
         }
         Format::Csv => csv(pages, layout == "versions"),
         Format::Json => json(pages, layout),
+        Format::Junit | Format::Bencher | Format::Gha => ci::write(pages, format),
         Format::Text => {
             let bare = |page: &Page| {
                 !page.title_below && page.below.is_empty() && page.conditions.short.is_empty()
@@ -375,8 +376,9 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn json(pages: &[Page], layout: &str) -> String {
-    let rows = pages.iter().flat_map(|page| &page.sheets).flat_map(|sheet| {
+/// Returns the rows of all pages, with the names that files have for their columns.
+pub(crate) fn records(pages: &[Page]) -> Vec<Map<String, Json>> {
+    let records = pages.iter().flat_map(|page| &page.sheets).flat_map(|sheet| {
         let record = |row: usize| {
             let filed = sheet.filed();
             let fields = filed.map(|(name, of)| (name.to_owned(), of.values[row].filed.clone()));
@@ -384,7 +386,11 @@ fn json(pages: &[Page], layout: &str) -> String {
         };
         (0..sheet.rows).map(record).filter(|record| !record.is_empty())
     });
-    let rows: Vec<Map<_, _>> = rows.collect();
+    records.collect()
+}
+
+fn json(pages: &[Page], layout: &str) -> String {
+    let rows = records(pages);
     let table = |of: &Page| json!({"title": of.title, "notes": of.in_full()});
     let tables: Vec<Json> = pages.iter().map(table).collect();
     pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": rows, "tables": tables}))

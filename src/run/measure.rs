@@ -9,7 +9,7 @@ use super::slo::{Slo, signature};
 use super::steps::{Job, Steps};
 use super::{
     Invocation, Place, calibration, check_gates, directory, finish, print_data, runtime, start,
-    tell_saved, terminal,
+    tell_saved, terminal, to_step_summary,
 };
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
@@ -20,7 +20,7 @@ use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
 use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
-use crate::report::{self, Layout};
+use crate::report::{self, Format, Layout};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::{Stop, or_stop};
 use crate::summary::{self, Outcome, Summary};
@@ -203,7 +203,10 @@ fn print_table(summaries: &[Summary], out: &Path) -> Result<()> {
     }
     let source = line(&out.display().to_string());
     let options = report::Options { terminal: terminal(), source, ..report::Options::default() };
-    print_data(&report::render(&done, &options)?)
+    print_data(&report::render(&done, &options)?)?;
+    let options = report::Options { format: Format::Markdown, terminal: None, ..options };
+    to_step_summary(|| report::render(&done, &options));
+    Ok(())
 }
 
 /// Writes what is going to happen, for `--list`. A random seed is another one in the run.

@@ -24,7 +24,7 @@ use crate::mysql::ConnectionArgs;
 use crate::observe::raise_descriptor_limit;
 use crate::plan::defaults;
 use crate::progress::{Progress, say};
-use crate::report::{self, Gates, Layout, Options};
+use crate::report::{self, Format, Gates, Layout, Options};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{self, Record, Store, Summary, to_json};
@@ -77,6 +77,21 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
     // `loadgen … | head` has what it wanted.
     let failed = written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe);
     failed.map_or(Ok(()), |e| Err(Error::failed(format!("standard output: {e}"))))
+}
+
+/// Appends Markdown to the summary of a step of GitHub Actions, where this runs in one.
+fn to_step_summary(text: impl FnOnce() -> Result<String>) {
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
+        return;
+    };
+    let written = text().and_then(|text| {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+        let put = |mut file: std::fs::File| file.write_all((plain(&text) + "\n").as_bytes());
+        file.and_then(put).map_err(|e| Error::failed(e.to_string()))
+    });
+    if let Err(error) = written {
+        warn(&format!("GITHUB_STEP_SUMMARY {}: {error}", path.display()));
+    }
 }
 
 /// Writes a file, whole or not at all, in place of one that is there.
@@ -148,7 +163,9 @@ pub(crate) fn check_gates<'a>(
 ) -> Result<()> {
     let mut all = Gates::default();
     for (summaries, gates) in measured.filter(|(_, gates)| !gates.is_empty()) {
-        let judged = report::gates(&summaries, gates, &Options::default())?;
+        let options = Options { format: Format::Markdown, ..Options::default() };
+        let judged = report::gates(&summaries, gates, &options)?;
+        to_step_summary(|| Ok(judged.text));
         all.held += judged.held;
         all.failed.extend(judged.failed);
         all.undecided.extend(judged.undecided);

@@ -14,7 +14,8 @@ use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
 use super::steps::{Job, Steps};
 use super::{
-    Invocation, calibration, check_gates, finish, print_data, random, runtime, tell_saved, terminal,
+    Invocation, calibration, check_gates, finish, print_data, random, runtime, tell_saved,
+    terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::judge::Calibration;
@@ -24,7 +25,7 @@ use crate::plan::experiment::{Cell, Experiment, Leg, Overrides, Part, What, is_c
 use crate::plan::profile::Profile;
 use crate::plan::value::Names;
 use crate::progress::{Progress, say};
-use crate::report::{self, Layout, Metric, Notes, Options};
+use crate::report::{self, Format, Layout, Metric, Notes, Options};
 use crate::summary::{self, Loaded, Outcome, Store, Summary};
 use crate::terms::Choice as _;
 
@@ -417,7 +418,11 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
         options.baseline = options.baseline.filter(there);
         options.order.retain(there);
         match report::render(steps, &options) {
-            Ok(table) => printed.push(table),
+            Ok(table) => {
+                printed.push(table);
+                let options = Options { format: Format::Markdown, terminal: None, ..options };
+                to_step_summary(|| report::render(steps, &options));
+            }
             Err(error) => {
                 rendered = Err(error);
                 break;
@@ -428,5 +433,6 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
     let notes = Options { source, ..Options::default() };
     let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
     print_data(&(printed.join("\n") + &closing))?;
+    to_step_summary(|| Ok(closing.replace('\n', "\n\n")));
     rendered
 }

@@ -1,6 +1,6 @@
 //! `--slo`: the highest rate that holds a service level, by steps of an open loop.
 
-use super::print_data;
+use super::{print_data, to_step_summary};
 use crate::error::{Error, Kind, Result};
 use crate::plan::search::{STEPS_MAX, Search};
 use crate::plan::{Plan, Step};
@@ -73,6 +73,7 @@ impl Slo {
         let Some(found) = searches(measured)?.into_iter().next() else { return Ok(()) };
         let ending = found.ending();
         print_data(&(ending.lines.join("\n") + "\n"))?;
+        to_step_summary(|| Ok(ending.lines.join("\n\n") + "\n"));
         let level: Vec<&str> = self.gates.iter().map(|gate| gate.text.as_str()).collect();
         let level = level.join(" and ");
         if !ending.none.is_empty() {

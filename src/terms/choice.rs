@@ -182,6 +182,12 @@ choices! {
         Csv "csv";
         /// One object, loadgen.report/1
         Json "json";
+        /// JUnit's XML: a case for each gate, or for each cell of a comparison
+        Junit "junit";
+        /// Bencher's JSON (BMF), with intervals
+        Bencher "bencher";
+        /// JSON for github-action-benchmark: bigger is better, or smaller (--metric p99)
+        Gha "gha";
     }
 
     /// The arrangement of a report's numbers (`--layout`).

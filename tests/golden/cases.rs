@@ -43,6 +43,7 @@ fn help() {
         "verify",
         "cleanup",
         "completions",
+        "man",
         "canned",
     ];
     let mut all = cases(verbs.map(|verb| format!("{verb} --help").trim_start().to_owned()));

@@ -255,7 +255,7 @@ fn no_layout_and_no_format_prints_it_without() {
                     Format::Markdown if in_full => {
                         ("\\* client-bound: a thread", signs(&text, " \\*") >= 1)
                     }
-                    Format::Markdown => ("\\* The client was the limit", signs(&text, " \\*") >= 1),
+                    _ => ("\\* The client was the limit", signs(&text, " \\*") >= 1),
                 };
                 assert!(text.contains(said) && marked, "{layout:?} {format:?}: {text}");
             }

@@ -1,6 +1,7 @@
 //! Tables from summaries: layout, pooling, footnotes, formats, the ways it refuses.
 
 mod brief;
+mod ci;
 mod compare;
 mod explain;
 mod footnotes;

@@ -6,7 +6,7 @@ use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, Service
 use loadgen::report::{Layout, Options, render};
 use loadgen::summary::Summary;
 
-use super::program::{canned, run_canned};
+use super::program::{Results, canned, command, run_canned};
 
 #[test]
 fn gates_decide_the_exit_status_and_name_their_numbers() {
@@ -34,6 +34,30 @@ fn gates_decide_the_exit_status_and_name_their_numbers() {
 
     let undecided = run_canned(&format!("{words} --gate p99.9<60s"), &server);
     assert_eq!(undecided.code, 98, "{}", undecided.stderr);
+}
+
+#[test]
+fn a_step_of_github_actions_gets_the_table_and_the_gates() {
+    let server = canned(Vec::new());
+    let results = Results::new();
+    let summary = results.dir().join("summary.md");
+    std::fs::write(&summary, "before\n").expect("written");
+    let words = "point-select --tables 8 --clients 8 --ops 500 --gate errors==0 --gate qps<1";
+    let port = server.port().to_string();
+    let mut command = command(words, &["-h", "127.0.0.1", "-P", &port, "-u", "x"], &results);
+    let output = command.env("GITHUB_STEP_SUMMARY", &summary).output().expect("runs");
+    assert_eq!(output.status.code(), Some(99));
+    let text = std::fs::read_to_string(&summary).expect("a summary");
+    assert!(text.starts_with("before\n**point-select: QPS, statements a second"), "{text}");
+    for said in ["| 8 | label |", "| errors==0 | 0 | 1 | ✓ holds |", "| ✗ FAILS |"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    // A run ends as it would without it.
+    let mut command = self::command(words, &["-h", "127.0.0.1", "-P", &port, "-u", "x"], &results);
+    let output = command.env("GITHUB_STEP_SUMMARY", "/nonexistent/x").output().expect("runs");
+    assert_eq!(output.status.code(), Some(99));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("warning: GITHUB_STEP_SUMMARY /nonexistent/x: "), "{said}");
 }
 
 /// Two clients at 5 ms a call: 400 a second at most, whatever the host does.

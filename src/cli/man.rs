@@ -1,0 +1,78 @@
+//! `loadgen man DIR`: the manual pages, of the same commands as the help.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Command;
+use clap_mangen::Man;
+
+use super::command_with;
+use super::help::examples;
+use crate::error::{Error, Result};
+
+#[derive(clap::Args, Debug, Clone)]
+pub(super) struct ManArgs {
+    /// The directory, which is made where it is not there
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// Writes `loadgen.1`, and a page for each command.
+pub(super) fn man(ManArgs { dir }: ManArgs) -> Result<()> {
+    let mut whole = command_with(true).0;
+    whole.build();
+    let failed = |e: io::Error| Error::failed(format!("{}: {e}", dir.display()));
+    fs::create_dir_all(&dir).map_err(failed)?;
+    let commands = whole.get_subcommands().filter(|command| !command.is_hide_set());
+    for command in commands.chain([&whole]) {
+        let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+        let text = page(command, &title).map_err(failed)?;
+        fs::write(dir.join(format!("{title}.1")), text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
+    let man = Man::new(command.clone()).title(title.to_uppercase());
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    if let Some(examples) = examples(command.get_name()) {
+        let lines = examples.map(|line| format!("{}\n", line.trim().replace('\\', "\\e")));
+        write!(text, ".SH EXAMPLES\n.nf\n{}.fi\n", lines.concat())?;
+    }
+    man.render_options_section(&mut text)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    if let Some(after) = command.get_after_help() {
+        // Lines that begin with a dot or a quote would be orders.
+        let lines = after.to_string().replace('\\', "\\e").replace("\n.", "\n\\&.");
+        write!(text, ".SH NOTES\n.nf\n{lines}\n.fi\n")?;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_with_its_examples_and_all_of_its_flags() {
+        let dir = tempfile::tempdir().expect("a directory");
+        man(ManArgs { dir: dir.path().join("man1") }).expect("written");
+        let read = |name: &str| fs::read_to_string(dir.path().join("man1").join(name)).expect(name);
+        let whole = command_with(true).0;
+        assert!(read("loadgen.1").contains("loadgen\\-point\\-select(1)"));
+        for verb in whole.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let text = read(&format!("loadgen-{}.1", verb.get_name()));
+            assert!(text.contains(".SH EXAMPLES\n.nf\nloadgen "), "{text}");
+            for flag in verb.get_arguments().filter_map(|arg| arg.get_long()) {
+                let flag = format!("\\-\\-{}", flag.replace('-', "\\-"));
+                assert!(text.contains(&flag), "{flag}: {text}");
+            }
+        }
+    }
+}

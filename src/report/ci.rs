@@ -1,0 +1,161 @@
+//! Formats that services of continuous integration read, made of the records that CSV has: JUnit's XML
+//! (as Jenkins and GitLab read it), the Bencher Metric Format, and what github-action-benchmark takes.
+
+use std::collections::BTreeMap;
+
+use maud::{PreEscaped, html};
+use serde_json::{Map, Value as Json, json};
+
+use super::Format;
+use super::escape::markup;
+use super::page::{Page, pretty, records};
+
+type Record = Map<String, Json>;
+
+/// What a case of JUnit's is where its verdict is this one; any other verdict passes.
+const OUTCOMES: [(&str, &str); 9] = [
+    ("fails", "failure"),
+    ("worse", "failure"),
+    ("undecided", "error"),
+    ("no ratio", "error"),
+    ("incomplete", "error"),
+    ("not measured", "error"),
+    ("too few repeats", "skipped"),
+    ("inconclusive", "skipped"),
+    ("no difference shown", "skipped"),
+];
+
+/// Fields that a case tells, where they have a value.
+const TOLD: [&str; 11] = [
+    "reason",
+    "value",
+    "unit",
+    "runs",
+    "base_value",
+    "new_value",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "p_corrected",
+    "notes",
+];
+
+/// Writes the records of some pages.
+pub(super) fn write(pages: &[Page], format: Format) -> String {
+    let records = records(pages);
+    match format {
+        Format::Junit => junit(&records),
+        Format::Bencher => bencher(&records),
+        _ => benchmarks(&records),
+    }
+}
+
+fn text(record: &Record, field: &str) -> String {
+    match record.get(field) {
+        Some(Json::String(text)) => text.clone(),
+        Some(Json::Number(value)) if value.is_f64() => {
+            let value = value.as_f64().expect("it is");
+            ((value * 1e3).round() / 1e3).to_string()
+        }
+        None | Some(Json::Null) => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Names what a record is about; its label only where there are several.
+fn name(record: &Record, labels: bool) -> String {
+    let mut parts = vec![text(record, "workload"), format!("clients {}", text(record, "clients"))];
+    if record["rate"] != Json::Null {
+        parts.push(format!("rate {}/s", text(record, "rate")));
+    }
+    if labels {
+        parts.push(text(record, "label"));
+    }
+    parts.join(", ")
+}
+
+fn several_labels(records: &[Record]) -> bool {
+    records.iter().any(|record| record["label"] != records[0]["label"])
+}
+
+/// One case a gate or comparison. Source: the schema of Jenkins' xUnit plugin, junit-10.xsd.
+fn junit(records: &[Record]) -> String {
+    let outcome = |record: &Record| {
+        let verdict = text(record, "verdict");
+        OUTCOMES.iter().find(|(of, _)| *of == verdict).map_or("", |(_, outcome)| *outcome)
+    };
+    let count = |what: &str| records.iter().filter(|record| outcome(record) == what).count();
+    let case = |record: &Record| {
+        if record.contains_key("gate") {
+            return format!("{}: {}", name(record, true), text(record, "gate"));
+        }
+        let [metric, new, base] = ["metric", "new", "base"].map(|field| text(record, field));
+        format!("{}: {metric} of {new} against {base}", name(record, false))
+    };
+    let told = |record: &Record| {
+        let given = TOLD.iter().map(|field| (field, text(record, field)));
+        let told = given
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(field, text)| format!("{field} {text}"));
+        markup(&told.collect::<Vec<_>>().join(", "))
+    };
+    let suite = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        testsuites { (PreEscaped("\n"))
+            testsuite name="loadgen" tests=(records.len()) failures=(count("failure"))
+                errors=(count("error")) skipped=(count("skipped")) { (PreEscaped("\n"))
+                @for record in records {
+                    testcase classname=(markup(&text(record, "workload"))) name=(markup(&case(record))) {
+                        @match outcome(record) {
+                            "failure" => failure type=(text(record, "verdict")) message=(told(record)) {},
+                            "error" => error type=(text(record, "verdict")) message=(told(record)) {},
+                            "skipped" => skipped message=(text(record, "verdict")) {},
+                            _ => {},
+                        }
+                        system-out { (text(record, "verdict")) ": " (told(record)) }
+                    }
+                    (PreEscaped("\n"))
+                }
+            }
+            (PreEscaped("\n"))
+        }
+    };
+    suite.into_string() + "\n"
+}
+
+/// Benchmarks by name, each with its metrics and their 95 % intervals. Source: bencher.dev, BMF.
+fn bencher(records: &[Record]) -> String {
+    let labels = several_labels(records);
+    let mut benchmarks: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record["median"] != Json::Null) {
+        let mut values = json!({"value": record["median"]});
+        for (theirs, ours) in [("lower_value", "interval_low"), ("upper_value", "interval_high")] {
+            if record[ours] != Json::Null {
+                values[theirs] = record[ours].clone();
+            }
+        }
+        let metric = format!("{} ({})", text(record, "metric"), text(record, "unit"));
+        benchmarks.entry(name(record, labels)).or_default().insert(metric, values);
+    }
+    pretty(&benchmarks)
+}
+
+/// A list of named values. Source: github-action-benchmark, `customBiggerIsBetter`.
+fn benchmarks(records: &[Record]) -> String {
+    let labels = several_labels(records);
+    let one = |record: &Record| {
+        let mut one = json!({
+            "name": format!("{}: {}", name(record, labels), text(record, "metric")),
+            "unit": record["unit"],
+            "value": record["median"],
+            "extra": format!("runs: {}", text(record, "runs")),
+        });
+        if record["interval_low"] != Json::Null {
+            let [low, high] = ["interval_low", "interval_high"].map(|field| text(record, field));
+            one["range"] = format!("{low} to {high}").into();
+        }
+        one
+    };
+    let measured = records.iter().filter(|record| record["median"] != Json::Null);
+    pretty(&measured.map(one).collect::<Vec<Json>>())
+}
