@@ -120,7 +120,11 @@ fn remarks_of(tables: &[table::Table], options: &Options) -> Result<Vec<String>>
 /// Returns the lines that end a report of some steps, each with its line end.
 pub fn closing(steps: &[&Summary], options: &Options) -> Result<String> {
     let lines = remarks_of(&table::tables(steps, options)?, options)?;
-    Ok(lines.into_iter().map(|line| line + "\n").collect())
+    let written = |line: String| match options.format {
+        Format::Markdown => format!("\n{}\n", escape::markdown(&line)),
+        _ => line + "\n",
+    };
+    Ok(lines.into_iter().map(written).collect())
 }
 
 fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {

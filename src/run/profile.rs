@@ -430,9 +430,12 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
         }
     }
     let source = line(&out.display().to_string());
-    let notes = Options { source, ..Options::default() };
+    let mut notes = Options { source, ..Options::default() };
     let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
     print_data(&(printed.join("\n") + &closing))?;
-    to_step_summary(|| Ok(closing.replace('\n', "\n\n")));
+    if !printed.is_empty() {
+        notes.format = Format::Markdown;
+        to_step_summary(|| report::closing(steps, &notes));
+    }
     rendered
 }
