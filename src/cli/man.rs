@@ -28,13 +28,15 @@ pub(super) fn man(ManArgs { dir }: ManArgs) -> Result<()> {
     for command in commands.chain([&whole]) {
         let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let text = page(command, &title).map_err(failed)?;
-        fs::write(dir.join(format!("{title}.1")), text).map_err(failed)?;
+        let file = dir.join(format!("{title}.1"));
+        fs::write(&file, text).map_err(|e| Error::failed(format!("{}: {e}", file.display())))?;
     }
     Ok(())
 }
 
 fn page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
-    let man = Man::new(command.clone()).title(title.to_uppercase());
+    let source = concat!("loadgen ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).title(title.to_uppercase()).source(source);
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
@@ -47,10 +49,15 @@ fn page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
     }
-    if let Some(after) = command.get_after_help() {
-        // Lines that begin with a dot or a quote would be orders.
-        let lines = after.to_string().replace('\\', "\\e").replace("\n.", "\n\\&.");
-        write!(text, ".SH NOTES\n.nf\n{lines}\n.fi\n")?;
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    if !after.is_empty() {
+        // Lines that begin with a dot or an apostrophe would be orders.
+        let safe = |line: &str| {
+            let order = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+            format!("{order}{line}\n")
+        };
+        let lines: String = after.replace('\\', "\\e").lines().map(safe).collect();
+        write!(text, ".SH NOTES\n.nf\n{lines}.fi\n")?;
     }
     Ok(text)
 }

@@ -251,17 +251,23 @@ fn explained(
 
 /// Says what to do about a word that is no flag of its command.
 fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
-    let connects = || verb?.get_arguments().find(|arg| arg.get_id() == "database");
+    let takes =
+        |id: &str| verb.is_some_and(|verb| verb.get_arguments().any(|arg| arg.get_id() == id));
     let format = given.trim_start_matches('-');
     match given {
         "--password" | "--password-fd" | "--url" => Some(format!(
             "{given} goes after a command that connects: loadgen point-select {given}"
         )),
-        "--text" | "--markdown" | "--csv" | "--json" | "--html" => {
-            Some(format!("--format {format}, or -o FILE"))
+        "--text" | "--markdown" | "--csv" | "--json" | "--html" | "--svg" | "--junit" => {
+            let verb = verb.filter(|_| takes("format") && format != "html" && format != "svg");
+            let verb = verb.map_or("report", Command::get_name);
+            Some(format!("loadgen {verb} DIR --format {format}"))
         }
-        _ if given.starts_with('-') => None,
-        _ => connects().map(|_| format!("-D {given}, if it is a database")),
+        _ if given.starts_with('-') || given.is_empty() => None,
+        _ if takes("queries") => {
+            Some("--file FILE or --query SQL, and -D for a database".to_owned())
+        }
+        _ => takes("database").then(|| format!("-D {given}, if it is a database")),
     }
 }
 

@@ -480,6 +480,7 @@ fn does(arg: &Arg) -> String {
         .get_possible_values()
         .iter()
         .filter(|value| !value.is_hide_set() && arg.get_action().takes_values())
+        .filter(|_| !arg.is_hide_possible_values_set())
         .map(|value| format!("`{}`", value.get_name()))
         .collect();
     let values = if values.is_empty() { String::new() } else { format!(": {}", values.join(", ")) };

@@ -298,7 +298,8 @@ impl ReportArgs {
                     "--gate 'p99<5ms'; loadgen compare --format junit has a case for each cell",
                 ));
         }
-        let given = flags[..3].iter().find(|(_, given)| *given);
+        let related = [("--baseline", self.baseline.is_some())];
+        let given = flags[..3].iter().chain(&related).find(|(_, given)| *given);
         let series = [Output::Bencher, Output::Gha].contains(&format);
         if let Some((flag, _)) = given.filter(|_| series) {
             return Err(Error::usage(format!("{flag} has no effect on --format bencher or gha"))

@@ -312,7 +312,7 @@ fn becomes(known: Option<Becomes>, name: &str, value: &str) -> Result<Vec<String
             let is = if of.is_empty() { !value.is_empty() } else { of.contains(&value) };
             Ok(if is { ours.split(' ').map(str::to_owned).collect() } else { Vec::new() })
         }
-        // No limit is what loadgen has without the flag; a warm-up it has.
+        // No limit is sysbench's 0, and loadgen's default but for times.
         Some(Flag(_) | Seconds(_)) if value == "0" && name != "warmup-time" => Ok(Vec::new()),
         Some(Flag(ours)) => Ok(vec![ours.to_owned(), shown(value)]),
         Some(Seconds(ours)) => {

@@ -12,8 +12,13 @@ use super::page::{Page, pretty, records};
 
 type Record = Map<String, Json>;
 
-/// What a case of JUnit's is where its verdict is this one; any other verdict passes.
-const OUTCOMES: [(&str, &str); 9] = [
+/// What a case of JUnit's is, by its verdict; empty where it passes.
+const OUTCOMES: [(&str, &str); 14] = [
+    ("holds", ""),
+    ("better", ""),
+    ("slightly better", ""),
+    ("slightly worse", ""),
+    ("same", ""),
     ("fails", "failure"),
     ("worse", "failure"),
     ("undecided", "error"),
@@ -82,7 +87,7 @@ fn several_labels(records: &[Record]) -> bool {
 fn junit(records: &[Record]) -> String {
     let outcome = |record: &Record| {
         let verdict = text(record, "verdict");
-        OUTCOMES.iter().find(|(of, _)| *of == verdict).map_or("", |(_, outcome)| *outcome)
+        OUTCOMES.iter().find(|(of, _)| *of == verdict).expect("it is among them").1
     };
     let count = |what: &str| records.iter().filter(|record| outcome(record) == what).count();
     let case = |record: &Record| {
@@ -158,4 +163,18 @@ fn benchmarks(records: &[Record]) -> String {
     };
     let measured = records.iter().filter(|record| record["median"] != Json::Null);
     pretty(&measured.map(one).collect::<Vec<Json>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OUTCOMES;
+    use crate::terms::{Choice, Compared};
+
+    #[test]
+    fn every_verdict_has_an_outcome() {
+        let of_gates = ["holds", "fails", "undecided"].into_iter();
+        for verdict in Compared::ALL.iter().map(|verdict| verdict.name()).chain(of_gates) {
+            assert!(OUTCOMES.iter().any(|(of, _)| *of == verdict), "{verdict}");
+        }
+    }
 }

@@ -22,6 +22,7 @@ use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Summary, VerdictKind, counter};
 use crate::terms::{self, OnError, Rate, StatementMode, named};
+use crate::workload::builtin;
 
 const SCRIPT: &str = include_str!("html/script.js");
 /// More than these are folded away, and labels have a search in place of a legend of each chart.
@@ -617,12 +618,18 @@ fn command(steps: &[&Summary]) -> String {
     let threads = threads.filter(|(threads, usual)| threads != usual).map(|(threads, _)| threads);
     let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
     let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);
-    let mut words = vec!["loadgen".to_owned(), workload.name.clone()];
+    let mut words = vec!["loadgen".to_owned()];
+    // Old summaries do not say which are loadgen's own.
+    if workload.built_in || builtin().iter().any(|one| one.name == workload.name) {
+        words.push(workload.name.clone());
+    } else {
+        words.extend(["sql".to_owned(), "--file".to_owned(), format!("{}.sql", workload.name)]);
+    }
     let mut flag = |name: &str, value: Option<String>| {
         words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
     };
-    flag("tables", Some(plan.tables.to_string()));
-    flag("rows", Some(plan.rows.to_string()));
+    flag("tables", (plan.tables > 0).then(|| plan.tables.to_string()));
+    flag("rows", (plan.rows > 0).then(|| plan.rows.to_string()));
     flag("clients", Some(listed(&clients, ",")));
     flag("warmup", Some(seconds(plan.warmup_s)));
     flag("time", plan.time_s.map(seconds));

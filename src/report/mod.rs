@@ -93,6 +93,13 @@ pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
         return Ok(layout::json(&tables, options));
     }
     pages.extend(tables.iter().filter(|_| spread || options.spread).map(layout::spread));
+    if series && tables.iter().all(|table| table.items().next().is_none()) {
+        return Err(Error::data(format!(
+            "there is no value of {} in these summaries",
+            options.metric
+        ))
+        .hint("loadgen report shows what there is; a percentile takes enough operations"));
+    }
     let lines = remarks_of(&tables, options)?;
     Ok(write(&pages, &name, options.format, options.terminal, (&options.notes, &lines)))
 }
@@ -104,7 +111,7 @@ fn one_direction(tables: &[table::Table]) -> Result<()> {
     let (Some(up), Some(down)) = (up.first(), down.first()) else { return Ok(()) };
     let [up, down] = [up, down].map(|table| table.metric.to_string());
     Err(Error::usage(format!("--format gha: bigger is better of {up}, smaller of {down}"))
-        .hint("a file each: --metric qps, and --metric p99"))
+        .hint(format!("a file each: --metric {up}, and --metric {down}")))
 }
 
 /// Returns what is said of some tables in short, in whatever layout they are.

@@ -24,7 +24,7 @@ use crate::mysql::ConnectionArgs;
 use crate::observe::raise_descriptor_limit;
 use crate::plan::defaults;
 use crate::progress::{Progress, say};
-use crate::report::{self, Format, Gates, Layout, Options};
+use crate::report::{self, Format, Gates, Layout, Notes, Options};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
 use crate::summary::{self, Record, Store, Summary, to_json};
@@ -163,7 +163,9 @@ pub(crate) fn check_gates<'a>(
 ) -> Result<()> {
     let mut all = Gates::default();
     for (summaries, gates) in measured.filter(|(_, gates)| !gates.is_empty()) {
-        let options = Options { format: Format::Markdown, ..Options::default() };
+        // The notes stand below the table.
+        let (format, notes) = (Format::Markdown, Notes::Later);
+        let options = Options { format, notes, ..Options::default() };
         let judged = report::gates(&summaries, gates, &options)?;
         to_step_summary(|| Ok(judged.text));
         all.held += judged.held;
