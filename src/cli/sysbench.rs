@@ -25,7 +25,7 @@ const ON: &[&str] = &["", "on", "true", "1"];
 const ANY: &[&str] = &[];
 
 /// sysbench's flags of one meaning, written with `-`, and loadgen's.
-const FLAGS: [(&str, Becomes); 45] = [
+const FLAGS: [(&str, Becomes); 46] = [
     ("threads num-threads", Flag("--clients")),
     ("table-size oltp-table-size", Flag("--rows")),
     ("oltp-tables-count", Flag("--tables")),
@@ -49,6 +49,10 @@ const FLAGS: [(&str, Becomes); 45] = [
     ("mysql-ignore-errors", Where(ANY, "--on-error continue")),
     ("db-ps-mode", Where(&["disable"], "--statements text")),
     ("rand-pareto-h", Nothing("it is H of --distribution pareto:H")),
+    (
+        "rand-spec-iter rand-spec-pct rand-spec-res",
+        Nothing("they are I, P and R of --distribution special:I/P/R"),
+    ),
     ("rand-zipfian-exp", Nothing("it is S of --distribution zipf-adjacent:S")),
     ("number-of-ranges", Flag("--random-ranges")),
     ("oltp-range-size", Flag("--range-size")),
@@ -79,9 +83,10 @@ const FLAGS: [(&str, Becomes); 45] = [
 const NONE: &str = "loadgen has no such thing";
 
 /// Flags that are loadgen's, too, whose value has another form or meaning.
-const RAND_TYPE: [(&str, &str); 4] = [
+const RAND_TYPE: [(&str, &str); 5] = [
     ("uniform", "uniform"),
     ("special", "special"),
+    ("gaussian", "gaussian"),
     ("pareto", "pareto:0.2"),
     ("zipfian", "zipf-adjacent:0.8"),
 ];
@@ -386,7 +391,7 @@ mod tests {
             Case {
                 theirs: "loadgen point-select --threads 8 --events=100 --time=60 --rate=0 \
                          --skip_trx --rand-type=gaussian --foo=1",
-                ours: "loadgen point-select --clients 8 --ops 100",
+                ours: "loadgen point-select --clients 8 --ops 100 --distribution gaussian",
                 what: "--foo: is not known",
             },
             Case {

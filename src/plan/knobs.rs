@@ -85,7 +85,7 @@ pub struct Knobs {
     #[arg(long, value_enum, value_name = "ORDER", default_value = "ascending")]
     pub order: Option<Order>,
 
-    /// Which rows are touched: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H or special
+    /// Which rows are touched: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H, gaussian or special
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub distribution: Option<Distribution>,
 

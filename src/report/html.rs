@@ -437,7 +437,8 @@ fn ratio_told(table: &Table) -> Option<String> {
     let known = match item.cell.relative_interval {
         Some((low, high)) => {
             let (low, high) = (own(low).min(own(high)), own(low).max(own(high)));
-            format!("95 % interval {low:.2} to {high:.2}")
+            let none = if (low..=high).contains(&1.0) { ": no difference is shown" } else { "" };
+            format!("95 % interval {low:.2} to {high:.2}{none}")
         }
         None => "too few runs for an interval".to_owned(),
     };

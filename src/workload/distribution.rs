@@ -17,14 +17,32 @@ pub enum Distribution {
     /// sysbench's `pareto`: the share 1 − H of the draws falls on the first H of the ids, and so
     /// on within them.
     Pareto(f64),
-    /// sysbench 1.0's `special`, its default, with its default numbers: three quarters of the
-    /// draws fall on 0.75 % of the ids in the middle, the others around the middle.
-    Special,
+    /// sysbench's `gaussian`: the mean of so many uniform numbers.
+    Gaussian(u32),
+    /// sysbench 1.0's `special`, its default: with its usual numbers three quarters of the draws
+    /// fall on 0.75 % of the ids in the middle, the others around the middle.
+    Special(Special),
 }
+
+/// The numbers of `special`, and that of `gaussian`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Special {
+    /// Uniform numbers whose mean lies around the middle (`--rand-spec-iter`).
+    iterations: u32,
+    /// Width of the band in the middle, percent of the ids (`--rand-spec-pct`).
+    band: u32,
+    /// Draws that fall on the band, percent (`--rand-spec-res`).
+    within: u32,
+}
+
+/// As sysbench has them where none are given.
+const USUAL: Special = Special { iterations: 12, band: 1, within: 75 };
 
 /// The values of `--distribution`.
 const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), \
-                     pareto:H (sysbench's: pareto:0.2), special";
+                     pareto:H (sysbench's: pareto:0.2), gaussian, special";
+/// The most that `gaussian` and `special` may add up.
+const ITERATIONS_MAX: u32 = 1000;
 
 impl std::str::FromStr for Distribution {
     type Err = String;
@@ -40,16 +58,37 @@ impl std::str::FromStr for Distribution {
         let exponent = || shape("an exponent above 0 and up to 10", 0.99, 10.0);
         let share = || shape("a share between 0 and 1", 0.2, 1.0_f64.next_down());
         Ok(match name {
-            "uniform" | "special" if value.is_some() => {
-                return Err(format!("{name} takes no value"));
-            }
+            "uniform" if value.is_some() => return Err(format!("{name} takes no value")),
             "uniform" => Distribution::Uniform,
-            "special" => Distribution::Special,
+            "gaussian" => Distribution::Gaussian(
+                value.map_or(Some(USUAL.iterations), iterations).ok_or_else(|| {
+                    format!("gaussian takes a number of 1 to {ITERATIONS_MAX}: gaussian:12")
+                })?,
+            ),
+            "special" => Distribution::Special(
+                value.map_or(Some(USUAL), Special::parse).ok_or_else(|| {
+                    "special takes sysbench's rand-spec-iter, -pct and -res: special:12/1/75"
+                        .to_owned()
+                })?,
+            ),
             "pareto" => Distribution::Pareto(share()?),
             "zipf" => Distribution::Zipf(exponent()?),
             "zipf-adjacent" => Distribution::ZipfAdjacent(exponent()?),
             _ => return Err(format!("'{text}' is none of {FORMS}")),
         })
+    }
+}
+
+fn iterations(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|n| (1..=ITERATIONS_MAX).contains(n))
+}
+
+impl Special {
+    fn parse(text: &str) -> Option<Special> {
+        let [number, band, within] = text.split('/').collect::<Vec<_>>().try_into().ok()?;
+        let percent = |text: &str| text.parse().ok().filter(|n| *n <= 100);
+        let (band, within) = (percent(band)?, percent(within)?);
+        Some(Special { iterations: iterations(number)?, band, within })
     }
 }
 
@@ -60,7 +99,12 @@ impl fmt::Display for Distribution {
             Distribution::Zipf(s) => write!(f, "zipf:{s}"),
             Distribution::ZipfAdjacent(s) => write!(f, "zipf-adjacent:{s}"),
             Distribution::Pareto(h) => write!(f, "pareto:{h}"),
-            Distribution::Special => f.write_str("special"),
+            Distribution::Gaussian(n) if *n == USUAL.iterations => f.write_str("gaussian"),
+            Distribution::Gaussian(n) => write!(f, "gaussian:{n}"),
+            Distribution::Special(USUAL) => f.write_str("special"),
+            Distribution::Special(Special { iterations, band, within }) => {
+                write!(f, "special:{iterations}/{band}/{within}")
+            }
         }
     }
 }
@@ -77,7 +121,8 @@ enum Shape {
     Zipf(Zipf, Option<Permutation>),
     /// The power of a uniform number.
     Pareto(f64),
-    Special,
+    Gaussian(u32),
+    Special(Special),
 }
 
 impl Sampler {
@@ -93,7 +138,8 @@ impl Sampler {
                 Shape::Zipf(Zipf::new(rows, s), Some(Permutation::new(rows, key)))
             }
             Distribution::Pareto(h) => Shape::Pareto(libm::log(h) / libm::log1p(-h)),
-            Distribution::Special => Shape::Special,
+            Distribution::Gaussian(iterations) => Shape::Gaussian(iterations),
+            Distribution::Special(numbers) => Shape::Special(numbers),
         };
         Sampler { rows, base: 0, shape }
     }
@@ -109,26 +155,32 @@ impl Sampler {
                 let at = self.rows as f64 * libm::pow(stream.unit(), *power);
                 (at as u64).min(self.rows - 1) + 1
             }
-            Shape::Special => special(self.rows, stream),
+            Shape::Gaussian(iterations) => {
+                let at = mean(*iterations, (self.rows - 1) as f64, stream);
+                (at as u64).min(self.rows - 1) + 1
+            }
+            Shape::Special(numbers) => special(*numbers, self.rows, stream),
         };
         self.base.wrapping_add(first)
     }
 }
 
-/// Draws as `sb_rand_special` of sysbench 1.0.20 (`src/sb_rand.c`) with `--rand-spec-iter=12`,
-/// `--rand-spec-pct=1` and `--rand-spec-res=75`. It uses one number for the choice of the part and
-/// for the place in the band of 1 %, so that only the upper three quarters of the band are hit.
-fn special(rows: u64, stream: &mut Stream) -> u64 {
-    const ITERATIONS: u32 = 12;
-    const BAND: f64 = 0.01;
-    const ELSEWHERE: f64 = 0.25;
-    let t = (rows - 1) as f64;
+/// Draws from 0 to `t` as `sb_rand_gaussian` of sysbench 1.0.20 does.
+fn mean(iterations: u32, t: f64, stream: &mut Stream) -> f64 {
+    let sum: f64 = (0..iterations).map(|_| stream.unit()).sum();
+    sum * t / f64::from(iterations)
+}
+
+/// Draws as `sb_rand_special` of sysbench 1.0.20 (`src/sb_rand.c`). It uses one number for the choice
+/// of the part and for the place in the band, so that only the upper part of the band is hit.
+fn special(numbers: Special, rows: u64, stream: &mut Stream) -> u64 {
+    let Special { iterations, band, within } = numbers;
+    let (t, band) = ((rows - 1) as f64, f64::from(band) / 100.0);
     let chosen = stream.unit();
-    let at = if chosen < ELSEWHERE {
-        let sum: f64 = (0..ITERATIONS).map(|_| stream.unit()).sum();
-        sum * t / f64::from(ITERATIONS)
+    let at = if chosen < 1.0 - f64::from(within) / 100.0 {
+        mean(iterations, t, stream)
     } else {
-        chosen * (t * BAND + 1.0) + t / 2.0 - t * BAND / 2.0
+        chosen * (t * band + 1.0) + t / 2.0 - t * band / 2.0
     };
     (at as u64).min(rows - 1) + 1
 }
@@ -263,7 +315,10 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
             let below = |x: u64| libm::pow(x as f64 / n, 1.0 / power);
             ranks(rows, |from, to| below(to) - below(from))
         }
-        Distribution::Special => special_zones(n),
+        Distribution::Gaussian(iterations) => {
+            special_zones(n, Special { iterations, band: 0, within: 0 })
+        }
+        Distribution::Special(numbers) => special_zones(n, numbers),
     }
 }
 
@@ -287,21 +342,29 @@ fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     zones
 }
 
-/// Makes the zones of `special`: three quarters of the keys on the upper three quarters of the
-/// middle 1 %, the others around it: the sum of twelve uniform numbers, which is normal all but.
-fn special_zones(n: f64) -> Vec<Zone> {
-    let band = (0.0075 * n + 0.75).max(1.0);
-    let within = |half_width: f64| libm::erf(half_width * 12.0 / core::f64::consts::SQRT_2);
-    // Both sides of the middle together, outside of the band.
+/// Makes the zones of `special`: some keys on the upper part of a band in the middle, the others around
+/// it: the mean of uniform numbers, which is normal all but where they are few.
+fn special_zones(n: f64, numbers: Special) -> Vec<Zone> {
+    let Special { iterations, band, within } = numbers;
+    let (band, share) = (f64::from(band) / 100.0, f64::from(within) / 100.0);
+    let band = (share * (n * band + 1.0)).max(1.0).min(n);
+    let deviations = libm::sqrt(12.0 * f64::from(iterations));
+    // Both sides of the middle together.
+    let around = |half_width: f64| match iterations {
+        1 => 2.0 * half_width,
+        _ => libm::erf(half_width * deviations / core::f64::consts::SQRT_2),
+    };
     let edge = (band / n / 2.0).min(0.5);
-    let mut zones = vec![(band, 0.75 + 0.25 * within(edge))];
+    let mut zones = vec![(band, share + (1.0 - share) * around(edge))];
     let step = (0.5 - edge) / f64::from(BELL);
     if step > 0.0 {
         zones.extend((0..BELL).map(|i| {
             let (from, to) = (edge + f64::from(i) * step, edge + f64::from(i + 1) * step);
-            (2.0 * step * n, 0.25 * (within(to) - within(from)))
+            (2.0 * step * n, (1.0 - share) * (around(to) - around(from)))
         }));
     }
+    // What nothing falls on is no zone.
+    zones.retain(|(_, share)| *share > 0.0);
     scaled(zones)
 }
 
@@ -435,6 +498,20 @@ mod tests {
     }
 
     #[test]
+    fn gaussian_is_the_mean_of_uniform_numbers() {
+        for (text, deviations) in [("gaussian", 12.0), ("gaussian:3", 6.0)] {
+            let drawn = draws(text, 100_000, 200_000);
+            for within in [0.05, 0.1, 0.2] {
+                let expected = libm::erf(within * deviations / f64::sqrt(2.0));
+                let (low, high) = ((0.5 - within) * 1e5, (0.5 + within) * 1e5);
+                let seen = share(&drawn, low as u64, high as u64);
+                // Of three numbers the normal distribution is near, no more.
+                assert!((seen - expected).abs() < 0.025, "{text} {within}: {seen}, not {expected}");
+            }
+        }
+    }
+
+    #[test]
     fn scrambling_moves_ranks_but_keeps_their_weights() {
         let count = |text| {
             let mut seen = vec![0_u32; 1000];
@@ -479,10 +556,19 @@ mod tests {
             "pareto:1",
             "pareto:nan",
             "special:1",
+            "special:0/1/75",
+            "special:12/101/75",
+            "special:12/1/75/1",
+            "gaussian:0",
+            "gaussian:1001",
         ] {
             let error = text.parse::<Distribution>().expect_err(text);
             assert!(!error.is_empty());
         }
+        for text in ["special", "special:3/20/50", "gaussian", "gaussian:3"] {
+            assert_eq!(text.parse::<Distribution>().expect(text).to_string(), text);
+        }
+        assert_eq!("special:12/1/75".parse::<Distribution>(), "special".parse());
         assert_eq!("zipf:0.990".parse::<Distribution>().expect("zipf").to_string(), "zipf:0.99");
     }
 
@@ -504,8 +590,17 @@ mod tests {
     #[test]
     fn arithmetic_agrees_with_draws() {
         let (rows, draws) = (20_000_u64, 200_000_usize);
-        for text in ["uniform", "zipf:0.6", "zipf:1", "zipf-adjacent:1.3", "pareto:0.2", "special"]
-        {
+        for text in [
+            "uniform",
+            "zipf:0.6",
+            "zipf:1",
+            "zipf-adjacent:1.3",
+            "pareto:0.2",
+            "special",
+            "special:6/10/40",
+            "gaussian",
+            "gaussian:1",
+        ] {
             let distribution: Distribution = text.parse().expect(text);
             let sampler = Sampler::new(distribution, rows, 1);
             let mut stream = Stream::new(seed_of(&[9]));
@@ -538,7 +633,9 @@ mod tests {
 
     #[test]
     fn odd_tables_are_no_trouble() {
-        for text in ["uniform", "zipf:10", "pareto:0.999", "special"] {
+        for text in
+            ["uniform", "zipf:10", "pareto:0.999", "special", "special:1/100/100", "gaussian:1000"]
+        {
             for (rows, draws) in [(1, 5.0), (2, 0.0), (1_000_000_000_000, 1e9)] {
                 let told = coverage(text.parse().expect(text), rows, draws);
                 let within = |x: f64| (0.0..=1.0 + 1e-9).contains(&x);

@@ -246,7 +246,7 @@ fn every_format_has_the_gates() {
     let in_format =
         |format| judged(&steps, &wanted, &Options { format, ..Options::default() }).text;
     let markdown = in_format(Format::Markdown);
-    assert!(markdown.contains("| 8 | qps\\>=2000 | 1000/s | 1 | FAILS | a\\|b |"), "{markdown}");
+    assert!(markdown.contains("| 8 | qps\\>=2000 | 1000/s | 1 | ✗ FAILS | a\\|b |"), "{markdown}");
     let csv = in_format(Format::Csv);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0], "workload,clients,rate,label,gate,value,unit,runs,verdict,reason");
