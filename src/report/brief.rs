@@ -114,9 +114,21 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
     // What labels differ in has a line, unless too much failed.
     let is_kept = differs.is_some() && of(Rank::Failed).count() < LINES_MAX;
     let room = LINES_MAX - usize::from(is_kept);
+    // What a full host makes too short for its noise is said with the host.
+    let shared = found.iter().find(|((.., code), _)| *code == "shared_host");
+    let joint = shared.filter(|(_, steps)| good_to(steps).is_some());
+    let is_shared = |step: &&Summary| {
+        joint.is_some_and(|(_, shared)| shared.iter().any(|of| std::ptr::eq(*of, *step)))
+    };
     let (mut said, mut told) = (Vec::new(), BTreeSet::new());
     for ((_, _, code), steps) in found.iter().filter(|((rank, ..), _)| *rank < Rank::Differs) {
-        let text = clip(&format!("{MARK} {}", sentence(code, steps)), LINE_MAX - 1);
+        let text = match joint {
+            Some((_, of)) if *code == "too_short" && steps.iter().all(is_shared) => {
+                sentence("shared_host", of)
+            }
+            _ => sentence(code, steps),
+        };
+        let text = clip(&format!("{MARK} {text}"), LINE_MAX - 1);
         let is_new = !said.contains(&text);
         if is_new && said.len() == room {
             continue;
@@ -227,6 +239,20 @@ fn value_shown(name: &str, value: &str) -> String {
     short.unwrap_or_else(other)
 }
 
+/// Tells how well the worst of some steps is known that are too short; none where other programs were at
+/// work, too.
+fn good_to(steps: &[&Summary]) -> Option<f64> {
+    let load = |step: &&Summary| step.client.share.as_ref()?.other_load;
+    if steps.iter().filter_map(load).any(|load| load > OTHER_LOAD) {
+        return None;
+    }
+    let short = |step: &&&Summary| step.warnings.iter().any(|of| of.code == "too_short");
+    let known = steps.iter().filter(short).map(|step| known_to(step));
+    // One that is not known at all is no number.
+    let known: Option<Vec<f64>> = known.collect();
+    known?.into_iter().reduce(f64::max).filter(|error| *error < UNKNOWN)
+}
+
 /// Returns what is said of a code's steps, in at most two characters less than a line.
 fn sentence(code: &str, steps: &[&Summary]) -> String {
     let most = |of: &dyn Fn(&Summary) -> Option<f64>| {
@@ -248,9 +274,15 @@ fn sentence(code: &str, steps: &[&Summary]) -> String {
                         "The host was full{busy}, other programs used up to {load}: use a quiet one."
                     )
                 }
-                _ => format!(
-                    "Client and server shared a full host{busy}: fine for A/B, not for publishing."
-                ),
+                _ => match good_to(steps) {
+                    Some(error) => format!(
+                        "Client and server shared a full host{busy}: good to ±{}, for A/B only.",
+                        Share(error)
+                    ),
+                    None => format!(
+                        "Client and server shared a full host{busy}: fine for A/B, not for publishing."
+                    ),
+                },
             }
         }
         "client_bound" => {

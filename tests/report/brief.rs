@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::summaries::step;
 use crate::{in_full, json, metric, report, try_report};
 use loadgen::report::{Format, Layout, Notes, Options};
-use loadgen::summary::{Outcome, Summary, Verdict, VerdictKind, Warning, load};
+use loadgen::summary::{Interval, Outcome, Summary, Verdict, VerdictKind, Warning, load};
 use loadgen::terms::Code;
 use serde_json::Value;
 
@@ -48,6 +48,9 @@ fn says(line: &str, code: &str) -> bool {
         return line.contains("Differs: ") && !line.ends_with(" more: --notes");
     }
     if code == "shared_host" && line.contains("The host was full") {
+        return true;
+    }
+    if code == "too_short" && line.contains(" shared a full host") && line.contains("good to ±") {
         return true;
     }
     let own = match code {
@@ -255,6 +258,35 @@ fn a_shared_host_is_told_with_its_load() {
     assert!(text.contains("\n1       a *\n"), "{text}");
     let line = "* Client and server shared a full host: fine for A/B, not for publishing.";
     assert_eq!(said(&text).lines, [line]);
+}
+
+#[test]
+fn a_full_host_and_a_window_too_short_for_it_are_one_note() {
+    let of = |shared: bool| {
+        let mut step = warned(0, "a", &["too_short"]);
+        let first = step.timeline[0].clone();
+        step.timeline = (0..8_u32)
+            .map(|second| {
+                let start_s = f64::from(second);
+                Interval {
+                    start_s,
+                    length_s: 1.0,
+                    ops: [900, 1100][second as usize % 2],
+                    ..first.clone()
+                }
+            })
+            .collect();
+        let kind = VerdictKind::SharedHost;
+        step.verdict = shared.then(|| Verdict { kind, reasons: Vec::new() });
+        said(&report(&[step], &brief()))
+    };
+    let alone = of(false).lines;
+    let [line] = alone.as_slice() else { panic!("{alone:?}") };
+    let good_to = line.strip_prefix("* Runs too short: good to ").expect("its own words");
+    let good_to = good_to.split(" only").next().expect("a share");
+    let both = of(true);
+    let line = format!("* Client and server shared a full host: good to {good_to}, for A/B only.");
+    assert_eq!((both.lines, both.more), (vec![line], 0));
 }
 
 #[test]
