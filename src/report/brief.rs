@@ -246,10 +246,9 @@ fn good_to(steps: &[&Summary]) -> Option<f64> {
     if steps.iter().filter_map(load).any(|load| load > OTHER_LOAD) {
         return None;
     }
-    let short = |step: &&&Summary| step.warnings.iter().any(|of| of.code == "too_short");
-    let known = steps.iter().filter(short).map(|step| known_to(step));
-    // One that is not known at all is no number.
-    let known: Option<Vec<f64>> = known.collect();
+    let short = steps.iter().filter(|step| step.is_warned(Code::TooShort));
+    // Where one is not known at all, there is no number.
+    let known: Option<Vec<f64>> = short.map(|step| known_to(step)).collect();
     known?.into_iter().reduce(f64::max).filter(|error| *error < UNKNOWN)
 }
 

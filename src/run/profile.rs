@@ -31,6 +31,9 @@ use crate::terms::Choice as _;
 
 /// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
 const PROFILE_MAX: u64 = 4 << 20;
+/// What to do where a file cannot be read as one.
+const NO_PROFILE: &str = "name the file of a profile, such as loadgen run --help shows; a workload is \
+                          a command: loadgen point-select";
 /// [`FORCE`], as a profile says it.
 const REFILL: &str =
     "refill = true in [tables] drops also what prepare made; or name another database";
@@ -115,12 +118,7 @@ fn tell_end(
 /// Reads a profile, and refuses addresses in it that cannot be understood.
 pub(super) fn read(path: &Path) -> Result<Profile> {
     let origin = path.display().to_string();
-    let refused = |e: &dyn Display| {
-        Error::usage(format!("{origin}: {e}")).hint(
-        "name the file of a profile, such as loadgen run --help shows; a workload is a command: \
-         loadgen point-select",
-    )
-    };
+    let refused = |e: &dyn Display| Error::usage(format!("{origin}: {e}")).hint(NO_PROFILE);
     let mut text = String::new();
     let file = File::open(path).map_err(|e| refused(&e))?;
     file.take(PROFILE_MAX + 1).read_to_string(&mut text).map_err(|e| refused(&e))?;
