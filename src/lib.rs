@@ -10,7 +10,7 @@
 //!
 //! Rooms, each of which imports only those before it (`tests/tree.rs`): terms, error, stop, progress,
 //! workload, observe, stats, canned, mysql, plan, summary, judge, engine, report, sandbox, load, verify,
-//! commands, run, cli. Each says at its head what it is for.
+//! commands, run, sysbench, cli. Each says at its head what it is for.
 //!
 //! `fuzz/` is a crate of its own: libFuzzer and its instrumentation are no part of the program. What it
 //! fuzzes is in `fuzz/src/targets`, which `tests/corpus.rs` takes in to replay `fuzz/corpus`.
@@ -32,6 +32,7 @@ pub mod sandbox;
 pub mod stats;
 pub mod stop;
 pub mod summary;
+mod sysbench;
 pub mod terms;
 pub mod verify;
 pub mod workload;

@@ -1,0 +1,132 @@
+//! A command line of sysbench's, read: plain values, every default filled in.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::mysql::options::{Secret, Ssl};
+use crate::workload::Distribution;
+
+/// The stock scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Test {
+    /// Makes and drops tables, and cannot be run.
+    Common,
+    PointSelect,
+    ReadOnly,
+    ReadWrite,
+    WriteOnly,
+    UpdateIndex,
+    UpdateNonIndex,
+    Insert,
+    Delete,
+    RandomPoints,
+    RandomRanges,
+    BulkInsert,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Prepare,
+    /// `prewarm`, and `warmup` of 1.1.
+    Prewarm,
+    Run,
+    Cleanup,
+    Help,
+}
+
+/// Whose output is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum OutputVersion {
+    V0_5,
+    #[default]
+    V1_0,
+    V1_1,
+}
+
+/// The errors after which an event begins again (`--mysql-ignore-errors`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ignored {
+    All,
+    Codes(Vec<u16>),
+}
+
+/// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub test: Test,
+    pub command: Command,
+    /// Clients, and the connections of prepare.
+    pub threads: u32,
+    /// 0 is no limit.
+    pub events: u64,
+    /// 0 is no limit.
+    pub time: Duration,
+    pub warmup: Duration,
+    /// Events a second over all clients; 0 is a closed loop.
+    pub rate: u64,
+    /// After `time`, what still runs is given up so much later.
+    pub forced_shutdown: Option<Duration>,
+    /// Seconds; 0 is never.
+    pub report_interval: u32,
+    /// Seconds since the start, ascending.
+    pub checkpoints: Vec<u32>,
+    /// 0 to 100; 0 shows none.
+    pub percentile: u32,
+    pub histogram: bool,
+    /// 0 to 5.
+    pub verbosity: u8,
+    pub debug: bool,
+    pub validate: bool,
+    pub distribution: Distribution,
+    /// 0 is another one each time.
+    pub seed: u32,
+    pub host: String,
+    pub port: u16,
+    /// It beats the host; `localhost` is one.
+    pub socket: Option<PathBuf>,
+    pub user: String,
+    pub password: Secret,
+    pub database: String,
+    pub ssl: Ssl,
+    pub ignored: Ignored,
+    /// Prepared statements (`--db-ps-mode`).
+    pub prepared: bool,
+    /// Talks to no server (`--mysql-dry-run`).
+    pub dry_run: bool,
+    /// A new connection each so many events; 0 is never (1.1).
+    pub reconnect: u64,
+    pub connect_timeout: Duration,
+    pub tables: u32,
+    /// Rows of a table.
+    pub table_size: u64,
+    pub auto_inc: bool,
+    pub secondary: bool,
+    pub create_secondary: bool,
+    pub range_selects: bool,
+    pub skip_trx: bool,
+    pub storage_engine: String,
+    pub create_table_options: String,
+    /// The counts of a test by their names in sysbench: `point_selects`, `range_size`, `delta`, …
+    pub counts: BTreeMap<&'static str, u64>,
+    pub output: OutputVersion,
+    /// Directory of loadgen's own summary (`--loadgen-out`, LOADGEN_OUT).
+    pub out: Option<PathBuf>,
+    /// Prints the native command instead.
+    pub explain: bool,
+    /// Sentences for standard error: what was taken and does nothing.
+    pub notes: Vec<String>,
+}
+
+/// A command line that is answered at once: `--help`, `--version`, and what is wrong with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Whole lines for standard output, the header included where sysbench prints it first.
+    pub stdout: String,
+    /// Whole lines for standard error.
+    pub stderr: String,
+    pub status: u8,
+}
+
+/// How a command ended: the exit status.
+pub(crate) type Ended = u8;
