@@ -422,7 +422,8 @@ mod tests {
         assert!(!grew(&stall), "one stall that was made good");
     }
 
-    const MINUTE: Window = Window { start: 0, end: 60_000_000_000, early: false };
+    const M: Ns = 60_000_000_000;
+    const MINUTE: Window = Window { start: 0, end: M, early: false, last: M };
 
     fn intervals() -> Vec<RecordedInterval> {
         let second = 1_000_000_000;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::mysql::options::{Secret, Ssl};
+pub(crate) use crate::plan::Ignored;
 use crate::workload::Distribution;
 
 /// The stock scripts.
@@ -42,13 +43,6 @@ pub(crate) enum OutputVersion {
     #[default]
     V1_0,
     V1_1,
-}
-
-/// The errors after which an event begins again (`--mysql-ignore-errors`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ignored {
-    All,
-    Codes(Vec<u16>),
 }
 
 /// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.

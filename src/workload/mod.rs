@@ -22,7 +22,7 @@ pub(crate) use random::{Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
 pub(crate) use statement::{
-    Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
+    Const, Content, Count, Effect, KeySource, Kind, OPTION_MAX, Options, Param, Setting, Statement,
 };
 use statement::{ensure, known};
 pub use table::Schema;
@@ -74,6 +74,10 @@ pub(crate) struct Transaction {
     /// them back; `false` by default
     #[serde(default = "autocommit")]
     pub begin: Begin,
+    /// An option: with it each kind of statement draws its own table once an operation, not the operation one for all;
+    /// a statement with `with_previous` has that of the one before
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_each_if: Option<String>,
     /// Required: `[[workload.transaction.statement]]`, at least one: one round trip and one statement each
     #[serde(default, rename = "statement")]
     pub statements: Vec<Statement>,
@@ -166,6 +170,7 @@ impl Workload {
         if let Begin::Unless { unless } = &transaction.begin {
             known(unless, &self.options)?;
         }
+        transaction.table_each_if.iter().try_for_each(|name| known(name, &self.options))?;
         let mut before = None;
         for statement in statements {
             let checked = statement.check(before, &self.options);
@@ -188,7 +193,17 @@ impl Workload {
 
     /// Gives the transactions as in a file: workloads of the same definition and options do the same.
     pub(crate) fn definition(&self) -> serde_json::Value {
-        serde_json::to_value(&self.transactions).expect("a workload is plain data")
+        let mut transactions = self.transactions.clone();
+        for transaction in &mut transactions {
+            // Off, it is a workload without the option.
+            transaction.table_each_if.take_if(|name| !self.is_on(name));
+        }
+        serde_json::to_value(&transactions).expect("a workload is plain data")
+    }
+
+    /// Tells whether each kind of statement of a transaction draws its own table.
+    pub(crate) fn table_each(&self, transaction: &Transaction) -> bool {
+        transaction.table_each_if.as_ref().is_some_and(|name| self.is_on(name))
     }
 
     pub(crate) fn is_on(&self, option: &str) -> bool {
