@@ -447,6 +447,23 @@ impl Times {
         (self.count() > 0).then(|| us(self.histogram.value_at_quantile(quantile).min(self.max_ns)))
     }
 
+    pub(crate) fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
+    /// The smallest and the largest time, exact.
+    pub(crate) fn extremes_ns(&self) -> Option<(u64, u64)> {
+        (self.count() > 0).then_some((self.min_ns, self.max_ns))
+    }
+
+    /// The histogram's times in nanoseconds, ascending, and how many there are of each.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
+        let middle = |ns| self.histogram.median_equivalent(ns);
+        self.histogram
+            .iter_recorded()
+            .map(move |step| (middle(step.value_iterated_to()), step.count_since_last_iteration()))
+    }
+
     pub(crate) fn max_us(&self) -> Option<f64> {
         (self.count() > 0).then(|| us(self.max_ns))
     }
