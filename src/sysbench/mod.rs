@@ -5,7 +5,9 @@
 
 #![expect(dead_code, unused_imports, reason = "the parts are still to come")]
 
+mod failure;
 mod output;
 mod settings;
+mod tables;
 
 pub(crate) use settings::{Command, Ended, Ignored, OutputVersion, Refusal, Settings, Test};

@@ -1,0 +1,393 @@
+//! sysbench's lines for what a server, or the way to it, fails: the messages of one error, in order.
+//!
+//! The places in the stock scripts are those of sysbench 1.0.20.
+
+use std::path::Path;
+
+use super::settings::{Command, Settings, Test};
+use crate::mysql::Failure;
+
+/// Fatal, after the lines of a client that cannot begin its run.
+pub(crate) const INIT_FAILED: &str = "Thread initialization failed!";
+
+/// Functions of the client library and of sysbench's driver that an error names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Text, and all DDL.
+    Query,
+    Execute,
+}
+
+impl Call {
+    fn name(self) -> &'static str {
+        match self {
+            Call::Query => "mysql_drv_query()",
+            Call::Execute => "mysql_stmt_execute()",
+        }
+    }
+}
+
+/// An INSERT of many rows is sent when the next row does not fit, or behind the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bulk {
+    Full,
+    Last,
+}
+
+/// Where the stock scripts send a statement: how it begins, and the line of `oltp_common.lua`.
+const STATEMENTS: [(&str, u32); 16] = [
+    ("SET tmp_table_size", 103),
+    ("SET max_heap_table_size", 104),
+    ("ANALYZE", 110),
+    ("SELECT AVG", 111),
+    ("SELECT COUNT(*)", 116),
+    ("CREATE TABLE", 197),
+    ("CREATE INDEX", 238),
+    ("DROP", 392),
+    ("BEGIN", 405),
+    ("COMMIT", 409),
+    ("DELETE", 487),
+    ("INSERT", 488),
+    // The others need a look at more than their beginning.
+    ("UPDATE", UPDATE_OF_C),
+    ("SELECT c", RANGE),
+    ("SELECT SUM", RANGE),
+    ("SELECT DISTINCT", RANGE),
+];
+const POINT: u32 = 419;
+const RANGE: u32 = 432;
+const UPDATE_OF_K: u32 = 458;
+const UPDATE_OF_C: u32 = 469;
+
+/// The script that a test has of its own; the others have all in the common one.
+fn script(test: Test) -> &'static str {
+    match test {
+        Test::BulkInsert => "bulk_insert.lua",
+        Test::RandomPoints => "select_random_points.lua",
+        Test::RandomRanges => "select_random_ranges.lua",
+        Test::Insert => "oltp_insert.lua",
+        Test::Delete => "oltp_delete.lua",
+        _ => COMMON,
+    }
+}
+
+const COMMON: &str = "oltp_common.lua";
+
+fn place(settings: &Settings, sql: &str) -> (&'static str, u32) {
+    let (test, sql) = (settings.test, sql.trim_start());
+    match (settings.command, test) {
+        (Command::Prepare, Test::BulkInsert) => return (script(test), 23),
+        (_, Test::BulkInsert) => return (script(test), 54),
+        (Command::Run, Test::RandomPoints) => return (script(test), 71),
+        (Command::Run, Test::RandomRanges) => return (script(test), 76),
+        (Command::Run, Test::Insert) => return (script(test), 61),
+        (Command::Run, Test::Delete) => return (script(test), 33),
+        _ => {}
+    }
+    let line = match STATEMENTS.iter().find(|(begins, _)| sql.starts_with(begins)) {
+        Some((_, RANGE)) if sql.contains("WHERE id=") => POINT,
+        Some((_, UPDATE_OF_C)) if sql.contains("SET k=") => UPDATE_OF_K,
+        Some((_, line)) => *line,
+        None => unreachable!("no statement of the stock scripts: {sql}"),
+    };
+    (COMMON, line)
+}
+
+/// The function that calls a script.
+fn caller(settings: &Settings) -> &'static str {
+    match (settings.command, settings.test) {
+        (Command::Run, _) => "thread_run",
+        (Command::Cleanup, _) => "cleanup",
+        (Command::Prepare, Test::BulkInsert) => "prepare",
+        _ => "sysbench.cmdline.call_command",
+    }
+}
+
+fn failed(function: &str, (script, line): (&str, u32), why: &str) -> String {
+    format!("`{function}' function failed: /usr/share/sysbench/{script}:{line}: {why}")
+}
+
+/// Tells number, state and text, as the client library has them.
+fn error(failure: &Failure) -> (u16, &str, &str) {
+    match failure {
+        Failure::Server { code, sqlstate, message } => (*code, sqlstate, message),
+        Failure::Lost(_) => (2013, "HY000", "Lost connection to server during query"),
+    }
+}
+
+/// Makes the lines of a connection that cannot be opened.
+pub(crate) fn connect_lines(settings: &Settings, failure: &Failure) -> Vec<String> {
+    let target = match given_socket(settings) {
+        Some(path) => format!("on socket '{}'", path.display()),
+        None => format!("on host '{}', port {}", settings.host, settings.port),
+    };
+    let (function, line) = match settings.command {
+        Command::Run => ("thread_init", 349),
+        Command::Cleanup => ("cleanup", 388),
+        Command::Prepare | Command::Help => (caller(settings), 83),
+        Command::Prewarm => (caller(settings), 98),
+    };
+    let place = match (settings.test, settings.command) {
+        (test @ Test::BulkInsert, Command::Run) => (script(test), 12),
+        (test @ Test::BulkInsert, Command::Cleanup) => (script(test), 50),
+        (test @ Test::BulkInsert, _) => (script(test), 19),
+        (test @ Test::RandomPoints, Command::Run) => (script(test), 34),
+        (test @ Test::RandomRanges, Command::Run) => (script(test), 36),
+        _ => (COMMON, line),
+    };
+    vec![
+        format!("unable to connect to MySQL server {target}, aborting..."),
+        format!("error {}", connect_error(settings, failure)),
+        failed(function, place, "connection creation failed"),
+    ]
+}
+
+/// The socket, unless it is the one that `localhost` stands for.
+fn given_socket(settings: &Settings) -> Option<&Path> {
+    let of_localhost = std::env::var_os("MYSQL_UNIX_PORT");
+    let of_localhost = of_localhost.unwrap_or_else(|| "/run/mysqld/mysqld.sock".into());
+    let path = settings.socket.as_deref()?;
+    (settings.host != "localhost" || path != Path::new(&of_localhost)).then_some(path)
+}
+
+/// Writes the error of a connection as libmariadb does, whose number for TCP is that of a connection
+/// that is still being opened.
+fn connect_error(settings: &Settings, failure: &Failure) -> String {
+    const IN_PROGRESS: i32 = 115;
+    let why = match failure {
+        Failure::Server { code, message, .. } => return format!("{code}: {message}"),
+        Failure::Lost(why) => why,
+    };
+    let number = why.rsplit_once("(os error ").and_then(|(_, rest)| rest.strip_suffix(')'));
+    let number = number.and_then(|number| number.parse::<i32>().ok());
+    match (&settings.socket, number) {
+        (Some(path), Some(number)) => {
+            let path = path.display();
+            format!("2002: Can't connect to local server through socket '{path}' ({number})")
+        }
+        (None, Some(_)) => {
+            format!("2002: Can't connect to server on '{}' ({IN_PROGRESS})", settings.host)
+        }
+        (None, None) if why.starts_with("failed to lookup address") => {
+            format!("2005: Unknown server host '{}' (-2)", settings.host)
+        }
+        _ => format!("2013: Lost connection to server at 'handshake': {why}"),
+    }
+}
+
+/// Makes the lines of a statement that cannot be prepared; the command is `run`.
+pub(crate) fn prepare_lines(settings: &Settings, failure: &Failure, sql: &str) -> Vec<String> {
+    let place = match (settings.test, sql) {
+        (_, "BEGIN") => (COMMON, 275),
+        (_, "COMMIT") => (COMMON, 279),
+        (test @ Test::RandomPoints, _) => (script(test), 38),
+        (test @ Test::RandomRanges, _) => (script(test), 42),
+        _ => (COMMON, 284),
+    };
+    let (code, _, text) = error(failure);
+    vec![
+        "mysql_stmt_prepare() failed".to_owned(),
+        format!("MySQL error: {code} \"{text}\""),
+        failed("thread_init", place, "SQL API error"),
+    ]
+}
+
+/// Makes the lines of a statement of the stock scripts, which ends the command.
+pub(crate) fn statement_lines(
+    settings: &Settings,
+    failure: &Failure,
+    call: Call,
+    sql: &str,
+) -> Vec<String> {
+    let (code, state, text) = error(failure);
+    let why = format!("SQL error, errno = {code}, state = '{state}': {text}");
+    vec![returned(failure, call, sql), failed(caller(settings), place(settings, sql), &why)]
+}
+
+/// Makes the lines of an INSERT of many rows.
+pub(crate) fn bulk_lines(
+    settings: &Settings,
+    failure: &Failure,
+    bulk: Bulk,
+    sql: &str,
+) -> Vec<String> {
+    let of_run = settings.command == Command::Run;
+    let (function, line, what) = match (of_run, bulk) {
+        (true, Bulk::Full) => ("thread_run", 38, "db_bulk_insert_next()"),
+        (true, Bulk::Last) => ("thread_done", 42, "db_bulk_insert_done()"),
+        (false, Bulk::Full) => (caller(settings), 230, "db_bulk_insert_next()"),
+        (false, Bulk::Last) => (caller(settings), 233, "db_bulk_insert_done()"),
+    };
+    let script = if of_run { script(Test::BulkInsert) } else { COMMON };
+    vec![
+        returned(failure, Call::Query, sql),
+        failed(function, (script, line), &format!("{what} failed")),
+    ]
+}
+
+fn returned(failure: &Failure, call: Call, sql: &str) -> String {
+    let ((code, _, text), name) = (error(failure), call.name());
+    format!("{name} returned error {code} ({text}) for query '{sql}'")
+}
+
+/// Makes the line of a cleanup that takes one table only.
+pub(crate) fn one_table_line(settings: &Settings) -> String {
+    let line = if settings.test == Test::RandomPoints { 27 } else { 29 };
+    let why = "this benchmark does not support --tables > 1";
+    failed(caller(settings), (script(settings.test), line), why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::output::tests::settings;
+    use super::*;
+
+    fn missing() -> Failure {
+        Failure::Server {
+            code: 1146,
+            sqlstate: "42S02".to_owned(),
+            message: "Table 'sbtest.sbtest2' doesn't exist".to_owned(),
+        }
+    }
+
+    fn of(test: Test, command: Command) -> Settings {
+        Settings { test, command, ..settings() }
+    }
+
+    struct Refused {
+        host: &'static str,
+        socket: Option<&'static str>,
+        why: &'static str,
+        lines: [&'static str; 2],
+    }
+
+    #[test]
+    fn connection_error_is_libmariadbs_when_no_server_is_there() {
+        let refused = "Connection refused (os error 111)";
+        for Refused { host, socket, why, lines } in [
+            Refused {
+                host: "127.0.0.1",
+                socket: None,
+                why: refused,
+                lines: [
+                    "unable to connect to MySQL server on host '127.0.0.1', port 3306, aborting...",
+                    "error 2002: Can't connect to server on '127.0.0.1' (115)",
+                ],
+            },
+            Refused {
+                host: "nosuch.invalid",
+                socket: None,
+                why: "failed to lookup address information: Name or service not known",
+                lines: [
+                    "unable to connect to MySQL server on host 'nosuch.invalid', port 3306, \
+                     aborting...",
+                    "error 2005: Unknown server host 'nosuch.invalid' (-2)",
+                ],
+            },
+            Refused {
+                host: "localhost",
+                socket: Some("/nonexistent/s"),
+                why: "No such file or directory (os error 2)",
+                lines: [
+                    "unable to connect to MySQL server on socket '/nonexistent/s', aborting...",
+                    "error 2002: Can't connect to local server through socket '/nonexistent/s' (2)",
+                ],
+            },
+            Refused {
+                host: "localhost",
+                socket: Some("/run/mysqld/mysqld.sock"),
+                why: refused,
+                lines: [
+                    "unable to connect to MySQL server on host 'localhost', port 3306, aborting...",
+                    "error 2002: Can't connect to local server through socket \
+                     '/run/mysqld/mysqld.sock' (111)",
+                ],
+            },
+        ] {
+            let asked = Settings {
+                host: host.to_owned(),
+                socket: socket.map(Into::into),
+                ..of(Test::ReadOnly, Command::Run)
+            };
+            let found = connect_lines(&asked, &Failure::Lost(why.to_owned()));
+            assert_eq!(found[..2], lines);
+            assert_eq!(
+                found[2],
+                "`thread_init' function failed: /usr/share/sysbench/oltp_common.lua:349: \
+                 connection creation failed"
+            );
+        }
+    }
+
+    struct Sent {
+        test: Test,
+        command: Command,
+        sql: &'static str,
+        place: &'static str,
+    }
+
+    #[test]
+    fn failed_statement_names_its_place_in_the_stock_script_when_it_ends_a_command() {
+        let run = |test, sql, place| Sent { test, command: Command::Run, sql, place };
+        let other = |command, sql, place| Sent { test: Test::ReadWrite, command, sql, place };
+        let call_command = "`sysbench.cmdline.call_command' function failed: \
+                            /usr/share/sysbench/oltp_common.lua:197";
+        for Sent { test, command, sql, place } in [
+            run(Test::ReadOnly, "BEGIN", "oltp_common.lua:405"),
+            run(Test::PointSelect, "SELECT c FROM sbtest2 WHERE id=?", "oltp_common.lua:419"),
+            run(Test::ReadOnly, "SELECT c FROM sbtest2 WHERE id BETWEEN ? AND ?", ".lua:432"),
+            run(Test::ReadOnly, "SELECT SUM(k) FROM sbtest2 WHERE id BETWEEN 1 AND 2", ".lua:432"),
+            run(Test::UpdateIndex, "UPDATE sbtest2 SET k=k+1 WHERE id=?", "oltp_common.lua:458"),
+            run(Test::WriteOnly, "UPDATE sbtest2 SET c=? WHERE id=?", "oltp_common.lua:469"),
+            run(Test::WriteOnly, "DELETE FROM sbtest2 WHERE id=?", "oltp_common.lua:487"),
+            run(Test::Delete, "DELETE FROM sbtest2 WHERE id=?", "oltp_delete.lua:33"),
+            run(Test::Insert, "INSERT INTO sbtest2 (id, k) VALUES (0, 1)", "oltp_insert.lua:61"),
+            run(Test::RandomPoints, "        SELECT id, k", "select_random_points.lua:71"),
+            other(Command::Prepare, "CREATE TABLE sbtest2(", call_command),
+            other(Command::Prewarm, "ANALYZE TABLE sbtest2", "call_command' function failed"),
+            other(Command::Cleanup, "DROP TABLE IF EXISTS sbtest2", "`cleanup' function failed"),
+        ] {
+            let found = statement_lines(&of(test, command), &missing(), Call::Execute, sql);
+            let why = "Table 'sbtest.sbtest2' doesn't exist";
+            let first =
+                format!("mysql_stmt_execute() returned error 1146 ({why}) for query '{sql}'");
+            assert_eq!(found[0], first);
+            assert!(found[1].contains(place), "{sql}: {}", found[1]);
+            let end = format!(": SQL error, errno = 1146, state = '42S02': {why}");
+            assert!(found[1].ends_with(&end), "{}", found[1]);
+        }
+    }
+
+    #[test]
+    fn lost_connection_has_the_client_librarys_number_when_a_statement_was_sent() {
+        let lost = Failure::Lost("the server closed the connection".to_owned());
+        let found = statement_lines(&settings(), &lost, Call::Query, "COMMIT");
+        assert_eq!(
+            found[0],
+            "mysql_drv_query() returned error 2013 (Lost connection to server during query) for \
+             query 'COMMIT'"
+        );
+        assert!(found[1].contains(":409: SQL error, errno = 2013, state = 'HY000': "));
+    }
+
+    #[test]
+    fn prepared_and_bulk_statements_have_their_own_lines_when_they_fail() {
+        assert_eq!(
+            prepare_lines(&settings(), &missing(), "SELECT c FROM sbtest2 WHERE id=?"),
+            [
+                "mysql_stmt_prepare() failed",
+                "MySQL error: 1146 \"Table 'sbtest.sbtest2' doesn't exist\"",
+                "`thread_init' function failed: /usr/share/sysbench/oltp_common.lua:284: SQL API \
+                 error"
+            ]
+        );
+        let prepare = of(Test::Common, Command::Prepare);
+        let lines = bulk_lines(&prepare, &missing(), Bulk::Last, "INSERT");
+        let place = "/usr/share/sysbench/oltp_common.lua:233: db_bulk_insert_done() failed";
+        assert!(lines[1].ends_with(place), "{lines:?}");
+        let run = of(Test::BulkInsert, Command::Run);
+        let lines = bulk_lines(&run, &missing(), Bulk::Full, "INSERT");
+        let place = "/usr/share/sysbench/bulk_insert.lua:38: db_bulk_insert_next() failed";
+        assert_eq!(lines[1], format!("`thread_run' function failed: {place}"));
+    }
+}
