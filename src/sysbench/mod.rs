@@ -5,6 +5,14 @@
 
 #![expect(dead_code, unused_imports, reason = "the parts are still to come")]
 
+mod arguments;
+mod options;
+mod resolve;
 mod settings;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use settings::{Command, Ended, Ignored, OutputVersion, Refusal, Settings, Test};
+pub(crate) use arguments::{Parsed, parse};
+pub(crate) use settings::{
+    Command, Ended, Ignored, OutputVersion, Preamble, Refusal, Settings, Test,
+};
