@@ -3,11 +3,98 @@
 //! A command line is read by sysbench's rules into [`Settings`]; what runs is loadgen's own engine, and
 //! what is printed is sysbench's text. docs/user/from-sysbench.md lists what differs.
 
-#![expect(dead_code, unused_imports, reason = "the parts are still to come")]
-
+mod arguments;
 mod failure;
+mod options;
 mod output;
+mod plan;
+mod resolve;
+mod run;
 mod settings;
 mod tables;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use settings::{Command, Ended, Ignored, OutputVersion, Refusal, Settings, Test};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::error::{Error, Result};
+use crate::mysql::ServerLink;
+use crate::mysql::options::handover::take_off;
+use crate::progress::say;
+use crate::stop::Stop;
+use arguments::Parsed;
+use output::Log;
+pub(crate) use settings::{
+    Command, Ended, Ignored, OutputVersion, Preamble, Refusal, Settings, Test,
+};
+
+/// The name of the program that is replaced.
+const NAME: &str = "sysbench";
+/// The variable that names the directory of summaries.
+const PASSWORD: &str = "MYSQL_PWD";
+
+/// Counts the words before sysbench's own command line, if this is one: the program has its name, or
+/// `sysbench` is the first word.
+pub(crate) fn begins_at(args: &[OsString]) -> Option<usize> {
+    let name = args.first().and_then(|name| Path::new(name).file_name());
+    match args.get(1) {
+        _ if name == Some(OsStr::new(NAME)) => Some(1),
+        Some(first) if first == NAME => Some(2),
+        _ => None,
+    }
+}
+
+/// Does what a command line of sysbench's says; returns the exit status. `listen` begins to listen to
+/// signals.
+pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce() -> Result<Stop>) -> Result<u8> {
+    let begin = begins_at(&args).expect("the caller has looked");
+    let (args, password) = take_off(args, "--mysql-password")?;
+    let env = |name: &str| match &password {
+        Some(password) if name == PASSWORD => Some(password.expose().into()),
+        _ => std::env::var_os(name),
+    };
+    let settings = match arguments::parse(&args[begin..], &env) {
+        Ok(Parsed::Settings(settings)) => settings,
+        Ok(Parsed::HandOver { program, args }) => {
+            let failed = std::process::Command::new(&program).args(args).exec();
+            return Err(Error::usage(format!("{}: {failed}", program.display())));
+        }
+        Err(Refusal { stdout, stderr, status }) => {
+            let _ = io::stdout().write_all(stdout.as_bytes());
+            let _ = io::stderr().write_all(stderr.as_bytes());
+            return Ok(status);
+        }
+    };
+    if settings.explain {
+        return Ok(0);
+    }
+    let preamble = &settings.preamble;
+    let _ = io::stderr().write_all(preamble.stderr.as_bytes());
+    settings.notes.iter().for_each(|note| say(note));
+    let _ = io::stdout().write_all(preamble.before_header.as_bytes());
+    let mut log = Log::new(Box::new(io::stdout()), settings.verbosity);
+    log.notice(&output::header(settings.output));
+    let _ = io::stdout().write_all(preamble.after_header.as_bytes());
+    let log = Mutex::new(log);
+    done(&settings, &log, &listen()?)
+}
+
+fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
+    let work = async {
+        if settings.command == Command::Run {
+            return run::run(settings, log, stop).await;
+        }
+        let link = ServerLink::to(plan::target(settings), stop)?;
+        match settings.command {
+            Command::Prepare => tables::prepare(settings, &link, log).await,
+            Command::Prewarm => tables::prewarm(settings, &link, log).await,
+            Command::Cleanup => tables::cleanup(settings, &link, log).await,
+            Command::Run | Command::Help => unreachable!("done before"),
+        }
+    };
+    crate::run::runtime()?.block_on(work)
+}
