@@ -197,7 +197,7 @@ impl<'a> Client<'a> {
                 now = think(thread, now, pause).await;
             }
         }
-        self.send_rows().await?;
+        self.send_rows(During::Rest).await?;
         Ok(Turn::Over)
     }
 
@@ -234,7 +234,7 @@ impl<'a> Client<'a> {
                 return Ok(Turn::Renew);
             }
         }
-        self.send_rows().await?;
+        self.send_rows(During::Rest).await?;
         Ok(Turn::Over)
     }
 
@@ -274,7 +274,8 @@ impl<'a> Client<'a> {
             }
             Err(error) => {
                 thread.failed(state, issued, completed, &error);
-                let goes_on = error.goes_on(job.plan.policy.on_error) && self.session.is_usable();
+                let as_usual = error.goes_on(job.plan.policy.on_error) && self.session.is_usable();
+                let goes_on = as_usual && job.plan.as_sysbench.is_none();
                 if goes_on { Ok(completed) } else { Err(error) }
             }
         }
@@ -364,7 +365,7 @@ impl<'a> Client<'a> {
         self.bulk.row.clear();
         literals_into(&mut self.bulk.row, &statement.pieces, &self.values);
         if self.bulk.sql.len() + bulk.join.len() + self.bulk.row.len() > bulk.bytes_max {
-            self.send_rows().await?;
+            self.send_rows(During::Query).await?;
         }
         if self.bulk.sql.is_empty() {
             self.bulk.sql.extend_from_slice(job.with_table(&bulk.head, table).as_bytes());
@@ -376,14 +377,14 @@ impl<'a> Client<'a> {
     }
 
     /// Sends the bulk statement, if there is one.
-    async fn send_rows(&mut self) -> Result<(), OpError> {
+    async fn send_rows(&mut self, during: fn(String) -> During) -> Result<(), OpError> {
         if self.bulk.sql.is_empty() {
             return Ok(());
         }
         self.session.text().extend_from_slice(&self.bulk.sql);
         self.bulk.sql.clear();
         let answer = self.session.query(Want::Count).await.map_err(|failure| {
-            self.refused = Some(During::Query(self.session.sent_text()));
+            self.refused = Some(during(self.session.sent_text()));
             OpError::Failure(failure)
         })?;
         if let Some(events) = self.thread.recorder.borrow_mut().events(self.thread.now()) {

@@ -10,8 +10,8 @@ use crate::mysql::Tables;
 use crate::mysql::wire::{Params, Value};
 use crate::plan::{Plan, Spread, StatementMode, Step};
 use crate::workload::{
-    Const, Content, Count, Distribution, Effect, KeySource, Kind, Options, Param, Sampler,
-    Statement, Stream, Workload, name_part, rows, seed_of,
+    Const, Content, Count, Distribution, Effect, KeySource, Kind, Options, Param, Permutation,
+    Sampler, Statement, Stream, Workload, name_part, rows, seed_of,
 };
 
 pub(crate) struct Job {
@@ -70,6 +70,8 @@ pub(crate) enum Source {
     Draw(usize),
     Slice(usize),
     Serial,
+    /// The same, scattered.
+    Unique(Permutation),
     /// A `c` that proves itself: for the id at a position, or for 0.
     C(Option<usize>),
     Pad,
@@ -81,6 +83,9 @@ pub(crate) enum Source {
     /// The value at a position, and so much.
     Sum(usize, u64),
 }
+
+/// The ids of a signed column of 32 bits.
+const IDS: u64 = i32::MAX as u64;
 
 /// The ids of rows that come after all there are.
 pub(crate) type Serial = StepBy<RangeFrom<u64>>;
@@ -219,6 +224,10 @@ impl Job {
             Param::Serial => {
                 self.serial = true;
                 Source::Serial
+            }
+            Param::Unique => {
+                self.serial = true;
+                Source::Unique(Permutation::new(IDS, self.plan.seed))
             }
             Param::C => Source::C(None),
             Param::Pad => Source::Pad,
@@ -404,6 +413,10 @@ impl Generator {
             Source::Draw(i) => from.picks[*i].draw(stream),
             Source::Slice(i) => self.slices[*i].draw(stream),
             Source::Serial => self.serials[from.slot].next().expect("they never end"),
+            Source::Unique(scattered) => {
+                let n = self.serials[from.slot].next().expect("they never end");
+                scattered.apply(n % IDS) + 1
+            }
             Source::Sum(of, add) => number(drawn.get(*of)).saturating_add(*add),
             Source::C(of) => {
                 let id = of.map_or(0, |of| number(drawn.get(of)));

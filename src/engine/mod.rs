@@ -73,6 +73,8 @@ pub enum During {
     /// A prepared statement.
     Execute(String),
     Query(String),
+    /// The last rows of a bulk statement, when the run is over.
+    Rest(String),
 }
 
 /// What one step produced in memory.
@@ -98,6 +100,11 @@ impl Run {
     /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.
     fn abandoned(&self) -> u64 {
         self.counts.failures.abandoned + self.counts.paced.map_or(0, |paced| paced.unissued)
+    }
+
+    /// Ops of the window that were given up while they were in flight.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.counts.failures.window_abandoned
     }
 
     /// A rate of the window; 0 where there was none.

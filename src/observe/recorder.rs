@@ -115,7 +115,7 @@ pub struct EventCounts {
 }
 
 /// The events of one client, and the sum of their times.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientEvents {
     pub events: u64,
     pub busy_ns: u64,
@@ -135,6 +135,10 @@ impl EventCounts {
         for (mine, theirs) in self.by_client.iter_mut().zip(&other.by_client) {
             add!(mine, theirs; events, busy_ns);
         }
+    }
+
+    pub(crate) fn statements(&self) -> u64 {
+        self.reads + self.writes + self.others
     }
 
     #[inline]

@@ -113,6 +113,12 @@ pub enum Ignored {
     Codes(Vec<u16>),
 }
 
+impl Default for Ignored {
+    fn default() -> Ignored {
+        Ignored::Codes(Vec::new())
+    }
+}
+
 impl Ignored {
     /// What a client library calls a connection that is lost.
     const LOST: [u16; 4] = [2006, 2011, 2013, 2055];

@@ -26,15 +26,13 @@ use crate::mysql::ServerLink;
 use crate::mysql::options::handover::take_off;
 use crate::progress::say;
 use crate::stop::Stop;
-use arguments::Parsed;
+use arguments::{Parsed, parse};
 use output::Log;
-pub(crate) use settings::{
-    Command, Ended, Ignored, OutputVersion, Preamble, Refusal, Settings, Test,
-};
+use settings::{Command, Ended, Refusal, Settings, Test};
 
 /// The name of the program that is replaced.
 const NAME: &str = "sysbench";
-/// The variable that names the directory of summaries.
+/// The variable that holds the password where no option does.
 const PASSWORD: &str = "MYSQL_PWD";
 
 /// Counts the words before sysbench's own command line, if this is one: the program has its name, or
@@ -49,15 +47,19 @@ pub(crate) fn begins_at(args: &[OsString]) -> Option<usize> {
 }
 
 /// Does what a command line of sysbench's says; returns the exit status. `listen` begins to listen to
-/// signals.
-pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce() -> Result<Stop>) -> Result<u8> {
+/// signals, where it is to be so without SIGINT if that is ignored, as it is behind a script's `&`.
+pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop>) -> Result<u8> {
     let begin = begins_at(&args).expect("the caller has looked");
     let (args, password) = take_off(args, "--mysql-password")?;
+    if begin == 1 {
+        // Taking the password off has named the process after the program; scripts look for its name.
+        let _ = nix::sys::prctl::set_name(c"sysbench");
+    }
     let env = |name: &str| match &password {
         Some(password) if name == PASSWORD => Some(password.expose().into()),
         _ => std::env::var_os(name),
     };
-    let settings = match arguments::parse(&args[begin..], &env) {
+    let settings = match parse(&args[begin..], &env) {
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
             let failed = std::process::Command::new(&program).args(args).exec();
@@ -80,7 +82,7 @@ pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce() -> Result<Stop>) -
     log.notice(&output::header(settings.output));
     let _ = io::stdout().write_all(preamble.after_header.as_bytes());
     let log = Mutex::new(log);
-    done(&settings, &log, &listen()?)
+    done(&settings, &log, &listen(true)?)
 }
 
 fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {

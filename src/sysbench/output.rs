@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use super::settings::{OutputVersion, Settings};
-use crate::observe::Times;
-use crate::terms::add;
+use crate::observe::{ClientEvents, EventCounts, Times};
 
 /// Levels of messages, by what `--verbosity` shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,46 +109,6 @@ impl Log {
     }
 }
 
-/// Events of one client, and the sum of their latencies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Share {
-    pub events: u64,
-    pub busy_ns: u64,
-}
-
-/// What was counted in a run, or in a part of it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Counts {
-    pub reads: u64,
-    pub writes: u64,
-    pub others: u64,
-    /// Events that succeeded.
-    pub events: u64,
-    /// Errors that were ignored.
-    pub errors: u64,
-    pub reconnects: u64,
-    /// Latencies of events.
-    pub times: Times,
-    pub by_client: Vec<Share>,
-}
-
-impl Counts {
-    /// Adds those of another part of the run, or of other clients at the same places.
-    pub(crate) fn merge(&mut self, other: &Counts) {
-        add!(self, other; reads, writes, others, events, errors, reconnects);
-        self.times.merge(&other.times);
-        let clients = self.by_client.len().max(other.by_client.len());
-        self.by_client.resize(clients, Share::default());
-        for (mine, theirs) in self.by_client.iter_mut().zip(&other.by_client) {
-            add!(mine, theirs; events, busy_ns);
-        }
-    }
-
-    fn queries(&self) -> u64 {
-        self.reads + self.writes + self.others
-    }
-}
-
 /// When the counts of a report were taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Span {
@@ -242,12 +201,12 @@ pub(crate) fn interval(
     at_s: f64,
     length_s: f64,
     threads: u32,
-    counts: &Counts,
+    counts: &EventCounts,
 ) -> String {
     let rate = |count: u64| per_second(count, length_s);
-    let (tps, qps) = (rate(counts.events), rate(counts.queries()));
+    let (tps, qps) = (rate(counts.events), rate(counts.statements()));
     let (reads, writes, others) = (rate(counts.reads), rate(counts.writes), rate(counts.others));
-    let (errors, reconnects) = (rate(counts.errors), rate(counts.reconnects));
+    let (errors, reconnects) = (rate(counts.ignored), rate(counts.reconnects));
     let percentile = settings.percentile;
     let latency = percentile_ms(&counts.times, percentile);
     let stamp = stamp(settings.output, at_s);
@@ -283,7 +242,7 @@ fn stamp(version: OutputVersion, at_s: f64) -> String {
 }
 
 /// Makes the report of a run, or of its part up to a checkpoint.
-pub(crate) fn report(settings: &Settings, counts: &Counts, span: &Span) -> String {
+pub(crate) fn report(settings: &Settings, counts: &EventCounts, span: &Span) -> String {
     let mut out = statements(settings.output, counts, span);
     if let Some(unfinished) = span.unfinished {
         let what = "Number of unfinished transactions on forced shutdown";
@@ -299,9 +258,9 @@ fn put(out: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(out, "{line}").expect("a String takes everything");
 }
 
-fn statements(version: OutputVersion, counts: &Counts, span: &Span) -> String {
-    let Counts { reads, writes, others, events, errors, reconnects, .. } = *counts;
-    let (old, total) = (version == OutputVersion::V0_5, counts.queries());
+fn statements(version: OutputVersion, counts: &EventCounts, span: &Span) -> String {
+    let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;
+    let (old, total) = (version == OutputVersion::V0_5, counts.statements());
     let title = if old { "OLTP test statistics:" } else { "SQL statistics:" };
     let mut out = format!("{title}\n    queries performed:\n");
     for (name, count) in [("read:", reads), ("write:", writes), ("other:", others)] {
@@ -313,7 +272,7 @@ fn statements(version: OutputVersion, counts: &Counts, span: &Span) -> String {
     let rated = [("transactions:", events)]
         .into_iter()
         .chain(if old { of_old.to_vec() } else { queries.to_vec() })
-        .chain([("ignored errors:", errors), ("reconnects:", reconnects)]);
+        .chain([("ignored errors:", ignored), ("reconnects:", reconnects)]);
     for (name, count) in rated {
         let rate = per_second(count, span.part_s);
         put(&mut out, format_args!("    {name:<37}{count:<6} ({rate:.2} per sec.)"));
@@ -322,7 +281,7 @@ fn statements(version: OutputVersion, counts: &Counts, span: &Span) -> String {
     out
 }
 
-fn general(out: &mut String, version: OutputVersion, counts: &Counts, span: &Span) {
+fn general(out: &mut String, version: OutputVersion, counts: &EventCounts, span: &Span) {
     let Span { total_s, part_s, .. } = *span;
     match version {
         OutputVersion::V0_5 | OutputVersion::V1_0 => {
@@ -369,7 +328,7 @@ fn latency(out: &mut String, settings: &Settings, times: &Times) {
     }
 }
 
-fn fairness(out: &mut String, shares: &[Share]) {
+fn fairness(out: &mut String, shares: &[ClientEvents]) {
     let (events, events_deviation) = spread(shares, |share| share.events as f64);
     let (busy, busy_deviation) = spread(shares, |share| share.busy_ns as f64 / 1e9);
     put(out, format_args!("\nThreads fairness:"));
@@ -378,7 +337,7 @@ fn fairness(out: &mut String, shares: &[Share]) {
 }
 
 /// Gives the mean over the clients, and the deviation of this population.
-fn spread(shares: &[Share], of: impl Fn(&Share) -> f64) -> (f64, f64) {
+fn spread(shares: &[ClientEvents], of: impl Fn(&ClientEvents) -> f64) -> (f64, f64) {
     let n = shares.len().max(1) as f64;
     let mean = shares.iter().map(&of).sum::<f64>() / n;
     let squares: f64 = shares.iter().map(|share| (of(share) - mean).powi(2)).sum();
@@ -450,7 +409,7 @@ pub(super) mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use super::super::settings::{Command, Ignored, Test};
+    use super::super::settings::{Command, Ignored, Preamble, Test};
     use super::*;
     use crate::mysql::options::{Secret, Ssl};
     use crate::stop::locked;
@@ -502,6 +461,7 @@ pub(super) mod tests {
             out: None,
             explain: false,
             notes: Vec::new(),
+            preamble: Preamble::default(),
         }
     }
 
@@ -538,17 +498,18 @@ pub(super) mod tests {
     }
 
     /// Three transactions of two clients.
-    fn counts() -> Counts {
+    fn counts() -> EventCounts {
         let shares = [(2, 4_000_000), (1, 3_000_000)];
-        Counts {
+        EventCounts {
             reads: 42,
             writes: 12,
             others: 6,
             events: 3,
-            errors: 1,
+            ignored: 1,
+            unexpected: 0,
             reconnects: 0,
             times: times(&[1.0, 2.0, 4.0]),
-            by_client: shares.map(|(events, busy_ns)| Share { events, busy_ns }).to_vec(),
+            by_client: shares.map(|(events, busy_ns)| ClientEvents { events, busy_ns }).to_vec(),
         }
     }
 
@@ -630,7 +591,7 @@ Threads fairness:
 
     #[test]
     fn report_holds_zeros_when_nothing_was_done() {
-        let text = report(&settings(), &Counts::default(), &Span::default());
+        let text = report(&settings(), &EventCounts::default(), &Span::default());
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert!(text.contains("         min:                                    0.00\n"), "{text}");
     }
@@ -658,7 +619,7 @@ Threads fairness:
 
     #[test]
     fn interval_latency_is_zero_when_there_was_no_event() {
-        let line = interval(&settings(), 1.0, 1.0, 2, &Counts::default());
+        let line = interval(&settings(), 1.0, 1.0, 2, &EventCounts::default());
         assert!(line.contains("lat (ms,95%): 0.00 err/s: 0.00"), "{line}");
     }
 
@@ -767,10 +728,10 @@ Threads started!
 
     #[test]
     fn counts_of_two_parts_add_up_when_merged() {
-        let mut all = Counts::default();
+        let mut all = EventCounts::default();
         all.merge(&counts());
         all.merge(&counts());
-        assert_eq!((all.queries(), all.events, all.errors, all.times.count()), (120, 6, 2, 6));
-        assert_eq!(all.by_client[0], Share { events: 4, busy_ns: 8_000_000 });
+        assert_eq!((all.statements(), all.events, all.ignored, all.times.count()), (120, 6, 2, 6));
+        assert_eq!(all.by_client[0], ClientEvents { events: 4, busy_ns: 8_000_000 });
     }
 }

@@ -1,6 +1,7 @@
 use std::ffi::OsString;
 use std::process::{Command as Program, Stdio};
 
+use super::settings::OutputVersion;
 use super::*;
 
 fn words(line: &str) -> Vec<OsString> {

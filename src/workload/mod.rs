@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
-pub(crate) use random::{Stream, mix, name_part, seed_of};
+pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
+use statement::{Amount, ensure, known};
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, Kind, OPTION_MAX, Options, Param, Setting, Statement,
 };
-use statement::{ensure, known};
 pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};
 
@@ -189,6 +189,18 @@ impl Workload {
         let set = statement::set(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
+    }
+
+    /// Repeats each statement so many times an op.
+    pub(crate) fn repeat(&mut self, times: u64) {
+        let statements = self.transactions.iter_mut().flat_map(|t| &mut t.statements);
+        statements.for_each(|statement| statement.repeat = Some(Amount::Number(times)));
+    }
+
+    /// Leaves out the statements that are repeated as one of these options says.
+    pub(crate) fn leave_out(&mut self, options: &[&str]) {
+        let of = |s: &Statement| matches!(&s.repeat, Some(Amount::Option(name)) if options.contains(&name.as_str()));
+        self.transactions.iter_mut().for_each(|t| t.statements.retain(|s| !of(s)));
     }
 
     /// Gives the transactions as in a file: workloads of the same definition and options do the same.
