@@ -53,6 +53,7 @@ pub(crate) enum Ignored {
 
 /// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag by itself")]
 pub(crate) struct Settings {
     pub test: Test,
     pub command: Command,

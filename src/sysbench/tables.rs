@@ -90,7 +90,7 @@ async fn side_by_side(
     let inbox = Inbox::default();
     let threads = (0..settings.threads).map(|n| thread(settings, link, &inbox, log, n, &work));
     let all = or_stop(&link.stop, async { Ok(join_all(threads).await) }).await?;
-    Ok(Ended::from(all.iter().any(|done| done.is_err())))
+    Ok(Ended::from(all.iter().any(Done::is_err)))
 }
 
 async fn thread(
