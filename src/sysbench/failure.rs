@@ -208,7 +208,7 @@ pub(crate) fn one_table_line(settings: &Settings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::tests::settings;
+    use super::super::tests::settings;
     use super::*;
 
     fn missing() -> Failure {

@@ -446,88 +446,11 @@ fn histogram(times: &Times) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::sync::{Arc, Mutex};
+mod tests {
     use std::time::Duration;
 
-    use super::super::settings::{Command, Ignored, Test};
+    use super::super::tests::{Kept, settings};
     use super::*;
-    use crate::mysql::options::{Secret, Ssl};
-    use crate::stop::locked;
-    use crate::workload::Distribution;
-
-    /// `sysbench oltp_read_write run`.
-    pub(in crate::sysbench) fn settings() -> Settings {
-        Settings {
-            test: Test::ReadWrite,
-            command: Command::Run,
-            threads: 2,
-            events: 0,
-            time: Duration::from_secs(10),
-            warmup: Duration::ZERO,
-            rate: 0,
-            forced_shutdown: None,
-            report_interval: 0,
-            checkpoints: Vec::new(),
-            percentile: 95,
-            histogram: false,
-            verbosity: 3,
-            debug: false,
-            validate: false,
-            distribution: Distribution::Uniform,
-            seed: 0,
-            host: "localhost".to_owned(),
-            port: 3306,
-            socket: None,
-            user: "sbtest".to_owned(),
-            password: Secret::default(),
-            database: "sbtest".to_owned(),
-            ssl: Ssl::default(),
-            ignored: Ignored::Codes(vec![1213, 1020, 1205]),
-            prepared: true,
-            dry_run: false,
-            reconnect: 0,
-            connect_timeout: Duration::from_secs(10),
-            tables: 1,
-            table_size: 10_000,
-            auto_inc: true,
-            secondary: false,
-            create_secondary: true,
-            range_selects: true,
-            skip_trx: false,
-            storage_engine: "innodb".to_owned(),
-            create_table_options: String::new(),
-            counts: std::collections::BTreeMap::new(),
-            output: OutputVersion::V1_0,
-            out: None,
-            explain: false,
-            notes: Vec::new(),
-        }
-    }
-
-    /// Keeps what is written.
-    #[derive(Clone, Default)]
-    pub(in crate::sysbench) struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Kept {
-        pub(in crate::sysbench) fn text(&self) -> String {
-            String::from_utf8(locked(&self.0).clone()).expect("ASCII")
-        }
-
-        pub(in crate::sysbench) fn log(&self, verbosity: u8) -> Log {
-            Log::new(Box::new(self.clone()), verbosity)
-        }
-    }
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            locked(&self.0).write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
 
     fn times(ms: &[f64]) -> Times {
         let mut times = Times::new();

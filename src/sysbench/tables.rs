@@ -260,7 +260,7 @@ impl Inserts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::tests::{Kept, settings};
+    use super::super::tests::{Kept, settings};
     use super::*;
     use crate::error::Kind;
     use crate::mysql::ConnectOptions;
