@@ -10,87 +10,66 @@ use crate::mysql::Failure;
 /// Fatal, after the lines of a client that cannot begin its run.
 pub(crate) const INIT_FAILED: &str = "Thread initialization failed!";
 
-/// Functions of the client library and of sysbench's driver that an error names.
+/// Calls of sysbench's driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Text, and all DDL.
     Query,
     Execute,
-}
-
-impl Call {
-    fn name(self) -> &'static str {
-        match self {
-            Call::Query => "mysql_drv_query()",
-            Call::Execute => "mysql_stmt_execute()",
-        }
-    }
-}
-
-/// An INSERT of many rows is sent when the next row does not fit, or behind the last one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bulk {
-    Full,
-    Last,
-}
-
-/// Where the stock scripts send a statement: how it begins, and the line of `oltp_common.lua`.
-const STATEMENTS: [(&str, u32); 16] = [
-    ("SET tmp_table_size", 103),
-    ("SET max_heap_table_size", 104),
-    ("ANALYZE", 110),
-    ("SELECT AVG", 111),
-    ("SELECT COUNT(*)", 116),
-    ("CREATE TABLE", 197),
-    ("CREATE INDEX", 238),
-    ("DROP", 392),
-    ("BEGIN", 405),
-    ("COMMIT", 409),
-    ("DELETE", 487),
-    ("INSERT", 488),
-    // The others need a look at more than their beginning.
-    ("UPDATE", UPDATE_OF_C),
-    ("SELECT c", RANGE),
-    ("SELECT SUM", RANGE),
-    ("SELECT DISTINCT", RANGE),
-];
-const POINT: u32 = 419;
-const RANGE: u32 = 432;
-const UPDATE_OF_K: u32 = 458;
-const UPDATE_OF_C: u32 = 469;
-
-/// The script that a test has of its own; the others have all in the common one.
-fn script(test: Test) -> &'static str {
-    match test {
-        Test::BulkInsert => "bulk_insert.lua",
-        Test::RandomPoints => "select_random_points.lua",
-        Test::RandomRanges => "select_random_ranges.lua",
-        Test::Insert => "oltp_insert.lua",
-        Test::Delete => "oltp_delete.lua",
-        _ => COMMON,
-    }
+    /// An INSERT of many rows, sent because the next row does not fit.
+    BulkNext,
+    /// The last one of such.
+    BulkDone,
 }
 
 const COMMON: &str = "oltp_common.lua";
 
-fn place(settings: &Settings, sql: &str) -> (&'static str, u32) {
-    let (test, sql) = (settings.test, sql.trim_start());
-    match (settings.command, test) {
-        (Command::Prepare, Test::BulkInsert) => return (script(test), 23),
-        (_, Test::BulkInsert) => return (script(test), 54),
-        (Command::Run, Test::RandomPoints) => return (script(test), 71),
-        (Command::Run, Test::RandomRanges) => return (script(test), 76),
-        (Command::Run, Test::Insert) => return (script(test), 61),
-        (Command::Run, Test::Delete) => return (script(test), 33),
-        _ => {}
+/// The script that a test has of its own.
+fn script(test: Option<Test>) -> &'static str {
+    match test {
+        Some(Test::BulkInsert) => "bulk_insert.lua",
+        Some(Test::RandomPoints) => "select_random_points.lua",
+        Some(Test::RandomRanges) => "select_random_ranges.lua",
+        Some(Test::Insert) => "oltp_insert.lua",
+        Some(Test::Delete) => "oltp_delete.lua",
+        _ => COMMON,
     }
-    let line = match STATEMENTS.iter().find(|(begins, _)| sql.starts_with(begins)) {
-        Some((_, RANGE)) if sql.contains("WHERE id=") => POINT,
-        Some((_, UPDATE_OF_C)) if sql.contains("SET k=") => UPDATE_OF_K,
-        Some((_, line)) => *line,
-        None => unreachable!("no statement of the stock scripts: {sql}"),
+}
+
+/// The lines of the scripts that send a statement: the test that has its own, how the statement begins,
+/// and what it holds. The first that fits counts.
+const SENT: [(Option<Test>, &str, &str, u32); 21] = [
+    (Some(Test::BulkInsert), "CREATE", "", 23),
+    (Some(Test::BulkInsert), "DROP", "", 54),
+    (Some(Test::RandomPoints), "SELECT id", "", 71),
+    (Some(Test::RandomRanges), "SELECT count", "", 76),
+    (Some(Test::Insert), "INSERT", "", 61),
+    (Some(Test::Delete), "DELETE", "", 33),
+    (None, "SET tmp_table_size", "", 103),
+    (None, "SET max_heap_table_size", "", 104),
+    (None, "ANALYZE", "", 110),
+    (None, "SELECT AVG", "", 111),
+    (None, "SELECT COUNT(*)", "", 116),
+    (None, "CREATE TABLE", "", 197),
+    (None, "CREATE INDEX", "", 238),
+    (None, "DROP", "", 392),
+    (None, "BEGIN", "", 405),
+    (None, "COMMIT", "", 409),
+    (None, "SELECT", "WHERE id=", 419),
+    (None, "SELECT", "", 432),
+    (None, "UPDATE", "SET k=", 458),
+    (None, "UPDATE", "", 469),
+    (None, "DELETE", "", 487),
+];
+const SENT_INSERT: u32 = 488;
+
+fn sent(settings: &Settings, sql: &str) -> (&'static str, u32) {
+    let fits = |(test, begins, holds, _): &&(Option<Test>, &str, &str, u32)| {
+        test.is_none_or(|test| test == settings.test)
+            && sql.trim_start().starts_with(begins)
+            && sql.contains(holds)
     };
-    (COMMON, line)
+    SENT.iter().find(fits).map_or((COMMON, SENT_INSERT), |(test, .., line)| (script(*test), *line))
 }
 
 /// The function that calls a script.
@@ -121,19 +100,18 @@ pub(crate) fn connect_lines(settings: &Settings, failure: &Failure) -> Vec<Strin
         Some(path) => format!("on socket '{}'", path.display()),
         None => format!("on host '{}', port {}", settings.host, settings.port),
     };
-    let (function, line) = match settings.command {
-        Command::Run => ("thread_init", 349),
-        Command::Cleanup => ("cleanup", 388),
-        Command::Prepare | Command::Help => (caller(settings), 83),
-        Command::Prewarm => (caller(settings), 98),
-    };
-    let place = match (settings.test, settings.command) {
-        (test @ Test::BulkInsert, Command::Run) => (script(test), 12),
-        (test @ Test::BulkInsert, Command::Cleanup) => (script(test), 50),
-        (test @ Test::BulkInsert, _) => (script(test), 19),
-        (test @ Test::RandomPoints, Command::Run) => (script(test), 34),
-        (test @ Test::RandomRanges, Command::Run) => (script(test), 36),
-        _ => (COMMON, line),
+    let function = if settings.command == Command::Run { "thread_init" } else { caller(settings) };
+    let own = Some(settings.test);
+    let place = match (settings.command, settings.test) {
+        (Command::Run, Test::BulkInsert) => (script(own), 12),
+        (Command::Run, Test::RandomPoints) => (script(own), 34),
+        (Command::Run, Test::RandomRanges) => (script(own), 36),
+        (Command::Cleanup, Test::BulkInsert) => (script(own), 50),
+        (_, Test::BulkInsert) => (script(own), 19),
+        (Command::Run, _) => (COMMON, 349),
+        (Command::Cleanup, _) => (COMMON, 388),
+        (Command::Prewarm, _) => (COMMON, 98),
+        (Command::Prepare | Command::Help, _) => (COMMON, 83),
     };
     vec![
         format!("unable to connect to MySQL server {target}, aborting..."),
@@ -180,8 +158,8 @@ pub(crate) fn prepare_lines(settings: &Settings, failure: &Failure, sql: &str) -
     let place = match (settings.test, sql) {
         (_, "BEGIN") => (COMMON, 275),
         (_, "COMMIT") => (COMMON, 279),
-        (test @ Test::RandomPoints, _) => (script(test), 38),
-        (test @ Test::RandomRanges, _) => (script(test), 42),
+        (Test::RandomPoints, _) => (script(Some(settings.test)), 38),
+        (Test::RandomRanges, _) => (script(Some(settings.test)), 42),
         _ => (COMMON, 284),
     };
     let (code, _, text) = error(failure);
@@ -200,46 +178,37 @@ pub(crate) fn statement_lines(
     sql: &str,
 ) -> Vec<String> {
     let (code, state, text) = error(failure);
-    let why = format!("SQL error, errno = {code}, state = '{state}': {text}");
-    vec![returned(failure, call, sql), failed(caller(settings), place(settings, sql), &why)]
-}
-
-/// Makes the lines of an INSERT of many rows.
-pub(crate) fn bulk_lines(
-    settings: &Settings,
-    failure: &Failure,
-    bulk: Bulk,
-    sql: &str,
-) -> Vec<String> {
     let of_run = settings.command == Command::Run;
-    let (function, line, what) = match (of_run, bulk) {
-        (true, Bulk::Full) => ("thread_run", 38, "db_bulk_insert_next()"),
-        (true, Bulk::Last) => ("thread_done", 42, "db_bulk_insert_done()"),
-        (false, Bulk::Full) => (caller(settings), 230, "db_bulk_insert_next()"),
-        (false, Bulk::Last) => (caller(settings), 233, "db_bulk_insert_done()"),
+    let bulk = |line| if of_run { (script(Some(Test::BulkInsert)), line) } else { (COMMON, line) };
+    let last = match call {
+        Call::Query | Call::Execute => {
+            let why = format!("SQL error, errno = {code}, state = '{state}': {text}");
+            failed(caller(settings), sent(settings, sql), &why)
+        }
+        Call::BulkNext => {
+            let place = bulk(if of_run { 38 } else { 230 });
+            failed(caller(settings), place, "db_bulk_insert_next() failed")
+        }
+        Call::BulkDone => {
+            let function = if of_run { "thread_done" } else { caller(settings) };
+            let place = bulk(if of_run { 42 } else { 233 });
+            failed(function, place, "db_bulk_insert_done() failed")
+        }
     };
-    let script = if of_run { script(Test::BulkInsert) } else { COMMON };
-    vec![
-        returned(failure, Call::Query, sql),
-        failed(function, (script, line), &format!("{what} failed")),
-    ]
-}
-
-fn returned(failure: &Failure, call: Call, sql: &str) -> String {
-    let ((code, _, text), name) = (error(failure), call.name());
-    format!("{name} returned error {code} ({text}) for query '{sql}'")
+    let name = if call == Call::Execute { "mysql_stmt_execute()" } else { "mysql_drv_query()" };
+    vec![format!("{name} returned error {code} ({text}) for query '{sql}'"), last]
 }
 
 /// Makes the line of a cleanup that takes one table only.
 pub(crate) fn one_table_line(settings: &Settings) -> String {
     let line = if settings.test == Test::RandomPoints { 27 } else { 29 };
     let why = "this benchmark does not support --tables > 1";
-    failed(caller(settings), (script(settings.test), line), why)
+    failed(caller(settings), (script(Some(settings.test)), line), why)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::tests::settings;
+    use super::super::tests::usual;
     use super::*;
 
     fn missing() -> Failure {
@@ -251,7 +220,7 @@ mod tests {
     }
 
     fn of(test: Test, command: Command) -> Settings {
-        Settings { test, command, ..settings() }
+        Settings { test, command, ..usual() }
     }
 
     struct Refused {
@@ -361,7 +330,7 @@ mod tests {
     #[test]
     fn lost_connection_has_the_client_librarys_number_when_a_statement_was_sent() {
         let lost = Failure::Lost("the server closed the connection".to_owned());
-        let found = statement_lines(&settings(), &lost, Call::Query, "COMMIT");
+        let found = statement_lines(&usual(), &lost, Call::Query, "COMMIT");
         assert_eq!(
             found[0],
             "mysql_drv_query() returned error 2013 (Lost connection to server during query) for \
@@ -373,7 +342,7 @@ mod tests {
     #[test]
     fn prepared_and_bulk_statements_have_their_own_lines_when_they_fail() {
         assert_eq!(
-            prepare_lines(&settings(), &missing(), "SELECT c FROM sbtest2 WHERE id=?"),
+            prepare_lines(&usual(), &missing(), "SELECT c FROM sbtest2 WHERE id=?"),
             [
                 "mysql_stmt_prepare() failed",
                 "MySQL error: 1146 \"Table 'sbtest.sbtest2' doesn't exist\"",
@@ -382,11 +351,11 @@ mod tests {
             ]
         );
         let prepare = of(Test::Common, Command::Prepare);
-        let lines = bulk_lines(&prepare, &missing(), Bulk::Last, "INSERT");
+        let lines = statement_lines(&prepare, &missing(), Call::BulkDone, "INSERT");
         let place = "/usr/share/sysbench/oltp_common.lua:233: db_bulk_insert_done() failed";
         assert!(lines[1].ends_with(place), "{lines:?}");
         let run = of(Test::BulkInsert, Command::Run);
-        let lines = bulk_lines(&run, &missing(), Bulk::Full, "INSERT");
+        let lines = statement_lines(&run, &missing(), Call::BulkNext, "INSERT");
         let place = "/usr/share/sysbench/bulk_insert.lua:38: db_bulk_insert_next() failed";
         assert_eq!(lines[1], format!("`thread_run' function failed: {place}"));
     }

@@ -28,7 +28,7 @@ use crate::progress::say;
 use crate::stop::Stop;
 use arguments::{Parsed, parse};
 use output::Log;
-use settings::{Command, Ended, Refusal, Settings, Test};
+use settings::{Command, Ended, Refusal, Settings};
 
 /// The name of the program that is replaced.
 const NAME: &str = "sysbench";
@@ -91,12 +91,7 @@ fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
             return run::run(settings, log, stop).await;
         }
         let link = ServerLink::to(plan::target(settings), stop)?;
-        match settings.command {
-            Command::Prepare => tables::prepare(settings, &link, log).await,
-            Command::Prewarm => tables::prewarm(settings, &link, log).await,
-            Command::Cleanup => tables::cleanup(settings, &link, log).await,
-            Command::Run | Command::Help => unreachable!("done before"),
-        }
+        tables::run(settings, &link, log).await
     };
     crate::run::runtime()?.block_on(work)
 }

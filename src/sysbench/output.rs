@@ -405,89 +405,11 @@ fn histogram(times: &Times) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::sync::{Arc, Mutex};
+mod tests {
     use std::time::Duration;
 
-    use super::super::settings::{Command, Ignored, Preamble, Test};
+    use super::super::tests::{Kept, usual};
     use super::*;
-    use crate::mysql::options::{Secret, Ssl};
-    use crate::stop::locked;
-    use crate::workload::Distribution;
-
-    /// `sysbench oltp_read_write run`.
-    pub(in crate::sysbench) fn settings() -> Settings {
-        Settings {
-            test: Test::ReadWrite,
-            command: Command::Run,
-            threads: 2,
-            events: 0,
-            time: Duration::from_secs(10),
-            warmup: Duration::ZERO,
-            rate: 0,
-            forced_shutdown: None,
-            report_interval: 0,
-            checkpoints: Vec::new(),
-            percentile: 95,
-            histogram: false,
-            verbosity: 3,
-            debug: false,
-            validate: false,
-            distribution: Distribution::Uniform,
-            seed: 0,
-            host: "localhost".to_owned(),
-            port: 3306,
-            socket: None,
-            user: "sbtest".to_owned(),
-            password: Secret::default(),
-            database: "sbtest".to_owned(),
-            ssl: Ssl::default(),
-            ignored: Ignored::Codes(vec![1213, 1020, 1205]),
-            prepared: true,
-            dry_run: false,
-            reconnect: 0,
-            connect_timeout: Duration::from_secs(10),
-            tables: 1,
-            table_size: 10_000,
-            auto_inc: true,
-            secondary: false,
-            create_secondary: true,
-            range_selects: true,
-            skip_trx: false,
-            storage_engine: "innodb".to_owned(),
-            create_table_options: String::new(),
-            counts: std::collections::BTreeMap::new(),
-            output: OutputVersion::V1_0,
-            out: None,
-            explain: false,
-            notes: Vec::new(),
-            preamble: Preamble::default(),
-        }
-    }
-
-    /// Keeps what is written.
-    #[derive(Clone, Default)]
-    pub(in crate::sysbench) struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Kept {
-        pub(in crate::sysbench) fn text(&self) -> String {
-            String::from_utf8(locked(&self.0).clone()).expect("ASCII")
-        }
-
-        pub(in crate::sysbench) fn log(&self, verbosity: u8) -> Log {
-            Log::new(Box::new(self.clone()), verbosity)
-        }
-    }
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            locked(&self.0).write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
 
     fn times(ms: &[f64]) -> Times {
         let mut times = Times::new();
@@ -554,14 +476,14 @@ Threads fairness:
             "SQL statistics:\n{QUERIES}    queries:                             60     (30.00 per \
              sec.)\n{TROUBLE}{general}{LATENCY}{FAIRNESS}\n"
         );
-        assert_eq!(said(&settings(), &SPAN), expected);
+        assert_eq!(said(&usual(), &SPAN), expected);
 
         let throughput = "Throughput:\n    events/s (eps):                      1.5000\n    time \
                           elapsed:                        4.0012s\n";
-        let of_1_1 = Settings { output: OutputVersion::V1_1, ..settings() };
+        let of_1_1 = Settings { output: OutputVersion::V1_1, ..usual() };
         assert_eq!(said(&of_1_1, &SPAN), expected.replace(general, throughput));
 
-        let of_0_5 = Settings { output: OutputVersion::V0_5, ..settings() };
+        let of_0_5 = Settings { output: OutputVersion::V0_5, ..usual() };
         let requests = "    read/write requests:                 54     (27.00 per sec.)
     other operations:                    6      (3.00 per sec.)
 ";
@@ -582,7 +504,7 @@ Threads fairness:
     #[test]
     fn report_says_so_when_a_percentile_is_off_or_a_shutdown_was_forced() {
         let forced = Span { unfinished: Some(2), ..SPAN };
-        let off = Settings { percentile: 0, ..settings() };
+        let off = Settings { percentile: 0, ..usual() };
         let said = said(&off, &forced);
         assert!(said.contains("         percentile stats:               disabled\n"), "{said}");
         let line = "\n\nNumber of unfinished transactions on forced shutdown: 2\n\nGeneral";
@@ -591,14 +513,14 @@ Threads fairness:
 
     #[test]
     fn report_holds_zeros_when_nothing_was_done() {
-        let text = report(&settings(), &EventCounts::default(), &Span::default());
+        let text = report(&usual(), &EventCounts::default(), &Span::default());
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert!(text.contains("         min:                                    0.00\n"), "{text}");
     }
 
     #[test]
     fn interval_line_is_that_of_the_version_when_one_is_chosen() {
-        let line = |output| interval(&Settings { output, ..settings() }, 2.0004, 2.0, 2, &counts());
+        let line = |output| interval(&Settings { output, ..usual() }, 2.0004, 2.0, 2, &counts());
         assert_eq!(
             line(OutputVersion::V1_0),
             "[ 2s ] thds: 2 tps: 1.50 qps: 30.00 (r/w/o: 21.00/6.00/3.00) lat (ms,95%): 4.03 \
@@ -619,7 +541,7 @@ Threads fairness:
 
     #[test]
     fn interval_latency_is_zero_when_there_was_no_event() {
-        let line = interval(&settings(), 1.0, 1.0, 2, &EventCounts::default());
+        let line = interval(&usual(), 1.0, 1.0, 2, &EventCounts::default());
         assert!(line.contains("lat (ms,95%): 0.00 err/s: 0.00"), "{line}");
     }
 
@@ -633,7 +555,7 @@ Threads fairness:
             validate: true,
             seed: 7,
             forced_shutdown: Some(Duration::from_secs(3)),
-            ..settings()
+            ..usual()
         };
         let kept = Kept::default();
         let mut log = kept.log(3);
@@ -665,7 +587,7 @@ Threads started!
 "
         );
         assert_eq!(kept.text(), expected);
-        let of_0_5 = Settings { output: OutputVersion::V0_5, ..settings() };
+        let of_0_5 = Settings { output: OutputVersion::V0_5, ..usual() };
         assert_eq!(
             options(&of_0_5),
             "Running the test with following options:\nNumber of threads: 2\nRandom number \

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use super::failure::{self, Bulk, Call};
+use super::failure::{self, Call};
 use super::output::{self, Level, Log, Span};
 use super::plan::{plan, target};
-use super::settings::{Ended, OutputVersion, Settings};
+use super::settings::{Ended, OutputVersion, Settings, Test};
 use crate::engine::{self, During, Observer, Refused, StepContext};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::ServerLink;
@@ -232,14 +232,18 @@ impl Observer for Report<'_> {
     fn refused(&self, Refused { during, failure }: &Refused) {
         let settings = self.settings;
         self.seen.borrow_mut().refused = true;
-        let bulk = |bulk, sql| failure::bulk_lines(settings, failure, bulk, sql);
+        let call = match during {
+            During::Execute(_) => Call::Execute,
+            During::Rest(_) => Call::BulkDone,
+            During::Query(_) if settings.test == Test::BulkInsert => Call::BulkNext,
+            _ => Call::Query,
+        };
         let lines = match during {
             During::Connect => failure::connect_lines(settings, failure),
             During::Prepare(sql) => failure::prepare_lines(settings, failure, sql),
-            During::Execute(sql) => failure::statement_lines(settings, failure, Call::Execute, sql),
-            During::Query(sql) if settings.test == super::Test::BulkInsert => bulk(Bulk::Full, sql),
-            During::Query(sql) => failure::statement_lines(settings, failure, Call::Query, sql),
-            During::Rest(sql) => bulk(Bulk::Last, sql),
+            During::Execute(sql) | During::Query(sql) | During::Rest(sql) => {
+                failure::statement_lines(settings, failure, call, sql)
+            }
         };
         locked(self.log).fatal(&lines);
     }

@@ -3,14 +3,13 @@
 //! A connection a thread; thread t has the tables t + 1, t + 1 + threads, … The caller writes the header.
 
 use std::io::Write;
-use std::ops::AsyncFn;
 use std::sync::Mutex;
 
 use futures_util::future::join_all;
 
-use super::failure::{Bulk, Call, bulk_lines, connect_lines, one_table_line, statement_lines};
+use super::failure::{Call, connect_lines, one_table_line, statement_lines};
 use super::output::{INITIALIZING, Log};
-use super::settings::{Ended, OutputVersion, Settings, Test};
+use super::settings::{Command, Ended, OutputVersion, Settings, Test};
 use crate::error::Result;
 use crate::mysql::ServerLink;
 use crate::mysql::wire::{Inbox, LeanSession, Want};
@@ -33,89 +32,49 @@ struct Worker<'a> {
     number: u32,
 }
 
-/// Makes and fills the tables; `Err` only where it was asked to stop.
-pub(crate) async fn prepare(
-    settings: &Settings,
-    link: &ServerLink,
-    log: &Mutex<Log>,
-) -> Result<Ended> {
-    if settings.test == Test::BulkInsert {
-        return alone(settings, link, log, async |worker| worker.prepare_bulk().await).await;
-    }
-    side_by_side(settings, link, log, async |worker| worker.prepare().await).await
-}
-
-/// Reads all tables.
-pub(crate) async fn prewarm(
-    settings: &Settings,
-    link: &ServerLink,
-    log: &Mutex<Log>,
-) -> Result<Ended> {
-    side_by_side(settings, link, log, async |worker| worker.prewarm().await).await
-}
-
-/// Drops the tables, whoever made them.
-pub(crate) async fn cleanup(
-    settings: &Settings,
-    link: &ServerLink,
-    log: &Mutex<Log>,
-) -> Result<Ended> {
-    if matches!(settings.test, Test::RandomPoints | Test::RandomRanges) && settings.tables != 1 {
-        locked(log).fatal(&[one_table_line(settings)]);
-        return Ok(1);
-    }
-    alone(settings, link, log, async |worker| worker.cleanup().await).await
-}
-
-async fn alone(
-    settings: &Settings,
-    link: &ServerLink,
-    log: &Mutex<Log>,
-    work: impl AsyncFn(&mut Worker<'_>) -> Done,
-) -> Result<Ended> {
-    let worker = async { Ok(thread(settings, link, &Inbox::default(), log, 0, &work).await) };
-    or_stop(&link.stop, worker).await.map(|done| Ended::from(done.is_err()))
-}
-
-/// Runs the threads. What the others do goes on where one fails, as in sysbench; its status there is 0.
-async fn side_by_side(
-    settings: &Settings,
-    link: &ServerLink,
-    log: &Mutex<Log>,
-    work: impl AsyncFn(&mut Worker<'_>) -> Done,
-) -> Result<Ended> {
-    if settings.threads > 1 {
+/// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
+/// the others go on, as in sysbench, whose status is 0 then.
+pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>) -> Result<Ended> {
+    let alone = settings.command == Command::Cleanup || settings.test == Test::BulkInsert;
+    let threads = if alone { 1 } else { settings.threads };
+    if threads > 1 {
         locked(log).notice(INITIALIZING);
     }
     let inbox = Inbox::default();
-    let threads = (0..settings.threads).map(|n| thread(settings, link, &inbox, log, n, &work));
-    let all = or_stop(&link.stop, async { Ok(join_all(threads).await) }).await?;
-    Ok(Ended::from(all.iter().any(|done| done.is_err())))
-}
-
-async fn thread(
-    settings: &Settings,
-    link: &ServerLink,
-    inbox: &Inbox,
-    log: &Mutex<Log>,
-    number: u32,
-    work: &impl AsyncFn(&mut Worker<'_>) -> Done,
-) -> Done {
-    let mut worker = Worker { settings, log, session: None, number };
-    if !settings.dry_run {
-        match LeanSession::open_again(link, inbox, None).await {
-            Ok(session) => worker.session = Some(session),
-            Err(failure) => return Err(worker.fatal(&connect_lines(settings, &failure))),
+    let threads = (0..threads).map(async |number| {
+        let mut worker = Worker { settings, log, session: None, number };
+        let done = worker.work(link, &inbox).await;
+        if let Some(session) = worker.session.take() {
+            session.close(COURTESY).await;
         }
-    }
-    let done = work(&mut worker).await;
-    if let Some(session) = worker.session.take() {
-        session.close(COURTESY).await;
-    }
-    done
+        done
+    });
+    let all = or_stop(&link.stop, async { Ok(join_all(threads).await) }).await?;
+    Ok(Ended::from(all.iter().any(Done::is_err)))
 }
 
 impl Worker<'_> {
+    async fn work(&mut self, link: &ServerLink, inbox: &Inbox) -> Done {
+        let Settings { command, test, tables, dry_run, .. } = *self.settings;
+        let of_one = matches!(test, Test::RandomPoints | Test::RandomRanges) && tables != 1;
+        if of_one && command == Command::Cleanup {
+            return Err(self.fatal(&[one_table_line(self.settings)]));
+        }
+        if !dry_run {
+            match LeanSession::open_again(link, inbox, None).await {
+                Ok(session) => self.session = Some(session),
+                Err(failure) => return Err(self.fatal(&connect_lines(self.settings, &failure))),
+            }
+        }
+        match command {
+            Command::Prepare if test == Test::BulkInsert => self.prepare_bulk().await,
+            Command::Prepare => self.prepare().await,
+            Command::Prewarm => self.prewarm().await,
+            Command::Cleanup => self.cleanup().await,
+            Command::Run | Command::Help => unreachable!("{command:?} has no tables to make"),
+        }
+    }
+
     fn say(&self, line: &str) {
         locked(self.log).plain(line);
     }
@@ -161,11 +120,11 @@ impl Worker<'_> {
     async fn fill(&mut self, table: u32, rows: u64) -> Done {
         let Some(session) = &mut self.session else { return Ok(()) };
         let mut inserts = Inserts::new(self.settings, table, rows);
-        while let Some(bulk) = inserts.next_statement() {
+        while let Some(call) = inserts.next_statement() {
             session.text().extend_from_slice(&inserts.sql);
             if let Err(failure) = session.query(Want::Count).await {
                 let sql = String::from_utf8_lossy(&inserts.sql);
-                return Err(self.fatal(&bulk_lines(self.settings, &failure, bulk, &sql)));
+                return Err(self.fatal(&statement_lines(self.settings, &failure, call, &sql)));
             }
         }
         Ok(())
@@ -262,17 +221,17 @@ impl Inserts {
     }
 
     /// Makes the next statement, if there are more rows.
-    fn next_statement(&mut self) -> Option<Bulk> {
+    fn next_statement(&mut self) -> Option<Call> {
         self.sql.clear();
         self.sql.extend_from_slice(self.head.as_bytes());
         let empty = self.sql.len();
         loop {
             if self.row.is_empty() && !self.make_row() {
-                return (self.sql.len() > empty).then_some(Bulk::Last);
+                return (self.sql.len() > empty).then_some(Call::BulkDone);
             }
             let comma = usize::from(self.sql.len() > empty);
             if self.sql.len() + comma + self.row.len() > INSERT_MAX {
-                return Some(Bulk::Full);
+                return Some(Call::BulkNext);
             }
             self.sql.extend_from_slice(&b","[..comma]);
             self.sql.append(&mut self.row);
@@ -301,7 +260,7 @@ impl Inserts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::tests::{Kept, settings};
+    use super::super::tests::{Kept, usual};
     use super::*;
     use crate::error::Kind;
     use crate::mysql::ConnectOptions;
@@ -318,13 +277,13 @@ mod tests {
 
     #[test]
     fn table_is_sysbenchs_when_options_change_it() {
-        assert_eq!(create_table(&settings(), 3), DDL);
+        assert_eq!(create_table(&usual(), 3), DDL);
         let other = Settings {
             auto_inc: false,
             secondary: true,
             storage_engine: "myisam".to_owned(),
             create_table_options: "MAX_ROWS=7".to_owned(),
-            ..settings()
+            ..usual()
         };
         let expected = DDL
             .replace(" AUTO_INCREMENT", "")
@@ -345,7 +304,7 @@ mod tests {
     fn inserts_are_as_many_as_sysbenchs_when_rows_fill_them() {
         for (rows, expected) in [(0, 0), (1, 1), (1000, 1), (10_000, 4), (100_000, 38)] {
             let distribution = "special".parse().expect("a distribution");
-            let settings = Settings { table_size: rows, distribution, ..settings() };
+            let settings = Settings { table_size: rows, distribution, ..usual() };
             let all = statements(&settings, rows);
             assert_eq!(all.len(), expected, "{rows} rows");
             let counted: u64 = all.iter().map(|sql| sql.matches("')").count() as u64).sum();
@@ -365,7 +324,7 @@ mod tests {
 
     #[test]
     fn rows_hold_ids_when_the_server_makes_none() {
-        let settings = Settings { auto_inc: false, table_size: 3, ..settings() };
+        let settings = Settings { auto_inc: false, table_size: 3, ..usual() };
         let all = statements(&settings, 3);
         let (head, values) = all[0].split_once(" VALUES").expect("an INSERT");
         assert_eq!(head, "INSERT INTO sbtest1(id, k, c, pad)");
@@ -382,7 +341,7 @@ mod tests {
     #[test]
     fn k_falls_by_the_distribution_when_tables_are_filled() {
         let k = |distribution| {
-            let settings = Settings { distribution, ..settings() };
+            let settings = Settings { distribution, ..usual() };
             let all = statements(&settings, 10_000).concat();
             let first = |row: &str| row.split(',').next().and_then(|k| k.parse::<u32>().ok());
             let keys: std::collections::BTreeSet<u32> = all.split('(').filter_map(first).collect();
@@ -394,22 +353,18 @@ mod tests {
         assert!((1_500..1_800).contains(&k(special)), "{}", k(special));
     }
 
-    async fn dry(settings: &Settings, command: &str) -> (Ended, String) {
-        let settings = Settings { dry_run: true, ..settings.clone() };
+    async fn dry(settings: &Settings, command: Command) -> (Ended, String) {
+        let settings = Settings { dry_run: true, command, ..settings.clone() };
         let link = ServerLink::to(ConnectOptions::canned(1), &Stop::default()).expect("a target");
         let kept = Kept::default();
         let log = Mutex::new(kept.log(3));
-        let ended = match command {
-            "prepare" => prepare(&settings, &link, &log).await,
-            "prewarm" => prewarm(&settings, &link, &log).await,
-            _ => cleanup(&settings, &link, &log).await,
-        };
+        let ended = run(&settings, &link, &log).await;
         (ended.expect("nobody stops it"), kept.text())
     }
 
     #[tokio::test]
     async fn lines_are_sysbenchs_when_no_server_is_asked() {
-        let two = Settings { tables: 2, ..settings() };
+        let two = Settings { tables: 2, ..usual() };
         let created = |n| {
             format!(
                 "Creating table 'sbtest{n}'...\nInserting 10000 records into 'sbtest{n}'\nCreating \
@@ -417,7 +372,7 @@ mod tests {
             )
         };
         let expected = format!("{INITIALIZING}\n{}{}", created(1), created(2));
-        assert_eq!(dry(&two, "prepare").await, (0, expected));
+        assert_eq!(dry(&two, Command::Prepare).await, (0, expected));
         let bare = Settings {
             create_secondary: false,
             auto_inc: false,
@@ -426,25 +381,20 @@ mod tests {
             ..two.clone()
         };
         let expected = "Creating table 'sbtest1'...\nCreating table 'sbtest2'...\n";
-        assert_eq!(dry(&bare, "prepare").await, (0, expected.to_owned()));
+        assert_eq!(dry(&bare, Command::Prepare).await, (0, expected.to_owned()));
         let bulk = Settings { test: Test::BulkInsert, tables: 7, ..two.clone() };
-        assert_eq!(dry(&bulk, "prepare").await, (0, expected.to_owned()));
+        assert_eq!(dry(&bulk, Command::Prepare).await, (0, expected.to_owned()));
         let dropped = "Dropping table 'sbtest1'...\nDropping table 'sbtest2'...\n";
-        assert_eq!(dry(&two, "cleanup").await, (0, dropped.to_owned()));
+        assert_eq!(dry(&two, Command::Cleanup).await, (0, dropped.to_owned()));
         let master = Settings { output: OutputVersion::V1_1, threads: 1, ..two.clone() };
         let read = "Preloading table sbtest1\nPreloading table sbtest2\n";
-        assert_eq!(dry(&master, "prewarm").await, (0, read.to_owned()));
+        assert_eq!(dry(&master, Command::Prewarm).await, (0, read.to_owned()));
     }
 
     #[tokio::test]
     async fn cleanup_fails_when_a_test_of_one_table_has_several() {
-        let two = Settings {
-            tables: 2,
-            test: Test::RandomRanges,
-            command: super::super::Command::Cleanup,
-            ..settings()
-        };
-        let (ended, text) = dry(&two, "cleanup").await;
+        let two = Settings { tables: 2, test: Test::RandomRanges, ..usual() };
+        let (ended, text) = dry(&two, Command::Cleanup).await;
         assert_eq!(ended, 1);
         assert!(text.starts_with("FATAL: `cleanup' function failed: "), "{text}");
     }
@@ -455,21 +405,18 @@ mod tests {
             threads: 3,
             host: "127.0.0.1".to_owned(),
             port: 1,
-            command: super::super::Command::Prepare,
-            ..settings()
+            command: Command::Prepare,
+            ..usual()
         };
         let stop = Stop::default();
         let link = ServerLink::to(ConnectOptions::canned(1), &stop).expect("a target");
         let kept = Kept::default();
         let log = Mutex::new(kept.log(3));
-        assert_eq!(prepare(&three, &link, &log).await.expect("nobody stops it"), 1);
+        assert_eq!(run(&three, &link, &log).await.expect("nobody stops it"), 1);
         let line =
             "FATAL: unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...\n";
         assert_eq!(kept.text().matches(line).count(), 3, "{}", kept.text());
         stop.ask(Kind::Interrupted);
-        assert_eq!(
-            prepare(&three, &link, &log).await.map_err(|e| e.kind()),
-            Err(Kind::Interrupted)
-        );
+        assert_eq!(run(&three, &link, &log).await.map_err(|e| e.kind()), Err(Kind::Interrupted));
     }
 }

@@ -1,8 +1,10 @@
 use std::ffi::OsString;
 use std::process::{Command as Program, Stdio};
+use std::sync::Arc;
 
 use super::settings::OutputVersion;
 use super::*;
+use crate::stop::locked;
 
 fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
@@ -182,4 +184,34 @@ fn theirs(line: &str) -> Option<(String, String, u8)> {
         None => stdout,
     };
     Some((stdout, stderr, output.status.code().expect("it ends") as u8))
+}
+
+/// What tests of several files start from.
+pub(in crate::sysbench) fn usual() -> Settings {
+    let line = "oltp_read_write --threads=2 --rand-type=uniform --thread-init-timeout=10 run";
+    Settings { socket: None, ..settings(line) }
+}
+
+/// Keeps what is written.
+#[derive(Clone, Default)]
+pub(in crate::sysbench) struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    pub(in crate::sysbench) fn text(&self) -> String {
+        String::from_utf8(locked(&self.0).clone()).expect("ASCII")
+    }
+
+    pub(in crate::sysbench) fn log(&self, verbosity: u8) -> Log {
+        Log::new(Box::new(self.clone()), verbosity)
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        locked(&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
