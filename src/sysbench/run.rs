@@ -30,6 +30,10 @@ const FORCED: Ended = 2;
 
 /// Runs the test; returns the exit status.
 pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
+    if settings.dry_run {
+        say("a dry run measures nothing: loadgen calibrate tells what this host can generate");
+        return Ok(1);
+    }
     let seed = match settings.seed {
         0 => random()? >> 11,
         seed => u64::from(seed),
