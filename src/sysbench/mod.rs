@@ -6,6 +6,8 @@
 #![expect(dead_code, unused_imports, reason = "the parts are still to come")]
 
 mod arguments;
+mod explain;
+mod hints;
 mod options;
 mod resolve;
 mod settings;
@@ -13,6 +15,10 @@ mod settings;
 mod tests;
 
 pub(crate) use arguments::{Parsed, parse};
+pub(crate) use explain::{native, script};
+#[cfg(test)]
+pub(crate) use hints::native_flags;
+pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
 pub(crate) use settings::{
     Command, Ended, Ignored, OutputVersion, Preamble, Refusal, Settings, Test,
 };
