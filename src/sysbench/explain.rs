@@ -1,5 +1,8 @@
 //! The native command that does what a command line of sysbench's does, and what still differs.
 
+use std::fmt::Display;
+
+use super::resolve::script_of;
 use super::settings::{Command, Ignored, Settings, Test};
 use crate::mysql::options::{Ssl, SslMode};
 use crate::workload::{Distribution, Workload, builtin};
@@ -17,8 +20,8 @@ pub(crate) fn native(settings: &Settings) -> String {
         Command::Prepare => said.prepare(settings),
         Command::Prewarm => {
             said.words(["point-select", "--warm", "pool", "--ops", "1"]);
-            said.flag("--tables", settings.tables);
-            said.flag("--rows", settings.table_size);
+            said.flag("--tables", &settings.tables);
+            said.flag("--rows", &settings.table_size);
             said.differs("an operation is run besides");
         }
         Command::Cleanup => {
@@ -45,56 +48,56 @@ impl Said {
         self.words.extend(words.map(quoted));
     }
 
-    fn flag(&mut self, flag: &str, value: impl ToString) {
+    fn flag(&mut self, flag: &str, value: &dyn Display) {
         self.words.extend([flag.to_owned(), quoted(&value.to_string())]);
     }
 
-    fn differs(&mut self, how: &str) {
-        self.differs.push(how.to_owned());
+    fn differs(&mut self, how: impl Into<String>) {
+        self.differs.push(how.into());
     }
 
     fn run(&mut self, settings: &Settings) {
-        let name = script(settings.test);
+        let name = script_of(settings.test);
         let workload = builtin().into_iter().find(|w| w.aliases.iter().any(|alias| alias == name));
         let Some(workload) = workload else { return };
         self.words([&workload.name]);
         match settings.test {
             Test::BulkInsert => {
-                self.flag("--tables", settings.threads);
+                self.flag("--tables", &settings.threads);
                 self.differs("an operation is a statement of many rows, an event is a row");
             }
             Test::RandomPoints | Test::RandomRanges => {
-                self.flag("--tables", 1);
-                self.flag("--rows", settings.table_size);
+                self.flag("--tables", &1);
+                self.flag("--rows", &settings.table_size);
                 self.differs("loadgen prepare draws k uniformly: more rows hold a value after sysbench prepare");
             }
             _ => {
-                self.flag("--tables", settings.tables);
-                self.flag("--rows", settings.table_size);
+                self.flag("--tables", &settings.tables);
+                self.flag("--rows", &settings.table_size);
             }
         }
-        self.flag("--clients", settings.threads);
+        self.flag("--clients", &settings.threads);
         self.limits(settings);
         if settings.rate > 0 {
-            self.flag("--rate", settings.rate);
+            self.flag("--rate", &settings.rate);
         }
         if settings.test != Test::BulkInsert {
-            self.flag("--distribution", settings.distribution);
+            self.flag("--distribution", &settings.distribution);
         }
         let text = !settings.prepared || settings.test == Test::Insert;
-        self.flag("--statements", if text { "text" } else { "prepared" });
+        self.flag("--statements", &if text { "text" } else { "prepared" });
         if settings.seed != 0 {
-            self.flag("--seed", settings.seed);
+            self.flag("--seed", &settings.seed);
         }
         if matches!(settings.test, Test::ReadOnly | Test::WriteOnly | Test::ReadWrite) {
             self.words(["--table-each"]);
         }
         self.options(settings, &workload);
         if settings.report_interval > 0 {
-            self.flag("--progress", format!("{}s", settings.report_interval));
+            self.flag("--progress", &format!("{}s", settings.report_interval));
         }
         if let Some(out) = &settings.out {
-            self.flag("--out", out.display());
+            self.flag("--out", &out.display());
         }
         self.errors(settings);
     }
@@ -102,17 +105,16 @@ impl Said {
     fn limits(&mut self, settings: &Settings) {
         let (events, seconds) = (settings.events, settings.time.as_secs());
         if events > 0 {
-            self.flag("--ops", events);
+            self.flag("--ops", &events);
         } else if seconds > 0 {
-            self.flag("--time", format!("{seconds}s"));
+            self.flag("--time", &format!("{seconds}s"));
         } else {
             self.differs("a run has an end: without --time after 60 s");
         }
         if events > 0 && seconds > 0 {
-            let how = format!("a run ends after its ops, not also after {seconds} s");
-            self.differs(&how);
+            self.differs(format!("a run ends after its ops, not also after {seconds} s"));
         }
-        self.flag("--warmup", format!("{}s", settings.warmup.as_secs()));
+        self.flag("--warmup", &format!("{}s", settings.warmup.as_secs()));
         if settings.forced_shutdown.is_some() {
             self.differs("what still runs at the end has 10 s: --op-timeout gives up earlier");
         }
@@ -134,7 +136,7 @@ impl Said {
             match setting.switch {
                 _ if value == setting.value => {}
                 true => self.words([&flag]),
-                false => self.flag(&flag, value),
+                false => self.flag(&flag, &value),
             }
         }
         let updates = match settings.test {
@@ -143,8 +145,7 @@ impl Said {
             _ => return,
         };
         if let Some(count) = settings.counts.get(updates).filter(|count| **count != 1) {
-            let how = format!("an event has {count} updates, an operation has one");
-            self.differs(&how);
+            self.differs(format!("an event has {count} updates, an operation has one"));
         }
     }
 
@@ -154,12 +155,11 @@ impl Said {
             Ignored::Codes(codes) => codes.iter().any(|code| !RESTARTED.contains(code)),
         };
         if more {
-            self.flag("--on-error", "continue");
+            self.flag("--on-error", &"continue");
         }
         self.differs("an operation that fails is counted and not begun again");
         if settings.reconnect > 0 {
-            let how = format!("connections stay open, not {} events", settings.reconnect);
-            self.differs(&how);
+            self.differs(format!("connections stay open, not {} events", settings.reconnect));
         }
         if settings.dry_run {
             self.differs("the server is used: there is no dry run");
@@ -169,16 +169,15 @@ impl Said {
     fn prepare(&mut self, settings: &Settings) {
         if settings.test == Test::BulkInsert {
             self.words(["prepare", "--schema", "bulk"]);
-            self.flag("--tables", settings.threads);
+            self.flag("--tables", &settings.threads);
             return;
         }
         self.words(["prepare"]);
-        self.flag("--tables", settings.tables);
-        self.flag("--rows", settings.table_size);
-        self.flag("--jobs", settings.threads);
+        self.flag("--tables", &settings.tables);
+        self.flag("--rows", &settings.table_size);
+        self.flag("--jobs", &settings.threads);
         if settings.distribution != Distribution::Uniform {
-            let how = format!("k is drawn uniformly, not by {}", settings.distribution);
-            self.differs(&how);
+            self.differs(format!("k is drawn uniformly, not by {}", settings.distribution));
         }
         for (differs, how) in [
             (!settings.auto_inc, "ids are AUTO_INCREMENT"),
@@ -195,12 +194,11 @@ impl Said {
 
     fn connection(&mut self, settings: &Settings) {
         self.words(["--no-defaults"]);
-        match &settings.socket {
-            Some(socket) => self.flag("--socket", socket.display()),
-            None => {
-                self.flag("--host", &settings.host);
-                self.flag("--port", settings.port);
-            }
+        if let Some(socket) = &settings.socket {
+            self.flag("--socket", &socket.display());
+        } else {
+            self.flag("--host", &settings.host);
+            self.flag("--port", &settings.port);
         }
         self.flag("--user", &settings.user);
         if !settings.password.is_empty() {
@@ -214,27 +212,9 @@ impl Said {
         }
         for (flag, file) in [("--ssl-ca", ca), ("--ssl-cert", cert), ("--ssl-key", key)] {
             if let Some(file) = file {
-                self.flag(flag, file.display());
+                self.flag(flag, &file.display());
             }
         }
-    }
-}
-
-/// Gives the name of a test's script.
-pub(crate) fn script(test: Test) -> &'static str {
-    match test {
-        Test::Common => "oltp_common",
-        Test::PointSelect => "oltp_point_select",
-        Test::ReadOnly => "oltp_read_only",
-        Test::ReadWrite => "oltp_read_write",
-        Test::WriteOnly => "oltp_write_only",
-        Test::UpdateIndex => "oltp_update_index",
-        Test::UpdateNonIndex => "oltp_update_non_index",
-        Test::Insert => "oltp_insert",
-        Test::Delete => "oltp_delete",
-        Test::RandomPoints => "select_random_points",
-        Test::RandomRanges => "select_random_ranges",
-        Test::BulkInsert => "bulk_insert",
     }
 }
 

@@ -3,7 +3,7 @@
 //! A command line is read by sysbench's rules into [`Settings`]; what runs is loadgen's own engine, and
 //! what is printed is sysbench's text. docs/user/from-sysbench.md lists what differs.
 
-#![expect(dead_code, unused_imports, reason = "the parts are still to come")]
+#![allow(dead_code, unused_imports, reason = "the parts are still to come")]
 
 mod arguments;
 mod explain;
@@ -15,10 +15,11 @@ mod settings;
 mod tests;
 
 pub(crate) use arguments::{Parsed, parse};
-pub(crate) use explain::{native, script};
+pub(crate) use explain::native;
 #[cfg(test)]
 pub(crate) use hints::native_flags;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
+pub(crate) use resolve::script_of;
 pub(crate) use settings::{
     Command, Ended, Ignored, OutputVersion, Preamble, Refusal, Settings, Test,
 };
