@@ -127,6 +127,13 @@ impl<'a> Report<'a> {
         }
         log.notice(&output::options(self.settings));
         log.notice(output::INITIALIZING);
+        self.of_threads(&mut log, "started");
+    }
+
+    fn of_threads(&self, log: &mut Log, what: &str) {
+        for thread in 0..self.settings.threads {
+            log.say(Level::Debug, &format!("Worker thread (#{thread}) {what}"));
+        }
     }
 
     /// Writes what is due at an instant since the start.
@@ -212,6 +219,7 @@ impl<'a> Report<'a> {
 impl Observer for Report<'_> {
     fn started(&self) {
         let mut log = locked(self.log);
+        self.of_threads(&mut log, "initialized");
         log.notice(output::STARTED);
         if !self.settings.warmup.is_zero() {
             log.notice(&output::warming_up(self.settings));
