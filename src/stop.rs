@@ -61,16 +61,16 @@ impl Stop {
     /// Listens to the signals on a thread of its own. A second signal calls `at_once`, which
     /// must not return, with the exit status. From then on a file that may not grow further is
     /// an error of whoever writes it, not the end of the process.
-    pub(crate) fn listen(&self, at_once: fn(u8) -> !) -> io::Result<()> {
+    pub(crate) fn listen(&self, ignored_stays: bool, at_once: fn(u8) -> !) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let inside = runtime.enter();
         // Caught is enough: the write that went too far then fails.
         drop(signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))?);
-        let mut signals = vec![
-            (signal(SignalKind::interrupt())?, Kind::Interrupted, true),
-            (signal(SignalKind::terminate())?, Kind::Terminated, true),
-        ];
-        if !hangup_ignored() {
+        let mut signals = vec![(signal(SignalKind::terminate())?, Kind::Terminated, true)];
+        if !(ignored_stays && ignored(Signal::SIGINT)) {
+            signals.push((signal(SignalKind::interrupt())?, Kind::Interrupted, true));
+        }
+        if !ignored(Signal::SIGHUP) {
             signals.push((signal(SignalKind::hangup())?, Kind::Terminated, false));
         }
         drop(inside);
@@ -166,13 +166,13 @@ pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) 
     tokio::time::timeout(limit, future).await.ok()
 }
 
-/// Whether whoever started this (`nohup`) has SIGHUP ignored, which is to stay so.
-fn hangup_ignored() -> bool {
+/// Tells whether whoever started this (`nohup`, a shell) has a signal ignored, which is to stay so.
+fn ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     // proc(5): a mask in hexadecimal digits, signal 1 the lowest bit.
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & 1 != 0)
+        .is_some_and(|mask| mask & (1 << (signal as i32 - 1)) != 0)
 }
 
 #[cfg(test)]

@@ -138,6 +138,9 @@ fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
 
 /// Reads the command line and does what it says.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
+    if crate::sysbench::begins_at(&args).is_some() {
+        return crate::sysbench::main(args, listen_as);
+    }
     let args = asked_help(args);
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
     // What is wrong is told before the hand-over, which puts other words into the place of some.
@@ -168,12 +171,17 @@ fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
 
 /// Listens to signals, for what does more than read and print.
 fn listen() -> Result<Stop> {
+    listen_as(false)
+}
+
+/// Does the same; SIGINT stays ignored if it is, and if that is asked.
+fn listen_as(ignored_stays: bool) -> Result<Stop> {
     require_descriptors()?;
     let stop = Stop::default();
     // A second signal: nothing is waited for, not even for whoever reads standard error. A
     // sandbox's keeper sees that this process is gone and takes the server away.
     #[expect(clippy::exit, reason = "the second signal ends the process")]
-    let listening = stop.listen(|code| {
+    let listening = stop.listen(ignored_stays, |code| {
         kill_all();
         std::process::exit(i32::from(code))
     });

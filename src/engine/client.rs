@@ -7,16 +7,18 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::errors::{Change, OpError};
-use super::job::{Check, Generator, Job, Serial, TableDraws, literals_into, number};
+use super::job::{
+    Check, CompiledStatement, Generator, Job, Serial, TableDraws, literals_into, number,
+};
 use super::pacing::Pacing;
 use super::thread::{ClientState, StepSetup, ThreadEvent, ThreadState};
+use super::{During, Refused};
 use crate::error::{Error, Result, clip};
 use crate::mysql::Failure;
 use crate::mysql::wire::{Answer, Inbox, LeanSession, Params, Want};
 use crate::observe::{Ns, Op};
-use crate::plan::{Spread, limits, units};
+use crate::plan::{AsSysbench, Spread, limits, units};
 use crate::stop::within;
-use crate::summary::Doubt;
 use crate::workload::{Effect, Stream, rows, seed_of};
 
 /// Of so many answers that could prove themselves one is checked: the check costs about a
@@ -31,20 +33,26 @@ pub(crate) async fn run(
     thread: Rc<ThreadState>,
     state: Rc<ClientState>,
     connection: Connection,
-) -> Option<LeanSession> {
+) -> Option<Leaving> {
     let mut client = Client::new(&thread, &state, connection);
+    let renews = |error: &OpError| match &thread.job().plan.as_sysbench {
+        None => thread.job().plan.policy.reconnects(),
+        Some(rules) => rules.ignored.has_lost() && !error.keeps_session(),
+    };
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
-            Ok(Ok(())) => return Some(client.session),
-            Ok(Err(error)) => error,
+            Ok(Ok(Turn::Over)) => return Some(client.leaving()),
+            Ok(Ok(Turn::Renew)) => None,
+            Ok(Err(error)) => Some(error),
             // The op ended without its client, which could not account for it.
             Err(error) => {
                 let now = thread.now();
                 thread.failed(&state, state.issued.get().unwrap_or(now), now, &error);
-                error
+                Some(error)
             }
         };
-        if !thread.job().plan.policy.reconnects() {
+        if let Some(error) = error.filter(|error| !renews(error)) {
+            client.tell_refused(&error);
             thread.setup.tell(ThreadEvent::Abort(state.client, error));
             return None;
         }
@@ -52,11 +60,19 @@ pub(crate) async fn run(
         drop(client.session);
         (client.session, client.handles) = reopen(&thread, &state).await?;
         client.unsettled.clear();
+        client.since_opened = 0;
     }
 }
 
+/// Why a client stops for a while.
+enum Turn {
+    Over,
+    /// It is to have a new connection.
+    Renew,
+}
+
 /// Opens the client's connection again, however long it takes; None if the thread gives it up.
-async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(LeanSession, Vec<u32>)> {
+async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(LeanSession, Handles)> {
     state.offline.set(true);
     let mut pauses = pauses(state.client, thread.failures.borrow().reconnects);
     let reopened = loop {
@@ -75,6 +91,9 @@ async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(LeanSessio
     thread.setup.reopened.notify_one();
     state.offline.set(false);
     thread.failures.borrow_mut().reconnects += 1;
+    if let Some(events) = thread.recorder.borrow_mut().events(thread.now()) {
+        events.reconnects += 1;
+    }
     Some(reopened)
 }
 
@@ -82,13 +101,20 @@ struct Client<'a> {
     thread: &'a ThreadState,
     state: &'a ClientState,
     session: LeanSession,
-    handles: Vec<u32>,
+    handles: Handles,
     generator: Generator,
     quota: Option<u64>,
     values: Params,
     count: u64,
-    unsettled: Vec<Change>,
+    unsettled: Vec<(u32, Change)>,
     done: OpProgress,
+    /// By statement: its table, where each kind draws its own.
+    tables: Vec<u32>,
+    /// What only a run by sysbench's rules has.
+    resumed: Option<Ns>,
+    since_opened: u64,
+    refused: Option<During>,
+    bulk: BulkRows,
 }
 
 #[derive(Default)]
@@ -96,6 +122,17 @@ struct OpProgress {
     table: u32,
     statements: u32,
     rows: u64,
+    /// Statements by their answer, where sysbench's rules hold.
+    reads: u64,
+    writes: u64,
+    others: u64,
+}
+
+/// A bulk statement that grows by a row an event, and the next row.
+#[derive(Default)]
+struct BulkRows {
+    sql: Vec<u8>,
+    row: Vec<u8>,
 }
 
 impl<'a> Client<'a> {
@@ -118,17 +155,22 @@ impl<'a> Client<'a> {
             count: 0,
             unsettled: Vec::new(),
             done: OpProgress::default(),
+            tables: vec![0; job.statements.len()],
+            resumed: None,
+            since_opened: 0,
+            refused: None,
+            bulk: BulkRows::default(),
         }
     }
 
-    async fn work(&mut self) -> Result<(), OpError> {
+    async fn work(&mut self) -> Result<Turn, OpError> {
         let thread = self.thread;
         if let Some(pacing) = &thread.pacing {
             return self.paced(pacing).await;
         }
         // The clock is read once between two ops: the end of one decides on the next.
         let mut now = thread.now();
-        while now < thread.window.get().end {
+        while now < thread.window.get().last || self.resumed.is_some() {
             if now >= thread.window.get().start {
                 self.measure();
             }
@@ -140,6 +182,12 @@ impl<'a> Client<'a> {
                     None => break,
                 }
             }
+            if self.renews() {
+                return Ok(Turn::Renew);
+            }
+            if self.state.measured.get() && self.resumed.is_none() && !thread.may_begin() {
+                break;
+            }
             now = self.op().await?;
             if let Some(pause) = thread.job().plan.think {
                 // None follows the last op of a step with --ops: the window ends with its answer.
@@ -149,7 +197,14 @@ impl<'a> Client<'a> {
                 now = think(thread, now, pause).await;
             }
         }
-        Ok(())
+        self.send_rows(During::Rest).await?;
+        Ok(Turn::Over)
+    }
+
+    /// Tells whether it is time for a new connection (sysbench's `--reconnect`).
+    fn renews(&self) -> bool {
+        let rules = self.thread.job().plan.as_sysbench.as_ref();
+        rules.is_some_and(|rules| (1..=self.since_opened).contains(&rules.reconnect))
     }
 
     #[inline]
@@ -160,17 +215,27 @@ impl<'a> Client<'a> {
     }
 
     /// Does one op an arrival in an open loop, until there are none.
-    async fn paced(&mut self, pacing: &Pacing) -> Result<(), OpError> {
+    async fn paced(&mut self, pacing: &Pacing) -> Result<Turn, OpError> {
         // Threads take the clients in turn.
         let place = self.state.client as usize / self.thread.job().threads;
+        if self.resumed.is_some() {
+            self.op().await?;
+        }
         while let Some(arrival) = pacing.next(place, || self.thread.now()).await {
             if arrival.measured {
                 self.measure();
             }
+            if arrival.measured && !self.thread.may_begin() {
+                break;
+            }
             self.state.intended.set(Some(arrival.intended));
             self.op().await?;
+            if self.renews() {
+                return Ok(Turn::Renew);
+            }
         }
-        Ok(())
+        self.send_rows(During::Rest).await?;
+        Ok(Turn::Over)
     }
 
     /// Does one op; returns when it completed. An error that the policy lives with is counted, another
@@ -179,19 +244,25 @@ impl<'a> Client<'a> {
         let (thread, state) = (self.thread, self.state);
         let job = thread.job();
         self.count += 1;
-        let table = match job.spread {
-            Spread::Pinned => state.client % job.places(),
-            Spread::Random => self.generator.stream.below(u64::from(job.places())) as u32,
-        };
         let transaction = self.pick();
-        self.done = OpProgress { table, ..OpProgress::default() };
-        let outcome = self.transaction(transaction).await;
+        let outcome = match &job.plan.as_sysbench {
+            None => self.attempt(transaction).await,
+            Some(rules) => match self.event(rules, transaction).await {
+                Ok(true) => Ok(()),
+                // The time ended before it succeeded.
+                Ok(false) => {
+                    state.issued.set(None);
+                    return Ok(thread.now());
+                }
+                Err(error) => Err(error),
+            },
+        };
         let issued = state.issued.take();
         let completed = thread.now();
         let issued = issued.unwrap_or(completed);
         match outcome {
             Ok(()) => {
-                let OpProgress { statements, rows, .. } = self.done;
+                let OpProgress { table, statements, rows, .. } = self.done;
                 let (intended, measured) = (state.intended.get(), state.measured.get());
                 let op = Op { intended, issued, measured, completed, statements, rows };
                 if thread.recorder.borrow_mut().succeeded(op) {
@@ -203,10 +274,136 @@ impl<'a> Client<'a> {
             }
             Err(error) => {
                 thread.failed(state, issued, completed, &error);
-                let goes_on = error.goes_on(job.plan.policy.on_error) && self.session.is_usable();
+                let as_usual = error.goes_on(job.plan.policy.on_error) && self.session.is_usable();
+                let goes_on = as_usual && job.plan.as_sysbench.is_none();
                 if goes_on { Ok(completed) } else { Err(error) }
             }
         }
+    }
+
+    /// Does a transaction, with tables and keys of its own.
+    async fn attempt(&mut self, index: usize) -> Result<(), OpError> {
+        let job = self.thread.job();
+        let transaction = &job.transactions[index];
+        let stream = &mut self.generator.stream;
+        let mut draw = || stream.below(u64::from(job.places())) as u32;
+        let table = match (job.spread, transaction.tables.is_empty()) {
+            (Spread::Pinned, _) => self.state.client % job.places(),
+            (Spread::Random, true) => draw(),
+            (Spread::Random, false) => {
+                let mut before = 0;
+                for (at, follows) in &transaction.tables {
+                    before = if *follows { before } else { draw() };
+                    self.tables[*at] = before;
+                }
+                self.tables[transaction.tables[0].0]
+            }
+        };
+        if job.table_each && transaction.tables.is_empty() {
+            self.tables.fill(table);
+        }
+        self.done = OpProgress { table, ..OpProgress::default() };
+        if job.plan.as_sysbench.is_some() && job.statements[index].bulk.is_some() {
+            return self.row(index).await;
+        }
+        self.transaction(index).await
+    }
+
+    /// Does an op by sysbench's rules: it begins again after an error that is to be ignored, until it
+    /// succeeds. Returns whether it did before the time ended.
+    async fn event(&mut self, rules: &AsSysbench, index: usize) -> Result<bool, OpError> {
+        let (thread, state) = (self.thread, self.state);
+        if let Some(began) = self.resumed.take() {
+            state.issued.set(Some(began));
+        }
+        self.since_opened += 1;
+        loop {
+            let outcome = self.attempt(index).await;
+            let now = thread.now();
+            let began = state.issued.get().unwrap_or(now);
+            let from = state.intended.get().unwrap_or(began);
+            if let Some(events) = thread.recorder.borrow_mut().events(now) {
+                events.reads += self.done.reads;
+                events.writes += self.done.writes;
+                events.others += self.done.others;
+                if outcome.is_ok() {
+                    events.event(state.client, now.saturating_sub(from));
+                }
+            }
+            let Err(error) = outcome else { return Ok(true) };
+            if !error.keeps_session() {
+                self.resumed = rules.ignored.has_lost().then_some(began);
+                return Err(error);
+            }
+            let usable = self.session.is_usable();
+            if !usable || !error.code().is_some_and(|code| rules.ignored.has(code)) {
+                return Err(error);
+            }
+            thread.failed(state, began, now, &error);
+            if let Some(events) = thread.recorder.borrow_mut().events(now) {
+                events.ignored += 1;
+            }
+            if now >= thread.window.get().last {
+                return Ok(false);
+            }
+            // Without a time, it would go on for ever.
+            if now.saturating_sub(began) > limits::SILENCE.as_nanos() as Ns {
+                return Err(error);
+            }
+            state.issued.set(Some(began));
+        }
+    }
+
+    /// Adds a row to the bulk statement, which goes when the row does not fit into it.
+    async fn row(&mut self, index: usize) -> Result<(), OpError> {
+        let (job, table) = (self.thread.job(), self.done.table);
+        let statement = &job.statements[index];
+        let bulk = statement.bulk.as_ref().expect("the caller has looked");
+        let from = TableDraws { table, slot: 0, picks: &self.thread.picks[table as usize] };
+        self.issue();
+        self.generator.draw(&mut self.values, &statement.sources, from);
+        self.bulk.row.clear();
+        literals_into(&mut self.bulk.row, &statement.pieces, &self.values);
+        if self.bulk.sql.len() + bulk.join.len() + self.bulk.row.len() > bulk.bytes_max {
+            self.send_rows(During::Query).await?;
+        }
+        if self.bulk.sql.is_empty() {
+            self.bulk.sql.extend_from_slice(job.with_table(&bulk.head, table).as_bytes());
+        } else {
+            self.bulk.sql.extend_from_slice(bulk.join.as_bytes());
+        }
+        self.bulk.sql.extend_from_slice(&self.bulk.row);
+        Ok(())
+    }
+
+    /// Sends the bulk statement, if there is one.
+    async fn send_rows(&mut self, during: fn(String) -> During) -> Result<(), OpError> {
+        if self.bulk.sql.is_empty() {
+            return Ok(());
+        }
+        self.session.text().extend_from_slice(&self.bulk.sql);
+        self.bulk.sql.clear();
+        let answer = self.session.query(Want::Count).await.map_err(|failure| {
+            self.refused = Some(during(self.session.sent_text()));
+            OpError::Failure(failure)
+        })?;
+        if let Some(events) = self.thread.recorder.borrow_mut().events(self.thread.now()) {
+            events.writes += u64::from(answer.affected > 0);
+        }
+        Ok(())
+    }
+
+    /// Tells what of a client ended the step, where somebody shows it.
+    fn tell_refused(&mut self, error: &OpError) {
+        if let (Some(during), OpError::Failure(failure)) = (self.refused.take(), error) {
+            let refused = Refused { during, failure: failure.clone() };
+            self.thread.setup.tell(ThreadEvent::Refused(refused));
+        }
+    }
+
+    fn leaving(self) -> Leaving {
+        let closes = self.thread.job().plan.as_sysbench.is_some();
+        Leaving::new(self.session, self.handles, closes)
     }
 
     fn pick(&mut self) -> usize {
@@ -228,13 +425,13 @@ impl<'a> Client<'a> {
         let transaction = &self.thread.job().transactions[index];
         if !transaction.begin {
             for statement in &transaction.passes {
-                let change = self.statement(*statement, true).await?;
-                self.settle(change);
+                let (table, change) = self.statement(*statement, true).await?;
+                self.settle(table, change);
             }
             return Ok(());
         }
         self.unsettled.clear();
-        self.control("BEGIN").await?;
+        self.control(0).await?;
         for statement in &transaction.passes {
             match self.statement(*statement, false).await {
                 Ok(change) => self.unsettled.push(change),
@@ -243,48 +440,68 @@ impl<'a> Client<'a> {
             }
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
-        let (mut writes, mut unknown) = (0, Doubt::default());
-        for change in self.unsettled.iter().filter(|change| change.effect != Effect::None) {
-            writes += 1;
-            unknown.add(&change.doubt());
+        let mut pending = self.state.pending.borrow_mut();
+        pending.clear();
+        for (table, change) in self.unsettled.iter().filter(|(_, one)| one.effect != Effect::None) {
+            match pending.iter_mut().find(|(there, ..)| there == table) {
+                Some((_, writes, unknown)) => {
+                    *writes += 1;
+                    unknown.add(&change.doubt());
+                }
+                None => pending.push((*table, 1, change.doubt())),
+            }
         }
-        self.state.pending.set((writes > 0).then_some((self.done.table, writes, unknown)));
-        if let Err(error) = self.control("COMMIT").await {
+        drop(pending);
+        if let Err(error) = self.control(1).await {
             self.doubt_what_was_sent();
             // What is left of it must not be committed by the next BEGIN.
             return Err(self.roll_back(error).await);
         }
-        self.state.pending.set(None);
-        for at in 0..self.unsettled.len() {
-            self.settle(self.unsettled[at]);
+        self.state.pending.borrow_mut().clear();
+        for (table, change) in &self.unsettled {
+            self.settle(*table, *change);
         }
         Ok(())
     }
 
     /// Rolls back after an error, which becomes another one if that fails, too.
     async fn roll_back(&mut self, error: OpError) -> OpError {
-        if !error.keeps_session() {
+        // sysbench leaves it to the next BEGIN, which commits what the server has not rolled back.
+        if !error.keeps_session() || self.thread.job().plan.as_sysbench.is_some() {
             return error;
         }
-        match self.control("ROLLBACK").await {
+        match self.control(2).await {
             Ok(()) => error,
             Err(rollback) => error.left_open(rollback),
         }
     }
 
-    async fn control(&mut self, sql: &str) -> Result<(), OpError> {
-        self.session.text().extend_from_slice(sql.as_bytes());
+    /// Runs one of [`CONTROL`].
+    async fn control(&mut self, which: usize) -> Result<(), OpError> {
+        let sql = CONTROL[which];
+        let prepared = self.handles.control.get(which).copied().flatten();
         self.issue();
-        let outcome = self.session.query(Want::Count).await;
+        let outcome = match prepared {
+            Some(handle) => self.session.execute(handle, &Params::default(), Want::Count).await,
+            None => {
+                self.session.text().extend_from_slice(sql.as_bytes());
+                self.session.query(Want::Count).await
+            }
+        };
         self.done.statements += 1;
-        outcome.map(|_| ()).map_err(OpError::Failure)
+        self.done.others += u64::from(outcome.is_ok());
+        outcome.map(|_| ()).map_err(|failure| {
+            let during = if prepared.is_some() { During::Execute } else { During::Query };
+            self.refused = Some(during(sql.to_owned()));
+            OpError::Failure(failure)
+        })
     }
 
     /// Takes the doubt of a write that failed away, if it never left this program.
     #[cold]
     fn doubt_what_was_sent(&self) {
         if !self.session.has_sent() {
-            self.state.pending.set(None);
+            self.state.pending.borrow_mut().clear();
         }
     }
 
@@ -298,21 +515,28 @@ impl<'a> Client<'a> {
         now
     }
 
-    fn settle(&self, change: Change) {
+    fn settle(&self, table: u32, change: Change) {
         if change.effect != Effect::None {
-            change.enter(&mut self.thread.ledger.borrow_mut()[self.done.table as usize]);
+            change.enter(&mut self.thread.ledger.borrow_mut()[table as usize]);
         }
     }
 
-    /// Makes one round trip, checks the answer, and returns what it changed.
-    async fn statement(&mut self, index: usize, autocommit: bool) -> Result<Change, OpError> {
-        let (thread, state, table) = (self.thread, self.state, self.done.table);
+    /// Makes one round trip, checks the answer, and returns what it changed in which table.
+    async fn statement(
+        &mut self,
+        index: usize,
+        autocommit: bool,
+    ) -> Result<(u32, Change), OpError> {
+        let (thread, state) = (self.thread, self.state);
         let job = thread.job();
+        let table = if job.table_each { self.tables[index] } else { self.done.table };
         let statement = &job.statements[index];
         let slot = if job.spread == Spread::Pinned { 0 } else { table as usize };
         let from = TableDraws { table, slot, picks: &thread.picks[table as usize] };
         if autocommit {
-            state.pending.set(statement.doubt(table, 0));
+            let mut pending = state.pending.borrow_mut();
+            pending.clear();
+            pending.extend(statement.doubt(table, 0));
         }
         let mut key = 0;
         let k = if let Some(bulk) = &statement.bulk {
@@ -336,7 +560,7 @@ impl<'a> Client<'a> {
         let outcome = if statement.text {
             self.session.query(want).await
         } else {
-            self.session.execute(self.handles[handle], &self.values, want).await
+            self.session.execute(self.handles.statements[handle], &self.values, want).await
         };
         self.done.statements += 1;
         if job.timed_statements > 0 {
@@ -345,9 +569,13 @@ impl<'a> Client<'a> {
         }
         let answer = outcome.map_err(|failure| {
             self.doubt_what_was_sent();
+            self.refused = Some(match statement.text {
+                true => During::Query(self.session.sent_text()),
+                false => During::Execute(job.sql(index, table)),
+            });
             OpError::Failure(failure)
         })?;
-        state.pending.set(None);
+        state.pending.borrow_mut().clear();
         if statement.keeps_values {
             std::mem::swap(&mut self.generator.previous, &mut self.values);
         }
@@ -360,18 +588,39 @@ impl<'a> Client<'a> {
         let change = Change { effect: statement.effect, affected, k };
         let value = statement.check.value.and_then(|_| self.session.number());
         let content = content.then(|| (table, key, self.session.first()));
-        match check(&statement.check, answer, value, content) {
-            None => Ok(change),
+        let wrong = check(&statement.check, answer, value, content);
+        if job.plan.as_sysbench.is_some() {
+            self.count(statement, answer, wrong.is_some());
+            return Ok((table, change));
+        }
+        match wrong {
+            None => Ok((table, change)),
             Some(wrong) => {
                 // It may be in the table for all that.
                 if autocommit {
-                    state.pending.set(statement.doubt(table, answer.affected));
+                    state.pending.borrow_mut().extend(statement.doubt(table, answer.affected));
                 }
                 Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))))
             }
         }
     }
+
+    /// Counts an answer as sysbench does.
+    fn count(&mut self, statement: &CompiledStatement, answer: Answer, unexpected: bool) {
+        let counted = match (statement.reads, answer.affected) {
+            (true, _) => &mut self.done.reads,
+            (false, 1..) => &mut self.done.writes,
+            (false, 0) => &mut self.done.others,
+        };
+        *counted += 1;
+        if unexpected && let Some(events) = self.thread.recorder.borrow_mut().events(0) {
+            events.unexpected += 1;
+        }
+    }
 }
+
+/// The statements around those of a transaction.
+const CONTROL: [&str; 3] = ["BEGIN", "COMMIT", "ROLLBACK"];
 
 /// Pauses from an instant on, but not beyond the window's end; returns when it is over.
 async fn think(thread: &ThreadState, from: Ns, pause: Duration) -> Ns {
@@ -427,10 +676,38 @@ const ID_MAX: usize = 40;
 
 pub(crate) struct Connection {
     pub session: LeanSession,
-    /// The server's number of a statement: by table of this client, then by prepared statement.
-    pub handles: Vec<u32>,
+    pub handles: Handles,
     /// By table of this client; empty where no statement numbers rows.
     pub serials: Vec<Serial>,
+}
+
+/// The server's numbers of what a client has prepared.
+#[derive(Default)]
+pub(crate) struct Handles {
+    /// By table of the client, then by prepared statement.
+    pub statements: Vec<u32>,
+    /// Those of [`CONTROL`] that the server has prepared.
+    pub control: Vec<Option<u32>>,
+}
+
+/// A session that is over, and what is to be closed before it.
+pub(crate) struct Leaving {
+    session: LeanSession,
+    handles: Vec<u32>,
+}
+
+impl Leaving {
+    fn new(session: LeanSession, handles: Handles, closes: bool) -> Leaving {
+        let control = handles.control.into_iter().flatten();
+        let all = handles.statements.into_iter().chain(control).filter(|_| closes);
+        Leaving { session, handles: all.collect() }
+    }
+}
+
+impl Connection {
+    pub(crate) fn leaving(self) -> Leaving {
+        Leaving::new(self.session, self.handles, false)
+    }
 }
 
 pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Result<Connection> {
@@ -438,12 +715,27 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
     // Boxed: most clients wait for their turn, without room for a log-in.
     let charset = job.plan.charset.as_deref();
-    let mut session = Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?;
+    let mut session = if job.plan.as_sysbench.is_some() {
+        let opened = Box::pin(LeanSession::open_again(&setup.link, inbox, charset)).await;
+        opened.map_err(|failure| refused(setup, During::Connect, failure))?
+    } else {
+        Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?
+    };
     let preparing = Box::pin(async {
-        let handles = prepare(job, client, &mut session).await.map_err(of_statement)?;
+        let handles = prepare(job, client, &mut session).await.map_err(|(sql, failure)| {
+            if job.plan.as_sysbench.is_some() {
+                return refused(setup, During::Prepare(sql), failure);
+            }
+            of_statement((sql, failure))
+        })?;
         let mut serials = Vec::new();
         for table in job.tables_of(client).filter(|_| job.serial) {
-            serials.push(job.serial(client, id_max(job, &mut session, table).await?));
+            // sysbench begins at 1, whatever is there.
+            let max = match job.plan.as_sysbench {
+                Some(_) => 0,
+                None => id_max(job, &mut session, table).await?,
+            };
+            serials.push(job.serial(client, max));
         }
         Ok(Connection { session, handles, serials })
     });
@@ -453,12 +745,19 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
     })
 }
 
+/// Tells who shows it what a client was refused, and makes the error of it.
+fn refused(setup: &StepSetup, during: During, failure: Failure) -> Error {
+    let error = Error::server(failure.to_string());
+    setup.tell(ThreadEvent::Refused(Refused { during, failure }));
+    error
+}
+
 /// Opens a client's lost connection again, with its statements prepared.
 async fn open_again(
     setup: &StepSetup,
     inbox: &Inbox,
     client: u32,
-) -> Result<(LeanSession, Vec<u32>), Failure> {
+) -> Result<(LeanSession, Handles), Failure> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
     let charset = job.plan.charset.as_deref();
@@ -471,17 +770,19 @@ async fn open_again(
 }
 
 /// The SQL that the server did not take, and why.
-type Refused = (String, Failure);
+type Unprepared = (String, Failure);
+/// A statement that the server runs as text only, as MySQL does BEGIN.
+const UNPREPARABLE: u16 = 1295;
 
 fn too_slow(limit: Duration) -> String {
     format!("no answer within {} while preparing statements", units::duration(limit))
 }
 
-fn of_statement((sql, failure): Refused) -> Error {
+fn of_statement((sql, failure): Unprepared) -> Error {
     Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
 }
 
-async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Vec<u32>, Refused> {
+async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Handles, Unprepared> {
     let mut handles = Vec::new();
     for table in job.tables_of(client) {
         for sql in job.prepared.iter().map(|sql| job.with_table(sql, table)) {
@@ -491,7 +792,16 @@ async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Ve
             }
         }
     }
-    Ok(handles)
+    let mut control = Vec::new();
+    let begins = !job.prepared.is_empty() && job.transactions.iter().any(|t| t.begin);
+    for sql in CONTROL.iter().take(2).filter(|_| begins && job.plan.as_sysbench.is_some()) {
+        match session.prepare(sql).await {
+            Ok(handle) => control.push(Some(handle)),
+            Err(Failure::Server { code: UNPREPARABLE, .. }) => control.push(None),
+            Err(failure) => return Err(((*sql).to_owned(), failure)),
+        }
+    }
+    Ok(Handles { statements: handles, control })
 }
 
 /// Reads the largest id of a table: new rows come after it. Nobody writes before all are ready.
@@ -508,10 +818,10 @@ async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64>
     })
 }
 
-pub(crate) async fn close_all(sessions: Vec<LeanSession>) {
+pub(crate) async fn close_all(sessions: Vec<Leaving>) {
     let mut goodbyes = JoinSet::new();
-    for session in sessions {
-        goodbyes.spawn_local(session.close(limits::COURTESY));
+    for Leaving { session, handles } in sessions {
+        goodbyes.spawn_local(session.close_with(handles, limits::COURTESY));
     }
     while goodbyes.join_next().await.is_some() {}
 }

@@ -314,7 +314,7 @@ fn recovered(timeline: &[Interval], since_s: f64, until_s: f64) -> Option<f64> {
 
 /// So many writes of a table (from 0), and what they may have done: they are in doubt if the answer to
 /// a call never comes. None before that call, and where effects are rolled back with the connection.
-pub(crate) type Pending = Option<(u32, u32, Doubt)>;
+pub(crate) type Pending = (u32, u32, Doubt);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change {

@@ -10,8 +10,8 @@ use crate::mysql::Tables;
 use crate::mysql::wire::{Params, Value};
 use crate::plan::{Plan, Spread, StatementMode, Step};
 use crate::workload::{
-    Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Sampler, Statement,
-    Stream, Workload, name_part, rows, seed_of,
+    Const, Content, Count, Distribution, Effect, KeySource, Kind, Options, Param, Permutation,
+    Sampler, Statement, Stream, Workload, name_part, rows, seed_of,
 };
 
 pub(crate) struct Job {
@@ -26,6 +26,8 @@ pub(crate) struct Job {
     slices: Vec<Distribution>,
     pub prepared: Vec<String>,
     pub serial: bool,
+    /// Each kind of statement draws its own table.
+    pub table_each: bool,
     pub weights: u64,
     /// Statements with times of their own: none where an op is one statement.
     pub timed_statements: usize,
@@ -35,6 +37,9 @@ pub(crate) struct CompiledTransaction {
     pub weight: u64,
     pub begin: bool,
     pub passes: Vec<usize>,
+    /// The statements that draw their own table once an op, and whether each has that of the one before;
+    /// empty where the op draws one for all.
+    pub tables: Vec<(usize, bool)>,
 }
 
 pub(crate) struct CompiledStatement {
@@ -44,6 +49,8 @@ pub(crate) struct CompiledStatement {
     /// A list of as many rows as fit: the SQL is made anew each time.
     pub bulk: Option<Bulk>,
     pub text: bool,
+    /// Its answer is a result set.
+    pub reads: bool,
     pub check: Check,
     pub effect: Effect,
     /// Position of the first key among the parameters.
@@ -63,6 +70,8 @@ pub(crate) enum Source {
     Draw(usize),
     Slice(usize),
     Serial,
+    /// The same, scattered.
+    Unique(Permutation),
     /// A `c` that proves itself: for the id at a position, or for 0.
     C(Option<usize>),
     Pad,
@@ -74,6 +83,9 @@ pub(crate) enum Source {
     /// The value at a position, and so much.
     Sum(usize, u64),
 }
+
+/// The ids of a signed column of 32 bits.
+const IDS: u64 = i32::MAX as u64;
 
 /// The ids of rows that come after all there are.
 pub(crate) type Serial = StepBy<RangeFrom<u64>>;
@@ -120,12 +132,15 @@ impl Job {
             slices: Vec::new(),
             prepared: Vec::new(),
             serial: false,
+            table_each: workload.transactions.iter().any(|t| workload.table_each(t)),
             weights: workload.transactions.iter().map(|t| u64::from(t.weight)).sum(),
             timed_statements: 0,
         };
         for transaction in &workload.transactions {
             let start = job.statements.len();
             let running = workload.running(transaction);
+            let own = running.iter().enumerate().map(|(at, (s, _))| (start + at, s.with_previous));
+            let tables = if workload.table_each(transaction) { own.collect() } else { Vec::new() };
             for (at, (statement, _)) in running.iter().enumerate() {
                 let uses = |p: &Param| matches!(p, Param::Previous(_));
                 let next = running.get(at + 1).is_some_and(|(s, _)| s.params.iter().any(uses));
@@ -136,7 +151,15 @@ impl Job {
                 weight: u64::from(transaction.weight),
                 begin: workload.begins(transaction),
                 passes: workload.passes(transaction).into_iter().map(|at| start + at).collect(),
+                tables,
             });
+        }
+        if plan.as_sysbench.is_some() && plan.statements == StatementMode::Prepared {
+            // sysbench prepares also what its counts leave out.
+            let all = workload.transactions.iter().flat_map(|t| &t.statements);
+            for sql in all.map(|statement| statement.expanded(&workload.options).0) {
+                place(&mut job.prepared, sql);
+            }
         }
         let several = |t: &CompiledTransaction| t.begin || t.passes.len() > 1;
         if job.statements.len() > 1 || job.transactions.iter().any(several) {
@@ -158,6 +181,7 @@ impl Job {
             pieces: sql.split('?').map(str::to_owned).collect(),
             sources: self.sources(params, options),
             text,
+            reads: statement.kind() == Kind::Select,
             check: self.check(workload, statement),
             effect: statement.effect,
             key: own_params.iter().position(|p| matches!(p, Param::Key(_))),
@@ -200,6 +224,10 @@ impl Job {
             Param::Serial => {
                 self.serial = true;
                 Source::Serial
+            }
+            Param::Unique => {
+                self.serial = true;
+                Source::Unique(Permutation::new(IDS, self.plan.seed))
             }
             Param::C => Source::C(None),
             Param::Pad => Source::Pad,
@@ -247,6 +275,10 @@ impl Job {
 
     /// The ops of one client with `--ops`: split evenly, the first clients take the rest.
     pub(crate) fn quota(&self, client: u32) -> Option<u64> {
+        if self.plan.as_sysbench.is_some() {
+            // All clients share one number.
+            return None;
+        }
         let (ops, clients) = (self.plan.stop.ops()?, u64::from(self.step.clients));
         Some(ops / clients + u64::from(u64::from(client) < ops % clients))
     }
@@ -381,6 +413,10 @@ impl Generator {
             Source::Draw(i) => from.picks[*i].draw(stream),
             Source::Slice(i) => self.slices[*i].draw(stream),
             Source::Serial => self.serials[from.slot].next().expect("they never end"),
+            Source::Unique(scattered) => {
+                let n = self.serials[from.slot].next().expect("they never end");
+                scattered.apply(n % IDS) + 1
+            }
             Source::Sum(of, add) => number(drawn.get(*of)).saturating_add(*add),
             Source::C(of) => {
                 let id = of.map_or(0, |of| number(drawn.get(of)));
@@ -451,7 +487,7 @@ impl CompiledStatement {
     }
 
     /// Bounds what it may have done if its answer never comes, or tells of so many rows and is wrong.
-    pub(crate) fn doubt(&self, table: u32, answered: u64) -> Pending {
+    pub(crate) fn doubt(&self, table: u32, answered: u64) -> Option<Pending> {
         let (_, max) = self.check.affected;
         let affected = (max < u64::MAX).then_some(max.max(answered));
         (self.effect != Effect::None).then(|| (table, 1, in_doubt(self.effect, affected)))
@@ -535,6 +571,7 @@ pub(crate) mod tests {
             before: crate::plan::Before::default(),
             interval_log: None,
             policy: plan::Policy::default(),
+            as_sysbench: None,
         }
     }
 

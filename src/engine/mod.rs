@@ -18,8 +18,8 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use crate::error::{Error, Result};
-use crate::mysql::{ServerLink, Tables};
-use crate::observe::{ClientUse, IntervalLog, Probe, Timeline};
+use crate::mysql::{Failure, ServerLink, Tables};
+use crate::observe::{ClientUse, IntervalLog, Probe, RecordedInterval, Timeline};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
     ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
@@ -43,6 +43,38 @@ pub struct StepContext<'a> {
     pub first_write: &'a dyn Fn() -> Result<()>,
     /// Is told the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
+    pub observer: Option<&'a dyn Observer>,
+}
+
+/// Somebody who follows a step as it runs, from the thread that runs it.
+pub trait Observer {
+    /// All clients are connected.
+    fn started(&self);
+
+    /// No thread adds to this interval any more. The queue is that of an open loop, about: arrivals that
+    /// wait, and clients at work.
+    fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]);
+
+    /// A client was refused, and the step ends.
+    fn refused(&self, refused: &Refused);
+}
+
+/// What a client was refused for good.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    pub during: During,
+    pub failure: Failure,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum During {
+    Connect,
+    Prepare(String),
+    /// A prepared statement.
+    Execute(String),
+    Query(String),
+    /// The last rows of a bulk statement, when the run is over.
+    Rest(String),
 }
 
 /// What one step produced in memory.
@@ -68,6 +100,11 @@ impl Run {
     /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.
     fn abandoned(&self) -> u64 {
         self.counts.failures.abandoned + self.counts.paced.map_or(0, |paced| paced.unissued)
+    }
+
+    /// Ops of the window that were given up while they were in flight.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.counts.failures.window_abandoned
     }
 
     /// A rate of the window; 0 where there was none.

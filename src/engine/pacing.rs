@@ -126,6 +126,16 @@ pub(crate) struct Window {
     pub end: Ns,
     /// The end cuts the step short: then nothing is issued after it.
     pub early: bool,
+    /// No op begins from here on: the end, or before it where what has begun is waited for.
+    pub last: Ns,
+}
+
+impl Window {
+    /// Leaves out what waits when no op begins any more.
+    fn of_arrivals(self) -> Window {
+        let early = self.early || self.last < self.end;
+        Window { end: self.last, early, ..self }
+    }
 }
 
 pub(crate) struct Pacing {
@@ -194,7 +204,7 @@ impl Pacing {
     pub(crate) fn new(job: &Job, clients: &[u32], window: Window) -> Result<Pacing> {
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
-        let queues = RefCell::new(Queues::new(job, clients, window));
+        let queues = RefCell::new(Queues::new(job, clients, window.of_arrivals()));
         Ok(Pacing { queues, earlier: Notify::new(), timer, spun: Cell::new(0) })
     }
 
@@ -239,8 +249,13 @@ impl Pacing {
         }
     }
 
+    /// Arrivals that are due and not taken yet.
+    pub(crate) fn waiting(&self, now: Ns) -> u64 {
+        self.queues.borrow().waiting(now)
+    }
+
     pub(crate) fn set_window(&self, window: Window) {
-        if self.queues.borrow_mut().set_window(window) {
+        if self.queues.borrow_mut().set_window(window.of_arrivals()) {
             self.earlier.notify_one();
         }
     }
@@ -307,6 +322,15 @@ impl Queues {
             self.enter_all();
         }
         self.all.iter().all(|queue| queue.next == NEVER)
+    }
+
+    /// Counts about what is due: only the next arrival is drawn already.
+    fn waiting(&self, now: Ns) -> u64 {
+        let due = |queue: &Queue| match now.checked_sub(queue.next) {
+            Some(late) => 1 + (late as f64 / queue.arrivals.gap) as u64,
+            None => 0,
+        };
+        self.all.iter().map(due).sum()
     }
 
     fn take(&mut self, place: usize, now: Ns, waker: &Waker) -> Poll<Option<DueOp>> {
@@ -538,7 +562,7 @@ mod tests {
     }
 
     fn open(end: Ns) -> Window {
-        Window { start: 0, end, early: false }
+        Window { start: 0, end, early: false, last: end }
     }
 
     #[test]
@@ -631,7 +655,7 @@ mod tests {
         assert_eq!((simulation.served.len(), ended), (1000, 10 * S));
 
         let mut cut = super::tests::simulation(&job, 1, open(S));
-        let early = Window { start: 0, end: 500 * MS, early: true };
+        let early = Window { start: 0, end: 500 * MS, early: true, last: 500 * MS };
         cut.run(100 * S, slow, |_, queues| {
             queues.set_window(early);
         });
@@ -642,13 +666,14 @@ mod tests {
     fn warmed_up(rate: f64, serve: impl FnMut(Ns) -> Ns) -> (Simulation, Ns) {
         let mut job = job(1, 1, Spread::Random, rate, plan::Arrival::Uniform);
         job.plan.warmup = Duration::from_secs(1);
-        let unknown = Window { start: NEVER, end: NEVER, early: false };
+        let unknown = Window { start: NEVER, end: NEVER, early: false, last: NEVER };
         let mut simulation = simulation(&job, 1, unknown);
         let mut start = NEVER;
         simulation.run(10 * S, serve, |now, queues| {
             if start == NEVER && now >= S - 400 * MS && (queues.is_warm(now) || now >= 2 * S) {
                 start = (now + 400 * MS).max(S);
-                queues.set_window(Window { start, end: start + S, early: false });
+                let end = start + S;
+                queues.set_window(Window { start, end, early: false, last: end });
             }
         });
         (simulation, start)

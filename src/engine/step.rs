@@ -3,6 +3,7 @@
 //! the server's counters, process and host outside of the window, each with its instant.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,7 +20,9 @@ use super::{Run, StepContext};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
-use crate::observe::{ClientReading, ClientUse, HostReading, Ns, Probe, Timeline, seconds};
+use crate::observe::{
+    ClientReading, ClientUse, HostReading, Ns, Probe, RecordedInterval, Timeline, seconds,
+};
 use crate::plan::{Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
@@ -76,8 +79,10 @@ pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<St
 }
 
 fn window(plan: &Plan, start: Ns) -> Window {
-    let end = plan.stop.time().map_or(NEVER, |time| start.saturating_add(time.as_nanos() as Ns));
-    Window { start, end, early: false }
+    let last = plan.stop.time().map_or(NEVER, |time| start.saturating_add(time.as_nanos() as Ns));
+    // sysbench waits for what has begun, and counts it.
+    let end = if plan.as_sysbench.is_some() { NEVER } else { last };
+    Window { start, end, early: false, last }
 }
 
 /// How long before its start the window of an open loop is decided: the threads must hear of
@@ -106,6 +111,8 @@ fn setup(
         interval: interval / interval.div_ceil(look).max(1),
         outages: Mutex::new(OutageWatch::new(job.threads, pause)),
         opening: Instant::now(),
+        left: plan.as_sysbench.as_ref().and_then(|rules| rules.events).map(AtomicU64::new),
+        queue: Default::default(),
         go,
         window: watch::Sender::new(window(plan, start)),
         judged: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
@@ -179,6 +186,7 @@ impl Running<'_> {
     async fn run(mut self, control: &mut Option<Session>, go: &watch::Sender<Go>) -> Result<Run> {
         self.open().await?;
         (self.context.first_write)()?;
+        self.context.observer.iter().for_each(|observer| observer.started());
         let context = self.context;
         let probe = context.probe.as_ref();
         // Without a warm-up the window opens with the first op: the counters are read before it,
@@ -341,7 +349,8 @@ impl Running<'_> {
                 let (ops, errors) = (interval.ops, interval.errors);
                 (self.seen.ops, self.seen.errors) =
                     (self.seen.ops + ops, self.seen.errors + errors);
-                self.line.add(&self.timeline.add(thread, *interval));
+                let complete = self.timeline.add(thread, *interval);
+                self.complete(&complete);
                 self.progress.update(|| self.line.line(*self.setup.window.borrow()));
                 self.judge(false);
                 return Ok(ops + errors > 0);
@@ -352,12 +361,23 @@ impl Running<'_> {
             }
             ThreadEvent::Done(thread, counts) => {
                 self.seen.done.push(*counts);
-                self.line.add(&self.timeline.thread_done(thread));
+                let complete = self.timeline.thread_done(thread);
+                self.complete(&complete);
+            }
+            ThreadEvent::Refused(refused) => {
+                self.context.observer.iter().for_each(|observer| observer.refused(&refused));
             }
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Broken(error) => return Err(error),
         }
         Ok(false)
+    }
+
+    fn complete(&mut self, intervals: &[RecordedInterval]) {
+        self.line.add(intervals);
+        let Some(observer) = self.context.observer else { return };
+        let queue = self.setup.queue.each_ref().map(|number| number.load(Ordering::Relaxed));
+        intervals.iter().for_each(|interval| observer.interval(interval, queue));
     }
 
     /// Ends a step with more errors than `--max-errors` allows; `last` where no more follow.
@@ -379,6 +399,7 @@ impl Running<'_> {
                 let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
                 self.setup.window.send_modify(|window| {
                     (window.end, window.early) = (now.min(window.end), true);
+                    window.last = now.min(window.last);
                 });
             }
             self.seen.early = Some((outcome, error));

@@ -117,6 +117,7 @@ fn plan(context: &StepContext<'_>, data_seed: Option<u64>) -> summary::Plan {
         seed: plan.seed,
         charset: plan.charset.clone(),
         on_error: plan.policy.on_error,
+        begins_again: plan.as_sysbench.as_ref().map(|rules| rules.ignored.to_string()),
         max_errors: plan.policy.errors_max.map(|max| max.to_string()),
         op_timeout_s: plan.policy.op_timeout.map(|limit| limit.as_secs_f64()),
         repeat_index: step.repeat,
@@ -422,7 +423,8 @@ mod tests {
         assert!(!grew(&stall), "one stall that was made good");
     }
 
-    const MINUTE: Window = Window { start: 0, end: 60_000_000_000, early: false };
+    const M: Ns = 60_000_000_000;
+    const MINUTE: Window = Window { start: 0, end: M, early: false, last: M };
 
     fn intervals() -> Vec<RecordedInterval> {
         let second = 1_000_000_000;

@@ -12,6 +12,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
@@ -20,13 +21,14 @@ use tokio::runtime::{Builder, Handle, LocalOptions};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::client::{self, Connection, close_all, pauses};
+use super::Refused;
+use super::client::{self, Connection, Leaving, close_all, pauses};
 use super::errors::{Event, Events, Failures, OpError, OutageWatch, Pending, add_entry, add_error};
 use super::job::Job;
 use super::pacing::{NEVER, Pacing, PacingCounts, Window};
 use crate::error::{Error, Result};
 use crate::mysql::ServerLink;
-use crate::mysql::wire::{Inbox, LeanSession};
+use crate::mysql::wire::Inbox;
 use crate::observe::{
     Ns, Phases, RecordedInterval, Recorder, Scheduled, ThreadClock, Timer, Times,
 };
@@ -70,7 +72,7 @@ async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<(
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(origin)) = start else {
-        close_all(connections.into_iter().map(|one| one.session).collect()).await;
+        close_all(connections.into_iter().map(Connection::leaving).collect()).await;
         return Ok(());
     };
     let state = Rc::new(ThreadState::new(setup, inbox, index, origin, clients)?);
@@ -128,9 +130,9 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
     opened.ok()
 }
 
-async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<LeanSession>> {
+async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Leaving>> {
     tokio::time::sleep_until(state.origin.into()).await;
-    let mut tasks: JoinSet<Option<LeanSession>> = JoinSet::new();
+    let mut tasks: JoinSet<Option<Leaving>> = JoinSet::new();
     for (client, connection) in state.clients.iter().zip(connections) {
         tasks.spawn_local(client::run(Rc::clone(state), Rc::clone(client), connection));
     }
@@ -159,8 +161,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
                     warm = true;
                     state.setup.tell(ThreadEvent::Warm);
                 }
-                let drained = limits::DRAIN.as_nanos() as Ns;
-                if now > state.window.get().end.saturating_add(drained) {
+                if now > state.gives_up_at() {
                     break;
                 }
             }
@@ -198,6 +199,10 @@ pub(crate) struct StepSetup {
     pub interval: Ns,
     pub outages: Mutex<OutageWatch>,
     pub opening: Instant,
+    /// Ops that are still to begin, where all clients share a number of them.
+    pub left: Option<AtomicU64>,
+    /// Of an open loop, about: arrivals that wait, and clients at work, for who shows them.
+    pub queue: [AtomicU64; 2],
     pub go: watch::Receiver<Go>,
     /// Also tells every thread to look at what changed, now and then.
     pub window: watch::Sender<Window>,
@@ -222,6 +227,8 @@ pub(crate) enum ThreadEvent {
     Interval(usize, Box<RecordedInterval>),
     /// The step cannot go on, after what happened to a client (from 0).
     Abort(u32, OpError),
+    /// It comes before the end that follows from it.
+    Refused(Refused),
     Done(usize, Box<ThreadCounts>),
     Broken(Error),
 }
@@ -289,7 +296,7 @@ pub(crate) struct ClientState {
     /// The client is in the window: decided before an op, and the op's for all of it.
     pub measured: Cell<bool>,
     /// What is in doubt if the answer never comes.
-    pub pending: Cell<Pending>,
+    pub pending: RefCell<Vec<Pending>>,
     pub ops: Cell<u64>,
     /// Its connection is lost and not open again.
     pub offline: Cell<bool>,
@@ -318,6 +325,10 @@ impl ThreadState {
             interval: setup.interval,
         };
         let pacing = job.step.rate.map(|_| Pacing::new(job, clients, window));
+        let mut recorder = Recorder::new(phases, job.timed_statements, Box::new(sink));
+        if job.plan.as_sysbench.is_some() {
+            recorder.count_events(job.step.clients);
+        }
         let tables = 0..job.places();
         let text = job.plan.statements == StatementMode::Text;
         let client =
@@ -332,7 +343,7 @@ impl ThreadState {
             origin,
             inbox,
             window: Cell::new(window),
-            recorder: RefCell::new(Recorder::new(phases, job.timed_statements, Box::new(sink))),
+            recorder: RefCell::new(recorder),
             ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
             ledger: RefCell::new(tables.clone().map(entry).collect()),
             failures: RefCell::default(),
@@ -363,7 +374,30 @@ impl ThreadState {
         self.give_up(now);
         self.report(now);
         self.look(now);
+        if let Some(pacing) = &self.pacing {
+            let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
+            self.setup.queue[0].store(pacing.waiting(now), Ordering::Relaxed);
+            self.setup.queue[1].store(busy as u64, Ordering::Relaxed);
+        }
         self.recorder.borrow_mut().roll(now);
+    }
+
+    /// Gives the instant at which what is still in flight is given up.
+    fn gives_up_at(&self) -> Ns {
+        let Window { end, last, .. } = self.window.get();
+        match &self.job().plan.as_sysbench {
+            None => end.saturating_add(limits::DRAIN.as_nanos() as Ns),
+            Some(rules) => {
+                rules.grace.map_or(end, |grace| last.saturating_add(grace.as_nanos() as Ns))
+            }
+        }
+    }
+
+    /// Takes one of the ops that all clients share; false after the last one.
+    #[inline]
+    pub(crate) fn may_begin(&self) -> bool {
+        let Some(left) = &self.setup.left else { return true };
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     fn follow(&self) {
@@ -394,7 +428,7 @@ impl ThreadState {
     /// that are not open again.
     fn give_up(&self, now: Ns) {
         let limit = self.job().plan.policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
-        let over = now >= self.window.get().end;
+        let over = now >= self.window.get().last;
         if limit.is_none() && !over {
             return;
         }
@@ -409,13 +443,16 @@ impl ThreadState {
 
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
         // Else the server has refused the writes.
-        let pending = client.pending.take().filter(|_| error.leaves_doubt());
+        let mut pending = client.pending.take();
+        if !error.leaves_doubt() {
+            pending.clear();
+        }
         client.issued.set(None);
         let measured = client.measured.get();
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
-        if let Some((table, writes, doubt)) = &pending {
-            failures.in_doubt += 1;
+        failures.in_doubt += u64::from(!pending.is_empty());
+        for (table, writes, doubt) in &pending {
             let entry = &mut self.ledger.borrow_mut()[*table as usize];
             entry.in_doubt += u64::from(*writes);
             entry.doubt.get_or_insert_default().add(doubt);
@@ -427,7 +464,7 @@ impl ThreadState {
             return recorder.abandoned(client.intended.get(), issued, measured, now);
         }
         failures.count(error.count());
-        if pending.is_some() {
+        if !pending.is_empty() {
             failures.window_in_doubt += u64::from(measured);
             recorder.unresolved(now);
         } else {
@@ -676,7 +713,7 @@ mod tests {
     }
 
     fn window(start: Ns, end: Ns) -> Window {
-        Window { start, end, early: false }
+        Window { start, end, early: false, last: end }
     }
 
     #[test]

@@ -16,7 +16,8 @@ pub(crate) use process::{
     peak_resident_bytes, process_usage, raise_descriptor_limit, require_descriptors,
 };
 pub(crate) use recorder::{
-    IntervalLog, Ns, Op, Paced, Phases, RecordedInterval, Recorder, Timeline, Times, seconds,
+    ClientEvents, EventCounts, IntervalLog, Ns, Op, Paced, Phases, RecordedInterval, Recorder,
+    Timeline, Times, seconds,
 };
 pub(crate) use timer::Timer;
 

@@ -91,6 +91,64 @@ pub struct RecordedInterval {
     pub by_statement: Vec<Times>,
     /// What only an open loop has; none before the first op.
     pub paced: Option<Box<Paced>>,
+    /// What sysbench counts; none in a run by loadgen's own rules.
+    pub events: Option<Box<EventCounts>>,
+}
+
+/// Ops as sysbench counts them, its events: attempts that begin again count with their statements.
+#[derive(Debug, Clone, Default)]
+pub struct EventCounts {
+    /// Statements with a result set.
+    pub reads: u64,
+    /// Statements without one that affected rows.
+    pub writes: u64,
+    pub others: u64,
+    pub events: u64,
+    /// Errors after which an event began again.
+    pub ignored: u64,
+    pub reconnects: u64,
+    /// Answers that are not what the workload expects.
+    pub unexpected: u64,
+    /// Times of events, from the first attempt on; in an open loop from the intended instant on.
+    pub times: Times,
+    pub by_client: Vec<ClientEvents>,
+}
+
+/// The events of one client, and the sum of their times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientEvents {
+    pub events: u64,
+    pub busy_ns: u64,
+}
+
+impl EventCounts {
+    pub(crate) fn new(clients: usize) -> EventCounts {
+        let by_client = vec![ClientEvents::default(); clients];
+        EventCounts { by_client, ..EventCounts::default() }
+    }
+
+    pub(crate) fn merge(&mut self, other: &EventCounts) {
+        add!(self, other; reads, writes, others, events, ignored, reconnects, unexpected);
+        self.times.merge(&other.times);
+        let clients = self.by_client.len().max(other.by_client.len());
+        self.by_client.resize(clients, ClientEvents::default());
+        for (mine, theirs) in self.by_client.iter_mut().zip(&other.by_client) {
+            add!(mine, theirs; events, busy_ns);
+        }
+    }
+
+    pub(crate) fn statements(&self) -> u64 {
+        self.reads + self.writes + self.others
+    }
+
+    #[inline]
+    pub(crate) fn event(&mut self, client: u32, ns: u64) {
+        self.events += 1;
+        self.times.record(ns);
+        let of = &mut self.by_client[client as usize];
+        of.events += 1;
+        of.busy_ns += ns;
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -117,6 +175,9 @@ impl RecordedInterval {
             let mine = self.paced.get_or_insert_default();
             mine.response.merge(&paced.response);
             mine.wait.merge(&paced.wait);
+        }
+        if let Some(events) = &other.events {
+            self.events.get_or_insert_default().merge(events);
         }
     }
 }
@@ -161,6 +222,18 @@ impl Recorder {
         Recorder { phases, current, before: 0, successes, finished }
     }
 
+    /// Counts as sysbench does, too, from now on, for so many clients of all threads.
+    pub(crate) fn count_events(&mut self, clients: u32) {
+        self.current.events = Some(Box::new(EventCounts::new(clients as usize)));
+    }
+
+    /// Gives the counts of sysbench of the current interval at an instant.
+    #[inline]
+    pub(crate) fn events(&mut self, now: Ns) -> Option<&mut EventCounts> {
+        self.roll(now);
+        self.current.events.as_deref_mut()
+    }
+
     /// Moves the edges of the window; the current interval ends where its phase does.
     pub(crate) fn set_window(&mut self, start: Ns, end: Ns) {
         (self.phases.window_start, self.phases.window_end) = (start, end);
@@ -173,7 +246,9 @@ impl Recorder {
     pub(crate) fn roll(&mut self, now: Ns) {
         while now >= self.current.end {
             let statements = self.current.by_statement.len();
-            let next = self.phases.interval(self.current.end, statements);
+            let mut next = self.phases.interval(self.current.end, statements);
+            let events = self.current.events.as_deref();
+            next.events = events.map(|of| Box::new(EventCounts::new(of.by_client.len())));
             self.before += self.current.ops;
             (self.finished)(std::mem::replace(&mut self.current, next));
         }
@@ -374,6 +449,23 @@ impl Times {
         // A bucket's upper edge may lie above the largest time there was.
         let quantile = nearest_rank(percentile, self.count());
         (self.count() > 0).then(|| us(self.histogram.value_at_quantile(quantile).min(self.max_ns)))
+    }
+
+    pub(crate) fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
+    /// The smallest and the largest time, exact.
+    pub(crate) fn extremes_ns(&self) -> Option<(u64, u64)> {
+        (self.count() > 0).then_some((self.min_ns, self.max_ns))
+    }
+
+    /// The histogram's times in nanoseconds, ascending, and how many there are of each.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
+        let middle = |ns| self.histogram.median_equivalent(ns);
+        self.histogram
+            .iter_recorded()
+            .map(move |step| (middle(step.value_iterated_to()), step.count_since_last_iteration()))
     }
 
     pub(crate) fn max_us(&self) -> Option<f64> {

@@ -255,6 +255,7 @@ impl Knobs {
                 errors_max: self.max_errors,
                 op_timeout: self.op_timeout.map(|limit| limit.0),
             },
+            as_sysbench: None,
         };
         check_steps(plan.count_steps()).map_err(|error| ("clients", error))?;
         // Where the tables are given, what they forbid needs no server to be said.

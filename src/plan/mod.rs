@@ -88,6 +88,64 @@ pub struct Plan {
     pub interval_log: Option<PathBuf>,
     pub before: Before,
     pub policy: Policy,
+    /// Rules of sysbench's own; None: those of loadgen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_sysbench: Option<AsSysbench>,
+}
+
+/// The rules of a run as sysbench has them: an op begins again after some errors, an answer is not
+/// held against the workload, and what was begun in time is finished and counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AsSysbench {
+    pub ignored: Ignored,
+    /// Ends the run after exactly so many ops of all clients, if the time does not end it before.
+    pub events: Option<u64>,
+    /// Gives up what still runs so long after the time; None waits.
+    pub grace: Option<Duration>,
+    /// A client opens a new connection each so many ops; 0 is never.
+    pub reconnect: u64,
+}
+
+/// The errors after which an op begins again (`--mysql-ignore-errors`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Ignored {
+    All,
+    Codes(Vec<u16>),
+}
+
+impl Default for Ignored {
+    fn default() -> Ignored {
+        Ignored::Codes(Vec::new())
+    }
+}
+
+impl Ignored {
+    /// What a client library calls a connection that is lost.
+    const LOST: [u16; 4] = [2006, 2011, 2013, 2055];
+
+    pub(crate) fn has(&self, code: u16) -> bool {
+        match self {
+            Ignored::All => true,
+            Ignored::Codes(codes) => codes.contains(&code),
+        }
+    }
+
+    /// Tells whether a lost connection is opened again.
+    pub(crate) fn has_lost(&self) -> bool {
+        Ignored::LOST.iter().any(|code| self.has(*code))
+    }
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ignored::All => f.write_str("all"),
+            Ignored::Codes(codes) => {
+                let codes: Vec<String> = codes.iter().map(u16::to_string).collect();
+                f.write_str(&codes.join(","))
+            }
+        }
+    }
 }
 
 fn shown<T: fmt::Display, S: Serializer>(value: &T, to: S) -> std::result::Result<S::Ok, S::Error> {
@@ -230,6 +288,13 @@ impl Plan {
     pub(crate) fn spread_over(&self, tables: u32) -> Result<Spread> {
         if self.workload.table_a_client {
             return self.own_tables(tables);
+        }
+        if self.workload.transactions.iter().any(|t| self.workload.table_each(t)) {
+            if self.spread == SpreadChoice::Pinned {
+                let text = "--spread pinned: with --table-each no client keeps to one table";
+                return Err(Error::usage(text).hint("leave one of the two away"));
+            }
+            return Ok(Spread::Random);
         }
         let odd = self.clients.iter().find(|clients| **clients % tables.max(1) != 0);
         match (self.spread, odd) {
@@ -414,6 +479,7 @@ mod tests {
             interval_log: None,
             before: Before::default(),
             policy: Policy::default(),
+            as_sysbench: None,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
 use crate::summary::{Levels, Prepared, Server, Settled, Summary};
 use crate::terms::{self, Finding};
-use crate::workload::{Stream, name_part, quoted, seed_of};
+use crate::workload::{Schema, Stream, name_part, quoted, seed_of};
 
 pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
     // Boxed: a log-in of the driver's is large.
@@ -97,6 +97,11 @@ pub(super) async fn preflight(
     target: &ConnectOptions,
     control: &mut Session,
 ) -> Result<(Spread, Ready)> {
+    if plan.as_sysbench.is_some() {
+        let (spread, tables) = unseen(plan);
+        let dataset = Dataset { tables, ..Dataset::default() };
+        return Ok((spread, Ready { dataset, warnings: Vec::new() }));
+    }
     let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
     let (schema, clients_max) = (plan.workload.schema, plan.clients_max());
     let needs = Needs {
@@ -120,6 +125,13 @@ pub(super) async fn preflight(
         plan.workload.fits(rows)?;
     }
     Ok((spread, ready))
+}
+
+/// Takes the tables for what the plan says, as sysbench does.
+pub(crate) fn unseen(plan: &Plan) -> (Spread, Tables) {
+    let spread = if plan.workload.table_a_client { Spread::Pinned } else { Spread::Random };
+    let (count, rows) = (plan.tables.unwrap_or(1), plan.rows.unwrap_or(1));
+    (spread, Tables { schema: Schema::Sbtest, count, rows, held: None, own: false })
 }
 
 /// Finds a way to read the server's process and host: as `--probe` says, else here where the server

@@ -1,7 +1,7 @@
 //! The one pipeline of everything that measures. Above its figure: profiles' servers and kept data,
 //! searches for a rate and rechecks are stages of it, each with rules of its own.
 
-mod before;
+pub(crate) mod before;
 pub(crate) mod calibration;
 mod conditions;
 mod in_profile;
@@ -145,7 +145,7 @@ pub(crate) fn terminal() -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

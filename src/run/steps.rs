@@ -73,6 +73,7 @@ pub struct Steps<'a> {
     pub(crate) flush: bool,
     /// What follows the number of the server's version where there is no label.
     pub(crate) options: String,
+    pub(crate) observer: Option<&'a dyn engine::Observer>,
     /// Summaries that were written to the store.
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
@@ -96,6 +97,7 @@ impl<'a> Steps<'a> {
             search: None,
             flush: false,
             options: String::new(),
+            observer: None,
             saved: 0,
             summaries: Vec::new(),
         })
@@ -352,6 +354,7 @@ impl<'a> Steps<'a> {
             log,
             first_write,
             window,
+            observer: self.observer,
         };
         log_step(&context);
         let run = engine::run_step(&context, &mut at.control, self.progress).await;

@@ -185,6 +185,10 @@ contract! {
         #[serde(default)]
         #[cfg_attr(test, schemars(with = "String", default = "abort"))]
         pub on_error: OnError,
+        /// Codes of errors after which an op began again, as sysbench has it, or `all`; null in a run by
+        /// loadgen's own rules.
+        #[serde(default)]
+        pub begins_again: Option<String>,
         /// More errors would have ended the step: a count, or a share such as `1%`; null for no
         /// limit.
         pub max_errors: Option<String>,

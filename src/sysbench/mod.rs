@@ -3,8 +3,95 @@
 //! A command line is read by sysbench's rules into [`Settings`]; what runs is loadgen's own engine, and
 //! what is printed is sysbench's text. docs/user/from-sysbench.md lists what differs.
 
-#![expect(dead_code, unused_imports, reason = "the parts are still to come")]
-
+mod arguments;
+mod failure;
+mod options;
+mod output;
+mod plan;
+mod resolve;
+mod run;
 mod settings;
+mod tables;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use settings::{Command, Ended, Ignored, OutputVersion, Refusal, Settings, Test};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::error::{Error, Result};
+use crate::mysql::ServerLink;
+use crate::mysql::options::handover::take_off;
+use crate::progress::say;
+use crate::stop::Stop;
+use arguments::{Parsed, parse};
+use output::Log;
+use settings::{Command, Ended, Refusal, Settings};
+
+/// The name of the program that is replaced.
+const NAME: &str = "sysbench";
+/// The variable that holds the password where no option does.
+const PASSWORD: &str = "MYSQL_PWD";
+
+/// Counts the words before sysbench's own command line, if this is one: the program has its name, or
+/// `sysbench` is the first word.
+pub(crate) fn begins_at(args: &[OsString]) -> Option<usize> {
+    let name = args.first().and_then(|name| Path::new(name).file_name());
+    match args.get(1) {
+        _ if name == Some(OsStr::new(NAME)) => Some(1),
+        Some(first) if first == NAME => Some(2),
+        _ => None,
+    }
+}
+
+/// Does what a command line of sysbench's says; returns the exit status. `listen` begins to listen to
+/// signals, where it is to be so without SIGINT if that is ignored, as it is behind a script's `&`.
+pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop>) -> Result<u8> {
+    let begin = begins_at(&args).expect("the caller has looked");
+    let (args, password) = take_off(args, "--mysql-password")?;
+    if begin == 1 {
+        // Taking the password off has named the process after the program; scripts look for its name.
+        let _ = nix::sys::prctl::set_name(c"sysbench");
+    }
+    let env = |name: &str| match &password {
+        Some(password) if name == PASSWORD => Some(password.expose().into()),
+        _ => std::env::var_os(name),
+    };
+    let settings = match parse(&args[begin..], &env) {
+        Ok(Parsed::Settings(settings)) => settings,
+        Ok(Parsed::HandOver { program, args }) => {
+            let failed = std::process::Command::new(&program).args(args).exec();
+            return Err(Error::usage(format!("{}: {failed}", program.display())));
+        }
+        Err(Refusal { stdout, stderr, status }) => {
+            let _ = io::stdout().write_all(stdout.as_bytes());
+            let _ = io::stderr().write_all(stderr.as_bytes());
+            return Ok(status);
+        }
+    };
+    if settings.explain {
+        return Ok(0);
+    }
+    let preamble = &settings.preamble;
+    let _ = io::stderr().write_all(preamble.stderr.as_bytes());
+    settings.notes.iter().for_each(|note| say(note));
+    let _ = io::stdout().write_all(preamble.before_header.as_bytes());
+    let mut log = Log::new(Box::new(io::stdout()), settings.verbosity);
+    log.notice(&output::header(settings.output));
+    let _ = io::stdout().write_all(preamble.after_header.as_bytes());
+    let log = Mutex::new(log);
+    done(&settings, &log, &listen(true)?)
+}
+
+fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
+    let work = async {
+        if settings.command == Command::Run {
+            return run::run(settings, log, stop).await;
+        }
+        let link = ServerLink::to(plan::target(settings), stop)?;
+        tables::run(settings, &link, log).await
+    };
+    crate::run::runtime()?.block_on(work)
+}

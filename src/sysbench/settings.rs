@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::mysql::options::{Secret, Ssl};
+pub(crate) use crate::plan::Ignored;
 use crate::workload::Distribution;
 
 /// The stock scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Test {
     /// Makes and drops tables, and cannot be run.
+    #[default]
     Common,
     PointSelect,
     ReadOnly,
@@ -25,8 +27,9 @@ pub(crate) enum Test {
     BulkInsert,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Command {
+    #[default]
     Prepare,
     /// `prewarm`, and `warmup` of 1.1.
     Prewarm,
@@ -44,15 +47,8 @@ pub(crate) enum OutputVersion {
     V1_1,
 }
 
-/// The errors after which an event begins again (`--mysql-ignore-errors`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ignored {
-    All,
-    Codes(Vec<u16>),
-}
-
 /// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     pub test: Test,
     pub command: Command,
@@ -116,6 +112,18 @@ pub(crate) struct Settings {
     pub explain: bool,
     /// Sentences for standard error: what was taken and does nothing.
     pub notes: Vec<String>,
+    pub preamble: Preamble,
+}
+
+/// Whole lines that sysbench writes of a command line itself, at any verbosity that they are shown at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Preamble {
+    /// For standard output, before the header.
+    pub before_header: String,
+    /// For standard output, behind the header.
+    pub after_header: String,
+    /// For standard error.
+    pub stderr: String,
 }
 
 /// A command line that is answered at once: `--help`, `--version`, and what is wrong with it.

@@ -7,8 +7,9 @@ use super::random::{Permutation, Stream, name_part, seed_of};
 use super::{Param, Workload};
 
 /// A key distribution as on the command line.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Distribution {
+    #[default]
     Uniform,
     /// Rank r with weight 1/r^S; ranks lie scattered over the ids by a keyed permutation.
     Zipf(f64),
@@ -43,6 +44,7 @@ const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), \
                      pareto:H (sysbench's: pareto:0.2), gaussian, special";
 /// The most that `gaussian` and `special` may add up.
 const ITERATIONS_MAX: u32 = 1000;
+const EXPONENT_MAX: f64 = 10.0;
 
 impl std::str::FromStr for Distribution {
     type Err = String;
@@ -55,7 +57,7 @@ impl std::str::FromStr for Distribution {
             let read = value.parse().ok().filter(|shape| *shape > 0.0 && *shape <= max);
             read.ok_or_else(|| format!("'{value}' of {name} is not {what}, such as {like}"))
         };
-        let exponent = || shape("an exponent above 0 and up to 10", 0.99, 10.0);
+        let exponent = || shape("an exponent above 0 and up to 10", 0.99, EXPONENT_MAX);
         let share = || shape("a share between 0 and 1", 0.2, 1.0_f64.next_down());
         Ok(match name {
             "uniform" if value.is_some() => return Err(format!("{name} takes no value")),
@@ -79,16 +81,42 @@ impl std::str::FromStr for Distribution {
     }
 }
 
+/// The numbers of sysbench's options, as far as they are within the same bounds.
+impl Distribution {
+    pub(crate) fn gaussian(iterations: u32) -> Option<Distribution> {
+        Some(iterations).filter(may_add).map(Distribution::Gaussian)
+    }
+
+    pub(crate) fn special(iterations: u32, band: u32, within: u32) -> Option<Distribution> {
+        Special::new(iterations, band, within).map(Distribution::Special)
+    }
+
+    pub(crate) fn pareto(h: f64) -> Option<Distribution> {
+        (h > 0.0 && h < 1.0).then_some(Distribution::Pareto(h))
+    }
+
+    pub(crate) fn zipf_adjacent(exponent: f64) -> Option<Distribution> {
+        (exponent > 0.0 && exponent <= EXPONENT_MAX).then_some(Distribution::ZipfAdjacent(exponent))
+    }
+}
+
+fn may_add(iterations: &u32) -> bool {
+    (1..=ITERATIONS_MAX).contains(iterations)
+}
+
 fn iterations(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|n| (1..=ITERATIONS_MAX).contains(n))
+    text.parse().ok().filter(may_add)
 }
 
 impl Special {
+    fn new(iterations: u32, band: u32, within: u32) -> Option<Special> {
+        let good = may_add(&iterations) && band <= 100 && within <= 100;
+        good.then_some(Special { iterations, band, within })
+    }
+
     fn parse(text: &str) -> Option<Special> {
-        let [number, band, within] = text.split('/').collect::<Vec<_>>().try_into().ok()?;
-        let percent = |text: &str| text.parse().ok().filter(|n| *n <= 100);
-        let (band, within) = (percent(band)?, percent(within)?);
-        Some(Special { iterations: iterations(number)?, band, within })
+        let [iterations, band, within] = text.split('/').collect::<Vec<_>>().try_into().ok()?;
+        Special::new(iterations.parse().ok()?, band.parse().ok()?, within.parse().ok()?)
     }
 }
 

@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
-pub(crate) use random::{Stream, mix, name_part, seed_of};
+pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
+use statement::{Amount, ensure, known};
 pub(crate) use statement::{
-    Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
+    Const, Content, Count, Effect, KeySource, Kind, OPTION_MAX, Options, Param, Setting, Statement,
 };
-use statement::{ensure, known};
 pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};
 
@@ -74,6 +74,10 @@ pub(crate) struct Transaction {
     /// them back; `false` by default
     #[serde(default = "autocommit")]
     pub begin: Begin,
+    /// An option: with it each kind of statement draws its own table once an operation, not the operation one for all;
+    /// a statement with `with_previous` has that of the one before
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_each_if: Option<String>,
     /// Required: `[[workload.transaction.statement]]`, at least one: one round trip and one statement each
     #[serde(default, rename = "statement")]
     pub statements: Vec<Statement>,
@@ -166,6 +170,7 @@ impl Workload {
         if let Begin::Unless { unless } = &transaction.begin {
             known(unless, &self.options)?;
         }
+        transaction.table_each_if.iter().try_for_each(|name| known(name, &self.options))?;
         let mut before = None;
         for statement in statements {
             let checked = statement.check(before, &self.options);
@@ -186,9 +191,31 @@ impl Workload {
         Ok(self)
     }
 
+    /// Repeats each statement so many times an op.
+    pub(crate) fn repeat(&mut self, times: u64) {
+        let statements = self.transactions.iter_mut().flat_map(|t| &mut t.statements);
+        statements.for_each(|statement| statement.repeat = Some(Amount::Number(times)));
+    }
+
+    /// Leaves out the statements that are repeated as one of these options says.
+    pub(crate) fn leave_out(&mut self, options: &[&str]) {
+        let of = |s: &Statement| matches!(&s.repeat, Some(Amount::Option(name)) if options.contains(&name.as_str()));
+        self.transactions.iter_mut().for_each(|t| t.statements.retain(|s| !of(s)));
+    }
+
     /// Gives the transactions as in a file: workloads of the same definition and options do the same.
     pub(crate) fn definition(&self) -> serde_json::Value {
-        serde_json::to_value(&self.transactions).expect("a workload is plain data")
+        let mut transactions = self.transactions.clone();
+        for transaction in &mut transactions {
+            // Off, it is a workload without the option.
+            transaction.table_each_if.take_if(|name| !self.is_on(name));
+        }
+        serde_json::to_value(&transactions).expect("a workload is plain data")
+    }
+
+    /// Tells whether each kind of statement of a transaction draws its own table.
+    pub(crate) fn table_each(&self, transaction: &Transaction) -> bool {
+        transaction.table_each_if.as_ref().is_some_and(|name| self.is_on(name))
     }
 
     pub(crate) fn is_on(&self, option: &str) -> bool {

@@ -78,14 +78,14 @@ const ROUNDS: u64 = 4;
 
 /// A keyed permutation of 0…n−1, computed, not stored: a balanced Feistel network over the next even
 /// power of two, with cycle walking (Black and Rogaway 2002).
-pub(super) struct Permutation {
+pub(crate) struct Permutation {
     n: u64,
     half_bits: u32,
     keys: [u64; ROUNDS as usize],
 }
 
 impl Permutation {
-    pub(super) fn new(n: u64, key: u64) -> Self {
+    pub(crate) fn new(n: u64, key: u64) -> Self {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
         let keys = std::array::from_fn(|round| seed_of(&[key, round as u64]));
         Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
@@ -93,7 +93,7 @@ impl Permutation {
 
     /// Tells where `i`, which is below n, goes. The walk ends because a permutation's cycle through
     /// a value inside the range comes back inside it.
-    pub(super) fn apply(&self, i: u64) -> u64 {
+    pub(crate) fn apply(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut x = i;
         loop {

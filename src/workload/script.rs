@@ -41,7 +41,8 @@ pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> 
     if statements.is_empty() {
         return Err(Error::usage(format!("{origin}: there is no statement")));
     }
-    let transaction = Transaction { weight: 1, begin: Begin::Always(begins), statements };
+    let begin = Begin::Always(begins);
+    let transaction = Transaction { weight: 1, begin, table_each_if: None, statements };
     let workload = Workload {
         name: named(name),
         built_in: false,

@@ -68,6 +68,7 @@ fn plan(ops: u64) -> Plan {
         before: loadgen::plan::Before::default(),
         interval_log: None,
         policy: Policy::default(),
+        as_sysbench: None,
     }
 }
 
@@ -89,6 +90,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
         first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
+        observer: None,
         link: &link,
         server: None,
         probe: None,

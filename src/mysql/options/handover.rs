@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use clap::Command;
 
+use super::files::read_fd;
 use super::resolve::without_password;
 use super::{SECRET_MAX, Secret};
 use crate::error::{Error, Result};
@@ -44,6 +45,43 @@ pub fn hand_over(
 pub(crate) fn masked(args: Vec<OsString>, command: &Command) -> Result<Option<Vec<OsString>>> {
     let line = Line::read(args, command)?;
     Ok(line.found.then(|| line.with("--password=...")))
+}
+
+/// The flag that stands in a password's place on a command line of sysbench's.
+const HANDED_OVER: &str = "--loadgen-password-fd=";
+
+/// Takes the password off a command line whose flags have values by `=` alone, `flag` being the
+/// password's; `-` and `_` are the same. Returns the rest, and the password that an earlier call took off.
+/// If there is one, becomes the same program without it: nothing may be open or running yet.
+pub(crate) fn take_off(
+    mut args: Vec<OsString>,
+    flag: &str,
+) -> Result<(Vec<OsString>, Option<Secret>)> {
+    let value = |word: &OsString| {
+        let word = word.as_bytes();
+        let (name, value) = word.split_at_checked(flag.len())?;
+        let same = name.iter().map(|b| if *b == b'_' { b'-' } else { *b }).eq(flag.bytes());
+        value.strip_prefix(b"=").filter(|_| same).map(<[u8]>::to_vec)
+    };
+    if let Some(last) = args.iter().filter_map(value).next_back() {
+        let secret = String::from_utf8(last)
+            .map(Secret::new)
+            .map_err(|_| Error::usage(format!("{flag} is no UTF-8")))?;
+        if secret.expose().len() > SECRET_MAX {
+            let text = format!("the password is longer than {SECRET_MAX} bytes");
+            return Err(Error::usage(text));
+        }
+        args.retain(|word| value(word).is_none());
+        if !secret.is_empty() {
+            let reader = pipe(&secret).map_err(|e| failed(&e))?;
+            args.push(format!("{HANDED_OVER}{}", reader.as_raw_fd()).into());
+            return Err(failed(&become_self(&args)));
+        }
+    }
+    let handed = |word: &OsString| word.to_str()?.strip_prefix(HANDED_OVER)?.parse::<u32>().ok();
+    let Some(fd) = args.iter().find_map(handed) else { return Ok((args, None)) };
+    args.retain(|word| handed(word).is_none());
+    read_fd(fd).map(|secret| (args, Some(secret)))
 }
 
 #[derive(Default)]

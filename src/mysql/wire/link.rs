@@ -140,10 +140,30 @@ impl LeanSession {
         self.decoder.number()
     }
 
+    /// Gives the SQL of the last text that was sent.
+    pub(crate) fn sent_text(&self) -> String {
+        let text = self.out.get(frame::HEADER + 1..).unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
+    }
+
     /// Says goodbye, for at most `limit`.
-    pub async fn close(mut self, limit: Duration) {
+    pub async fn close(self, limit: Duration) {
+        self.close_with(Vec::new(), limit).await;
+    }
+
+    /// Says goodbye after these statements are closed, for at most `limit`.
+    pub(crate) async fn close_with(mut self, statements: Vec<u32>, limit: Duration) {
+        let mut commands = Vec::new();
+        for statement in statements {
+            frame::begin(&mut self.out, Command::COM_STMT_CLOSE as u8);
+            self.out.extend_from_slice(&statement.to_le_bytes());
+            frame::end(&mut self.out, 0);
+            commands.append(&mut self.out);
+        }
         frame::begin(&mut self.out, Command::COM_QUIT as u8);
         frame::end(&mut self.out, 0);
+        commands.append(&mut self.out);
+        self.out = commands;
         let goodbye = async {
             self.stream.write_all(&self.out).await?;
             self.stream.shutdown().await

@@ -1,0 +1,281 @@
+//! The options of sysbench, each once: for the parser, for `help`, and for the hints on native commands.
+
+/// Where an option stands in `--help`, and which tests take it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    General,
+    Random,
+    Log,
+    Database,
+    Mysql,
+    /// Of every test but bulk_insert.
+    Tests,
+    Points,
+    Ranges,
+    /// Of the tests of 0.4 and 0.5.
+    Legacy,
+    /// Of loadgen: the value follows `=`, or is the next word.
+    Own,
+    /// Taken, of no use here.
+    Pgsql,
+    /// For hints only.
+    Hint,
+}
+
+/// The form of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool,
+    /// Of 32 bits, without a suffix.
+    Int,
+    /// What does not belong to the number is left out.
+    Double,
+    /// With K, M, G or T.
+    Size,
+    List,
+    Text,
+    /// A word of 1.1, or on and off of 1.0.
+    Ssl,
+    File,
+}
+
+/// The native flag that does the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Becomes {
+    /// This flag with the value.
+    Flag(&'static str),
+    /// This flag with a number of seconds.
+    Seconds(&'static str),
+    /// These flags where the value is one of these words; where there are none, any word.
+    Where(&'static [&'static str], &'static str),
+    /// `--distribution` with the word for it.
+    Distribution,
+    /// The native flag of this name.
+    Same,
+    /// Nothing, and why.
+    Nothing(&'static str),
+}
+use Becomes::{Distribution, Flag, Nothing, Same, Seconds, Where};
+use Group::{
+    Database, General, Hint, Legacy, Log, Mysql, Own, Pgsql, Points, Random, Ranges, Tests,
+};
+use Kind::{Bool, Double, File, Int, List, Size, Ssl, Text};
+
+pub(super) struct Entry {
+    pub group: Group,
+    /// Of one meaning, written with `-`: the first is that of 1.0 or 1.1.
+    pub names: &'static str,
+    pub kind: Kind,
+    pub default: &'static str,
+    pub about: &'static str,
+    pub becomes: Becomes,
+}
+
+pub(super) const OFF: &[&str] = &["off", "false", "0"];
+pub(super) const ON: &[&str] = &["", "on", "true", "1"];
+/// Said of what is taken and has nothing behind it.
+pub(super) const NO_EFFECT: &str = "taken, has no effect";
+const ANY: &[&str] = &[];
+const NONE: &str = "loadgen has no such thing";
+const SPECIAL: &str = "they are I, P and R of --distribution special:I/P/R";
+const NO_RANGES: &str = "--simple-ranges 0 --sum-ranges 0 --order-ranges 0 --distinct-ranges 0";
+const NO_TRX: &str = "this workload has no transaction";
+const MYSQL_ONLY: &str = "servers are MySQL and MariaDB";
+
+macro_rules! options {
+    ($($group:ident $names:literal $kind:ident $default:literal $about:expr, $becomes:expr;)+) => {
+        &[$(Entry {
+            group: $group, names: $names, kind: $kind, default: $default, about: $about, becomes: $becomes,
+        }),+]
+    };
+}
+
+pub(super) const OPTIONS: &[Entry] = options! {
+    General "threads" Int "1" "clients, each with a connection", Flag("--clients");
+    General "events" Int "0" "events after which a run ends, 0 for any number", Flag("--ops");
+    General "time" Int "10" "seconds after which a run ends, 0 for any time", Seconds("--time");
+    General "warmup-time" Int "0" "seconds that a run goes on before it is measured", Seconds("--warmup");
+    General "forced-shutdown" Text "off" "seconds, or percent of the time, that a run may take longer", Nothing("--op-timeout gives up what does not end");
+    General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
+    General "thread-init-timeout" Int "30" "seconds that a connection may take", Seconds("--connect-timeout");
+    General "rate" Int "0" "events a second, 0 for as many as there can be", Flag("--rate");
+    General "report-interval" Int "0" "seconds from one line of figures to the next, 0 for none", Seconds("--progress");
+    General "report-checkpoints" List "" "seconds at which a report is written and counters begin again", Nothing("the timeline is always kept");
+    General "debug" Bool "off" "verbosity 5", Nothing(NONE);
+    General "validate" Bool "off" NO_EFFECT, Nothing("answers are always checked");
+    General "help" Bool "off" "this text", Same;
+    General "version" Bool "off" "the version", Same;
+    General "config-file" File "" "options of a file", Nothing(NONE);
+    General "luajit-cmd" Text "" NO_EFFECT, Nothing(NONE);
+    General "tx-rate" Int "0" "old name of rate", Flag("--rate");
+    General "max-requests" Int "0" "old name of events", Flag("--ops");
+    General "max-time" Int "0" "old name of time", Seconds("--time");
+    General "num-threads" Int "1" "old name of threads", Flag("--clients");
+    Random "rand-type oltp-dist-type" Text "special" "uniform, gaussian, special, pareto or zipfian", Distribution;
+    Random "rand-spec-iter oltp-dist-iter" Int "12" "numbers whose mean gaussian and special take", Nothing(SPECIAL);
+    Random "rand-spec-pct oltp-dist-pct" Int "1" "width of the band of special, percent of the rows", Nothing(SPECIAL);
+    Random "rand-spec-res oltp-dist-res" Int "75" "keys of special that fall on the band, percent", Nothing(SPECIAL);
+    Random "rand-seed" Int "0" "seed of the keys, 0 for another each time", Flag("--seed");
+    Random "rand-pareto-h" Double "0.2" "shape of pareto", Nothing("it is H of --distribution pareto:H");
+    Random "rand-zipfian-exp" Double "0.8" "exponent of zipfian", Nothing("it is S of --distribution zipf-adjacent:S");
+    Log "verbosity" Int "3" "0 for fatal errors only, up to 5", Nothing("--quiet shows warnings and errors only");
+    Log "percentile" Int "95" "percentile of the latency, 1 to 100, 0 for none", Nothing("all are kept: loadgen report --metric p99");
+    Log "histogram" Bool "off" "the latency's histogram in the report", Nothing("the histogram is always kept");
+    Database "db-driver" Text "mysql" "mysql", Nothing(MYSQL_ONLY);
+    Database "db-ps-mode" Text "auto" "prepared statements: auto, or disable for text", Where(&["disable"], "--statements text");
+    Database "db-debug" Bool "off" NO_EFFECT, Nothing(NONE);
+    Mysql "mysql-host" List "localhost" "host, localhost for the socket", Flag("--host");
+    Mysql "mysql-port" List "3306" "TCP port", Flag("--port");
+    Mysql "mysql-socket" List "" "Unix socket, used instead of the host", Flag("--socket");
+    Mysql "mysql-user" Text "sbtest" "account", Flag("--user");
+    Mysql "mysql-password" Text "" "its password", Where(ANY, "--password");
+    Mysql "mysql-db" Text "sbtest" "database of the tables", Flag("--database");
+    Mysql "mysql-ssl" Ssl "off" "encryption, or a mode of 1.1", Where(ON, "--ssl-mode REQUIRED");
+    Mysql "mysql-ssl-key" Text "" "this client's key", Flag("--ssl-key");
+    Mysql "mysql-ssl-ca" Text "" "certificates of authorities", Flag("--ssl-ca");
+    Mysql "mysql-ssl-cert" Text "" "this client's certificate", Flag("--ssl-cert");
+    Mysql "mysql-ssl-cipher" Text "" "refused", Nothing(NONE);
+    Mysql "mysql-compression" Bool "off" "refused", Nothing(NONE);
+    Mysql "mysql-compression-algorithms" Text "" "refused", Nothing(NONE);
+    Mysql "mysql-debug" Bool "off" NO_EFFECT, Nothing(NONE);
+    Mysql "mysql-ignore-errors" List "1213,1020,1205" "errors after which an event begins again, or all", Where(ANY, "--on-error continue");
+    Mysql "mysql-dry-run" Bool "off" "no server is asked", Nothing(NONE);
+    Pgsql "pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db pgsql-sslmode" Text "" "", Nothing(MYSQL_ONLY);
+    Hint "db" Text "" "", Flag("--database");
+    Tests "auto-inc oltp-auto-inc" Bool "on" "ids by AUTO_INCREMENT", Nothing("tables always have it");
+    Tests "create-secondary oltp-create-secondary" Bool "on" "an index on k", Nothing("the index on k is always made");
+    Tests "create-table-options mysql-table-options mysql-create-options" Text "" "words behind CREATE TABLE ()", Nothing(NONE);
+    Tests "delete-inserts oltp-delete-inserts" Double "1" "DELETE and INSERT of a row, pairs an event", Same;
+    Tests "distinct-ranges oltp-distinct-ranges" Double "1" "SELECT DISTINCT an event", Same;
+    Tests "index-updates oltp-index-updates" Double "1" "UPDATE of k an event", Same;
+    Tests "mysql-storage-engine mysql-table-engine" Text "innodb" "engine of the tables", Nothing("tables are of InnoDB");
+    Tests "non-index-updates oltp-non-index-updates" Double "1" "UPDATE of c an event", Same;
+    Tests "order-ranges oltp-order-ranges" Double "1" "SELECT with ORDER BY an event", Same;
+    Tests "pgsql-variant" Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
+    Tests "point-selects oltp-point-selects" Double "10" "SELECT of one row an event", Same;
+    Tests "range-selects oltp-range-selects" Bool "on" "off leaves out the four kinds of ranges", Where(OFF, NO_RANGES);
+    Tests "range-size oltp-range-size" Double "100" "rows of a range", Flag("--range-size");
+    Tests "reconnect" Double "0" "events after which a client connects anew, 0 for never", Nothing(NONE);
+    Tests "secondary oltp-secondary" Bool "off" "id has a plain index, no primary key", Nothing("id is always the primary key");
+    Tests "simple-ranges oltp-simple-ranges" Double "1" "SELECT of a range an event", Same;
+    Tests "skip-trx oltp-skip-trx" Bool "off" "no BEGIN and COMMIT", Nothing(NO_TRX);
+    Tests "sum-ranges oltp-sum-ranges" Double "1" "SELECT SUM() an event", Same;
+    Tests "table-size oltp-table-size" Double "10000" "rows of a table", Flag("--rows");
+    Tests "tables oltp-tables-count" Double "1" "tables", Flag("--tables");
+    Points "random-points" Double "10" "values in IN ()", Same;
+    Ranges "delta" Double "5" "width of a range", Same;
+    Ranges "number-of-ranges" Double "10" "ranges of a SELECT", Flag("--random-ranges");
+    Legacy "oltp-read-only" Bool "off" "no statement writes", Nothing("loadgen read-only is it");
+    Legacy "oltp-write-only" Bool "off" "no statement reads", Nothing("loadgen write-only is it");
+    Legacy "oltp-test-mode" Text "complex" "complex, simple or nontrx", Nothing("each mode is a workload");
+    Legacy "oltp-nontrx-mode" Text "select" "select, update_key, update_nokey, insert or delete", Nothing("each mode is a workload");
+    Legacy "oltp-reconnect-mode" Text "session" "session, or transaction", Nothing(NONE);
+    Legacy "oltp-user-delay-min" Int "0" "refused", Nothing(NONE);
+    Legacy "oltp-user-delay-max" Int "0" "refused", Nothing(NONE);
+    Legacy "oltp-sp-name" Text "" "refused", Nothing(NONE);
+    Legacy "oltp-table-name" Text "sbtest" "refused but for sbtest", Nothing("tables are sbtest1, sbtest2 and so on");
+    Legacy "oltp-connect-delay mysql-engine-trx myisam-max-rows" Text "" NO_EFFECT, Nothing(NONE);
+    Legacy "rand-init init-rng" Bool "off" NO_EFFECT, Nothing(NONE);
+    Own "output-version" Text "1.0" "whose output is written: 0.5, 1.0 or 1.1", Nothing("it goes with loadgen sysbench");
+    Own "loadgen-out" Text "" "directory of loadgen's own summary", Flag("--out");
+    Own "sysbench-binary" Text "" "program that does what loadgen cannot", Nothing("it goes with loadgen sysbench");
+    Own "explain" Bool "off" "prints the native command and runs nothing", Nothing("it goes with loadgen sysbench");
+};
+
+/// Finds an option by a name without dashes in front, in either spelling.
+pub(super) fn find(name: &str) -> Option<&'static Entry> {
+    let name = plain(name);
+    OPTIONS.iter().find(|option| option.names.split(' ').any(|known| known == name))
+}
+
+pub(super) fn plain(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+impl Entry {
+    /// Its name in maps: that of 1.0, written with `-`.
+    pub(super) fn key(&self) -> &'static str {
+        self.names.split(' ').next().expect("split gives one")
+    }
+
+    /// Its name as sysbench's scripts have it.
+    pub(super) fn underscored(&self) -> String {
+        self.key().replace('-', "_")
+    }
+
+    /// Tells whether it is parsed after the test is known.
+    pub(super) fn of_test(&self) -> bool {
+        matches!(self.group, Tests | Points | Ranges | Legacy | Hint)
+    }
+
+    /// Shows it as sysbench's help does: name and form of the value.
+    fn form(&self) -> String {
+        let tests = matches!(self.group, Tests | Points | Ranges | Legacy);
+        let name = if tests { self.underscored() } else { self.key().to_owned() };
+        name + match self.kind {
+            Bool | Ssl => "[=on|off]",
+            Int | Double => "=N",
+            Size => "=SIZE",
+            List => "=[LIST,...]",
+            Text => "=STRING",
+            File => "=FILENAME",
+        }
+    }
+}
+
+/// Lists options as sysbench's help does.
+pub(super) fn listed(options: &[&Entry]) -> String {
+    let forms: Vec<String> = options.iter().map(|option| option.form()).collect();
+    let width = forms.iter().map(String::len).max().unwrap_or(0);
+    let line = |(form, option): (&String, &&Entry)| {
+        let default = match option.kind {
+            File => String::new(),
+            _ => format!(" [{}]", option.default),
+        };
+        format!("  --{form:width$} {}{default}\n", option.about)
+    };
+    forms.iter().zip(options).map(line).collect()
+}
+
+/// Gives the text of `--help`: the headings are sysbench's, for whoever looks for a list in it.
+pub(super) fn help() -> String {
+    let of = |group: Group| {
+        let options: Vec<&Entry> = OPTIONS.iter().filter(|option| option.group == group).collect();
+        listed(&options)
+    };
+    format!(
+        "Usage:\n  sysbench [options]... [testname] [command]\n\n\
+         Commands implemented by most tests: prepare run cleanup help\n\n\
+         General options:\n{}\n\
+         Pseudo-Random Numbers Generator options:\n{}\n\
+         Log options:\n{}\n\
+         General database options:\n\n{}\n\n\
+         Compiled-in database drivers:\n  mysql - MySQL driver\n\n\
+         mysql options:\n{}\n\
+         Compiled-in tests:\n\n\
+         loadgen options:\n{}\n\
+         See 'sysbench <testname> help' for a list of options for each test.\n\n",
+        of(General),
+        of(Random),
+        of(Log),
+        of(Database),
+        of(Mysql),
+        of(Own)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn an_option_is_in_the_table_once() {
+        let mut seen = BTreeSet::new();
+        for name in OPTIONS.iter().flat_map(|option| option.names.split(' ')) {
+            assert!(!name.contains('_'), "{name} is written with -");
+            assert!(seen.insert(name), "{name} is there twice");
+        }
+    }
+}

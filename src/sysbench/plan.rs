@@ -1,0 +1,134 @@
+//! A command line's settings as a plan of the engine's, by sysbench's rules.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::settings::{Settings, Test};
+use crate::error::{Error, Result};
+use crate::mysql::options::{Address, ConnectOptions};
+use crate::plan::{
+    Arrival, AsSysbench, Before, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, limits,
+};
+use crate::workload::{Workload, builtin};
+
+/// `oltp_insert` where the rows get their ids from the client.
+const INSERT_UNIQUE: &str = include_str!("../../profiles/workloads/insert-unique.toml");
+/// The statements that `--range_selects=off` leaves out, by their counts.
+const RANGES: [&str; 4] = ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
+
+impl Test {
+    /// Names the native workload; None where there is nothing to run.
+    pub(super) fn workload(self) -> Option<&'static str> {
+        Some(match self {
+            Test::Common => return None,
+            Test::PointSelect => "point-select",
+            Test::ReadOnly => "read-only",
+            Test::ReadWrite => "read-write",
+            Test::WriteOnly => "write-only",
+            Test::UpdateIndex => "update-index",
+            Test::UpdateNonIndex => "update-non-index",
+            Test::Insert => "insert",
+            Test::Delete => "delete",
+            Test::RandomPoints => "random-points",
+            Test::RandomRanges => "random-ranges",
+            Test::BulkInsert => "bulk-insert",
+        })
+    }
+}
+
+/// Makes the plan of a run.
+pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
+    let text = matches!(settings.test, Test::Insert | Test::BulkInsert) || !settings.prepared;
+    let stop = match (settings.time.is_zero(), settings.events) {
+        (false, _) => StopAt::Time(settings.time),
+        (true, 0) => StopAt::Time(limits::PHASE_MAX),
+        (true, events) => StopAt::Ops(events),
+    };
+    let open = settings.rate > 0;
+    Ok(Plan {
+        workload: workload(settings)?,
+        tables: Some(tables(settings)),
+        rows: Some(settings.table_size),
+        clients: vec![settings.threads],
+        spread: SpreadChoice::Auto,
+        warmup: settings.warmup,
+        stop,
+        rates: if open { vec![settings.rate as f64] } else { Vec::new() },
+        arrival: Arrival::Poisson,
+        think: None,
+        repeats: 1,
+        order: Order::Ascending,
+        distribution: settings.distribution,
+        statements: if text { StatementMode::Text } else { StatementMode::Prepared },
+        seed,
+        // One thread is one queue, as sysbench has it.
+        engine_threads: open.then_some(1),
+        charset: None,
+        interval: Duration::from_secs(1),
+        interval_log: None,
+        before: Before::default(),
+        policy: Policy::default(),
+        as_sysbench: Some(AsSysbench {
+            ignored: settings.ignored.clone(),
+            events: (settings.events > 0).then_some(settings.events),
+            grace: settings.forced_shutdown,
+            reconnect: settings.reconnect,
+        }),
+    })
+}
+
+/// Counts the tables that a run meets.
+fn tables(settings: &Settings) -> u32 {
+    match settings.test {
+        Test::BulkInsert => settings.threads,
+        Test::RandomPoints | Test::RandomRanges => 1,
+        _ => settings.tables,
+    }
+}
+
+fn workload(settings: &Settings) -> Result<Workload> {
+    let name = settings.test.workload().expect("the caller has refused the others");
+    if settings.test == Test::Insert && !settings.auto_inc {
+        return Workload::parse(INSERT_UNIQUE, "oltp_insert");
+    }
+    let mut workload = builtin().into_iter().find(|w| w.name == name).expect("a built-in workload");
+    let count = |name: &str| settings.counts.get(name).copied();
+    match settings.test {
+        Test::UpdateIndex => workload.repeat(count("index_updates").unwrap_or(1)),
+        Test::UpdateNonIndex => workload.repeat(count("non_index_updates").unwrap_or(1)),
+        _ => {}
+    }
+    let mut options = BTreeMap::new();
+    for name in workload.options.keys() {
+        let value = match name.as_str() {
+            "table_each" => Some(1),
+            "skip_trx" => Some(settings.skip_trx.into()),
+            "random_ranges" => count("number_of_ranges"),
+            name if RANGES.contains(&name) && !settings.range_selects => Some(0),
+            name => count(name),
+        };
+        options.extend(value.map(|value| (name.clone(), value)));
+    }
+    if !settings.range_selects {
+        workload.leave_out(&RANGES);
+    }
+    let workload = workload.with_options(&options)?;
+    workload.check().map_err(Error::usage)?;
+    Ok(workload)
+}
+
+/// Takes the server that a command line names.
+pub(super) fn target(settings: &Settings) -> ConnectOptions {
+    let address = match &settings.socket {
+        Some(path) => Address::Socket(path.clone()),
+        None => Address::Tcp { host: settings.host.clone(), port: settings.port },
+    };
+    ConnectOptions {
+        address,
+        user: settings.user.clone(),
+        password: settings.password.clone(),
+        database: settings.database.clone(),
+        ssl: settings.ssl.clone(),
+        connect_timeout: settings.connect_timeout,
+    }
+}

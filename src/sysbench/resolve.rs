@@ -1,0 +1,767 @@
+//! What the values of a command line mean: checked in sysbench's order, with its words, they become
+//! [`Settings`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::arguments::{Arguments, Env, Parsed, Value, is_switch, split};
+use super::options::{self, Entry, Group, Kind, NO_EFFECT, OFF, ON};
+use super::settings::{Command, Ignored, OutputVersion, Preamble, Refusal, Settings, Test};
+use crate::mysql::options::{DEFAULT_PORT, Secret, Ssl, SslMode};
+use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
+
+/// Where `localhost` is, unless MYSQL_UNIX_PORT says otherwise.
+const SOCKET: &str = "/run/mysqld/mysqld.sock";
+/// Checkpoints at most.
+const CHECKPOINTS_MAX: usize = 256;
+/// Programs inside sysbench that have nothing to do with a database.
+const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
+
+const OLD_TABLES: &str = "the tables and statements are those of 1.0: no column is UNSIGNED, and each kind \
+                          of statement draws its own table";
+
+/// Counts of every test but bulk_insert.
+const COUNTS: [&str; 9] = [
+    "point_selects",
+    "simple_ranges",
+    "sum_ranges",
+    "order_ranges",
+    "distinct_ranges",
+    "range_size",
+    "index_updates",
+    "non_index_updates",
+    "delete_inserts",
+];
+
+/// A test by its name, as sysbench has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Script {
+    /// None for `oltp`, which is what its options say.
+    test: Option<Test>,
+    era: Era,
+}
+
+/// The version of sysbench that a test is of; its defaults are of the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    /// 1.0 and 1.1.
+    Stock,
+    /// A script of 0.5.
+    V0_5,
+    /// Compiled into 0.4.
+    V0_4,
+}
+
+impl Script {
+    /// Finds the script of this name, or of this path.
+    fn of(word: &str) -> Option<Script> {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        let name = name.strip_suffix(".lua").unwrap_or(name);
+        let stock = |test| Some(Script { test: Some(test), era: Era::Stock });
+        let old = |test| Some(Script { test: Some(test), era: Era::V0_5 });
+        match name {
+            "oltp_common" => stock(Test::Common),
+            "oltp_point_select" => stock(Test::PointSelect),
+            "oltp_read_only" => stock(Test::ReadOnly),
+            "oltp_read_write" => stock(Test::ReadWrite),
+            "oltp_write_only" => stock(Test::WriteOnly),
+            "oltp_update_index" => stock(Test::UpdateIndex),
+            "oltp_update_non_index" => stock(Test::UpdateNonIndex),
+            "oltp_insert" => stock(Test::Insert),
+            "oltp_delete" => stock(Test::Delete),
+            "select_random_points" => stock(Test::RandomPoints),
+            "select_random_ranges" => stock(Test::RandomRanges),
+            "bulk_insert" => stock(Test::BulkInsert),
+            "oltp" if word == name => Some(Script { test: None, era: Era::V0_4 }),
+            "oltp" => Some(Script { test: None, era: Era::V0_5 }),
+            "oltp_simple" | "select" => old(Test::PointSelect),
+            "insert" => old(Test::Insert),
+            "delete" => old(Test::Delete),
+            "update_index" => old(Test::UpdateIndex),
+            "update_non_index" => old(Test::UpdateNonIndex),
+            _ => None,
+        }
+    }
+
+    /// Tells whether it declares the options of a group.
+    fn takes(self, group: Group) -> bool {
+        match group {
+            Group::Tests => self.test != Some(Test::BulkInsert),
+            Group::Points => self.test == Some(Test::RandomPoints),
+            Group::Ranges => self.test == Some(Test::RandomRanges),
+            Group::Legacy => self.era != Era::Stock,
+            _ => false,
+        }
+    }
+}
+
+/// Gives what is to be done, or what is printed instead.
+pub(super) fn resolve(args: Arguments, env: &Env<'_>) -> Result<Parsed, Refusal> {
+    let word = args.test.clone();
+    let script = word.as_deref().and_then(Script::of);
+    let mut reader = Reader { args, env, header: String::new(), settings: Settings::default() };
+    reader.asked()?;
+    let program = reader.text("sysbench-binary");
+    if !program.is_empty() && (script.is_none() || reader.text("db-driver") == "pgsql") {
+        let program = PathBuf::from(program);
+        return Ok(Parsed::HandOver { program, args: reader.args.theirs });
+    }
+    reader.limits(script)?;
+    reader.random()?;
+    reader.reports()?;
+    reader.log()?;
+    let script = reader.known(script, word.as_deref())?;
+    reader.declared(script)?;
+    reader.command(script)?;
+    reader.counts(script)?;
+    reader.old_test(script)?;
+    reader.tables()?;
+    reader.server()?;
+    reader.own();
+    reader.noted(script);
+    let Reader { args: Arguments { preamble, notes, .. }, settings, .. } = reader;
+    Ok(Parsed::Settings(Box::new(Settings { preamble, notes, ..settings })))
+}
+
+struct Reader<'a> {
+    args: Arguments,
+    env: &'a Env<'a>,
+    /// With its empty line; empty where it is not shown.
+    header: String,
+    settings: Settings,
+}
+
+impl Reader<'_> {
+    /// Answers `--help` and `--version`, and finds whose output is written.
+    fn asked(&mut self) -> Result<(), Refusal> {
+        let answer = |text: &str| Err(Refusal { status: 0, ..self.args.refuse(text, "") });
+        if self.on("help") {
+            return answer(&options::help());
+        }
+        if self.on("version") {
+            return answer("sysbench 1.0.20\n");
+        }
+        self.settings.output = match self.text("output-version") {
+            "0.5" => OutputVersion::V0_5,
+            "1.0" => OutputVersion::V1_0,
+            "1.1" => OutputVersion::V1_1,
+            other => {
+                let why = format!("--output-version={other} is none of 0.5, 1.0 and 1.1");
+                return Err(self.args.cannot("", &why));
+            }
+        };
+        Ok(())
+    }
+
+    fn limits(&mut self, script: Option<Script>) -> Result<(), Refusal> {
+        let threads = self.aliased("num-threads", "threads", 1)?;
+        let events = self.aliased("max-requests", "events", 0)?;
+        let time = self.aliased("max-time", "time", 0)?;
+        self.aliased("tx-rate", "rate", 0)?;
+        let threads = threads.map_or_else(|| self.int("threads"), Ok)?;
+        self.settings.threads = match u32::try_from(threads) {
+            Ok(threads) if threads > 0 => threads,
+            _ => return Err(self.fatal(&format!("Invalid value for --threads: {threads}.\n"))),
+        };
+        // 0.4 and 0.5 end after so many events, unless told otherwise.
+        let old = script.is_some_and(|script| match script.era {
+            Era::Stock => false,
+            Era::V0_5 => self.settings.output == OutputVersion::V0_5,
+            Era::V0_4 => true,
+        });
+        let given = |key, alias: Option<i32>| self.args.values.contains_key(key) || alias.is_some();
+        let (with_events, with_time) = (given("events", events), given("time", time));
+        let mut events = events.map_or_else(|| self.int("events"), Ok)?;
+        let mut time = time.map_or_else(|| self.int("time"), Ok)?;
+        if old {
+            events = if with_events { events } else { 10_000 };
+            time = if with_time { time } else { 0 };
+        }
+        if events == 0 && time == 0 {
+            self.args.preamble.before_header.push_str(
+                "WARNING: Both event and time limits are disabled, running an endless test\n",
+            );
+        }
+        for (name, _) in [("events", events), ("time", time)].iter().filter(|(_, n)| *n < 0) {
+            self.args.notes.push(format!("--{name} below 0 is no limit"));
+        }
+        self.settings.events = u64::try_from(events).unwrap_or(0);
+        let time = u64::try_from(time).unwrap_or(0);
+        self.settings.time = Duration::from_secs(time);
+        self.settings.forced_shutdown = self.forced_shutdown(time)?;
+        let stack = self.text("thread-stack-size");
+        if size(stack) == 0 {
+            return Err(self.fatal("Invalid value for thread-stack-size: 0.\n"));
+        }
+        Ok(())
+    }
+
+    /// Reads an old name of an option, which wins where it is above its default.
+    fn aliased(
+        &mut self,
+        old: &'static str,
+        new: &str,
+        above: i32,
+    ) -> Result<Option<i32>, Refusal> {
+        let number = self.int(old)?;
+        if number <= above {
+            return Ok(None);
+        }
+        let warning = format!("WARNING: --{old} is deprecated, use --{new} instead\n");
+        self.args.preamble.before_header.push_str(&warning);
+        Ok(Some(number))
+    }
+
+    fn forced_shutdown(&self, time: u64) -> Result<Option<Duration>, Refusal> {
+        let text = self.text("forced-shutdown");
+        if time == 0 || text == "off" {
+            return Ok(None);
+        }
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let seconds = match (digits.parse::<i64>(), &text[digits.len()..]) {
+            _ if text.is_empty() => time * 5 / 100,
+            (Ok(number), "") => u64::try_from(number).unwrap_or(0),
+            (Ok(percent), "%") => time * u64::try_from(percent).unwrap_or(0) / 100,
+            _ => return Err(self.fatal(&format!("Invalid value for --forced-shutdown: '{text}'"))),
+        };
+        Ok(Some(Duration::from_secs(seconds)))
+    }
+
+    fn random(&mut self) -> Result<(), Refusal> {
+        // Below 0 it is as good a seed.
+        self.settings.seed = self.int("rand-seed")? as u32;
+        let name = self.text("rand-type");
+        if !["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&name) {
+            return Err(self.fatal(&format!("Invalid random numbers distribution: {name}.")));
+        }
+        let shape = |key| number(self.text(key));
+        let [iterations, band, within] =
+            ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(|key| self.int(key));
+        // What is below 0 is out of bounds all the same.
+        let (iterations, band, within) = (iterations? as u32, band? as u32, within? as u32);
+        let distribution = match name {
+            "uniform" => Some(Distribution::Uniform),
+            "gaussian" => Distribution::gaussian(iterations),
+            "pareto" => Distribution::pareto(shape("rand-pareto-h")),
+            "zipfian" => Distribution::zipf_adjacent(shape("rand-zipfian-exp")),
+            _ => Distribution::special(iterations, band, within),
+        };
+        let why = || {
+            let these = match name {
+                "pareto" => "--rand-pareto-h is a number between 0 and 1",
+                "zipfian" => "--rand-zipfian-exp is a number above 0, up to 10",
+                _ => {
+                    "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-spec-res are 0 to 100"
+                }
+            };
+            self.args.cannot("", these)
+        };
+        self.settings.distribution = distribution.ok_or_else(why)?;
+        Ok(())
+    }
+
+    fn reports(&mut self) -> Result<(), Refusal> {
+        let rate = self.int("tx-rate")?;
+        self.settings.rate = if rate > 0 { rate as u64 } else { self.count("rate")? };
+        self.settings.report_interval = self.count("report-interval")? as u32;
+        let mut checkpoints = Vec::new();
+        for item in self.list("report-checkpoints") {
+            let Ok(seconds) = item.parse() else {
+                let text = format!("Invalid value for --report-checkpoints: '{item}'");
+                return Err(self.fatal(&text));
+            };
+            checkpoints.push(seconds);
+        }
+        if checkpoints.len() > CHECKPOINTS_MAX {
+            let why = format!("--report-checkpoints takes {CHECKPOINTS_MAX} at most");
+            return Err(self.args.cannot("", &why));
+        }
+        checkpoints.sort_unstable();
+        self.settings.checkpoints = checkpoints;
+        self.settings.warmup = Duration::from_secs(self.count("warmup-time")?);
+        self.settings.connect_timeout = Duration::from_secs(self.count("thread-init-timeout")?);
+        Ok(())
+    }
+
+    fn log(&mut self) -> Result<(), Refusal> {
+        // One byte in sysbench, too.
+        let verbosity = self.int("verbosity")? as u8;
+        if verbosity > 5 {
+            let text = format!("Invalid value for verbosity: {verbosity}\n");
+            return Err(self.args.refuse(&text, ""));
+        }
+        let percentile = self.int("percentile")?;
+        self.settings.percentile = match u32::try_from(percentile) {
+            Ok(percentile) if percentile <= 100 => percentile,
+            _ => return Err(self.fatal(&format!("Invalid value for --percentile: {percentile}"))),
+        };
+        self.settings.histogram = self.on("histogram");
+        if self.settings.histogram && percentile == 0 {
+            return Err(self.fatal("--histogram cannot be used with --percentile=0"));
+        }
+        self.settings.debug = self.on("debug");
+        self.settings.verbosity = if self.settings.debug { 5 } else { verbosity };
+        self.settings.validate = self.on("validate");
+        if self.settings.verbosity >= 3 {
+            self.header = header(self.settings.output);
+        }
+        Ok(())
+    }
+
+    /// Refuses what is no test of loadgen's; a test of sysbench's wants a command.
+    fn known(&self, script: Option<Script>, word: Option<&str>) -> Result<Script, Refusal> {
+        let given = self.args.command.is_some();
+        match (script, word) {
+            (Some(Script { test: Some(Test::BulkInsert), .. }), _) if !given => {
+                Err(Refusal { status: 0, ..self.args.refuse(&self.header, "") })
+            }
+            (Some(_), _) if !given => Err(self.fatal(
+                "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
+                 commands: prepare, prewarm, run, cleanup, help",
+            )),
+            (Some(script), _) => Ok(script),
+            (None, None | Some("-")) => {
+                let why = "a script on standard input is Lua, which loadgen does not run";
+                Err(self.args.cannot(&self.header, &format!("{why}; {HAND_OVER}")))
+            }
+            (None, Some(word)) if BUILT_IN.contains(&word) && !given => {
+                let text = format!(
+                    "The '{word}' test requires a command argument. See 'sysbench {word} help'\n"
+                );
+                Err(self.args.refuse(&self.header, &text))
+            }
+            (None, Some(word)) => {
+                let word = self.args.shown(word);
+                let why = if BUILT_IN.contains(&word) {
+                    format!("{word} measures no database; {HAND_OVER}")
+                } else {
+                    format!(
+                        "'{word}' is none of sysbench's oltp_*, select_random_* and bulk_insert; {HAND_OVER}"
+                    )
+                };
+                let text = format!(
+                    "Cannot find benchmark '{word}': no such built-in test, file or module"
+                );
+                Err(self.args.cannot(&format!("{}FATAL: {text}\n", self.header), &why))
+            }
+        }
+    }
+
+    /// Takes the options that this test declares.
+    fn declared(&mut self, script: Script) -> Result<(), Refusal> {
+        // They take any option, and most have nothing behind it.
+        let any = script.era != Era::Stock || script.test == Some(Test::BulkInsert);
+        for option in std::mem::take(&mut self.args.left) {
+            if self.args.take(&option, |entry| script.takes(entry.group)) {
+                continue;
+            }
+            let (name, value) = split(&option);
+            let general = options::find(name).is_some_and(|entry| !entry.of_test());
+            if any && !general {
+                self.args
+                    .notes
+                    .push(format!("--{name} is not an option of this test: it has no effect"));
+                continue;
+            }
+            // A password may be behind a misspelt name.
+            let masked = value.filter(|_| name.contains("pass")).map(|_| format!("{name}=***"));
+            let text = format!("invalid option: --{}\n", masked.unwrap_or(option));
+            return Err(self.args.refuse(&self.header, &text));
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, script: Script) -> Result<(), Refusal> {
+        let word = self.args.command.clone().unwrap_or_default();
+        let bulk = script.test == Some(Test::BulkInsert);
+        self.settings.command = match word.as_str() {
+            "prepare" => Command::Prepare,
+            "prewarm" | "warmup" if !bulk => Command::Prewarm,
+            "run" if script.test == Some(Test::Common) => {
+                return Err(self.fatal(
+                    "`init' function failed: /usr/share/sysbench/oltp_common.lua:22: this script \
+                     is meant to be included by other OLTP scripts and should not be called directly.",
+                ));
+            }
+            "run" => Command::Run,
+            "cleanup" => Command::Cleanup,
+            "help" if bulk => {
+                let text = "'bulk_insert' test does not implement the 'help' command.\n";
+                return Err(self.args.refuse(&self.header, text));
+            }
+            "help" => return Err(self.help(script)),
+            _ => {
+                let text = format!("Unknown command: {}\n", self.args.shown(&word));
+                return Err(self.args.refuse(&self.header, &text));
+            }
+        };
+        Ok(())
+    }
+
+    /// Lists the options of a test.
+    fn help(&self, script: Script) -> Refusal {
+        let word = self.args.test.as_deref().unwrap_or_default();
+        let name = word.rsplit('/').next().unwrap_or(word);
+        let taken = |entry: &&Entry| script.takes(entry.group);
+        let mut declared: Vec<&Entry> = options::OPTIONS.iter().filter(taken).collect();
+        declared.sort_by_key(|entry| entry.key());
+        let text = format!("{}{name} options:\n{}\n", self.header, options::listed(&declared));
+        Refusal { status: 0, ..self.args.refuse(&text, "") }
+    }
+
+    /// Reads the numbers of a test: below 0 is 0, as in loops.
+    fn counts(&mut self, script: Script) -> Result<(), Refusal> {
+        let of = |name: &'static str| (name, number(self.text(name)) as u64);
+        let mut counts: BTreeMap<&'static str, u64> = COUNTS.into_iter().map(of).collect();
+        match script.test {
+            Some(Test::RandomPoints) => counts.extend([of("random_points")]),
+            Some(Test::RandomRanges) => counts.extend(["number_of_ranges", "delta"].map(of)),
+            // The script says so.
+            Some(Test::PointSelect) => _ = counts.insert("point_selects", 1),
+            _ => {}
+        }
+        self.settings.counts = counts;
+        Ok(())
+    }
+
+    /// Finds the test that `oltp` and the other names of 0.4 and 0.5 are.
+    fn old_test(&mut self, script: Script) -> Result<(), Refusal> {
+        self.settings.test = match script.test {
+            Some(test) => test,
+            None => self.mode()?,
+        };
+        for name in ["oltp-user-delay-min", "oltp-user-delay-max", "oltp-sp-name"] {
+            if !matches!(self.text(name), "" | "0") {
+                let why = format!("--{name} is not done: no option of loadgen is like it");
+                return Err(self.args.cannot(&self.header, &why));
+            }
+        }
+        if self.text("oltp-table-name") != "sbtest" {
+            let why = "--oltp-table-name: tables are sbtest1, sbtest2 and so on";
+            return Err(self.args.cannot(&self.header, why));
+        }
+        Ok(())
+    }
+
+    fn mode(&self) -> Result<Test, Refusal> {
+        let refused = |name: &str| {
+            let why = format!(
+                "--{name}={} is not done: loadgen workloads lists what is",
+                self.text(name)
+            );
+            Err(self.args.cannot(&self.header, &why))
+        };
+        Ok(match (self.text("oltp-test-mode"), self.text("oltp-nontrx-mode")) {
+            ("complex", _) if self.on("oltp-read-only") => Test::ReadOnly,
+            ("complex", _) if self.on("oltp-write-only") => Test::WriteOnly,
+            ("complex", _) => Test::ReadWrite,
+            ("simple", _) | ("nontrx", "select") => Test::PointSelect,
+            ("nontrx", "update_key") => Test::UpdateIndex,
+            ("nontrx", "update_nokey") => Test::UpdateNonIndex,
+            ("nontrx", "insert") => Test::Insert,
+            ("nontrx", "delete") => Test::Delete,
+            ("nontrx", _) => return refused("oltp-nontrx-mode"),
+            _ => return refused("oltp-test-mode"),
+        })
+    }
+
+    fn tables(&mut self) -> Result<(), Refusal> {
+        let reconnect = match self.text("oltp-reconnect-mode") {
+            "session" => number(self.text("reconnect")) as u64,
+            "transaction" => 1,
+            other => {
+                let why = format!(
+                    "--oltp-reconnect-mode={other} is not done: session and transaction are"
+                );
+                return Err(self.args.cannot(&self.header, &why));
+            }
+        };
+        let (tables, rows) = (number(self.text("tables")), number(self.text("table-size")));
+        if tables > f64::from(TABLES_MAX) || rows > ROWS_MAX as f64 {
+            let why = format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most");
+            return Err(self.args.cannot(&self.header, &why));
+        }
+        let none = tables < 1.0 && self.settings.command == Command::Run;
+        if none && self.settings.test != Test::BulkInsert {
+            let why = format!("--tables={} leaves no table to run on", self.text("tables"));
+            return Err(self.args.cannot(&self.header, &why));
+        }
+        self.settings.reconnect = reconnect;
+        self.settings.tables = tables as u32;
+        self.settings.table_size = rows as u64;
+        self.settings.auto_inc = self.on("auto-inc");
+        self.settings.secondary = self.on("secondary");
+        self.settings.create_secondary = self.on("create-secondary");
+        self.settings.range_selects = self.on("range-selects");
+        self.settings.skip_trx = self.on("skip-trx");
+        self.settings.storage_engine = self.text("mysql-storage-engine").to_owned();
+        self.settings.create_table_options = self.text("create-table-options").to_owned();
+        Ok(())
+    }
+
+    fn server(&mut self) -> Result<(), Refusal> {
+        let driver = self.text("db-driver");
+        if driver != "mysql" {
+            let text = format!("{}FATAL: invalid database driver name: '{driver}'\n", self.header);
+            let why = "--db-driver: servers are MySQL and MariaDB";
+            let hint = if driver == "pgsql" { format!("; {HAND_OVER}") } else { String::new() };
+            return Err(self.args.cannot(&text, &format!("{why}{hint}")));
+        }
+        self.settings.prepared = match self.text("db-ps-mode") {
+            "auto" => true,
+            "disable" => false,
+            other => return Err(self.fatal(&format!("Invalid value for db-ps-mode: {other}"))),
+        };
+        let [hosts, ports, sockets] =
+            [self.one("mysql-host")?, self.one("mysql-port")?, self.one("mysql-socket")?];
+        let missing = |what: &str| self.fatal(&format!("No MySQL {what} specified, aborting"));
+        let host = hosts.ok_or_else(|| missing("hosts"))?;
+        let port = ports.ok_or_else(|| missing("ports"))?;
+        self.settings.port = match port.parse() {
+            Ok(0) => DEFAULT_PORT,
+            Ok(port) => port,
+            Err(_) => {
+                let why = format!("--mysql-port={port} is no port");
+                return Err(self.args.cannot(&self.header, &why));
+            }
+        };
+        let local = || (self.env)("MYSQL_UNIX_PORT").map_or_else(|| SOCKET.into(), PathBuf::from);
+        let socket = sockets.map(PathBuf::from);
+        self.settings.socket = socket.or_else(|| (host == "localhost").then(local));
+        self.settings.host = host;
+        for key in ["mysql-ssl-cipher", "mysql-compression-algorithms"] {
+            if !self.text(key).is_empty() {
+                let why = format!("--{key} is not done: leave it out");
+                return Err(self.args.cannot(&self.header, &why));
+            }
+        }
+        if self.on("mysql-compression") {
+            let why = "--mysql-compression is not done: other bytes would be measured";
+            return Err(self.args.cannot(&self.header, why));
+        }
+        self.account()?;
+        self.settings.ssl = self.ssl(Path::new(""))?;
+        self.ignored();
+        self.settings.dry_run = self.on("mysql-dry-run");
+        Ok(())
+    }
+
+    /// Gives the one value of a list: a run has one server.
+    fn one(&self, key: &str) -> Result<Option<String>, Refusal> {
+        match self.list(key).as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some((*one).to_owned())),
+            _ => {
+                let why = format!(
+                    "--{key} has several values: a run has one server; run it once for each"
+                );
+                Err(self.args.cannot(&self.header, &why))
+            }
+        }
+    }
+
+    fn account(&mut self) -> Result<(), Refusal> {
+        let user = self.text("mysql-user").to_owned();
+        if user.is_empty() {
+            return Err(self.args.cannot(&self.header, "--mysql-user is empty: name the account"));
+        }
+        self.settings.user = user;
+        self.settings.database = self.text("mysql-db").to_owned();
+        let password = self.text("mysql-password");
+        self.settings.password = match (self.env)("MYSQL_PWD") {
+            Some(word) if password.is_empty() => {
+                let text = word.to_str().map(Secret::new);
+                text.ok_or_else(|| self.args.cannot(&self.header, "MYSQL_PWD is no UTF-8"))?
+            }
+            _ => Secret::new(password),
+        };
+        Ok(())
+    }
+
+    /// Reads how connections are encrypted; files without a name lie in this directory.
+    fn ssl(&mut self, here: &Path) -> Result<Ssl, Refusal> {
+        let text = self.text("mysql-ssl").to_owned();
+        let plain = is_switch(&text);
+        let mode = match SslMode::parse(&text) {
+            _ if plain && ON.contains(&text.as_str()) => SslMode::Required,
+            _ if plain => SslMode::Disabled,
+            Ok(SslMode::Preferred) => SslMode::Required,
+            Ok(mode) => mode,
+            Err(why) => return Err(self.args.cannot(&self.header, &why)),
+        };
+        if mode == SslMode::Disabled {
+            return Ok(Ssl::default());
+        }
+        if self.settings.socket.is_some() {
+            let why = "--mysql-ssl: no TLS goes over a socket; --mysql-host=127.0.0.1 is TCP";
+            return Err(self.args.cannot(&self.header, why));
+        }
+        if plain || text.eq_ignore_ascii_case("preferred") {
+            let note =
+                "--mysql-ssl encrypts every connection, where sysbench may fall back to plain text";
+            self.args.notes.push(note.to_owned());
+        }
+        let named = |key| Some(self.text(key)).filter(|file| !file.is_empty()).map(PathBuf::from);
+        let [mut key, mut cert, ca] =
+            ["mysql-ssl-key", "mysql-ssl-cert", "mysql-ssl-ca"].map(named);
+        if plain && key.is_none() && cert.is_none() {
+            let found = ["client-key.pem", "client-cert.pem"].map(|name| here.join(name));
+            if found.iter().all(|file| file.exists()) {
+                [key, cert] = found.map(Some);
+            }
+        }
+        if key.is_some() != cert.is_some() {
+            let why = "--mysql-ssl-key and --mysql-ssl-cert go together";
+            return Err(self.args.cannot(&self.header, why));
+        }
+        if mode.verifies() && ca.is_none() {
+            let why = format!("--mysql-ssl={text} needs --mysql-ssl-ca");
+            return Err(self.args.cannot(&self.header, &why));
+        }
+        Ok(Ssl { mode, ca: ca.filter(|_| mode.verifies()), cert, key })
+    }
+
+    fn ignored(&mut self) {
+        let (mut codes, mut all, mut odd) = (Vec::new(), false, Vec::new());
+        for item in self.list("mysql-ignore-errors") {
+            match item.parse() {
+                Ok(code) => codes.push(code),
+                Err(_) if item == "all" => all = true,
+                Err(_) => odd.push(format!("--mysql-ignore-errors: '{item}' is no error's number")),
+            }
+        }
+        self.args.notes.append(&mut odd);
+        self.settings.ignored = if all { Ignored::All } else { Ignored::Codes(codes) };
+    }
+
+    /// Reads loadgen's own options.
+    fn own(&mut self) {
+        let out = Some(self.text("loadgen-out")).filter(|out| !out.is_empty()).map(PathBuf::from);
+        let usual = || (self.env)("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
+        self.settings.out = out.or_else(usual);
+        self.settings.explain = self.on("explain");
+    }
+
+    /// Notes what was taken and does nothing, and what differs.
+    fn noted(&mut self, script: Script) {
+        let mut notes = Vec::new();
+        for entry in options::OPTIONS {
+            let Some(given) = self.args.values.get(entry.key()) else { continue };
+            let off = entry.kind == Kind::Bool && OFF.contains(&given.text());
+            if entry.about == NO_EFFECT && !off {
+                notes.push(format!("--{} has no effect", given.name));
+            }
+        }
+        if self.settings.verbosity == 5 {
+            notes.push("there are no debug messages: level 5 shows what level 4 does".to_owned());
+        }
+        let word = self.args.test.as_deref().unwrap_or_default();
+        if word.contains('/') && !word.contains("/share/sysbench/") {
+            notes.push(format!(
+                "{word} is not read: loadgen does what sysbench's own script of this name does"
+            ));
+        }
+        match script.era {
+            Era::Stock => {}
+            Era::V0_5 => {
+                self.settings.prepared = false;
+                notes.push(format!("{OLD_TABLES}; statements are text, as in 0.5"));
+            }
+            Era::V0_4 => notes.push(format!("{OLD_TABLES}; the first is sbtest1, not sbtest")),
+        }
+        self.args.notes.append(&mut notes);
+        if self.settings.verbosity >= 2 {
+            let line = |name: &String| {
+                format!(
+                    "WARNING: Global option '{name}' will not be exported, because the type is unknown\n"
+                )
+            };
+            self.args.preamble.after_header = self.args.unknown.iter().map(line).collect();
+        }
+    }
+
+    fn value(&self, name: &str) -> (&'static Entry, Option<&Value>) {
+        let entry = options::find(name).expect("an option of the table");
+        (entry, self.args.values.get(entry.key()))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        let (entry, given) = self.value(name);
+        given.map_or(entry.default, Value::text)
+    }
+
+    fn list(&self, name: &str) -> Vec<&str> {
+        let (entry, given) = self.value(name);
+        let items: Vec<&str> = match given {
+            Some(value) => value.items.iter().map(String::as_str).collect(),
+            None => entry.default.split(',').collect(),
+        };
+        items.into_iter().filter(|item| !item.is_empty()).collect()
+    }
+
+    fn on(&self, name: &str) -> bool {
+        ON.contains(&self.text(name))
+    }
+
+    fn int(&self, name: &str) -> Result<i32, Refusal> {
+        let text = self.text(name);
+        // As strtol: nothing is 0.
+        let read = if text.is_empty() { Ok(0) } else { text.trim_start().parse() };
+        read.map_err(|_| {
+            let name = self.value(name).0.underscored();
+            self.args.refuse("", &format!("Invalid value for the '{name}' option: '{text}'\n"))
+        })
+    }
+
+    /// Reads a number that is not below 0.
+    fn count(&self, name: &str) -> Result<u64, Refusal> {
+        let number = self.int(name)?;
+        u64::try_from(number)
+            .map_err(|_| self.args.cannot("", &format!("--{name}={number} is below 0")))
+    }
+
+    /// Refuses in sysbench's words, behind the header where it is written by then.
+    fn fatal(&self, text: &str) -> Refusal {
+        self.args.refuse(&format!("{}FATAL: {text}\n", self.header), "")
+    }
+}
+
+/// Gives the first lines of a run, with the empty one.
+pub(super) fn header(output: OutputVersion) -> String {
+    let loadgen = concat!("(using loadgen ", env!("CARGO_PKG_VERSION"), ")");
+    match output {
+        OutputVersion::V0_5 => {
+            "sysbench 0.5:  multi-threaded system evaluation benchmark\n\n".to_owned()
+        }
+        OutputVersion::V1_0 => format!("sysbench 1.0.20 {loadgen}\n\n"),
+        OutputVersion::V1_1 => format!("sysbench 1.1.0 {loadgen}\n\n"),
+    }
+}
+
+/// Reads a size of bytes, 0 where it is none.
+fn size(text: &str) -> u64 {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return 0,
+    };
+    digits.parse::<u64>().unwrap_or(0).saturating_mul(1 << shift)
+}
+
+/// Reads the number that a text begins with, as strtod does; 0 where there is none.
+fn number(text: &str) -> f64 {
+    let text = text.trim_start();
+    if let Some(hex) = text.strip_prefix("0x") {
+        let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        return u64::from_str_radix(&hex[..end], 16).unwrap_or(0) as f64;
+    }
+    let numeric = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+    let end = text.find(|c| !numeric(c)).unwrap_or(text.len());
+    (1..=end).rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
+}

@@ -1,0 +1,422 @@
+//! `prepare`, `prewarm` and `cleanup`: sysbench's tables, its statements, its lines.
+//!
+//! A connection a thread; thread t has the tables t + 1, t + 1 + threads, … The caller writes the header.
+
+use std::io::Write;
+use std::sync::Mutex;
+
+use futures_util::future::join_all;
+
+use super::failure::{Call, connect_lines, one_table_line, statement_lines};
+use super::output::{INITIALIZING, Log};
+use super::settings::{Command, Ended, OutputVersion, Settings, Test};
+use crate::error::Result;
+use crate::mysql::ServerLink;
+use crate::mysql::wire::{Inbox, LeanSession, Want};
+use crate::stop::{COURTESY, locked, or_stop};
+use crate::workload::{Sampler, Stream, name_part, rows, seed_of};
+
+/// Bytes of an INSERT at most, as in sysbench.
+const INSERT_MAX: usize = 512 * 1024 - 1;
+
+/// What a thread failed at is in the log.
+struct Failed;
+
+type Done = std::result::Result<(), Failed>;
+
+/// A thread of a command; in a dry run it has no session.
+struct Worker<'a> {
+    settings: &'a Settings,
+    log: &'a Mutex<Log>,
+    session: Option<LeanSession>,
+    number: u32,
+}
+
+/// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
+/// the others go on, as in sysbench, whose status is 0 then.
+pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>) -> Result<Ended> {
+    let alone = settings.command == Command::Cleanup || settings.test == Test::BulkInsert;
+    let threads = if alone { 1 } else { settings.threads };
+    if threads > 1 {
+        locked(log).notice(INITIALIZING);
+    }
+    let inbox = Inbox::default();
+    let threads = (0..threads).map(async |number| {
+        let mut worker = Worker { settings, log, session: None, number };
+        let done = worker.work(link, &inbox).await;
+        if let Some(session) = worker.session.take() {
+            session.close(COURTESY).await;
+        }
+        done
+    });
+    let all = or_stop(&link.stop, async { Ok(join_all(threads).await) }).await?;
+    Ok(Ended::from(all.iter().any(Done::is_err)))
+}
+
+impl Worker<'_> {
+    async fn work(&mut self, link: &ServerLink, inbox: &Inbox) -> Done {
+        let Settings { command, test, tables, dry_run, .. } = *self.settings;
+        let of_one = matches!(test, Test::RandomPoints | Test::RandomRanges) && tables != 1;
+        if of_one && command == Command::Cleanup {
+            return Err(self.fatal(&[one_table_line(self.settings)]));
+        }
+        if !dry_run {
+            match LeanSession::open_again(link, inbox, None).await {
+                Ok(session) => self.session = Some(session),
+                Err(failure) => return Err(self.fatal(&connect_lines(self.settings, &failure))),
+            }
+        }
+        match command {
+            Command::Prepare if test == Test::BulkInsert => self.prepare_bulk().await,
+            Command::Prepare => self.prepare().await,
+            Command::Prewarm => self.prewarm().await,
+            Command::Cleanup => self.cleanup().await,
+            Command::Run | Command::Help => unreachable!("{command:?} has no tables to make"),
+        }
+    }
+
+    fn say(&self, line: &str) {
+        locked(self.log).plain(line);
+    }
+
+    fn fatal(&self, lines: &[String]) -> Failed {
+        locked(self.log).fatal(lines);
+        Failed
+    }
+
+    /// The tables of this thread.
+    fn tables(&self) -> impl Iterator<Item = u32> + use<> {
+        (self.number + 1..=self.settings.tables).step_by(self.settings.threads.max(1) as usize)
+    }
+
+    async fn run(&mut self, sql: &str) -> Done {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        match session.run_text(sql).await {
+            Ok(_) => Ok(()),
+            Err(failure) => {
+                Err(self.fatal(&statement_lines(self.settings, &failure, Call::Query, sql)))
+            }
+        }
+    }
+
+    async fn prepare(&mut self) -> Done {
+        let settings = self.settings;
+        for table in self.tables() {
+            self.say(&format!("Creating table 'sbtest{table}'..."));
+            self.run(&create_table(settings, table)).await?;
+            let rows = rows_of(settings);
+            if rows > 0 {
+                self.say(&format!("Inserting {rows} records into 'sbtest{table}'"));
+                self.fill(table, rows).await?;
+            }
+            if settings.create_secondary {
+                self.say(&format!("Creating a secondary index on 'sbtest{table}'..."));
+                self.run(&format!("CREATE INDEX k_{table} ON sbtest{table}(k)")).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn fill(&mut self, table: u32, rows: u64) -> Done {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let mut inserts = Inserts::new(self.settings, table, rows);
+        while let Some(call) = inserts.next_statement() {
+            session.text().extend_from_slice(&inserts.sql);
+            if let Err(failure) = session.query(Want::Count).await {
+                let sql = String::from_utf8_lossy(&inserts.sql);
+                return Err(self.fatal(&statement_lines(self.settings, &failure, call, &sql)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the tables of `bulk_insert`, one a client.
+    async fn prepare_bulk(&mut self) -> Done {
+        for table in 1..=self.settings.threads {
+            self.say(&format!("Creating table 'sbtest{table}'..."));
+            let sql = format!(
+                "        CREATE TABLE IF NOT EXISTS sbtest{table} (\n          id INTEGER NOT NULL,\n          \
+                 k INTEGER DEFAULT '0' NOT NULL,\n          PRIMARY KEY (id))"
+            );
+            self.run(&sql).await?;
+        }
+        Ok(())
+    }
+
+    async fn prewarm(&mut self) -> Done {
+        let (rows, output) = (self.settings.table_size, self.settings.output);
+        let verb = if output == OutputVersion::V1_1 { "Preloading" } else { "Prewarming" };
+        for variable in ["tmp_table_size", "max_heap_table_size"] {
+            self.run(&format!("SET {variable}=2*1024*1024*1024")).await?;
+        }
+        for table in self.tables() {
+            self.say(&format!("{verb} table sbtest{table}"));
+            self.run(&format!("ANALYZE TABLE sbtest{table}")).await?;
+            let all = format!("SELECT * FROM sbtest{table} FORCE KEY (PRIMARY) LIMIT {rows}");
+            self.run(&format!("SELECT AVG(id) FROM ({all}) t")).await?;
+            let all = format!("SELECT * FROM sbtest{table} WHERE k LIKE '%0%' LIMIT {rows}");
+            self.run(&format!("SELECT COUNT(*) FROM ({all}) t")).await?;
+        }
+        Ok(())
+    }
+
+    async fn cleanup(&mut self) -> Done {
+        let of_bulk = self.settings.test == Test::BulkInsert;
+        let tables = if of_bulk { self.settings.threads } else { self.settings.tables };
+        for table in 1..=tables {
+            self.say(&format!("Dropping table 'sbtest{table}'..."));
+            self.run(&format!("DROP TABLE IF EXISTS sbtest{table}")).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Tells the rows that prepare makes. Ids that `oltp_insert` draws could meet those of prepare.
+fn rows_of(settings: &Settings) -> u64 {
+    let empty = settings.test == Test::Insert && !settings.auto_inc;
+    if empty { 0 } else { settings.table_size }
+}
+
+fn create_table(settings: &Settings, table: u32) -> String {
+    let id = if settings.auto_inc { "INTEGER NOT NULL AUTO_INCREMENT" } else { "INTEGER NOT NULL" };
+    let key = if settings.secondary { "KEY xid" } else { "PRIMARY KEY" };
+    let Settings { storage_engine, create_table_options, .. } = settings;
+    format!(
+        "CREATE TABLE sbtest{table}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) \
+         DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) /*! ENGINE = \
+         {storage_engine} */ {create_table_options}"
+    )
+}
+
+/// The INSERTs of one table, one after the other.
+struct Inserts {
+    head: String,
+    sql: Vec<u8>,
+    /// The row that the last statement had no room for.
+    row: Vec<u8>,
+    made: u64,
+    rows: u64,
+    table: u32,
+    with_ids: bool,
+    sampler: Sampler,
+    stream: Stream,
+}
+
+impl Inserts {
+    fn new(settings: &Settings, table: u32, rows: u64) -> Inserts {
+        let columns = if settings.auto_inc { "(k, c, pad)" } else { "(id, k, c, pad)" };
+        let seed = u64::from(settings.seed);
+        let stream = seed_of(&[seed, name_part("sysbench prepare"), u64::from(table)]);
+        Inserts {
+            head: format!("INSERT INTO sbtest{table}{columns} VALUES"),
+            sql: Vec::with_capacity(INSERT_MAX),
+            row: Vec::new(),
+            made: 0,
+            rows,
+            table,
+            with_ids: !settings.auto_inc,
+            sampler: Sampler::new(settings.distribution, settings.table_size, seed),
+            stream: Stream::new(stream),
+        }
+    }
+
+    /// Makes the next statement, if there are more rows.
+    fn next_statement(&mut self) -> Option<Call> {
+        self.sql.clear();
+        self.sql.extend_from_slice(self.head.as_bytes());
+        let empty = self.sql.len();
+        loop {
+            if self.row.is_empty() && !self.make_row() {
+                return (self.sql.len() > empty).then_some(Call::BulkDone);
+            }
+            let comma = usize::from(self.sql.len() > empty);
+            if self.sql.len() + comma + self.row.len() > INSERT_MAX {
+                return Some(Call::BulkNext);
+            }
+            self.sql.extend_from_slice(&b","[..comma]);
+            self.sql.append(&mut self.row);
+        }
+    }
+
+    fn make_row(&mut self) -> bool {
+        if self.made == self.rows {
+            return false;
+        }
+        self.made += 1;
+        let (id, k) = (self.made, self.sampler.draw(&mut self.stream));
+        let ids = if self.with_ids {
+            write!(self.row, "({id}, {k}, '")
+        } else {
+            write!(self.row, "({k}, '")
+        };
+        ids.expect("a Vec takes everything");
+        self.row.extend_from_slice(&rows::proven(self.table, id, || self.stream.bits()));
+        self.row.extend_from_slice(b"', '");
+        self.row.extend_from_slice(&rows::pad(|| self.stream.bits()));
+        self.row.extend_from_slice(b"')");
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Kept, usual};
+    use super::*;
+    use crate::error::Kind;
+    use crate::mysql::ConnectOptions;
+    use crate::stop::Stop;
+    use crate::workload::Distribution;
+
+    const DDL: &str = "CREATE TABLE sbtest3(
+  id INTEGER NOT NULL AUTO_INCREMENT,
+  k INTEGER DEFAULT '0' NOT NULL,
+  c CHAR(120) DEFAULT '' NOT NULL,
+  pad CHAR(60) DEFAULT '' NOT NULL,
+  PRIMARY KEY (id)
+) /*! ENGINE = innodb */ ";
+
+    #[test]
+    fn table_is_sysbenchs_when_options_change_it() {
+        assert_eq!(create_table(&usual(), 3), DDL);
+        let other = Settings {
+            auto_inc: false,
+            secondary: true,
+            storage_engine: "myisam".to_owned(),
+            create_table_options: "MAX_ROWS=7".to_owned(),
+            ..usual()
+        };
+        let expected = DDL
+            .replace(" AUTO_INCREMENT", "")
+            .replace("PRIMARY KEY", "KEY xid")
+            .replace("innodb */ ", "myisam */ MAX_ROWS=7");
+        assert_eq!(create_table(&other, 3), expected);
+    }
+
+    fn statements(settings: &Settings, rows: u64) -> Vec<String> {
+        let (mut inserts, mut all) = (Inserts::new(settings, 1, rows), Vec::new());
+        while inserts.next_statement().is_some() {
+            all.push(String::from_utf8(inserts.sql.clone()).expect("ASCII"));
+        }
+        all
+    }
+
+    #[test]
+    fn inserts_are_as_many_as_sysbenchs_when_rows_fill_them() {
+        for (rows, expected) in [(0, 0), (1, 1), (1000, 1), (10_000, 4), (100_000, 38)] {
+            let distribution = "special".parse().expect("a distribution");
+            let settings = Settings { table_size: rows, distribution, ..usual() };
+            let all = statements(&settings, rows);
+            assert_eq!(all.len(), expected, "{rows} rows");
+            let counted: u64 = all.iter().map(|sql| sql.matches("')").count() as u64).sum();
+            assert_eq!(counted, rows);
+            for (at, sql) in all.iter().enumerate() {
+                assert!(
+                    sql.starts_with("INSERT INTO sbtest1(k, c, pad) VALUES(")
+                        && sql.ends_with("')")
+                );
+                // A row takes 200 bytes at most.
+                assert!(
+                    sql.len() <= INSERT_MAX && (at + 1 == expected || sql.len() + 200 > INSERT_MAX)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rows_hold_ids_when_the_server_makes_none() {
+        let settings = Settings { auto_inc: false, table_size: 3, ..usual() };
+        let all = statements(&settings, 3);
+        let (head, values) = all[0].split_once(" VALUES").expect("an INSERT");
+        assert_eq!(head, "INSERT INTO sbtest1(id, k, c, pad)");
+        for (row, id) in values.split("),").zip(1_u64..) {
+            let cells: Vec<&str> = row.trim_matches(['(', ')']).split(", ").collect();
+            assert_eq!(cells.len(), 4, "{row}");
+            assert_eq!(cells[0], id.to_string());
+            assert!((1..=3).contains(&cells[1].parse::<u64>().expect("k")));
+            assert!(rows::proves(1, id, cells[2].trim_matches('\'').as_bytes()));
+            assert_eq!(cells[3].trim_matches('\'').len(), rows::PAD_LEN);
+        }
+    }
+
+    #[test]
+    fn k_falls_by_the_distribution_when_tables_are_filled() {
+        let k = |distribution| {
+            let settings = Settings { distribution, ..usual() };
+            let all = statements(&settings, 10_000).concat();
+            let first = |row: &str| row.split(',').next().and_then(|k| k.parse::<u32>().ok());
+            let keys: std::collections::BTreeSet<u32> = all.split('(').filter_map(first).collect();
+            keys.len()
+        };
+        let special = "special".parse().expect("a distribution");
+        // 6,300 and 1,660 in sysbench's tables.
+        assert!((6_100..6_500).contains(&k(Distribution::Uniform)), "{}", k(Distribution::Uniform));
+        assert!((1_500..1_800).contains(&k(special)), "{}", k(special));
+    }
+
+    async fn dry(settings: &Settings, command: Command) -> (Ended, String) {
+        let settings = Settings { dry_run: true, command, ..settings.clone() };
+        let link = ServerLink::to(ConnectOptions::canned(1), &Stop::default()).expect("a target");
+        let kept = Kept::default();
+        let log = Mutex::new(kept.log(3));
+        let ended = run(&settings, &link, &log).await;
+        (ended.expect("nobody stops it"), kept.text())
+    }
+
+    #[tokio::test]
+    async fn lines_are_sysbenchs_when_no_server_is_asked() {
+        let two = Settings { tables: 2, ..usual() };
+        let created = |n| {
+            format!(
+                "Creating table 'sbtest{n}'...\nInserting 10000 records into 'sbtest{n}'\nCreating \
+                 a secondary index on 'sbtest{n}'...\n"
+            )
+        };
+        let expected = format!("{INITIALIZING}\n{}{}", created(1), created(2));
+        assert_eq!(dry(&two, Command::Prepare).await, (0, expected));
+        let bare = Settings {
+            create_secondary: false,
+            auto_inc: false,
+            test: Test::Insert,
+            threads: 1,
+            ..two.clone()
+        };
+        let expected = "Creating table 'sbtest1'...\nCreating table 'sbtest2'...\n";
+        assert_eq!(dry(&bare, Command::Prepare).await, (0, expected.to_owned()));
+        let bulk = Settings { test: Test::BulkInsert, tables: 7, ..two.clone() };
+        assert_eq!(dry(&bulk, Command::Prepare).await, (0, expected.to_owned()));
+        let dropped = "Dropping table 'sbtest1'...\nDropping table 'sbtest2'...\n";
+        assert_eq!(dry(&two, Command::Cleanup).await, (0, dropped.to_owned()));
+        let master = Settings { output: OutputVersion::V1_1, threads: 1, ..two.clone() };
+        let read = "Preloading table sbtest1\nPreloading table sbtest2\n";
+        assert_eq!(dry(&master, Command::Prewarm).await, (0, read.to_owned()));
+    }
+
+    #[tokio::test]
+    async fn cleanup_fails_when_a_test_of_one_table_has_several() {
+        let two = Settings { tables: 2, test: Test::RandomRanges, ..usual() };
+        let (ended, text) = dry(&two, Command::Cleanup).await;
+        assert_eq!(ended, 1);
+        assert!(text.starts_with("FATAL: `cleanup' function failed: "), "{text}");
+    }
+
+    #[tokio::test]
+    async fn every_thread_tells_its_failure_when_no_server_is_there() {
+        let three = Settings {
+            threads: 3,
+            host: "127.0.0.1".to_owned(),
+            port: 1,
+            command: Command::Prepare,
+            ..usual()
+        };
+        let stop = Stop::default();
+        let link = ServerLink::to(ConnectOptions::canned(1), &stop).expect("a target");
+        let kept = Kept::default();
+        let log = Mutex::new(kept.log(3));
+        assert_eq!(run(&three, &link, &log).await.expect("nobody stops it"), 1);
+        let line =
+            "FATAL: unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...\n";
+        assert_eq!(kept.text().matches(line).count(), 3, "{}", kept.text());
+        stop.ask(Kind::Interrupted);
+        assert_eq!(run(&three, &link, &log).await.map_err(|e| e.kind()), Err(Kind::Interrupted));
+    }
+}
