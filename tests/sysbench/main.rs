@@ -93,13 +93,18 @@ impl Seen<'_> {
                 let wrong = (ours != status).then(|| format!("status {ours}, not {status}: {why}"));
                 wrong.into_iter().chain(self.text()).collect()
             }
+            Some((Ours::NotYet, why)) => {
+                let same = self.ours.1.status == self.theirs.1.status && self.text().is_empty();
+                return same.then(|| format!("does so now: {why}")).into_iter().collect();
+            }
             Some((Ours::Like(_), _)) | None => {
                 let (ours, theirs) = (self.ours.1.status, self.theirs.1.status);
                 let wrong = (ours != theirs).then(|| format!("status {ours}, sysbench's {theirs}"));
                 wrong.into_iter().chain(self.text()).collect()
             }
         };
-        wrong.extend(self.complaints());
+        let refuses = matches!(known, Some(Known { ours: Ours::Refuses(_), .. }));
+        wrong.extend(self.complaints(refuses));
         if !wrong.is_empty() && !self.ours.1.stderr.is_empty() {
             wrong.push(format!("(our standard error: {})", self.ours.1.stderr.trim_end()));
         }
@@ -115,7 +120,8 @@ impl Seen<'_> {
 
     fn fatal(&self, status: i32, why: &str) -> Vec<String> {
         let ended = &self.ours.1;
-        let well = ended.status == status && ended.stdout.contains("\nFATAL: ");
+        let well =
+            ended.status == status && ended.stdout.lines().any(|line| line.starts_with("FATAL: "));
         let told = format!("status {} and '{}': {why}", ended.status, ended.stdout.trim());
         (!well).then_some(told).into_iter().collect()
     }
@@ -152,11 +158,11 @@ impl Seen<'_> {
 
     /// What is wrong with our standard error: it says what sysbench's does, and holds nothing that
     /// those take for results who merge it with the output.
-    fn complaints(&self) -> Vec<String> {
+    fn complaints(&self, refuses: bool) -> Vec<String> {
         let ((here, ours), (there, theirs)) = (&self.ours, &self.theirs);
         let told: Vec<String> = here.emptied(&ours.stderr).lines().map(mask).collect();
         let expected = there.emptied(&theirs.stderr);
-        let lacks = expected.lines().map(mask).filter(|line| !told.contains(line));
+        let lacks = expected.lines().map(mask).filter(|line| !refuses && !told.contains(line));
         let lacks: Vec<String> =
             lacks.map(|line| format!("standard error lacks: {line}")).collect();
         let words = ours.stderr.lines().filter(|line| !expected.contains(line));
@@ -172,9 +178,11 @@ fn options(help: &str) -> BTreeSet<String> {
         let name = line.starts_with("--").then(|| line.split_whitespace().next())??;
         let default = line.ends_with(']').then(|| line.rfind('[')).flatten();
         let default = default.filter(|at| *at > name.len()).map_or("", |at| &line[at..]);
-        Some(format!("{name} {default}"))
+        Some(format!("{name} {}", if default == "[]" { "" } else { default }))
     };
-    help.lines().filter_map(option).collect()
+    // loadgen speaks to MySQL only.
+    let here = |option: &String| !option.starts_with("--pgsql");
+    help.lines().filter_map(option).filter(here).collect()
 }
 
 /// A word for which parsers look, and that a line of our own must not hold.
