@@ -8,7 +8,7 @@ use crate::workload::{Schema, builtin};
 /// The commands of the first screen. What stands behind a command's name is part of an example.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["point-select --sandbox", "prepare", "run"]),
-    ("Measure", &["sql", "load"]),
+    ("Measure", &["sql", "load", "sysbench"]),
     ("Look", &["report", "compare", "explain"]),
     ("Check", &["verify", "calibrate", "recheck"]),
     ("Other", &["workloads", "cleanup", "completions", "man", "help"]),
@@ -24,7 +24,7 @@ const TEXTS: [(&str, &str); 2] = [
 const WIDTH: usize = 100;
 
 /// Examples of each command; those of a workload have its name for `{verb}`.
-const EXAMPLES: [(&str, [&str; 3]); 16] = [
+const EXAMPLES: [(&str, [&str; 3]); 17] = [
     (
         "{verb}",
         [
@@ -113,6 +113,14 @@ const EXAMPLES: [(&str, [&str; 3]); 16] = [
             "cleanup",
             "cleanup --socket /run/mysqld/mysqld.sock --yes",
             "cleanup --host db1 --user bench --password",
+        ],
+    ),
+    (
+        "sysbench",
+        [
+            "sysbench oltp_read_write --tables=8 --table-size=100000 --threads=8 prepare",
+            "sysbench oltp_read_write --tables=8 --table-size=100000 --threads=64 --time=60 run",
+            "sysbench --explain oltp_point_select --threads=8 --mysql-host=db1 run",
         ],
     ),
     ("man", ["man .", "man /usr/local/share/man/man1", "man target/man"]),

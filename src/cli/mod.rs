@@ -92,6 +92,7 @@ fn verbs() -> Vec<(Command, Run)> {
         verb("explain", "Split a difference of two labels into its parts", summaries::explain),
         verb("verify", "Check that the tables hold what was written", tables::verify),
         verb("cleanup", "Drop the tables that prepare made", tables::cleanup),
+        verb("sysbench", "Run a command line of sysbench's as it is", its_own),
         verb("completions", "Print completions for a shell", completions),
         verb("man", "Write the manual pages", man::man),
         verb("canned", "Serve canned answers, for benches", host::canned),
@@ -99,6 +100,23 @@ fn verbs() -> Vec<(Command, Run)> {
     let prepare = verb("prepare", "Create and fill tables", tables::prepare);
     let workloads = builtin().into_iter().map(workload);
     std::iter::once(prepare).chain(workloads).chain(others).collect()
+}
+
+/// The words of a command line of sysbench's: [`main`] hands them over before clap sees them.
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Options, output and exit statuses are sysbench's. Under the name sysbench, loadgen does the same
+without that word. LOADGEN_OUT, or --loadgen-out=DIR, leaves a summary too; --explain prints
+loadgen's own command.")]
+struct SysbenchArgs {
+    /// Options, a test and a command, such as --threads=8 oltp_read_only run
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    words: Vec<OsString>,
+}
+
+fn its_own(_: SysbenchArgs) -> Result<()> {
+    Err(Error::usage("sysbench's command line begins with the word sysbench")
+        .hint("loadgen sysbench --threads=8 oltp_read_only run"))
 }
 
 #[derive(clap::Args, Debug, Clone)]

@@ -230,7 +230,7 @@ pub(super) fn split(option: &str) -> (&str, Option<&str>) {
     option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)))
 }
 
-pub(super) fn is_switch(word: &str) -> bool {
+fn is_switch(word: &str) -> bool {
     ON.contains(&word) || OFF.contains(&word)
 }
 

@@ -4,7 +4,9 @@
 //! what is printed is sysbench's text. docs/user/from-sysbench.md lists what differs.
 
 mod arguments;
+mod explain;
 mod failure;
+mod hints;
 mod options;
 mod output;
 mod plan;
@@ -27,6 +29,10 @@ use crate::mysql::options::handover::take_off;
 use crate::progress::say;
 use crate::stop::Stop;
 use arguments::{Parsed, parse};
+use explain::native;
+#[cfg(test)]
+pub(crate) use hints::native_flags;
+pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
 use output::Log;
 use settings::{Command, Ended, Refusal, Settings};
 
@@ -72,7 +78,7 @@ pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop
         }
     };
     if settings.explain {
-        return Ok(0);
+        return crate::run::print_data(&native(&settings)).map(|()| 0);
     }
     let preamble = &settings.preamble;
     let _ = io::stderr().write_all(preamble.stderr.as_bytes());

@@ -74,6 +74,7 @@ pub(super) struct Entry {
 pub(super) const OFF: &[&str] = &["off", "false", "0"];
 pub(super) const ON: &[&str] = &["", "on", "true", "1"];
 /// Said of what is taken and has nothing behind it.
+pub(super) const REFUSED: &str = "refused";
 pub(super) const NO_EFFECT: &str = "taken, has no effect";
 const ANY: &[&str] = &[];
 const NONE: &str = "loadgen has no such thing";
@@ -134,13 +135,13 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Mysql "mysql-ssl-key" Text "" "this client's key", Flag("--ssl-key");
     Mysql "mysql-ssl-ca" Text "" "certificates of authorities", Flag("--ssl-ca");
     Mysql "mysql-ssl-cert" Text "" "this client's certificate", Flag("--ssl-cert");
-    Mysql "mysql-ssl-cipher" Text "" "refused", Nothing(NONE);
-    Mysql "mysql-compression" Bool "off" "refused", Nothing(NONE);
-    Mysql "mysql-compression-algorithms" Text "" "refused", Nothing(NONE);
+    Mysql "mysql-ssl-cipher" Text "" REFUSED, Nothing(NONE);
+    Mysql "mysql-compression" Bool "off" REFUSED, Nothing("other bytes would be measured");
+    Mysql "mysql-compression-algorithms" Text "" REFUSED, Nothing(NONE);
     Mysql "mysql-debug" Bool "off" NO_EFFECT, Nothing(NONE);
     Mysql "mysql-ignore-errors" List "1213,1020,1205" "errors after which an event begins again, or all", Where(ANY, "--on-error continue");
     Mysql "mysql-dry-run" Bool "off" "no server is asked", Nothing(NONE);
-    Pgsql "pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db pgsql-sslmode" Text "" "", Nothing(MYSQL_ONLY);
+    Pgsql "pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db pgsql-sslmode" Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
     Hint "db" Text "" "", Flag("--database");
     Tests "auto-inc oltp-auto-inc" Bool "on" "ids by AUTO_INCREMENT", Nothing("tables always have it");
     Tests "create-secondary oltp-create-secondary" Bool "on" "an index on k", Nothing("the index on k is always made");
@@ -169,11 +170,11 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Legacy "oltp-write-only" Bool "off" "no statement reads", Nothing("loadgen write-only is it");
     Legacy "oltp-test-mode" Text "complex" "complex, simple or nontrx", Nothing("each mode is a workload");
     Legacy "oltp-nontrx-mode" Text "select" "select, update_key, update_nokey, insert or delete", Nothing("each mode is a workload");
-    Legacy "oltp-reconnect-mode" Text "session" "session, or transaction", Nothing(NONE);
-    Legacy "oltp-user-delay-min" Int "0" "refused", Nothing(NONE);
-    Legacy "oltp-user-delay-max" Int "0" "refused", Nothing(NONE);
-    Legacy "oltp-sp-name" Text "" "refused", Nothing(NONE);
-    Legacy "oltp-table-name" Text "sbtest" "refused but for sbtest", Nothing("tables are sbtest1, sbtest2 and so on");
+    Legacy "oltp-reconnect-mode" Text "session" REFUSED, Nothing(NONE);
+    Legacy "oltp-user-delay-min" Int "0" REFUSED, Nothing(NONE);
+    Legacy "oltp-user-delay-max" Int "0" REFUSED, Nothing(NONE);
+    Legacy "oltp-sp-name" Text "" REFUSED, Nothing(NONE);
+    Legacy "oltp-table-name" Text "sbtest" REFUSED, Nothing("tables are sbtest1, sbtest2 and so on");
     Legacy "oltp-connect-delay mysql-engine-trx myisam-max-rows" Text "" NO_EFFECT, Nothing(NONE);
     Legacy "rand-init init-rng" Bool "off" NO_EFFECT, Nothing(NONE);
     Own "output-version" Text "1.0" "whose output is written: 0.5, 1.0 or 1.1", Nothing("it goes with loadgen sysbench");

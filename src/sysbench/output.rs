@@ -12,8 +12,8 @@ use crate::observe::{ClientEvents, EventCounts, Times};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Fatal,
-    Alert,
-    Warning,
+    /// 1 is sysbench's alert, of which there is none here.
+    Warning = 2,
     Notice,
     Info,
     Debug,
@@ -23,7 +23,6 @@ impl Level {
     fn prefix(self) -> &'static str {
         match self {
             Level::Fatal => "FATAL: ",
-            Level::Alert => "ALERT: ",
             Level::Warning => "WARNING: ",
             Level::Notice | Level::Info => "",
             Level::Debug => "DEBUG: ",

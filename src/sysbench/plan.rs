@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::resolve::script_of;
 use super::settings::{Settings, Test};
 use crate::error::{Error, Result};
 use crate::mysql::options::{Address, ConnectOptions};
@@ -14,27 +15,8 @@ use crate::workload::{Workload, builtin};
 /// `oltp_insert` where the rows get their ids from the client.
 const INSERT_UNIQUE: &str = include_str!("../../profiles/workloads/insert-unique.toml");
 /// The statements that `--range_selects=off` leaves out, by their counts.
-const RANGES: [&str; 4] = ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
-
-impl Test {
-    /// Names the native workload; None where there is nothing to run.
-    pub(super) fn workload(self) -> Option<&'static str> {
-        Some(match self {
-            Test::Common => return None,
-            Test::PointSelect => "point-select",
-            Test::ReadOnly => "read-only",
-            Test::ReadWrite => "read-write",
-            Test::WriteOnly => "write-only",
-            Test::UpdateIndex => "update-index",
-            Test::UpdateNonIndex => "update-non-index",
-            Test::Insert => "insert",
-            Test::Delete => "delete",
-            Test::RandomPoints => "random-points",
-            Test::RandomRanges => "random-ranges",
-            Test::BulkInsert => "bulk-insert",
-        })
-    }
-}
+pub(super) const RANGES: [&str; 4] =
+    ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
 
 /// Makes the plan of a run.
 pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
@@ -86,12 +68,17 @@ fn tables(settings: &Settings) -> u32 {
     }
 }
 
+/// Finds the native workload of a test; None where there is nothing to run.
+pub(super) fn native(test: Test) -> Option<Workload> {
+    let name = script_of(test);
+    builtin().into_iter().find(|workload| workload.aliases.iter().any(|alias| alias == name))
+}
+
 fn workload(settings: &Settings) -> Result<Workload> {
-    let name = settings.test.workload().expect("the caller has refused the others");
     if settings.test == Test::Insert && !settings.auto_inc {
         return Workload::parse(INSERT_UNIQUE, "oltp_insert");
     }
-    let mut workload = builtin().into_iter().find(|w| w.name == name).expect("a built-in workload");
+    let mut workload = native(settings.test).expect("the common script is not run");
     let count = |name: &str| settings.counts.get(name).copied();
     match settings.test {
         Test::UpdateIndex => workload.repeat(count("index_updates").unwrap_or(1)),

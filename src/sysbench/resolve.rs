@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::arguments::{Arguments, Env, Parsed, Value, is_switch, split};
-use super::options::{self, Entry, Group, Kind, NO_EFFECT, OFF, ON};
-use super::settings::{Command, Ignored, OutputVersion, Preamble, Refusal, Settings, Test};
+use super::arguments::{Arguments, Env, Parsed, Value, split};
+use super::options::{self, Becomes, Entry, Group, Kind, NO_EFFECT, OFF, ON, REFUSED};
+use super::settings::{Command, Ignored, OutputVersion, Refusal, Settings, Test};
 use crate::mysql::options::{DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
@@ -22,20 +22,14 @@ const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
 const OLD_TABLES: &str = "the tables and statements are those of 1.0: no column is UNSIGNED, and each kind \
                           of statement draws its own table";
 
-/// Counts of every test but bulk_insert.
-const COUNTS: [&str; 9] = [
-    "point_selects",
-    "simple_ranges",
-    "sum_ranges",
-    "order_ranges",
-    "distinct_ranges",
-    "range_size",
-    "index_updates",
-    "non_index_updates",
-    "delete_inserts",
-];
+const PREFERRED: &str =
+    "--mysql-ssl encrypts every connection, where sysbench may fall back to plain text";
 
-/// A test by its name, as sysbench has it.
+/// Counts of every test but bulk_insert.
+const COUNTS: &str = "point_selects simple_ranges sum_ranges order_ranges distinct_ranges range_size \
+                      index_updates non_index_updates delete_inserts";
+
+/// A test, as sysbench has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Script {
     /// None for `oltp`, which is what its options say.
@@ -54,35 +48,48 @@ enum Era {
     V0_4,
 }
 
+const STOCK: [(&str, Test); 12] = [
+    ("oltp_common", Test::Common),
+    ("oltp_point_select", Test::PointSelect),
+    ("oltp_read_only", Test::ReadOnly),
+    ("oltp_read_write", Test::ReadWrite),
+    ("oltp_write_only", Test::WriteOnly),
+    ("oltp_update_index", Test::UpdateIndex),
+    ("oltp_update_non_index", Test::UpdateNonIndex),
+    ("oltp_insert", Test::Insert),
+    ("oltp_delete", Test::Delete),
+    ("select_random_points", Test::RandomPoints),
+    ("select_random_ranges", Test::RandomRanges),
+    ("bulk_insert", Test::BulkInsert),
+];
+
+/// Scripts of 0.5.
+const OLD: [(&str, Test); 6] = [
+    ("oltp_simple", Test::PointSelect),
+    ("select", Test::PointSelect),
+    ("insert", Test::Insert),
+    ("delete", Test::Delete),
+    ("update_index", Test::UpdateIndex),
+    ("update_non_index", Test::UpdateNonIndex),
+];
+
+/// Gives the name of a test's script.
+pub(crate) fn script_of(test: Test) -> &'static str {
+    STOCK.iter().find(|(_, known)| *known == test).expect("each test has a script").0
+}
+
 impl Script {
     /// Finds the script of this name, or of this path.
     fn of(word: &str) -> Option<Script> {
         let name = word.rsplit('/').next().unwrap_or(word);
         let name = name.strip_suffix(".lua").unwrap_or(name);
-        let stock = |test| Some(Script { test: Some(test), era: Era::Stock });
-        let old = |test| Some(Script { test: Some(test), era: Era::V0_5 });
-        match name {
-            "oltp_common" => stock(Test::Common),
-            "oltp_point_select" => stock(Test::PointSelect),
-            "oltp_read_only" => stock(Test::ReadOnly),
-            "oltp_read_write" => stock(Test::ReadWrite),
-            "oltp_write_only" => stock(Test::WriteOnly),
-            "oltp_update_index" => stock(Test::UpdateIndex),
-            "oltp_update_non_index" => stock(Test::UpdateNonIndex),
-            "oltp_insert" => stock(Test::Insert),
-            "oltp_delete" => stock(Test::Delete),
-            "select_random_points" => stock(Test::RandomPoints),
-            "select_random_ranges" => stock(Test::RandomRanges),
-            "bulk_insert" => stock(Test::BulkInsert),
-            "oltp" if word == name => Some(Script { test: None, era: Era::V0_4 }),
-            "oltp" => Some(Script { test: None, era: Era::V0_5 }),
-            "oltp_simple" | "select" => old(Test::PointSelect),
-            "insert" => old(Test::Insert),
-            "delete" => old(Test::Delete),
-            "update_index" => old(Test::UpdateIndex),
-            "update_non_index" => old(Test::UpdateNonIndex),
-            _ => None,
-        }
+        let among = |tests: &[(&str, Test)], era| {
+            let found = tests.iter().find(|(known, _)| *known == name);
+            found.map(|(_, test)| Script { test: Some(*test), era })
+        };
+        let era = if word == name { Era::V0_4 } else { Era::V0_5 };
+        let mode = || (name == "oltp").then_some(Script { test: None, era });
+        among(&STOCK, Era::Stock).or_else(|| among(&OLD, Era::V0_5)).or_else(mode)
     }
 
     /// Tells whether it declares the options of a group.
@@ -115,14 +122,15 @@ pub(super) fn resolve(args: Arguments, env: &Env<'_>) -> Result<Parsed, Refusal>
     let script = reader.known(script, word.as_deref())?;
     reader.declared(script)?;
     reader.command(script)?;
-    reader.counts(script)?;
-    reader.old_test(script)?;
+    reader.counts(script);
+    reader.undone()?;
+    reader.settings.test = script.test.map_or_else(|| reader.mode(), Ok)?;
     reader.tables()?;
     reader.server()?;
     reader.own();
     reader.noted(script);
     let Reader { args: Arguments { preamble, notes, .. }, settings, .. } = reader;
-    Ok(Parsed::Settings(Box::new(Settings { preamble, notes, ..settings })))
+    Ok(Parsed::Settings(Box::new(Settings { notes, preamble, ..settings })))
 }
 
 struct Reader<'a> {
@@ -148,8 +156,9 @@ impl Reader<'_> {
             "1.0" => OutputVersion::V1_0,
             "1.1" => OutputVersion::V1_1,
             other => {
-                let why = format!("--output-version={other} is none of 0.5, 1.0 and 1.1");
-                return Err(self.args.cannot("", &why));
+                return Err(
+                    self.cannot(format!("--output-version={other} is none of 0.5, 1.0 and 1.1"))
+                );
             }
         };
         Ok(())
@@ -163,7 +172,7 @@ impl Reader<'_> {
         let threads = threads.map_or_else(|| self.int("threads"), Ok)?;
         self.settings.threads = match u32::try_from(threads) {
             Ok(threads) if threads > 0 => threads,
-            _ => return Err(self.fatal(&format!("Invalid value for --threads: {threads}.\n"))),
+            _ => return Err(self.fatal(format!("Invalid value for --threads: {threads}.\n"))),
         };
         // 0.4 and 0.5 end after so many events, unless told otherwise.
         let old = script.is_some_and(|script| match script.era {
@@ -171,8 +180,9 @@ impl Reader<'_> {
             Era::V0_5 => self.settings.output == OutputVersion::V0_5,
             Era::V0_4 => true,
         });
-        let given = |key, alias: Option<i32>| self.args.values.contains_key(key) || alias.is_some();
-        let (with_events, with_time) = (given("events", events), given("time", time));
+        let given = |keys: [&str; 2]| keys.iter().any(|key| self.args.values.contains_key(key));
+        let (with_events, with_time) =
+            (given(["events", "max-requests"]), given(["time", "max-time"]));
         let mut events = events.map_or_else(|| self.int("events"), Ok)?;
         let mut time = time.map_or_else(|| self.int("time"), Ok)?;
         if old {
@@ -191,8 +201,7 @@ impl Reader<'_> {
         let time = u64::try_from(time).unwrap_or(0);
         self.settings.time = Duration::from_secs(time);
         self.settings.forced_shutdown = self.forced_shutdown(time)?;
-        let stack = self.text("thread-stack-size");
-        if size(stack) == 0 {
+        if !is_size(self.text("thread-stack-size")) {
             return Err(self.fatal("Invalid value for thread-stack-size: 0.\n"));
         }
         Ok(())
@@ -224,7 +233,7 @@ impl Reader<'_> {
             _ if text.is_empty() => time * 5 / 100,
             (Ok(number), "") => u64::try_from(number).unwrap_or(0),
             (Ok(percent), "%") => time * u64::try_from(percent).unwrap_or(0) / 100,
-            _ => return Err(self.fatal(&format!("Invalid value for --forced-shutdown: '{text}'"))),
+            _ => return Err(self.fatal(format!("Invalid value for --forced-shutdown: '{text}'"))),
         };
         Ok(Some(Duration::from_secs(seconds)))
     }
@@ -234,7 +243,7 @@ impl Reader<'_> {
         self.settings.seed = self.int("rand-seed")? as u32;
         let name = self.text("rand-type");
         if !["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&name) {
-            return Err(self.fatal(&format!("Invalid random numbers distribution: {name}.")));
+            return Err(self.fatal(format!("Invalid random numbers distribution: {name}.")));
         }
         let shape = |key| number(self.text(key));
         let [iterations, band, within] =
@@ -248,17 +257,12 @@ impl Reader<'_> {
             "zipfian" => Distribution::zipf_adjacent(shape("rand-zipfian-exp")),
             _ => Distribution::special(iterations, band, within),
         };
-        let why = || {
-            let these = match name {
-                "pareto" => "--rand-pareto-h is a number between 0 and 1",
-                "zipfian" => "--rand-zipfian-exp is a number above 0, up to 10",
-                _ => {
-                    "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-spec-res are 0 to 100"
-                }
-            };
-            self.args.cannot("", these)
+        let bounds = match name {
+            "pareto" => "--rand-pareto-h is a number between 0 and 1",
+            "zipfian" => "--rand-zipfian-exp is a number above 0, up to 10",
+            _ => "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-spec-res are 0 to 100",
         };
-        self.settings.distribution = distribution.ok_or_else(why)?;
+        self.settings.distribution = distribution.ok_or_else(|| self.cannot(bounds))?;
         Ok(())
     }
 
@@ -268,15 +272,14 @@ impl Reader<'_> {
         self.settings.report_interval = self.count("report-interval")? as u32;
         let mut checkpoints = Vec::new();
         for item in self.list("report-checkpoints") {
-            let Ok(seconds) = item.parse() else {
-                let text = format!("Invalid value for --report-checkpoints: '{item}'");
-                return Err(self.fatal(&text));
-            };
-            checkpoints.push(seconds);
+            checkpoints.push(item.parse().map_err(|_| {
+                self.fatal(format!("Invalid value for --report-checkpoints: '{item}'"))
+            })?);
         }
         if checkpoints.len() > CHECKPOINTS_MAX {
-            let why = format!("--report-checkpoints takes {CHECKPOINTS_MAX} at most");
-            return Err(self.args.cannot("", &why));
+            return Err(
+                self.cannot(format!("--report-checkpoints takes {CHECKPOINTS_MAX} at most"))
+            );
         }
         checkpoints.sort_unstable();
         self.settings.checkpoints = checkpoints;
@@ -295,7 +298,7 @@ impl Reader<'_> {
         let percentile = self.int("percentile")?;
         self.settings.percentile = match u32::try_from(percentile) {
             Ok(percentile) if percentile <= 100 => percentile,
-            _ => return Err(self.fatal(&format!("Invalid value for --percentile: {percentile}"))),
+            _ => return Err(self.fatal(format!("Invalid value for --percentile: {percentile}"))),
         };
         self.settings.histogram = self.on("histogram");
         if self.settings.histogram && percentile == 0 {
@@ -313,40 +316,37 @@ impl Reader<'_> {
     /// Refuses what is no test of loadgen's; a test of sysbench's wants a command.
     fn known(&self, script: Option<Script>, word: Option<&str>) -> Result<Script, Refusal> {
         let given = self.args.command.is_some();
-        match (script, word) {
-            (Some(Script { test: Some(Test::BulkInsert), .. }), _) if !given => {
-                Err(Refusal { status: 0, ..self.args.refuse(&self.header, "") })
+        let word = match (script, word) {
+            (Some(script), _) if given => return Ok(script),
+            (Some(Script { test: Some(Test::BulkInsert), .. }), _) => {
+                return Err(Refusal { status: 0, ..self.args.refuse(&self.header, "") });
             }
-            (Some(_), _) if !given => Err(self.fatal(
-                "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
-                 commands: prepare, prewarm, run, cleanup, help",
-            )),
-            (Some(script), _) => Ok(script),
+            (Some(_), _) => {
+                return Err(self.fatal(
+                    "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
+                     commands: prepare, prewarm, run, cleanup, help",
+                ));
+            }
             (None, None | Some("-")) => {
                 let why = "a script on standard input is Lua, which loadgen does not run";
-                Err(self.args.cannot(&self.header, &format!("{why}; {HAND_OVER}")))
+                return Err(self.cannot(format!("{why}; {HAND_OVER}")));
             }
-            (None, Some(word)) if BUILT_IN.contains(&word) && !given => {
-                let text = format!(
-                    "The '{word}' test requires a command argument. See 'sysbench {word} help'\n"
-                );
-                Err(self.args.refuse(&self.header, &text))
+            (None, Some(word)) => self.args.shown(word),
+        };
+        let why = match BUILT_IN.contains(&word) {
+            true if !given => {
+                return Err(self.usage(&format!(
+                    "The '{word}' test requires a command argument. See 'sysbench {word} help'"
+                )));
             }
-            (None, Some(word)) => {
-                let word = self.args.shown(word);
-                let why = if BUILT_IN.contains(&word) {
-                    format!("{word} measures no database; {HAND_OVER}")
-                } else {
-                    format!(
-                        "'{word}' is none of sysbench's oltp_*, select_random_* and bulk_insert; {HAND_OVER}"
-                    )
-                };
-                let text = format!(
-                    "Cannot find benchmark '{word}': no such built-in test, file or module"
-                );
-                Err(self.args.cannot(&format!("{}FATAL: {text}\n", self.header), &why))
-            }
-        }
+            true => format!("{word} measures no database"),
+            false => format!("'{word}' is none of oltp_*, select_random_* and bulk_insert"),
+        };
+        let header = &self.header;
+        let text = format!(
+            "{header}FATAL: Cannot find benchmark '{word}': no such built-in test, file or module\n"
+        );
+        Err(self.args.cannot(&text, &format!("{why}; {HAND_OVER}")))
     }
 
     /// Takes the options that this test declares.
@@ -358,17 +358,16 @@ impl Reader<'_> {
                 continue;
             }
             let (name, value) = split(&option);
-            let general = options::find(name).is_some_and(|entry| !entry.of_test());
-            if any && !general {
+            let wrong = |entry: &Entry| !entry.of_test() || script.takes(entry.group);
+            if any && !options::find(name).is_some_and(wrong) {
                 self.args
                     .notes
-                    .push(format!("--{name} is not an option of this test: it has no effect"));
+                    .push(format!("--{name} is no option of this test: it has no effect"));
                 continue;
             }
             // A password may be behind a misspelt name.
             let masked = value.filter(|_| name.contains("pass")).map(|_| format!("{name}=***"));
-            let text = format!("invalid option: --{}\n", masked.unwrap_or(option));
-            return Err(self.args.refuse(&self.header, &text));
+            return Err(self.usage(&format!("invalid option: --{}", masked.unwrap_or(option))));
         }
         Ok(())
     }
@@ -388,14 +387,10 @@ impl Reader<'_> {
             "run" => Command::Run,
             "cleanup" => Command::Cleanup,
             "help" if bulk => {
-                let text = "'bulk_insert' test does not implement the 'help' command.\n";
-                return Err(self.args.refuse(&self.header, text));
+                return Err(self.usage("'bulk_insert' test does not implement the 'help' command."));
             }
             "help" => return Err(self.help(script)),
-            _ => {
-                let text = format!("Unknown command: {}\n", self.args.shown(&word));
-                return Err(self.args.refuse(&self.header, &text));
-            }
+            _ => return Err(self.usage(&format!("Unknown command: {}", self.args.shown(&word)))),
         };
         Ok(())
     }
@@ -412,9 +407,9 @@ impl Reader<'_> {
     }
 
     /// Reads the numbers of a test: below 0 is 0, as in loops.
-    fn counts(&mut self, script: Script) -> Result<(), Refusal> {
+    fn counts(&mut self, script: Script) {
         let of = |name: &'static str| (name, number(self.text(name)) as u64);
-        let mut counts: BTreeMap<&'static str, u64> = COUNTS.into_iter().map(of).collect();
+        let mut counts: BTreeMap<&'static str, u64> = COUNTS.split(' ').map(of).collect();
         match script.test {
             Some(Test::RandomPoints) => counts.extend([of("random_points")]),
             Some(Test::RandomRanges) => counts.extend(["number_of_ranges", "delta"].map(of)),
@@ -423,36 +418,25 @@ impl Reader<'_> {
             _ => {}
         }
         self.settings.counts = counts;
-        Ok(())
     }
 
-    /// Finds the test that `oltp` and the other names of 0.4 and 0.5 are.
-    fn old_test(&mut self, script: Script) -> Result<(), Refusal> {
-        self.settings.test = match script.test {
-            Some(test) => test,
-            None => self.mode()?,
-        };
-        for name in ["oltp-user-delay-min", "oltp-user-delay-max", "oltp-sp-name"] {
-            if !matches!(self.text(name), "" | "0") {
-                let why = format!("--{name} is not done: no option of loadgen is like it");
-                return Err(self.args.cannot(&self.header, &why));
+    /// Refuses options that have nothing like them here, unless they are at their defaults.
+    fn undone(&self) -> Result<(), Refusal> {
+        for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
+            let value = self.text(entry.key());
+            let usual = match entry.kind {
+                Kind::Bool => OFF.contains(&value),
+                _ => value == entry.default,
+            };
+            if let (false, Becomes::Nothing(why)) = (usual, entry.becomes) {
+                return Err(self.cannot(format!("--{} is refused: {why}", entry.key())));
             }
         }
-        if self.text("oltp-table-name") != "sbtest" {
-            let why = "--oltp-table-name: tables are sbtest1, sbtest2 and so on";
-            return Err(self.args.cannot(&self.header, why));
-        }
         Ok(())
     }
 
+    /// Finds the test that `oltp` of 0.4 and 0.5 is.
     fn mode(&self) -> Result<Test, Refusal> {
-        let refused = |name: &str| {
-            let why = format!(
-                "--{name}={} is not done: loadgen workloads lists what is",
-                self.text(name)
-            );
-            Err(self.args.cannot(&self.header, &why))
-        };
         Ok(match (self.text("oltp-test-mode"), self.text("oltp-nontrx-mode")) {
             ("complex", _) if self.on("oltp-read-only") => Test::ReadOnly,
             ("complex", _) if self.on("oltp-write-only") => Test::WriteOnly,
@@ -462,33 +446,26 @@ impl Reader<'_> {
             ("nontrx", "update_nokey") => Test::UpdateNonIndex,
             ("nontrx", "insert") => Test::Insert,
             ("nontrx", "delete") => Test::Delete,
-            ("nontrx", _) => return refused("oltp-nontrx-mode"),
-            _ => return refused("oltp-test-mode"),
+            (mode, nontrx) => {
+                return Err(self.cannot(format!(
+                    "--oltp-test-mode={mode}, --oltp-nontrx-mode={nontrx}: no workload is like it"
+                )));
+            }
         })
     }
 
     fn tables(&mut self) -> Result<(), Refusal> {
-        let reconnect = match self.text("oltp-reconnect-mode") {
-            "session" => number(self.text("reconnect")) as u64,
-            "transaction" => 1,
-            other => {
-                let why = format!(
-                    "--oltp-reconnect-mode={other} is not done: session and transaction are"
-                );
-                return Err(self.args.cannot(&self.header, &why));
-            }
-        };
         let (tables, rows) = (number(self.text("tables")), number(self.text("table-size")));
         if tables > f64::from(TABLES_MAX) || rows > ROWS_MAX as f64 {
-            let why = format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most");
-            return Err(self.args.cannot(&self.header, &why));
+            return Err(self.cannot(format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most")));
         }
         let none = tables < 1.0 && self.settings.command == Command::Run;
         if none && self.settings.test != Test::BulkInsert {
-            let why = format!("--tables={} leaves no table to run on", self.text("tables"));
-            return Err(self.args.cannot(&self.header, &why));
+            return Err(
+                self.cannot(format!("--tables={} leaves no table to run on", self.text("tables")))
+            );
         }
-        self.settings.reconnect = reconnect;
+        self.settings.reconnect = number(self.text("reconnect")) as u64;
         self.settings.tables = tables as u32;
         self.settings.table_size = rows as u64;
         self.settings.auto_inc = self.on("auto-inc");
@@ -512,35 +489,24 @@ impl Reader<'_> {
         self.settings.prepared = match self.text("db-ps-mode") {
             "auto" => true,
             "disable" => false,
-            other => return Err(self.fatal(&format!("Invalid value for db-ps-mode: {other}"))),
+            other => return Err(self.fatal(format!("Invalid value for db-ps-mode: {other}"))),
         };
         let [hosts, ports, sockets] =
             [self.one("mysql-host")?, self.one("mysql-port")?, self.one("mysql-socket")?];
-        let missing = |what: &str| self.fatal(&format!("No MySQL {what} specified, aborting"));
+        let missing = |what: &str| self.fatal(format!("No MySQL {what} specified, aborting"));
         let host = hosts.ok_or_else(|| missing("hosts"))?;
         let port = ports.ok_or_else(|| missing("ports"))?;
         self.settings.port = match port.parse() {
             Ok(0) => DEFAULT_PORT,
             Ok(port) => port,
             Err(_) => {
-                let why = format!("--mysql-port={port} is no port");
-                return Err(self.args.cannot(&self.header, &why));
+                return Err(self.cannot(format!("--mysql-port={port} is no port")));
             }
         };
         let local = || (self.env)("MYSQL_UNIX_PORT").map_or_else(|| SOCKET.into(), PathBuf::from);
         let socket = sockets.map(PathBuf::from);
         self.settings.socket = socket.or_else(|| (host == "localhost").then(local));
         self.settings.host = host;
-        for key in ["mysql-ssl-cipher", "mysql-compression-algorithms"] {
-            if !self.text(key).is_empty() {
-                let why = format!("--{key} is not done: leave it out");
-                return Err(self.args.cannot(&self.header, &why));
-            }
-        }
-        if self.on("mysql-compression") {
-            let why = "--mysql-compression is not done: other bytes would be measured";
-            return Err(self.args.cannot(&self.header, why));
-        }
         self.account()?;
         self.settings.ssl = self.ssl(Path::new(""))?;
         self.ignored();
@@ -553,19 +519,16 @@ impl Reader<'_> {
         match self.list(key).as_slice() {
             [] => Ok(None),
             [one] => Ok(Some((*one).to_owned())),
-            _ => {
-                let why = format!(
-                    "--{key} has several values: a run has one server; run it once for each"
-                );
-                Err(self.args.cannot(&self.header, &why))
-            }
+            _ => Err(self.cannot(format!(
+                "--{key} has several values: a run has one server; run it once for each"
+            ))),
         }
     }
 
     fn account(&mut self) -> Result<(), Refusal> {
         let user = self.text("mysql-user").to_owned();
         if user.is_empty() {
-            return Err(self.args.cannot(&self.header, "--mysql-user is empty: name the account"));
+            return Err(self.cannot("--mysql-user is empty: name the account"));
         }
         self.settings.user = user;
         self.settings.database = self.text("mysql-db").to_owned();
@@ -573,7 +536,7 @@ impl Reader<'_> {
         self.settings.password = match (self.env)("MYSQL_PWD") {
             Some(word) if password.is_empty() => {
                 let text = word.to_str().map(Secret::new);
-                text.ok_or_else(|| self.args.cannot(&self.header, "MYSQL_PWD is no UTF-8"))?
+                text.ok_or_else(|| self.cannot("MYSQL_PWD is no UTF-8"))?
             }
             _ => Secret::new(password),
         };
@@ -583,42 +546,37 @@ impl Reader<'_> {
     /// Reads how connections are encrypted; files without a name lie in this directory.
     fn ssl(&mut self, here: &Path) -> Result<Ssl, Refusal> {
         let text = self.text("mysql-ssl").to_owned();
-        let plain = is_switch(&text);
         let mode = match SslMode::parse(&text) {
-            _ if plain && ON.contains(&text.as_str()) => SslMode::Required,
-            _ if plain => SslMode::Disabled,
-            Ok(SslMode::Preferred) => SslMode::Required,
             Ok(mode) => mode,
-            Err(why) => return Err(self.args.cannot(&self.header, &why)),
+            Err(_) if ON.contains(&text.as_str()) => SslMode::Preferred,
+            Err(_) => SslMode::Disabled,
         };
-        if mode == SslMode::Disabled {
-            return Ok(Ssl::default());
+        let preferred = mode == SslMode::Preferred;
+        match mode {
+            SslMode::Disabled => return Ok(Ssl::default()),
+            _ if self.settings.socket.is_some() => {
+                return Err(self.cannot(
+                    "--mysql-ssl: no TLS goes over a socket; --mysql-host=127.0.0.1 is TCP",
+                ));
+            }
+            _ if preferred => self.args.notes.push(PREFERRED.to_owned()),
+            _ => {}
         }
-        if self.settings.socket.is_some() {
-            let why = "--mysql-ssl: no TLS goes over a socket; --mysql-host=127.0.0.1 is TCP";
-            return Err(self.args.cannot(&self.header, why));
-        }
-        if plain || text.eq_ignore_ascii_case("preferred") {
-            let note =
-                "--mysql-ssl encrypts every connection, where sysbench may fall back to plain text";
-            self.args.notes.push(note.to_owned());
-        }
+        let mode = if preferred { SslMode::Required } else { mode };
         let named = |key| Some(self.text(key)).filter(|file| !file.is_empty()).map(PathBuf::from);
         let [mut key, mut cert, ca] =
             ["mysql-ssl-key", "mysql-ssl-cert", "mysql-ssl-ca"].map(named);
-        if plain && key.is_none() && cert.is_none() {
+        if preferred && key.is_none() && cert.is_none() {
             let found = ["client-key.pem", "client-cert.pem"].map(|name| here.join(name));
             if found.iter().all(|file| file.exists()) {
                 [key, cert] = found.map(Some);
             }
         }
         if key.is_some() != cert.is_some() {
-            let why = "--mysql-ssl-key and --mysql-ssl-cert go together";
-            return Err(self.args.cannot(&self.header, why));
+            return Err(self.cannot("--mysql-ssl-key and --mysql-ssl-cert go together"));
         }
         if mode.verifies() && ca.is_none() {
-            let why = format!("--mysql-ssl={text} needs --mysql-ssl-ca");
-            return Err(self.args.cannot(&self.header, &why));
+            return Err(self.cannot(format!("--mysql-ssl={text} needs --mysql-ssl-ca")));
         }
         Ok(Ssl { mode, ca: ca.filter(|_| mode.verifies()), cert, key })
     }
@@ -660,7 +618,7 @@ impl Reader<'_> {
         let word = self.args.test.as_deref().unwrap_or_default();
         if word.contains('/') && !word.contains("/share/sysbench/") {
             notes.push(format!(
-                "{word} is not read: loadgen does what sysbench's own script of this name does"
+                "{word}: sysbench's own script of this name is meant, its text is not looked at"
             ));
         }
         match script.era {
@@ -718,13 +676,22 @@ impl Reader<'_> {
     /// Reads a number that is not below 0.
     fn count(&self, name: &str) -> Result<u64, Refusal> {
         let number = self.int(name)?;
-        u64::try_from(number)
-            .map_err(|_| self.args.cannot("", &format!("--{name}={number} is below 0")))
+        u64::try_from(number).map_err(|_| self.cannot(format!("--{name}={number} is below 0")))
     }
 
-    /// Refuses in sysbench's words, behind the header where it is written by then.
-    fn fatal(&self, text: &str) -> Refusal {
-        self.args.refuse(&format!("{}FATAL: {text}\n", self.header), "")
+    /// Refuses what loadgen does not do, behind the header where it is written by then.
+    fn cannot(&self, why: impl AsRef<str>) -> Refusal {
+        self.args.cannot(&self.header, why.as_ref())
+    }
+
+    /// Refuses on standard error in sysbench's words, likewise.
+    fn usage(&self, text: &str) -> Refusal {
+        self.args.refuse(&self.header, &format!("{text}\n"))
+    }
+
+    /// Refuses on standard output in sysbench's words, likewise.
+    fn fatal(&self, text: impl AsRef<str>) -> Refusal {
+        self.args.refuse(&format!("{}FATAL: {}\n", self.header, text.as_ref()), "")
     }
 }
 
@@ -740,18 +707,10 @@ pub(super) fn header(output: OutputVersion) -> String {
     }
 }
 
-/// Reads a size of bytes, 0 where it is none.
-fn size(text: &str) -> u64 {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return 0,
-    };
-    digits.parse::<u64>().unwrap_or(0).saturating_mul(1 << shift)
+/// Tells whether a text is a number of bytes above 0, with or without a unit.
+fn is_size(text: &str) -> bool {
+    let digits = text.trim_end_matches(|c: char| "kmgtKMGT".contains(c));
+    text.len() - digits.len() <= 1 && digits.parse::<u64>().is_ok_and(|size| size > 0)
 }
 
 /// Reads the number that a text begins with, as strtod does; 0 where there is none.

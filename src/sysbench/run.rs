@@ -30,6 +30,10 @@ const FORCED: Ended = 2;
 
 /// Runs the test; returns the exit status.
 pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
+    if settings.dry_run {
+        say("a dry run measures nothing: loadgen calibrate tells what this host can generate");
+        return Ok(1);
+    }
     let seed = match settings.seed {
         0 => random()? >> 11,
         seed => u64::from(seed),
@@ -123,6 +127,13 @@ impl<'a> Report<'a> {
         }
         log.notice(&output::options(self.settings));
         log.notice(output::INITIALIZING);
+        self.of_threads(&mut log, "started");
+    }
+
+    fn of_threads(&self, log: &mut Log, what: &str) {
+        for thread in 0..self.settings.threads {
+            log.say(Level::Debug, &format!("Worker thread (#{thread}) {what}"));
+        }
     }
 
     /// Writes what is due at an instant since the start.
@@ -208,6 +219,7 @@ impl<'a> Report<'a> {
 impl Observer for Report<'_> {
     fn started(&self) {
         let mut log = locked(self.log);
+        self.of_threads(&mut log, "initialized");
         log.notice(output::STARTED);
         if !self.settings.warmup.is_zero() {
             log.notice(&output::warming_up(self.settings));

@@ -49,6 +49,7 @@ pub(crate) enum OutputVersion {
 
 /// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the switches of sysbench")]
 pub(crate) struct Settings {
     pub test: Test,
     pub command: Command,

@@ -84,7 +84,7 @@ impl std::str::FromStr for Distribution {
 /// The numbers of sysbench's options, as far as they are within the same bounds.
 impl Distribution {
     pub(crate) fn gaussian(iterations: u32) -> Option<Distribution> {
-        Some(iterations).filter(may_add).map(Distribution::Gaussian)
+        may_add(iterations).then_some(Distribution::Gaussian(iterations))
     }
 
     pub(crate) fn special(iterations: u32, band: u32, within: u32) -> Option<Distribution> {
@@ -100,17 +100,17 @@ impl Distribution {
     }
 }
 
-fn may_add(iterations: &u32) -> bool {
-    (1..=ITERATIONS_MAX).contains(iterations)
+fn may_add(iterations: u32) -> bool {
+    (1..=ITERATIONS_MAX).contains(&iterations)
 }
 
 fn iterations(text: &str) -> Option<u32> {
-    text.parse().ok().filter(may_add)
+    text.parse().ok().filter(|n| may_add(*n))
 }
 
 impl Special {
     fn new(iterations: u32, band: u32, within: u32) -> Option<Special> {
-        let good = may_add(&iterations) && band <= 100 && within <= 100;
+        let good = may_add(iterations) && band <= 100 && within <= 100;
         good.then_some(Special { iterations, band, within })
     }
 
