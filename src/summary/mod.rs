@@ -6,6 +6,7 @@
 //! `docs/summary.schema.json` is generated from these types and tested.
 
 mod files;
+mod imported;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,11 @@ pub use files::{
     Loaded, Place, Record, Store, collect, file_name, from_json, load, records, to_json,
 };
 pub(crate) use files::{escape_hostile, part};
+pub(crate) use imported::IMPORTED;
+pub use imported::{
+    Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
+    ImportedTotals, Source,
+};
 
 /// The `schema` value that this version writes.
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";

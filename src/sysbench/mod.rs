@@ -5,6 +5,7 @@
 
 #![expect(dead_code, unused_imports, reason = "the parts are still to come")]
 
+mod import;
 mod settings;
 
 pub(crate) use settings::{Command, Ended, Ignored, OutputVersion, Refusal, Settings, Test};
