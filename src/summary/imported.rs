@@ -16,13 +16,13 @@ pub(crate) const IMPORTED: &str = "loadgen.imported/1";
 contract! {
     /// What the output of another program says of one run.
     pub struct Imported {
-        /// Always `IMPORTED`.
+        /// Always `loadgen.imported/1`.
         pub schema: String,
         /// The program that read it.
         pub loadgen: Program,
         /// One import: 16 hexadecimal digits.
         pub import_id: String,
-        pub source: Source,
+        pub source: TextSource,
         /// The row of the table: `--label`, else the server's version, else the file's name.
         pub label: String,
         /// `--note K=V`.
@@ -63,7 +63,7 @@ contract! {
     }
 
     /// The text that a run comes from.
-    pub struct Source {
+    pub struct TextSource {
         /// `sysbench`.
         pub program: String,
         /// Its version; null where the text does not tell.
@@ -165,5 +165,23 @@ contract! {
 impl Imported {
     pub(crate) fn cell(&self) -> Cell {
         Cell::new(self.clients, self.rate)
+    }
+
+    /// Gives a condition by the name that it has in measured steps; none where nothing tells.
+    pub(crate) fn condition(&self, name: &str) -> Option<String> {
+        match name {
+            "tables" => self.tables.map(|tables| tables.to_string()),
+            "rows" => self.rows.map(|rows| rows.to_string()),
+            "distribution" => self.distribution.clone(),
+            "statements" => self.statements.map(|mode| mode.to_string()),
+            "version" => self.server_version.clone(),
+            _ => None,
+        }
+    }
+
+    /// Names the program and the version that printed it.
+    pub(crate) fn program(&self) -> String {
+        let TextSource { program, version, .. } = &self.source;
+        version.as_ref().map_or_else(|| program.clone(), |version| format!("{program} {version}"))
     }
 }

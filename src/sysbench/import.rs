@@ -3,15 +3,18 @@
 //! A run begins at `Number of threads:`. What stands before it, such as a command line that a script
 //! echoed or the lines of prepare, tells more of it.
 
+mod files;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::clip;
 use crate::summary::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
-    ImportedTotals, Source, Warning,
+    ImportedTotals, TextSource, Warning,
 };
 use crate::terms::{StatementMode, finding};
 use crate::workload::{Distribution, builtin};
+pub(crate) use files::{ToImport, import};
 
 /// Longest foreign text in a message, characters.
 const TEXT_MAX: usize = 80;
@@ -52,52 +55,54 @@ const PERCENTILE: &str = "percentile";
 
 /// A run of a text that is whole.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct FoundRun {
     /// The line that it begins in, from 1.
     pub line: usize,
-    /// loadgen's name of the workload; none where neither a name nor the statements tell.
-    pub workload: Option<String>,
+    /// loadgen's name of the test, where a command line before it names one.
+    pub test: Option<String>,
+    /// The workload that has so many statements an op, where there is one only.
+    pub alike: Option<&'static str>,
     /// The text's part of it: the rest is the importer's.
     pub run: Imported,
 }
 
 /// A run, or a text, that says too little or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct Unreadable {
     /// From 1.
     pub line: usize,
     pub what: String,
 }
 
-fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Broken> {
-    Err(Broken { line, what: what.into() })
+fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
+    Err(Unreadable { line, what: what.into() })
 }
 
 /// Finds the runs of a text, one at least: what is broken is told in its place.
-pub(crate) fn runs(bytes: &[u8]) -> Vec<Result<Run, Broken>> {
+pub(crate) fn runs(bytes: &[u8]) -> Vec<Result<FoundRun, Unreadable>> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
     if let Some(what) = no_text(text) {
         return vec![broken(1, what)];
     }
-    let (mut found, mut before, mut open) = (Vec::new(), Before::default(), None::<Open>);
+    let (mut found, mut before, mut open) = (Vec::new(), Preamble::default(), None::<OpenRun>);
     let mut last = 1;
     for (line, text) in (1..).zip(text.lines().map(str::trim)) {
         last = line;
         let version = version(text);
         let threads = text.strip_prefix("Number of threads:");
         if version.is_some() || threads.is_some() {
-            found.extend(open.take().map(Open::ended));
+            found.extend(open.take().map(OpenRun::ended));
         }
         before.take(text);
         before.version = version.or(before.version);
         if let Some(threads) = threads {
-            open = Some(Open::new(line, threads, before.clone()));
+            open = Some(OpenRun::new(line, threads, before.clone()));
         } else if let Some(open) = &mut open {
             open.take(line, text);
         }
     }
-    found.extend(open.map(Open::ended));
+    found.extend(open.map(OpenRun::ended));
     if found.is_empty() {
         found.push(broken(last, "it has no line 'Number of threads:', with which a run begins"));
     }
@@ -129,7 +134,7 @@ fn version(line: &str) -> Option<String> {
 
 /// What stands before a run and tells of it.
 #[derive(Debug, Clone, Default)]
-struct Before {
+struct Preamble {
     version: Option<String>,
     test: Option<String>,
     /// Options of the last command line that was echoed, written with `-`.
@@ -139,7 +144,7 @@ struct Before {
     rows: BTreeSet<u64>,
 }
 
-impl Before {
+impl Preamble {
     fn take(&mut self, line: &str) {
         let quoted = || line.split('\'').nth(1).unwrap_or_default().to_owned();
         if line.starts_with("Creating table '") {
@@ -208,22 +213,21 @@ impl Before {
         };
         Some(text.parse::<Distribution>().ok()?.to_string())
     }
+}
 
-    /// Gives loadgen's name of the test, where it has one.
-    fn workload(&self) -> Option<String> {
-        let test = self.test.as_deref()?;
-        let test = if test == "select" { "oltp_point_select" } else { test };
-        let is = |name: &String| name == test || name.replace('-', "_") == test;
-        let known = builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is));
-        known.map(|workload| workload.name)
-    }
+/// Gives loadgen's name of a test, where it has one.
+pub(crate) fn native(test: &str) -> Option<String> {
+    let test = if test == "select" { "oltp_point_select" } else { test };
+    let is = |name: &String| name == test || name.replace('-', "_") == test;
+    let known = builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is));
+    known.map(|workload| workload.name)
 }
 
 /// A run that is being read.
-struct Open {
+struct OpenRun {
     line: usize,
     last: usize,
-    before: Before,
+    before: Preamble,
     run: Imported,
     /// The lines of the last report.
     report: BTreeMap<&'static str, (usize, String)>,
@@ -232,16 +236,17 @@ struct Open {
     fatal: Option<(usize, String)>,
     /// Lines that look like those of intervals.
     unread: u64,
-    wrong: Option<Broken>,
+    wrong: Option<Unreadable>,
 }
 
-impl Open {
-    fn new(line: usize, threads: &str, before: Before) -> Open {
+impl OpenRun {
+    fn new(line: usize, threads: &str, before: Preamble) -> OpenRun {
         let statements = before.option(&["db-ps-mode"]) == Some("disable");
         let clients = threads.trim().parse().ok().filter(|clients: &u32| *clients > 0);
-        let wrong = Broken { line, what: format!("there is no number of threads in{threads:?}") };
+        let wrong =
+            Unreadable { line, what: format!("there is no number of threads in{threads:?}") };
         let run = Imported {
-            source: Source { version: before.version.clone(), ..Source::default() },
+            source: TextSource { version: before.version.clone(), ..TextSource::default() },
             clients: clients.unwrap_or_default(),
             tables: before.tables(),
             rows: before.rows(),
@@ -249,7 +254,7 @@ impl Open {
             statements: statements.then_some(StatementMode::Text),
             ..Imported::default()
         };
-        Open {
+        OpenRun {
             line,
             last: line,
             before,
@@ -323,7 +328,7 @@ impl Open {
         }
     }
 
-    fn ended(mut self) -> Result<Run, Broken> {
+    fn ended(mut self) -> Result<FoundRun, Unreadable> {
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
         }
@@ -335,11 +340,11 @@ impl Open {
         }
         self.figures()?;
         self.check()?;
-        let workload = self.before.workload().or_else(|| self.by_statements());
-        Ok(Run { line: self.line, workload, run: self.run })
+        let test = self.before.test.as_deref().and_then(native);
+        Ok(FoundRun { line: self.line, test, alike: alike(&self.run.totals), run: self.run })
     }
 
-    fn without_report(&self) -> Result<Run, Broken> {
+    fn without_report(&self) -> Result<FoundRun, Unreadable> {
         if let Some((line, why)) = &self.fatal {
             return broken(*line, format!("the run failed: {}", clip(why, TEXT_MAX)));
         }
@@ -350,7 +355,7 @@ impl Open {
         broken(self.last, "it is cut off: the run that begins in it has no report")
     }
 
-    fn text(&self, key: &str) -> Result<(usize, &str), Broken> {
+    fn text(&self, key: &str) -> Result<(usize, &str), Unreadable> {
         let Some((line, text)) = self.report.get(key) else {
             return broken(self.last, format!("it is cut off: the report has no '{key}:'"));
         };
@@ -358,19 +363,19 @@ impl Open {
     }
 
     /// Gives a value of the report, or says that it is none.
-    fn value<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<T, Broken> {
+    fn value<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
         let (line, text) = self.text(key)?;
         let none = || broken(line, format!("'{key}:' has no number in '{}'", clip(text, TEXT_MAX)));
         read(text).map_or_else(none, Ok)
     }
 
     /// Gives a value that some versions do not print.
-    fn maybe<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<Option<T>, Broken> {
+    fn maybe<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<Option<T>, Unreadable> {
         self.report.contains_key(key).then(|| self.value(key, read)).transpose()
     }
 
     /// Fills in what the report says.
-    fn figures(&mut self) -> Result<(), Broken> {
+    fn figures(&mut self) -> Result<(), Unreadable> {
         let [reads, writes, others, total] =
             ["read", "write", "other", "total"].map(|key| self.value(key, count));
         let (reads, writes, others, total) = (reads?, writes?, others?, total?);
@@ -402,7 +407,7 @@ impl Open {
         self.times()
     }
 
-    fn times(&mut self) -> Result<(), Broken> {
+    fn times(&mut self) -> Result<(), Unreadable> {
         let old = "total time taken by event execution";
         let sum_s = match self.maybe(old, sum_of_old)? {
             Some(sum_s) => sum_s,
@@ -433,7 +438,7 @@ impl Open {
     }
 
     /// Notes what does not fit together, and what is missing.
-    fn check(&mut self) -> Result<(), Broken> {
+    fn check(&mut self) -> Result<(), Unreadable> {
         let (run, mut found) = (&self.run, Vec::<Warning>::new());
         let ImportedTotals { ops, tps, .. } = run.totals;
         let events = self.value("total number of events", count)?;
@@ -467,25 +472,24 @@ impl Open {
         self.run.warnings = found;
         Ok(())
     }
+}
 
-    /// Names the workload that has so many statements an op, where there is one only.
-    fn by_statements(&self) -> Option<String> {
-        let totals = &self.run.totals;
-        let is = |count: u64, each: f64| {
-            let found = count as f64 / totals.ops as f64;
-            (found - each).abs() <= each * STATEMENTS_OFF
-        };
-        let others = is(totals.others, 2.0) || totals.others == 0;
-        let (none, reads) = (totals.writes == 0, is(totals.reads, 14.0));
-        let writes = is(totals.writes, 4.0) || is(totals.writes, 5.0);
-        let name = match (reads, totals.reads == 0) {
-            (true, _) if none => "read-only",
-            (true, _) if writes => "read-write",
-            (_, true) if is(totals.writes, 4.0) => "write-only",
-            _ => return None,
-        };
-        others.then(|| name.to_owned())
-    }
+/// Names the workload that has so many statements an op, where there is one only.
+fn alike(totals: &ImportedTotals) -> Option<&'static str> {
+    let is = |count: u64, each: f64| {
+        let found = count as f64 / totals.ops as f64;
+        (found - each).abs() <= each * STATEMENTS_OFF
+    };
+    let [reads, writes, others] = [totals.reads, totals.writes, totals.others];
+    // 0.4 and 0.5 have a write more.
+    let some = is(writes, 4.0) || is(writes, 5.0);
+    let name = match (reads, writes) {
+        (1.., 0) if is(reads, 14.0) => "read-only",
+        (1.., 1..) if is(reads, 14.0) && some => "read-write",
+        (0, 1..) if is(writes, 4.0) => "write-only",
+        _ => return None,
+    };
+    (others == 0 || is(others, 2.0)).then_some(name)
 }
 
 /// Reads a line of an interval of any version.

@@ -8,4 +8,5 @@
 mod import;
 mod settings;
 
+pub(crate) use import::{ToImport, import};
 pub(crate) use settings::{Command, Ended, Ignored, OutputVersion, Refusal, Settings, Test};

@@ -119,20 +119,20 @@ Threads fairness:
 ";
 
 /// The only run of a text.
-fn one(text: &str) -> Run {
+fn one(text: &str) -> FoundRun {
     let mut found = runs(text.as_bytes());
     assert_eq!(found.len(), 1, "{text}");
     found.remove(0).unwrap_or_else(|broken| panic!("{broken:?} in {text}"))
 }
 
 /// What is wrong with the only run of a text.
-fn wrong(text: &str) -> Broken {
+fn wrong(text: &str) -> Unreadable {
     let mut found = runs(text.as_bytes());
     assert_eq!(found.len(), 1, "{text}");
     found.remove(0).expect_err(text)
 }
 
-fn codes(run: &Run) -> Vec<&str> {
+fn codes(run: &FoundRun) -> Vec<&str> {
     run.run.warnings.iter().map(|warning| warning.code.as_str()).collect()
 }
 
@@ -142,7 +142,7 @@ fn a_text_of_1_0_is_read_whole() {
     let run = &found.run;
     assert_eq!((found.line, run.clients, run.measured_s), (4, 8, 10.003));
     assert_eq!(run.source.version.as_deref(), Some("1.0.20"));
-    assert_eq!(found.workload.as_deref(), Some("read-only"), "by 14/0/2");
+    assert_eq!(found.alike, Some("read-only"), "by 14/0/2");
     let totals = &run.totals;
     assert_eq!((totals.ops, totals.statements), (10_000, 160_000));
     assert_eq!((totals.tps, totals.qps), (999.66, 15994.52));
@@ -168,7 +168,7 @@ fn a_text_of_0_5_adds_its_two_rates_up() {
     assert_eq!((run.totals.errors, run.seed), (2, Some(42)));
     assert_eq!(run.latency.percentile.expect("there").value_us, 95_610.0);
     assert_eq!(run.latency.sum_s, 8.0011);
-    assert_eq!(found.workload.as_deref(), Some("read-write"));
+    assert_eq!(found.alike, Some("read-write"));
     let [first, second] = run.timeline.as_slice() else { panic!("{:?}", run.timeline) };
     assert_eq!((first.end_s, first.tps, first.reads_per_s), (1.0, 50.0, Some(700.0)));
     assert_eq!((first.errors_per_s, first.qps), (Some(1.0), None));
@@ -184,7 +184,7 @@ fn the_others_of_0_4_are_no_statements() {
     assert_eq!((run.totals.statements, run.totals.qps, run.totals.others), (1000, 500.0, 1000));
     assert_eq!((run.totals.errors, run.totals.reconnects), (4, None), "deadlocks");
     assert_eq!(run.distribution.as_deref(), Some("special"));
-    assert_eq!((run.latency.sum_s, found.workload.as_deref()), (3.99, None));
+    assert_eq!((run.latency.sum_s, found.alike), (3.99, None));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn what_stands_before_a_run_tells_of_it() {
                    --mysql-password=secret --threads=8 run\n";
     let found = one(&(command.to_owned() + &text_of("", "", "")));
     let run = &found.run;
-    assert_eq!(found.workload.as_deref(), Some("update-index"));
+    assert_eq!(found.test.as_deref(), Some("update-index"));
     assert_eq!((run.tables, run.rows), (Some(4), Some(100_000)));
     assert_eq!(run.distribution.as_deref(), Some("pareto:0.2"));
     assert_eq!(run.statements, Some(StatementMode::Text));
@@ -316,7 +316,7 @@ fn a_run_without_events_has_no_times() {
     let found = one(&text);
     let latency = &found.run.latency;
     assert_eq!((latency.mean_us, latency.min_us, latency.percentile), (None, None, None));
-    assert_eq!((found.run.totals.ops, found.workload), (0, None));
+    assert_eq!((found.run.totals.ops, found.alike), (0, None));
 }
 
 #[test]
