@@ -96,7 +96,7 @@ impl Desk {
     /// Adds a step that loadgen measured.
     fn measure(&self, order: u32, label: &str, clients: u32, qps: f64) {
         let mut step = step(order, label, clients, qps);
-        step.workload.name = "read-only".to_owned();
+        "read-only".clone_into(&mut step.workload.name);
         let store = Store::open(&self.path("results")).expect("a directory");
         store.write(&step).expect("written");
     }
@@ -228,6 +228,9 @@ fn a_percentile_is_there_only_where_it_was_printed() {
     }
     desk.measure(1, "new", 8, 20_000.0);
     let text = desk.well(&["report", "results", "--metric", "p99", "--notes"]);
+    let (status, error) =
+        desk.ill(&["compare", "results", "--baseline", "old", "--new", "new", "--metric", "p99"]);
+    assert!(status == 4 && error.contains("have no p99"), "{error}");
     assert!(text.contains("p99 is not shown: the imported output has p95 alone"), "{text}");
     assert!(
         text.lines().any(|line| line.trim_start().starts_with('-') && line.contains("old")),
@@ -295,7 +298,7 @@ fn what_cannot_be_imported_is_named_and_nothing_is_written() {
         (&["empty.txt"], 4, &["empty.txt", "it is empty"]),
         (&["."], 2, &["it is a directory"]),
         (&["none.txt"], 2, &["none.txt", "No such file"]),
-        (&["good.txt", "good.txt"], 2, &["given twice"]),
+        (&["good.txt", "good.txt"], 4, &["the same run", "count twice"]),
         (&["good.txt", "--rows", "0"], 2, &["--rows"]),
     ] {
         let (found, error) = desk.ill(&[&["import", "sysbench"], args].concat());
@@ -310,7 +313,7 @@ fn what_cannot_be_imported_is_named_and_nothing_is_written() {
     assert!(output.status.success() && error.contains("warning: left out: half.txt"), "{error}");
     assert_eq!(desk.imported().len(), 2);
     let (status, error) = desk.ill(&["import", "sysbench", "good.txt"]);
-    assert!(status == 4 && error.contains("imported already"), "{error}");
+    assert!(status == 4 && error.contains("the same run is in results/"), "{error}");
 }
 
 #[test]
@@ -340,7 +343,7 @@ fn a_damaged_import_is_named_like_a_damaged_summary() {
     let text = fs::read_to_string(&path).expect("read");
     let told = |text: &str| -> String {
         fs::write(&path, text).expect("written");
-        let loaded = load(&[path.clone()], true).map(|loaded| loaded.imported.len());
+        let loaded = load(std::slice::from_ref(&path), true).map(|loaded| loaded.imported.len());
         loaded.map_or_else(|error| error.to_string(), |count| count.to_string())
     };
     assert_eq!(told(&text), "1");

@@ -69,7 +69,7 @@ pub(crate) struct ImportArgs {
 pub(super) fn import(args: ImportArgs) -> Result<()> {
     let ImportArgs { program, files, label, workload, server_version, distribution, .. } = args;
     let Printed::Sysbench = program;
-    let (tables, rows) = (args.tables.map(|of| of.small()), args.rows.map(|rows| rows.0));
+    let (tables, rows) = (args.tables.map(TableCount::small), args.rows.map(|rows| rows.0));
     let (notes, started_at, out) = (args.notes.into_iter().collect(), args.started_at, args.out);
     let of = ToImport {
         files,

@@ -8,14 +8,13 @@ use jiff::Timestamp;
 use super::answer::{self, answer};
 use super::gate::{failed_share, quantity_shown};
 use super::notes::{
-    at_clients, both_values, cell_named, codes, imported_differences, label, marked, noted,
-    push_new, some,
+    at_clients, both_values, cell_named, codes, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
 use super::table::{
     self, Cell, Column, Table, among, imported_at, in_time, known, missing, tables,
 };
-use super::{Format, Metric, Notes, Options, brief, escape, write};
+use super::{Format, Metric, Notes, Options, brief, escape, imported, write};
 use crate::error::{Error, Result};
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
@@ -166,8 +165,12 @@ pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>
 
 pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Result<Comparison> {
     let labels = question.labels();
-    let tables = question.tables(&steps.into(), question.metric)?;
+    let steps = steps.into();
+    let tables = question.tables(&steps, question.metric)?;
     if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
+        if imported::any_lacks(&tables) {
+            return Err(imported::not_printed(&tables, &steps.imported));
+        }
         return Err(nothing_in_common(labels, ""));
     }
     let mut rows = rows(&tables, question);
@@ -219,7 +222,7 @@ fn comparable(table: &Table) -> Result<()> {
         let [one, other] = cells.map(|cell| judge::by_knowledge(&cell.steps));
         let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
         let mut differing: Vec<String> = Vec::new();
-        let imported = imported_differences(cells[0], cells[1]);
+        let imported = imported::differences(cells[0], cells[1]);
         for found in pairs.flat_map(|(a, b)| judge::differences(a, b)).chain(imported) {
             if found.weight == Weight::Operation {
                 push_new(&mut differing, both_values(&found));

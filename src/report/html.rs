@@ -14,10 +14,10 @@ use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
 use super::legend::legend;
-use super::notes::{self, entry, is_all_marked, is_marked, label, listed, noted};
+use super::notes::{self, entry, instant, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
-use super::{Options, counted};
+use super::{Options, counted, imported};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Reported, Summary, VerdictKind, counter};
@@ -79,8 +79,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
     ends.dedup();
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
     let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
-    let imported: usize = tables.iter().map(|table| table.runs().imported.len()).sum();
-    counts.extend((imported > 0).then(|| terms::counted(imported as u64, "imported run")));
+    counts.extend(imported::counted(&tables));
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
     let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
     let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
@@ -417,20 +416,7 @@ impl Shown<'_> {
                 format!("{}, {}, {} cores, {}", of.host, of.cpu, of.cores, of.kernel)
             })
             .sheet();
-        let runs = self.tables.iter().flat_map(|table| table.runs().imported);
-        let imported = Rows::new(runs)
-            .text("label", |run| label(&run.label))
-            .text("workload", |run| clip(&run.workload, TEXT_MAX))
-            .shown("clients", |run| run.cell().to_string())
-            .text("printed by", |run| clip(&run.program(), TEXT_MAX))
-            .text("file", |run| clip(&run.source.file, TEXT_MAX))
-            .shown("run", |run| run.source.run)
-            .text("started", |run| instant(&run.started_at))
-            .shown("seconds", |run| (run.measured_s, 1))
-            .shown("ops", |run| run.totals.ops)
-            .shown("errors", |run| run.totals.errors)
-            .shown("QPS", |run| (run.totals.qps, 0))
-            .sheet();
+        let imported = imported::origin(self.tables);
         html! { section #origin {
             h2 { "How the numbers were obtained" }
             p.faint { (ORIGIN) }
@@ -491,13 +477,6 @@ fn best_told(table: &Table) -> Option<String> {
 fn metric_told(table: &Table, column: &Column) -> String {
     let name = table.metric.in_loop(column.is_open()).name();
     name.split(", ").next().unwrap_or_default().to_owned()
-}
-
-fn instant(text: &str) -> String {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => clip(text, TEXT_MAX),
-    }
 }
 
 /// Returns the positions, line and column, of the best of each column: of the best median, and of all

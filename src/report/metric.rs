@@ -265,9 +265,17 @@ impl Metric {
         }
     }
 
+    pub(crate) fn percentile(self) -> Option<Percentile> {
+        match self {
+            Metric::Time(_, Property::Percentile(percentile)) => Some(percentile),
+            _ => None,
+        }
+    }
+
     /// Returns the percentile that a step has too few values for, and how many it has.
     pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
-        let Metric::Time(of, Property::Percentile(percentile)) = self else { return None };
+        let Metric::Time(of, _) = self else { return None };
+        let percentile = self.percentile()?;
         let count = of.times(&summary.latency)?.count;
         (count > 0 && is_scarce(percentile.0, count)).then_some((percentile, count))
     }

@@ -22,6 +22,7 @@ mod explain;
 mod gate;
 mod histogram;
 mod html;
+mod imported;
 mod layout;
 mod legend;
 mod metric;
@@ -44,7 +45,7 @@ pub use metric::Metric;
 pub use notes::remarks;
 
 use crate::error::{Error, Result};
-use crate::summary::{Imported, Reported};
+use crate::summary::Reported;
 pub use crate::terms::{Format, Layout, Picture};
 use page::write;
 pub(crate) use slo::{probe, searches};
@@ -151,21 +152,7 @@ fn counted<'a>(steps: &Reported<'a>, options: &Options) -> Result<Vec<table::Tab
     }
     let printed = options.layout.has_metric() && !steps.imported.is_empty();
     if printed && tables.iter().all(|table| table.items().next().is_none()) {
-        return Err(not_printed(&tables, &steps.imported));
+        return Err(imported::not_printed(&tables, &steps.imported));
     }
     Ok(tables)
-}
-
-/// Refuses a metric that no imported output has, and nothing else.
-fn not_printed(tables: &[table::Table], imported: &[&Imported]) -> Error {
-    let mut percentiles: Vec<String> = Vec::new();
-    for of in imported.iter().filter_map(|run| run.latency.percentile) {
-        notes::push_new(&mut percentiles, format!("p{}", of.percentile));
-    }
-    let metrics: Vec<String> = tables.iter().map(|table| table.metric.to_string()).collect();
-    let there = ["qps", "tps", "errors", "mean", "min", "max"].map(str::to_owned);
-    let there = there.into_iter().chain(percentiles).collect::<Vec<_>>().join(", ");
-    let metric = metrics.first().expect("a table of these runs");
-    Error::data(format!("the imported outputs have no {metric}"))
-        .hint(format!("--metric takes what they have: {there}"))
 }

@@ -8,11 +8,12 @@ use serde_json::{Map, Value as Json};
 
 use super::brief::{MARK, follows, rank};
 use super::escape::line as shown_line;
-use super::table::{Cell, Column, Line, NO_RATIO, Table, among};
+use super::imported;
+use super::table::{Column, Line, NO_RATIO, Table, among};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
 use crate::stats::enough;
-use crate::summary::{Imported, Outcome, Summary, VerdictKind, Warning, in_queues};
+use crate::summary::{Outcome, Summary, VerdictKind, Warning, in_queues};
 use crate::terms::{self, Code, Rank, Value, finding, joined, units};
 
 /// Longest foreign text in a note, characters.
@@ -47,7 +48,7 @@ pub(crate) fn noted(table: Table) -> Table {
     let (mut said, mut found) = (Vec::new(), Vec::new());
     for (at, line) in table.lines.iter().enumerate() {
         let own = reference.iter().flat_map(|reference| of_line(line, reference));
-        for note in own.chain(first.and_then(|first| of_imported(line, first))) {
+        for note in own.chain(first.and_then(|first| imported::of_line(line, first))) {
             let columns = table.columns.iter().copied().collect();
             said.push(Note { places: BTreeMap::from([(at, columns)]), ..note });
         }
@@ -123,26 +124,12 @@ fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
         said.map(|said| (step.cell(), said)).collect::<Vec<_>>()
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)).into());
-    let of_run = |run: &Imported| {
-        let file = clip(&run.source.file, TEXT_MAX);
-        let lacks = table.metric_at(&run.cell()).printed(run).is_none();
-        let lacks = lacks.then(|| finding!(NotPrinted, table.metric, what_is_printed(run)).into());
-        let all = std::iter::once(finding!(Imported, clip(&run.program(), VALUE_MAX), file).into());
-        let all = all.chain(lacks).chain(run.warnings.iter().map(said_by));
-        all.map(|said| (run.cell(), said)).collect::<Vec<_>>()
-    };
     let steps = line.steps.iter().flat_map(|step| of_step(step));
-    let imported = line.imported.iter().flat_map(|run| of_run(run));
+    let imported = line.imported.iter().flat_map(|run| imported::findings(table, run));
     steps.chain(line.left_out.iter().map(left_out)).chain(imported).collect()
 }
 
-/// Names the percentile of an imported run.
-fn what_is_printed(run: &Imported) -> String {
-    let named = run.latency.percentile.map(|of| format!("p{} alone", of.percentile));
-    named.unwrap_or_else(|| "no percentile".to_owned())
-}
-
-fn said_by(Warning { code, message }: &Warning) -> Warning {
+pub(super) fn said_by(Warning { code, message }: &Warning) -> Warning {
     Warning { code: code.clone(), message: clip(message, TEXT_MAX) }
 }
 
@@ -169,6 +156,14 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     }
     said.extend(step.warnings.iter().map(said_by));
     said
+}
+
+/// Shows an instant to people.
+pub(super) fn instant(text: &str) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => clip(text, VALUE_MAX),
+    }
 }
 
 pub(crate) fn ending(step: &Summary) -> String {
@@ -249,15 +244,11 @@ pub(crate) fn of_conditions(line: &Line) -> Map<String, Json> {
         push_new(&mut texts, joined(options, " and ").unwrap_or_else(|| "none".to_owned()));
     }
     let options = (!texts.is_empty()).then(|| ("options".to_owned(), texts.into()));
-    let imported = line.imported.first().into_iter().flat_map(|run| {
-        let known = OF_IMPORTED.iter().map(|(name, _)| (*name, run.condition(name)));
-        known.filter_map(|(name, value)| Some((name.to_owned(), vec![Json::from(value?)].into())))
-    });
     let named = conditions(&line.steps)
         .into_iter()
         .map(|(name, values)| (name, values.into_iter().map(|(value, _)| value).collect()))
         .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values));
-    imported.chain(named).chain(options).collect()
+    imported::conditions(line).chain(named).chain(options).collect()
 }
 
 pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
@@ -326,68 +317,7 @@ fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
     others.chain(unknown).chain(mixed).collect()
 }
 
-/// The conditions that imported runs may know, in the order of importance.
-const OF_IMPORTED: [(&str, Weight); 5] = [
-    ("tables", Weight::Operation),
-    ("rows", Weight::Operation),
-    ("distribution", Weight::Operation),
-    ("statements", Weight::Operation),
-    ("version", Weight::Server),
-];
-
-/// Lists the conditions in which two cells differ, of which one was imported at least.
-pub(crate) fn imported_differences(one: &Cell, other: &Cell) -> Vec<Difference> {
-    if one.imported.is_empty() && other.imported.is_empty() {
-        return Vec::new();
-    }
-    let differing = OF_IMPORTED.iter().filter_map(|(name, weight)| {
-        let (first, second) = (one.condition(name)?, other.condition(name)?);
-        let (name, weight) = ((*name).to_owned(), *weight);
-        (first != second).then_some(Difference { name, first, second, weight })
-    });
-    differing.collect()
-}
-
-/// Tells what an imported line, or one beside an imported first one, does not share with the first.
-fn of_imported(line: &Line, first: &Line) -> Option<Note> {
-    let there = first.cell()?;
-    let cells = line.cells.values().filter(|_| !std::ptr::eq(line, first));
-    let mut found: Vec<Difference> = Vec::new();
-    // Versions are what labels stand for.
-    let differing = cells.flat_map(|cell| imported_differences(there, cell));
-    differing.filter(|of| of.weight > Weight::Server).for_each(|of| push_new(&mut found, of));
-    let texts = found.iter().map(|of| format!("{} {} instead of {}", of.name, of.second, of.first));
-    let text = format!("other conditions: {}", some(texts.collect(), ", "));
-    let differs = || found.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
-    let note = || Note { doubtful: true, ..note("conditions", text, differs().collect()) };
-    (!found.is_empty()).then(note)
-}
-
-/// Refuses imported runs of one cell that are not of the same, and a cell that was measured, too.
-pub(crate) fn agree_imported(steps: &[&Summary], imported: &[&Imported]) -> Result<()> {
-    let Some((first, others)) = imported.split_first() else { return Ok(()) };
-    let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload, VALUE_MAX));
-    let cell = format!("'{label}' of {workload} at {}", terms::clients(first.clients));
-    let hint = "import them again, each configuration under a --label of its own";
-    if !steps.is_empty() {
-        let text = format!("{cell} was measured, and imported, too: {}", first.source.file);
-        return Err(Error::data(text).hint(hint));
-    }
-    for other in others {
-        for (name, _) in OF_IMPORTED {
-            let both = first.condition(name).zip(other.condition(name));
-            if let Some((one, two)) = both.filter(|(one, two)| one != two) {
-                let files =
-                    [first, other].map(|run| clip(&run.source.file, TEXT_MAX)).join(" and ");
-                let text = format!("{cell} was imported with {name} {one} and {two}, from {files}");
-                return Err(Error::data(text).hint(hint));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn note(code: &str, text: String, differs: Vec<(String, String, String)>) -> Note {
+pub(super) fn note(code: &str, text: String, differs: Vec<(String, String, String)>) -> Note {
     Note { code: code.to_owned(), text, differs, ..Note::default() }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::escape::clip;
 use super::notes::Note;
-use super::{Metric, Options, notes};
+use super::{Metric, Options, imported, notes};
 use crate::error::{Error, Result};
 use crate::judge::CONDITIONS;
 use crate::stats::{self, Spread};
@@ -325,16 +325,23 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
 
 fn cell<'a>(
     steps: Vec<&'a Summary>,
-    imported: Vec<&'a Imported>,
+    runs: Vec<&'a Imported>,
     metric: &Metric,
 ) -> Result<Option<Cell<'a>>> {
     notes::agree(&steps)?;
-    notes::agree_imported(&steps, &imported)?;
-    let values = metric.values(&steps, &imported)?;
+    imported::agree(&steps, &runs)?;
+    let values = metric.values(&steps, &runs)?;
     let interval = stats::median_interval(&values);
     let (relative, relative_interval, spread) = (None, None, stats::spread(&values));
-    let cell =
-        |spread| Cell { values, spread, interval, relative, relative_interval, steps, imported };
+    let cell = |spread| Cell {
+        values,
+        spread,
+        interval,
+        relative,
+        relative_interval,
+        steps,
+        imported: runs,
+    };
     Ok(spread.map(cell))
 }
 

@@ -25,31 +25,11 @@ const STATEMENTS_OFF: f64 = 0.02;
 const MS: f64 = 1e3;
 
 /// The values of a report, by the words before the colon.
-const KEYS: [&str; 23] = [
-    "read",
-    "write",
-    "other",
-    "total",
-    "transactions",
-    "queries",
-    "deadlocks",
-    "read/write requests",
-    "other operations",
-    "ignored errors",
-    "reconnects",
-    "total time",
-    "total number of events",
-    "total time taken by event execution",
-    "min",
-    "avg",
-    "max",
-    "sum",
-    "events (avg/stddev)",
-    "execution time (avg/stddev)",
-    "Number of unfinished transactions on forced shutdown",
-    "percentile stats",
-    PERCENTILE,
-];
+const KEYS: &str = "read|write|other|total|transactions|queries|deadlocks|read/write requests|\
+                    other operations|ignored errors|reconnects|total time|total number of events|\
+                    total time taken by event execution|min|avg|max|sum|events (avg/stddev)|\
+                    execution time (avg/stddev)|percentile|percentile stats|\
+                    Number of unfinished transactions on forced shutdown";
 /// The key of the line with the percentile, whose words hold its number.
 const PERCENTILE: &str = "percentile";
 
@@ -115,12 +95,12 @@ fn no_text(text: &str) -> Option<&'static str> {
     // An array begins like an interval line.
     let array = start.strip_prefix('[').map(str::trim_start);
     let json = start.starts_with('{') || array.is_some_and(|of| of.starts_with(['{', ']']));
-    Some(match () {
-        () if start.is_empty() => "it is empty",
-        () if text.contains('\0') => "it is no text",
-        () if json => "it is JSON, and not the text that sysbench prints",
-        () => return None,
-    })
+    let whys = [
+        (start.is_empty(), "it is empty"),
+        (text.contains('\0'), "it is no text"),
+        (json, "it is JSON, and not the text that sysbench prints"),
+    ];
+    whys.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
 /// Reads the version of a header line.
@@ -175,7 +155,7 @@ impl Preamble {
                 None => others.push(word),
             }
         }
-        let does = |word: &str| others.iter().any(|other| *other == word);
+        let does = |word: &str| others.contains(&word);
         if does("run") || does("prepare") {
             let test = options.get("test").map(String::as_str).or(others.first().copied());
             self.test = test.and_then(name).map(|name| name.trim_end_matches(".lua").to_owned());
@@ -201,14 +181,14 @@ impl Preamble {
 
     fn distribution(&self) -> Option<String> {
         let kind = self.option(&["rand-type", "oltp-dist-type"])?;
+        // What these change has no short form.
+        if self.options.keys().any(|name| name.contains("-spec-")) {
+            return None;
+        }
         let with = |name, usual| format!(":{}", self.option(&[name]).unwrap_or(usual));
         let text = match kind {
             "pareto" => "pareto".to_owned() + &with("rand-pareto-h", "0.2"),
             "zipfian" => "zipf-adjacent".to_owned() + &with("rand-zipfian-exp", "0.8"),
-            // What these would differ in has no short form.
-            "special" | "gaussian" if self.options.keys().any(|name| name.contains("-spec-")) => {
-                return None;
-            }
             other => other.to_owned(),
         };
         Some(text.parse::<Distribution>().ok()?.to_string())
@@ -224,6 +204,7 @@ pub(crate) fn native(test: &str) -> Option<String> {
 }
 
 /// A run that is being read.
+#[derive(Default)]
 struct OpenRun {
     line: usize,
     last: usize,
@@ -254,18 +235,8 @@ impl OpenRun {
             statements: statements.then_some(StatementMode::Text),
             ..Imported::default()
         };
-        OpenRun {
-            line,
-            last: line,
-            before,
-            run,
-            report: BTreeMap::new(),
-            statements: false,
-            checkpoint: None,
-            fatal: None,
-            unread: 0,
-            wrong: clients.is_none().then_some(wrong),
-        }
+        let wrong = clients.is_none().then_some(wrong);
+        OpenRun { line, last: line, before, run, wrong, ..OpenRun::default() }
     }
 
     fn take(&mut self, line: usize, text: &str) {
@@ -301,8 +272,8 @@ impl OpenRun {
                 words if words.ends_with(PERCENTILE) => PERCENTILE,
                 words => words,
             };
-            if let Some(key) = KEYS.iter().find(|key| **key == words) {
-                let value = if *key == PERCENTILE { text } else { value.trim() };
+            if let Some(key) = KEYS.split('|').find(|key| *key == words) {
+                let value = if key == PERCENTILE { text } else { value.trim() };
                 // What follows a report, such as another program's, changes nothing in it.
                 self.report.entry(key).or_insert_with(|| (line, value.to_owned()));
             }
@@ -496,7 +467,7 @@ fn alike(totals: &ImportedTotals) -> Option<&'static str> {
 fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
     let any = |names: &[&str]| names.iter().find_map(|name| number_after(rest, name));
     let parts = rest.split_once("(r/w/o:").and_then(|(_, rest)| rest.split_once(')'));
-    let parts = parts.map(|(parts, _)| parts.split('/').map(|of| number(of)).collect::<Vec<_>>());
+    let parts = parts.map(|(parts, _)| parts.split('/').map(number).collect::<Vec<_>>());
     let part = |at: usize| parts.as_ref().and_then(|parts| parts.get(at).copied().flatten());
     let new = rest.split_once("lat (ms,").and_then(|(_, of)| of.split_once("%):"));
     let old = rest.split_once("response time:").and_then(|(_, of)| of.split_once("ms ("));

@@ -1,6 +1,6 @@
 //! Files of sysbench's outputs become imported runs in a directory of summaries.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,11 @@ use crate::plan::value::label;
 use crate::progress::say;
 use crate::run::{directory, random, warn};
 use crate::summary::{self, IMPORTED, Imported, Store, TextSource};
-use crate::terms::{clients, counted, finding, named};
+use crate::terms::{counted, finding};
 use crate::workload::Distribution;
 
 /// Largest file that is read, bytes: a day's interval lines take less than 16 MiB.
 const FILE_MAX: u64 = 64 << 20;
-/// Files that a message names.
-const NAMED_MAX: usize = 10;
 
 /// What is imported, and what the user says of it.
 #[derive(Debug, Clone)]
@@ -113,29 +111,21 @@ fn at(path: &Path, found: &Unreadable) -> String {
 
 /// Refuses what was imported before, or is given twice.
 fn is_new(found: &[Imported], out: &Path) -> Result<()> {
-    let mut seen = BTreeSet::new();
     let identity = |run: &Imported| (run.source.sha256.clone(), run.source.run);
-    let twice = found.iter().find(|run| !seen.insert(identity(run)));
-    if let Some(run) = twice {
-        return Err(Error::usage(format!("{}: it is given twice", run.source.file))
-            .hint("each run counts once: leave the copy out"));
+    let there =
+        if out.is_dir() { summary::collect(&[out.to_owned()])?.imported } else { Vec::new() };
+    let there = there.iter().map(|(path, run)| (identity(run), path.display().to_string()));
+    let mut known: HashMap<_, String> = there.collect();
+    for run in found {
+        let file = &run.source.file;
+        if let Some(other) = known.insert(identity(run), file.clone()) {
+            return Err(Error::data(format!(
+                "{file}: the same run is in {other}, and would count twice"
+            ))
+            .hint("leave one of them out; what is imported already goes with its file"));
+        }
     }
-    if !out.is_dir() {
-        return Ok(());
-    }
-    let there = summary::collect(&[out.to_owned()])?.imported;
-    let there: HashMap<_, _> = there.iter().map(|(path, run)| (identity(run), path)).collect();
-    let files: Vec<String> = found
-        .iter()
-        .filter_map(|run| Some((run, there.get(&identity(run))?)))
-        .map(|(run, path)| format!("{}: it is in {}", run.source.file, path.display()))
-        .collect();
-    if files.is_empty() {
-        return Ok(());
-    }
-    let what = named(files, NAMED_MAX, "\n  ");
-    Err(Error::data(format!("imported already:\n  {what}"))
-        .hint("remove these files of the directory to import them again; or --out DIR"))
+    Ok(())
 }
 
 impl ToImport {
@@ -155,8 +145,11 @@ impl ToImport {
                 .hint("--workload NAME says it: loadgen workloads lists the names"));
         };
         let mut warnings = run.warnings.clone();
-        if let Some(other) = found.alike.filter(|other| *other != workload) {
-            let what = format!("{workload}, with the statements of {other}");
+        let named = found.test.as_deref().map(|test| ("a command line", test));
+        let alike = found.alike.map(|alike| ("the statements", alike));
+        let other = named.into_iter().chain(alike).find(|(_, other)| *other != workload);
+        if let Some((how, other)) = other {
+            let what = format!("{workload}, with {how} of {other}");
             warnings.push(finding!(Contradiction, what).into());
         }
         let source = TextSource {
@@ -194,14 +187,9 @@ impl ToImport {
 
 /// Says what was imported, on one line.
 fn told(run: &Imported) -> String {
-    let (Imported { label, workload, .. }, totals) = (run, &run.totals);
-    let rate = run.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-    let of = run.latency.percentile;
-    let percentile = of
-        .map_or_else(String::new, |of| format!(", p{} {:.2} ms", of.percentile, of.value_us / 1e3));
-    let source = format!("{} run {} ({})", run.source.file, run.source.run, run.program());
-    let at = format!("{label}: {workload} at {}{rate}", clients(run.clients));
-    let warned: Vec<String> = run.warnings.iter().map(|of| format!("; {}", of.message)).collect();
-    let rates = format!("QPS {:.0}, tps {:.0}{percentile}", totals.qps, totals.tps);
-    format!("{source}: {at}: {rates}{}", warned.concat())
+    let Imported { label, workload, source, totals, .. } = run;
+    let at = format!("{label}: {workload} at {}", run.cell().told());
+    let rates = format!("QPS {:.0}, tps {:.0}", totals.qps, totals.tps);
+    let warned: String = run.warnings.iter().map(|of| format!("; {}", of.message)).collect();
+    format!("{} run {} ({}): {at}: {rates}{warned}", source.file, source.run, run.program())
 }
