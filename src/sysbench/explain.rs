@@ -59,7 +59,7 @@ impl Said {
     fn run(&mut self, settings: &Settings) {
         let name = script_of(settings.test);
         let workload = builtin().into_iter().find(|w| w.aliases.iter().any(|alias| alias == name));
-        let Some(workload) = workload else { return };
+        let workload = workload.expect("a test that runs is a workload");
         self.words([&workload.name]);
         match settings.test {
             Test::BulkInsert => {
