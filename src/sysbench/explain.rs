@@ -55,7 +55,7 @@ impl Said {
     }
 
     fn run(&mut self, settings: &Settings) {
-        let Some(workload) = native_workload(settings.test) else { return };
+        let workload = native_workload(settings.test).expect("a test that runs is a workload");
         self.words([&workload.name]);
         match settings.test {
             Test::BulkInsert => {

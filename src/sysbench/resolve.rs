@@ -357,7 +357,9 @@ impl Reader<'_> {
                 continue;
             }
             // A password may be behind a misspelt name.
-            let masked = value.filter(|_| name.contains("pass")).map(|_| format!("{name}=***"));
+            let masked = value
+                .filter(|_| name.contains("pas") || name.contains("pw"))
+                .map(|_| format!("{name}=***"));
             return Err(self.usage(&format!("invalid option: --{}", masked.unwrap_or(option))));
         }
         Ok(())

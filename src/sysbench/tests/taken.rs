@@ -1,0 +1,332 @@
+//! Command lines that are taken: their values, and the native command.
+
+use super::*;
+use crate::workload::Distribution;
+
+/// A command line that is taken, and what becomes of it.
+struct Taken {
+    line: &'static str,
+    shown: fn(&Settings) -> String,
+    expected: &'static str,
+}
+
+#[test]
+fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
+    fn limits(s: &Settings) -> String {
+        format!("{} {} {:?} {}", s.threads, s.events, s.time, s.rate)
+    }
+    fn tables(s: &Settings) -> String {
+        format!("{} {} {}", s.tables, s.table_size, s.auto_inc)
+    }
+    fn keys(s: &Settings) -> String {
+        format!("{} {}", s.distribution, s.seed)
+    }
+    fn shutdown(s: &Settings) -> String {
+        format!("{:?}", s.forced_shutdown)
+    }
+    fn address(s: &Settings) -> String {
+        format!(
+            "{:?} {} {}",
+            s.socket.as_deref().map(|path| path.display().to_string()),
+            s.host,
+            s.port
+        )
+    }
+    fn ignored(s: &Settings) -> String {
+        format!("{:?}", s.ignored)
+    }
+    fn reports(s: &Settings) -> String {
+        format!(
+            "{} {:?} {} {} {}",
+            s.report_interval, s.checkpoints, s.percentile, s.histogram, s.verbosity
+        )
+    }
+    fn what(s: &Settings) -> String {
+        format!("{:?} {:?} {:?}", s.test, s.command, s.output)
+    }
+    let taken = |line, shown, expected| Taken { line, shown, expected };
+    for Taken { line, shown, expected } in [
+        taken("", limits, "1 0 10s 0"),
+        taken("--threads=4 --threads=8 --events=5 --time=0 --rate=7", limits, "8 5 0ns 7"),
+        taken(
+            "--num-threads=2 --threads=0 --max-requests=3 --max-time=4 --tx-rate=5",
+            limits,
+            "2 3 4s 5",
+        ),
+        taken("--threads=3 --num-threads=1 --events=+5", limits, "3 5 10s 0"),
+        taken("--time=-1 --events=-1", limits, "1 0 0ns 0"),
+        taken("", tables, "1 10000 true"),
+        taken("--table-size=1M --tables=2.7", tables, "2 1 true"),
+        taken("--table_size=10K --auto_inc=off", tables, "1 10 false"),
+        taken("--table-size=1e6 --auto-inc=0", tables, "1 1000000 false"),
+        taken("--table-size=abc --auto-inc", tables, "1 0 true"),
+        taken("--table-size=.5e1x --auto-inc=true", tables, "1 5 true"),
+        taken("--table-size=0x10 --auto-inc=false", tables, "1 16 false"),
+        taken("--table-size=-5 --auto_inc=1", tables, "1 0 true"),
+        taken("", keys, "special 0"),
+        taken("--rand-type=uniform --rand-seed=42", keys, "uniform 42"),
+        taken("--rand-type=gaussian --rand-spec-iter=5", keys, "gaussian:5 0"),
+        taken("--rand-type=pareto --rand-pareto-h=0.3x", keys, "pareto:0.3 0"),
+        taken("--rand-type=zipfian --rand-zipfian-exp=1.1", keys, "zipf-adjacent:1.1 0"),
+        taken("--rand-spec-iter=3 --rand-spec-pct=2 --rand-spec-res=50", keys, "special:3/2/50 0"),
+        taken("--forced-shutdown=off", shutdown, "None"),
+        taken("--forced-shutdown --time=50", shutdown, "Some(2s)"),
+        taken("--forced-shutdown=50% --time=59", shutdown, "Some(29s)"),
+        taken("--forced-shutdown=7", shutdown, "Some(7s)"),
+        taken("--forced-shutdown=7 --time=0 --events=1", shutdown, "None"),
+        taken("", address, "Some(\"/run/mysqld/mysqld.sock\") localhost 3306"),
+        taken(
+            "--mysql-host=localhost --mysql-port=3307",
+            address,
+            "Some(\"/run/mysqld/mysqld.sock\") localhost 3307",
+        ),
+        taken("--mysql-host=db1 --mysql-port=3307", address, "None db1 3307"),
+        taken("--mysql-host=db1, --mysql-socket=/x", address, "Some(\"/x\") db1 3306"),
+        taken("", ignored, "Codes([1213, 1020, 1205])"),
+        taken("--mysql-ignore-errors=1062,1213", ignored, "Codes([1062, 1213])"),
+        taken("--mysql-ignore-errors=all", ignored, "All"),
+        taken("--mysql_ignore_errors=", ignored, "Codes([])"),
+        taken("", reports, "0 [] 95 false 3"),
+        taken(
+            "--report-interval=1 --report-checkpoints=5,1,0 --percentile=0",
+            reports,
+            "1 [0, 1, 5] 0 false 3",
+        ),
+        taken("--histogram --percentile=99 --verbosity=1 --debug", reports, "0 [] 99 true 5"),
+        taken("--output-version 1.1", what, "ReadWrite Run V1_1"),
+        taken("--output-version=0.5", what, "ReadWrite Run V0_5"),
+    ] {
+        for line in [
+            format!("{line} {RUN}"),
+            format!("oltp_read_write {line} run"),
+            format!("{RUN} {line}"),
+        ] {
+            assert_eq!(shown(&settings(&line)), expected, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_test_is_found_by_name_by_path_and_by_its_name_in_older_versions() {
+    let shown = |line: &str| {
+        let s = settings(line);
+        format!("{:?} {:?} {} {:?} {}", s.test, s.command, s.events, s.time, s.prepared)
+    };
+    for (line, expected) in [
+        ("oltp_read_only run", "ReadOnly Run 0 10s true"),
+        (
+            "/usr/share/sysbench/oltp_update_non_index.lua cleanup",
+            "UpdateNonIndex Cleanup 0 10s true",
+        ),
+        ("./bulk_insert.lua prepare", "BulkInsert Prepare 0 10s true"),
+        ("oltp_common prewarm", "Common Prewarm 0 10s true"),
+        ("oltp_insert warmup", "Insert Prewarm 0 10s true"),
+        ("x --test=select_random_points run", "RandomPoints Run 0 10s true"),
+        ("select_random_ranges --delta=3 --number-of-ranges=2 run", "RandomRanges Run 0 10s true"),
+        ("--test=oltp prepare", "ReadWrite Prepare 10000 0ns true"),
+        ("--test=oltp --oltp-read-only=on --num-threads=8 run", "ReadOnly Run 10000 0ns true"),
+        ("--test=oltp --oltp-read-only --max-time=60 run", "ReadOnly Run 10000 60s true"),
+        ("--test=oltp --max-requests=0 --max-time=60 run", "ReadWrite Run 0 60s true"),
+        ("--test=oltp --oltp-test-mode=simple run", "PointSelect Run 10000 0ns true"),
+        (
+            "--test=oltp --oltp-test-mode=nontrx --oltp-nontrx-mode=update_key run",
+            "UpdateIndex Run 10000 0ns true",
+        ),
+        ("--test=tests/db/oltp.lua --oltp-write-only=on run", "WriteOnly Run 0 10s false"),
+        ("--test=/x/select.lua run", "PointSelect Run 0 10s false"),
+        (
+            "--test=/x/update_non_index.lua --output-version 0.5 run",
+            "UpdateNonIndex Run 10000 0ns false",
+        ),
+        ("--test=/x/delete.lua --db-ps-mode=auto run", "Delete Run 0 10s false"),
+    ] {
+        assert_eq!(shown(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn the_options_of_older_versions_are_those_of_today() {
+    let s = settings(
+        "--test=/x/oltp.lua --oltp-tables-count=8 --oltp-table-size=1000000 --oltp-range-size=10 \
+         --oltp-point-selects=5 --oltp-simple-ranges=0 --oltp-skip-trx=on --oltp-auto-inc=off \
+         --mysql-table-engine=myisam --oltp-dist-type=uniform --myisam-max-rows=5 --rand-init=on \
+         --mysql-user=root run",
+    );
+    let numbers = (s.tables, s.table_size, s.counts["range_size"], s.counts["point_selects"]);
+    assert_eq!(numbers, (8, 1_000_000, 10, 5));
+    assert_eq!((s.counts["simple_ranges"], s.skip_trx, s.auto_inc), (0, true, false));
+    assert_eq!((s.storage_engine.as_str(), s.distribution), ("myisam", Distribution::Uniform));
+}
+
+/// Command lines as the consumers of sysbench's output have them, their variables filled in.
+const CONSUMERS: &[(&str, &str)] = &[
+    (
+        // PerfKitBenchmarker
+        "oltp_read_write --db-driver=mysql --db-ps-mode=disable --mysql-host=10.0.0.5 --mysql-user=perfkit \
+         --mysql-password=hush --mysql-db=sbtest --tables=4 --table_size=100000 --threads=16 --percentile=95 \
+         --report-interval=1 --time=300 --rand-type=uniform run --thread-init-timeout=120",
+        "ReadWrite Run 16 4 100000",
+    ),
+    (
+        // kubebench
+        "oltp_read_only --mysql-host=10.0.0.5 --mysql-port=3306 --mysql-user=root --mysql-password=hush \
+         --mysql-db=sbtest --tables=10 --table_size=25000 --threads=4 --time=60 --percentile=99 \
+         --report-interval=10 --mysql-ignore-errors=1041,2002,2003,1062,1205,1213,1290,2013,8018,8028 run",
+        "ReadOnly Run 4 10 25000",
+    ),
+    (
+        // dolt
+        "--db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=3306 --mysql-user=sysbench --mysql-password=hush \
+         --db-ps-mode=disable --time=120 --percentile=50 --rand-seed=1 --table-size=10000 oltp_point_select run",
+        "PointSelect Run 1 1 10000",
+    ),
+    (
+        // cockroach
+        "--db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=3306 --mysql-user=root --mysql-password=hush \
+         --mysql-db=sysbench --report-interval=1 --time=600 --threads=96 --tables=10 --table_size=10000000 \
+         --auto_inc=false oltp_update_index run",
+        "UpdateIndex Run 96 10 10000000",
+    ),
+    (
+        // lkp-tests
+        "oltp_read_write --db-driver=mysql --mysql-user=root --mysql-socket=/tmp/mysql.sock --threads=32 \
+         --time=100 --events=0 --report-interval=10 --table-size=1000000 --tables=10 run",
+        "ReadWrite Run 32 10 1000000",
+    ),
+    (
+        // mmtests
+        "--test=oltp --mysql-table-engine=innodb --mysql-socket=/tmp/mysql.sock --mysql-user=root --mysql-db=sbtest \
+         --oltp-table-size=100000 --oltp-read-only=on --max-requests=0 --max-time=60 --num-threads=8 run",
+        "ReadOnly Run 8 1 100000",
+    ),
+    (
+        // mytools
+        "--db-driver=mysql --mysql-user=root --mysql-password=hush --mysql-host=127.0.0.1 --mysql-db=ib \
+         --mysql-storage-engine=innodb --range-size=100 --table-size=10000000 --tables=8 --threads=16 --events=0 \
+         --time=300 --mysql-ignore-errors=all oltp_write_only.lua run",
+        "WriteOnly Run 16 8 10000000",
+    ),
+    (
+        // dbreport
+        "oltp_read_write --mysql-host=127.0.0.1 --mysql-user=sbtest --mysql-password=hush --mysql-db=sbtest \
+         --threads=64 --time=60 --report-interval=10 --histogram=off run",
+        "ReadWrite Run 64 1 10000",
+    ),
+    (
+        // VirtualClient
+        "oltp_read_write --threads=8 --tables=10 --table-size=100000 --mysql-db=sbtest --mysql-host=127.0.0.1 \
+         --time=300 run",
+        "ReadWrite Run 8 10 100000",
+    ),
+    (
+        // sysbench-operator
+        "oltp_read_write --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=3306 --mysql-db=continuous-writes \
+         --mysql-user=operator --mysql-password=hush --threads=4 --time=0 --report-interval=1 --tables=4 \
+         --table-size=100000 prepare",
+        "ReadWrite Prepare 4 4 100000",
+    ),
+    (
+        // phoronix-test-suite
+        "oltp_common --threads=8 --rand-type=uniform --db-driver=mysql --mysql-db=sbtest --mysql-host=localhost \
+         --mysql-port=3306 --mysql-user=sbtest --mysql-password=hush prepare --tables=16 --table-size=100000",
+        "Common Prepare 8 16 100000",
+    ),
+    (
+        "oltp_update_non_index --db-driver=mysql --mysql-db=sbtest --mysql-user=sbtest --mysql-password=hush run \
+         --tables=16 --table-size=100000 --threads=32 --time=300 --rand-type=uniform",
+        "UpdateNonIndex Run 32 16 100000",
+    ),
+    (
+        // sysbench-scripts
+        "--test=/usr/share/doc/sysbench/tests/db/oltp.lua --oltp-table-size=1000000 --oltp-tables-count=16 \
+         --mysql-user=root --mysql-db=sbtest --num-threads=16 --max-time=3600 --max-requests=0 \
+         --report-interval=10 --rand-init=on --rand-type=pareto run",
+        "ReadWrite Run 16 16 1000000",
+    ),
+];
+
+#[test]
+fn a_command_line_of_a_consumer_is_taken_when_it_is_unchanged() {
+    for (line, expected) in CONSUMERS {
+        let s = settings(line);
+        let shown =
+            format!("{:?} {:?} {} {} {}", s.test, s.command, s.threads, s.tables, s.table_size);
+        assert_eq!(shown, *expected, "{line}");
+        let all = format!("{s:?} {}", native(&s));
+        assert!(!all.contains("hush"), "{all}");
+        for note in s.notes {
+            harmless(&note);
+        }
+    }
+}
+
+#[test]
+fn a_native_command_does_the_same_when_it_is_explained() {
+    for (line, expected, differs) in [
+        (
+            "oltp_read_only --tables=4 --table-size=1000 --threads=8 --time=60 --mysql-host=db1 --mysql-password=hush \
+             --range_selects=off --skip-trx --report-interval=1 run",
+            "loadgen read-only --tables 4 --rows 1000 --clients 8 --time 60s --warmup 0s --distribution special \
+             --statements prepared --table-each --distinct-ranges 0 --order-ranges 0 --simple-ranges 0 --skip-trx \
+             --sum-ranges 0 --progress 1s --no-defaults --host db1 --port 3306 --user sbtest --password \
+             --database sbtest",
+            "not begun again",
+        ),
+        (
+            "oltp_point_select --events=100 --time=0 --rate=50 --rand-type=uniform --db-ps-mode=disable \
+             --mysql-socket=/x --mysql-ignore-errors=all --rand-seed=3 --loadgen-out=r run",
+            "loadgen point-select --tables 1 --rows 10000 --clients 1 --ops 100 --warmup 0s --rate 50 \
+             --distribution uniform --statements text --seed 3 --out r --on-error continue --no-defaults --socket /x \
+             --user sbtest --database sbtest",
+            "counted",
+        ),
+        (
+            "oltp_update_index --index_updates=3 --events=5 --mysql-host=h run",
+            "loadgen update-index --tables 1 --rows 10000 --clients 1 --ops 5 --warmup 0s --distribution special \
+             --statements prepared --no-defaults --host h --port 3306 --user sbtest --database sbtest",
+            "an event has 3 updates",
+        ),
+        (
+            "select_random_ranges --number-of-ranges=2 --delta=9 --tables=4 --mysql-host=h run",
+            "loadgen random-ranges --tables 1 --rows 10000 --clients 1 --time 10s --warmup 0s --distribution special \
+             --statements prepared --delta 9 --random-ranges 2 --no-defaults --host h --port 3306 --user sbtest \
+             --database sbtest",
+            "uniformly",
+        ),
+        (
+            "bulk_insert --threads=2 --mysql-host=h run",
+            "loadgen bulk-insert --tables 2 --clients 2 --time 10s --warmup 0s --statements prepared --no-defaults \
+             --host h --port 3306 --user sbtest --database sbtest",
+            "an event is a row",
+        ),
+        (
+            "oltp_common --threads=2 --tables=4 --secondary --mysql-host=h prepare",
+            "loadgen prepare --tables 4 --rows 10000 --jobs 2 --no-defaults --host h --port 3306 --user sbtest \
+             --database sbtest",
+            "id is the primary key",
+        ),
+        (
+            "oltp_insert --mysql-host=h prewarm",
+            "loadgen point-select --warm pool --ops 1 --tables 1 --rows 10000 --no-defaults --host h --port 3306 \
+             --user sbtest --database sbtest",
+            "besides",
+        ),
+        (
+            "oltp_insert --mysql-host=h --mysql-ssl=required cleanup",
+            "loadgen cleanup --yes --no-defaults --host h --port 3306 --user sbtest --database sbtest \
+             --ssl-mode REQUIRED",
+            "no others",
+        ),
+    ] {
+        let said = native(&settings(line));
+        let (command, rest) = said.split_once('\n').expect("two lines");
+        assert_eq!(command, expected, "{line}");
+        assert!(
+            rest.lines().all(|line| line.starts_with("# ")) && rest.contains(differs),
+            "{said}"
+        );
+        let native = command.split(' ').filter(|word| *word != "--table-each");
+        let read = crate::cli::command().0.try_get_matches_from(native);
+        assert!(read.is_ok(), "{command}: {:?}", read.err());
+    }
+}
