@@ -17,7 +17,8 @@ pub enum Kind {
     /// A step failed (1). What it had measured is saved.
     Failed,
     /// Data is refused (4): `verify` finds something lost or damaged, or an index that disagrees; `report` and
-    /// `compare` get what does not fit together; `prepare` and `load` meet tables that are not their own.
+    /// `compare` get what does not fit together; `import` gets what is broken, or no output of a test;
+    /// `prepare` and `load` meet tables that are not their own.
     Data,
     /// A gate failed (99): `--gate`; no rate holds `--slo`; with `compare --fail-on-regression` the new label is
     /// worse.

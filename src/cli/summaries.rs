@@ -12,7 +12,9 @@ use crate::report::{
     self, Comparison, Format, Layout, Metric, Notes, Options, Picture, Question, page, picture,
     render,
 };
-use crate::run::{decided, gate_verdict, print_data, replace, terminal, unfinished, warn};
+use crate::run::{
+    decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn,
+};
 use crate::summary::{self, Loaded, Reported, Summary};
 use crate::terms::{Gate, counted, named};
 
@@ -199,17 +201,15 @@ pub(super) fn report(args: ReportArgs) -> Result<()> {
 
 /// Leaves out what was imported, and says so: such outputs lack what is asked of them.
 fn measured_only<'r, 'a>(steps: &'r Reported<'a>, what: &str) -> Result<&'r [&'a Summary]> {
-    let imported = counted(steps.imported.len() as u64, "imported run");
     if steps.measured.is_empty() {
+        let imported = counted(steps.imported.len() as u64, "imported run");
         let text = format!(
             "{what} takes what loadgen measured, and there is nothing else than \
                             {imported}"
         );
         return Err(Error::data(text).hint("loadgen report and compare read imported runs, too"));
     }
-    if !steps.imported.is_empty() {
-        warn(&format!("{imported} left out: {what} takes what loadgen measured"));
-    }
+    leave_out(steps.imported.len(), what);
     Ok(&steps.measured)
 }
 

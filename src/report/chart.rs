@@ -571,7 +571,7 @@ pub fn picture<'a>(
 
 /// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
 fn differences(table: Table) -> Vec<String> {
-    const SAID: [&str; 7] = [
+    const SAID: [&str; 8] = [
         "conditions",
         "overheads",
         "other_queues",
@@ -579,6 +579,7 @@ fn differences(table: Table) -> Vec<String> {
         "invocations",
         "clash",
         "left_out",
+        "imported",
     ];
     let table = noted(table);
     let notes = table.notes.iter().filter(|note| SAID.contains(&note.code.as_str()));

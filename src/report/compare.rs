@@ -29,6 +29,10 @@ pub(crate) const ASKED_FOR: &str =
 const APART: &str = "The labels were not measured in turn. Run both commands again and again, in turn, \
                      with the same --out.";
 
+/// The same of a label that was imported, which nobody measures again.
+const IMPORTED_APART: &str = "An imported label was not measured in turn with the other: host and \
+                              settings may be the reason of a difference.";
+
 #[derive(Debug, Clone, Default)]
 pub struct Question {
     pub base: String,
@@ -527,7 +531,10 @@ fn page(table: &Table, rows: &[Row]) -> Page {
     let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
     let whats = without.iter().chain(&related).filter_map(|row| row.told());
-    let apart = rows.iter().any(Row::is_apart).then(|| APART.to_owned());
+    let imported =
+        rows.iter().flat_map(|row| row.cells).flatten().any(|of| !of.imported.is_empty());
+    let apart = if imported { IMPORTED_APART } else { APART };
+    let apart = rows.iter().any(Row::is_apart).then(|| apart.to_owned());
     let lines = asked_for.into_iter().chain(whats).chain(apart).collect();
     let title = format!(
         "{}: {} of {} against {}, medians; ratio {how} over all pairs of runs: above 1 is better",

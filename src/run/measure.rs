@@ -8,8 +8,8 @@ use super::servers::sized;
 use super::slo::{Slo, signature};
 use super::steps::{Job, Steps};
 use super::{
-    Invocation, Place, calibration, check_gates, directory, finish, print_data, runtime, start,
-    tell_saved, terminal, to_step_summary,
+    Invocation, Place, calibration, check_gates, directory, finish, leave_out, print_data, runtime,
+    start, tell_saved, terminal, to_step_summary,
 };
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
@@ -277,6 +277,7 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
         return Err(Error::new(Kind::Undecided, text)
             .hint("move it away if loadgen did not write it, or if it is a copy"));
     }
+    leave_out(loaded.imported.len(), "verify");
     let steps = loaded.steps();
     let evidence = Evidence { summaries: &steps, records: &records, elsewhere };
     let checked = on_server(server, async |link, progress| {

@@ -69,6 +69,14 @@ pub(crate) fn warn(text: &str) {
     say(&indented(&format!("warning: {text}")));
 }
 
+/// Says that imported runs are left out of what takes measured steps alone.
+pub(crate) fn leave_out(imported: usize, what: &str) {
+    if imported > 0 {
+        let imported = counted(imported as u64, "imported run");
+        warn(&format!("{imported} left out: {what} takes what loadgen measured"));
+    }
+}
+
 /// Data goes to standard output, and nothing else does. What a terminal would act upon is escaped
 /// here at the latest.
 pub(crate) fn print_data(text: &str) -> Result<()> {

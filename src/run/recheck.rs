@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::profile::{Earlier, Legs, read};
-use super::{Invocation, finish, print_data, tell_saved};
+use super::{Invocation, finish, leave_out, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
@@ -38,6 +38,7 @@ pub(crate) struct Recheck {
 pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> {
     let profile = read(&args.profile)?;
     let loaded = summary::load(&args.paths, true)?;
+    leave_out(loaded.imported.len(), "recheck");
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let mut overrides = Overrides {
         programs: args.programs.clone(),

@@ -156,7 +156,7 @@ impl Preamble {
             }
         }
         let does = |word: &str| others.contains(&word);
-        if does("run") || does("prepare") {
+        if !options.is_empty() && (does("run") || does("prepare")) {
             let test = options.get("test").map(String::as_str).or(others.first().copied());
             self.test = test.and_then(name).map(|name| name.trim_end_matches(".lua").to_owned());
             self.options = options;
@@ -350,28 +350,24 @@ impl OpenRun {
         let [reads, writes, others, total] =
             ["read", "write", "other", "total"].map(|key| self.value(key, count));
         let (reads, writes, others, total) = (reads?, writes?, others?, total?);
-        let ((ops, tps), queries) =
-            (self.value("transactions", rated)?, self.maybe("queries", rated)?);
-        let deadlocks = self.maybe("deadlocks", rated)?;
-        // 0.4 counts a BEGIN also where it sends none.
-        let (statements, qps) = match (queries, deadlocks) {
-            (Some((_, qps)), _) => (total, qps),
-            (None, Some(_)) => (reads + writes, self.value("read/write requests", rated)?.1),
-            (None, None) => {
-                let parts = ["read/write requests", "other operations"];
-                let [requests, others] = parts.map(|key| self.value(key, rated));
-                (total, requests?.1 + others?.1)
-            }
-        };
-        let errors = self.maybe("ignored errors", rated)?.or(deadlocks);
-        let reconnects = self.maybe("reconnects", rated)?.map(|(count, _)| count);
-        let Some((errors, _)) = errors else { return self.text("ignored errors").map(|_| ()) };
-        let (line, _) = self.text("total")?;
         let sum = reads.checked_add(writes).and_then(|sum| sum.checked_add(others));
         if sum != Some(total) {
             let what = format!("read, write and other do not add up to the total of {total}");
-            return broken(line, what);
+            return broken(self.text("total")?.0, what);
         }
+        let (ops, tps) = self.value("transactions", rated)?;
+        let deadlocks = self.maybe("deadlocks", rated)?;
+        let (statements, qps) = if let Some((_, qps)) = self.maybe("queries", rated)? {
+            (total, qps)
+        } else {
+            let (_, requests) = self.value("read/write requests", rated)?;
+            let (_, others) = self.value("other operations", rated)?;
+            // 0.4 counts a BEGIN also where it sends none.
+            let is_old = deadlocks.is_some();
+            if is_old { (reads + writes, requests) } else { (total, requests + others) }
+        };
+        let errors = deadlocks.map_or_else(|| self.value("ignored errors", rated), Ok)?.0;
+        let reconnects = self.maybe("reconnects", rated)?.map(|(count, _)| count);
         self.run.measured_s = self.value("total time", seconds)?;
         let totals = ImportedTotals { ops, statements, tps, qps, ..ImportedTotals::default() };
         self.run.totals = ImportedTotals { reads, writes, others, errors, reconnects, ..totals };
@@ -434,6 +430,9 @@ impl OpenRun {
             unfinished.map_or_else(String::new, |of| format!(" ({of} unfinished transactions)"));
         let fatal = self.fatal.iter().map(|(_, why)| clip(why, TEXT_MAX) + &but);
         found.extend(fatal.map(|why| finding!(ImportedFatal, why).into()));
+        if self.report.contains_key("deadlocks") {
+            found.push(finding!(ImportedRequests).into());
+        }
         if run.fairness.is_none() {
             found.push(finding!(ImportedCut, "the fairness of threads").into());
         }

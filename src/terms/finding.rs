@@ -247,6 +247,8 @@ codes! {
         "its output says FATAL: {}";
     Contradiction "contradiction" Doubt "The numbers of an imported output contradict each other."
         "the numbers of its output contradict each other: {}";
+    ImportedRequests "imported_requests" Aside ""
+        "QPS is that of its read/write requests: BEGIN and COMMIT are not in it";
     ImportedCut "imported_cut" Aside ""
         "its output is cut or damaged: {} could not be read";
 }
