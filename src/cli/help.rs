@@ -9,7 +9,7 @@ use crate::workload::{Schema, builtin};
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["point-select --sandbox", "prepare", "run"]),
     ("Measure", &["sql", "load", "sysbench"]),
-    ("Look", &["report", "compare", "explain"]),
+    ("Look", &["report", "compare", "explain", "import"]),
     ("Check", &["verify", "calibrate", "recheck"]),
     ("Other", &["workloads", "cleanup", "completions", "man", "help"]),
 ];
@@ -24,7 +24,7 @@ const TEXTS: [(&str, &str); 2] = [
 const WIDTH: usize = 100;
 
 /// Examples of each command; those of a workload have its name for `{verb}`.
-const EXAMPLES: [(&str, [&str; 3]); 17] = [
+const EXAMPLES: [(&str, [&str; 3]); 18] = [
     (
         "{verb}",
         [
@@ -88,6 +88,14 @@ const EXAMPLES: [(&str, [&str; 3]); 17] = [
             "explain results/",
             "explain results/ --baseline 8.0.33 --new 8.4.3",
             "explain results/ --format json",
+        ],
+    ),
+    (
+        "import",
+        [
+            "import sysbench old.txt",
+            "import sysbench run1.txt run2.txt --label 5.1.36 --tables 8 --rows 1M",
+            "import sysbench old.txt --workload read-only --note host=blue",
         ],
     ),
     (

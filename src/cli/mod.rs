@@ -2,6 +2,7 @@
 
 mod help;
 mod host;
+mod import;
 mod man;
 mod profile;
 #[cfg(test)]
@@ -89,6 +90,7 @@ fn verbs() -> Vec<(Command, Run)> {
         verb("compare", "Compare two labels with statistics", summaries::compare),
         verb("calibrate", "Measure what this host can generate at most", host::calibrate),
         verb("recheck", "Run again what is not decided", profile::recheck),
+        verb("import", "Take results of other programs into the tables", import::import),
         verb("explain", "Split a difference of two labels into its parts", summaries::explain),
         verb("verify", "Check that the tables hold what was written", tables::verify),
         verb("cleanup", "Drop the tables that prepare made", tables::cleanup),

@@ -21,6 +21,7 @@ const STATEMENT: &str = include_str!("../workload/statement.rs");
 const THRESHOLDS: &str = include_str!("../judge/thresholds.rs");
 const WORKLOAD: &str = include_str!("../workload/mod.rs");
 const SCHEMA: &str = include_str!("../../docs/summary.schema.json");
+const IMPORTED: &str = include_str!("../../docs/imported.schema.json");
 const MADE: &str = "<!-- Made by a test: LOADGEN_BLESS=1 cargo test --lib reference -->\n";
 
 /// Holds a file of docs/ against what the code says, or writes it.
@@ -248,6 +249,18 @@ fn the_fields_of_summaries_are_in_the_reference() {
              object. Fields may be added; what a field means does not change.\n\n| field | type | |\n|---|---|---|\n";
     fields(&schema, &schema, "", &mut text);
     hold("reference/summary.md", &text);
+}
+
+#[test]
+fn the_fields_of_imported_runs_are_in_the_reference() {
+    let schema: Value = serde_json::from_str(IMPORTED).expect("JSON");
+    let mut text = format!("# An imported run\n\n{MADE}\n");
+    text += "One JSON file a run of another program, `loadgen.imported/1`, as `loadgen import` writes it. The same as a JSON \
+             Schema: [imported.schema.json](../imported.schema.json). What the program's output does not tell is null. \
+             `[]` is each entry of a list, `{}` each name of an object. Fields may be added; what a field means does not \
+             change.\n\n| field | type | |\n|---|---|---|\n";
+    fields(&schema, &schema, "", &mut text);
+    hold("reference/imported.md", &text);
 }
 
 /// Follows references, and leaves null out of what may be null.

@@ -13,8 +13,8 @@ use crate::report::{
     render,
 };
 use crate::run::{decided, gate_verdict, print_data, replace, terminal, unfinished, warn};
-use crate::summary::{self, Loaded, Summary};
-use crate::terms::{Gate, named};
+use crate::summary::{self, Loaded, Reported, Summary};
+use crate::terms::{Gate, counted, named};
 
 /// Labels and the like that an error names.
 const NAMED_MAX: usize = 20;
@@ -172,27 +172,45 @@ pub(super) fn report(args: ReportArgs) -> Result<()> {
     let options = args.options();
     let loaded = read.load()?;
     let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
-    let steps = only.of(loaded.steps())?;
+    let steps = only.of(loaded.all())?;
     let put = |text: &str| put(output.as_deref(), text);
     if !gates.is_empty() {
-        let judged = report::gates(&steps, &gates, &options)?;
+        let measured = measured_only(&steps, "a gate")?;
+        let judged = report::gates(measured, &gates, &options)?;
         put(&judged.text)?;
         return gate_verdict(&judged).and_then(|()| decided(&unfinished));
     }
     for what in &unfinished {
         warn(what);
     }
-    if options.layout == Layout::Versions && steps.iter().any(|step| step.plan.search.is_some()) {
+    let searched = steps.measured.iter().any(|step| step.plan.search.is_some());
+    if options.layout == Layout::Versions && searched {
         say(&format!(
             "Some steps are of a search for the highest rate: loadgen report {} --layout slo",
             options.source
         ));
     }
     put(&match format {
-        Output::Html => page(&steps, &options)?,
-        Output::Svg => picture(&steps, &options, chart.unwrap_or_default())?,
-        _ => render(&steps, &options)?,
+        Output::Html => page(steps, &options)?,
+        Output::Svg => picture(steps, &options, chart.unwrap_or_default())?,
+        _ => render(steps, &options)?,
     })
+}
+
+/// Leaves out what was imported, and says so: such outputs lack what is asked of them.
+fn measured_only<'r, 'a>(steps: &'r Reported<'a>, what: &str) -> Result<&'r [&'a Summary]> {
+    let imported = counted(steps.imported.len() as u64, "imported run");
+    if steps.measured.is_empty() {
+        let text = format!(
+            "{what} takes what loadgen measured, and there is nothing else than \
+                            {imported}"
+        );
+        return Err(Error::data(text).hint("loadgen report and compare read imported runs, too"));
+    }
+    if !steps.imported.is_empty() {
+        warn(&format!("{imported} left out: {what} takes what loadgen measured"));
+    }
+    Ok(&steps.measured)
 }
 
 /// Prints a text, or writes it into a file and says so.
@@ -219,6 +237,9 @@ fn wrote(path: &Path, bytes: usize) -> String {
     line(&format!("Wrote {} ({size})", path.display()))
 }
 
+/// Label, workload and clients of a step.
+type Place<'a> = (&'a str, &'a str, u32);
+
 /// The steps that are shown.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct OnlyArgs {
@@ -235,37 +256,47 @@ pub(crate) struct OnlyArgs {
 
 impl OnlyArgs {
     /// Picks the steps; what picks none is refused with what there is.
-    fn of<'a>(&self, mut steps: Vec<&'a Summary>) -> Result<Vec<&'a Summary>> {
-        let texts = |of: fn(&Summary) -> &str| -> Vec<String> {
-            let known: BTreeSet<&str> = steps.iter().map(|step| of(step)).collect();
+    fn of<'a>(&self, mut steps: Reported<'a>) -> Result<Reported<'a>> {
+        let measured = steps.measured.iter();
+        let measured =
+            measured.map(|s| (s.label.as_str(), s.workload.name.as_str(), s.plan.clients));
+        let imported = steps.imported.iter();
+        let imported = imported.map(|run| (run.label.as_str(), run.workload.as_str(), run.clients));
+        let all: Vec<Place<'a>> = measured.chain(imported).collect();
+        let texts = |of: fn(&Place<'a>) -> &'a str| -> Vec<String> {
+            let known: BTreeSet<&str> = all.iter().map(of).collect();
             known.into_iter().map(|text| format!("'{}'", line(text))).collect()
         };
-        let labels = texts(|step| &step.label);
-        let lacks = |of: fn(&Summary) -> &str, wanted: &[String]| {
-            wanted.iter().find(|text| !steps.iter().any(|step| of(step) == **text)).cloned()
+        let labels = texts(|step| step.0);
+        let lacks = |of: fn(&Place<'a>) -> &'a str, wanted: &[String]| {
+            wanted.iter().find(|text| !all.iter().any(|step| of(step) == **text)).cloned()
         };
         let none = |what: &str, known: Vec<String>| {
             let known = named(known, NAMED_MAX, ", ");
             Err(Error::usage(format!("{what} in these summaries"))
                 .hint(format!("there are {known}")))
         };
-        if let Some(label) = lacks(|step| &step.label, &self.labels) {
+        if let Some(label) = lacks(|step| step.0, &self.labels) {
             return none(&format!("--label: no label '{}'", line(&label)), labels);
         }
-        if let Some(workload) = lacks(|step| &step.workload.name, &self.workloads) {
-            let known = texts(|step| &step.workload.name);
+        if let Some(workload) = lacks(|step| step.1, &self.workloads) {
+            let known = texts(|step| step.1);
             return none(&format!("--workload: no workload '{}'", line(&workload)), known);
         }
         let is_among = |all: &[String], text: &String| all.is_empty() || all.contains(text);
-        steps.retain(|step| {
-            is_among(&self.labels, &step.label) && is_among(&self.workloads, &step.workload.name)
-        });
-        let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
-        steps.retain(|step| self.clients.as_ref().is_none_or(|c| c.0.contains(&step.plan.clients)));
+        let is_named = |label: &String, workload: &String| {
+            is_among(&self.labels, label) && is_among(&self.workloads, workload)
+        };
+        steps.measured.retain(|step| is_named(&step.label, &step.workload.name));
+        steps.imported.retain(|run| is_named(&run.label, &run.workload));
+        let clients: BTreeSet<u32> = steps.clients().collect();
+        let is_asked = |clients| self.clients.as_ref().is_none_or(|of| of.0.contains(clients));
+        steps.measured.retain(|step| is_asked(&step.plan.clients));
+        steps.imported.retain(|run| is_asked(&run.clients));
         if clients.is_empty() {
             return none("no such label measured such a workload", labels);
         }
-        if steps.is_empty() {
+        if steps.clients().next().is_none() {
             let known = clients.iter().map(u32::to_string).collect();
             return none("--clients: no step with such a number of clients", known);
         }
@@ -340,9 +371,9 @@ pub(crate) struct PairArgs {
 }
 
 impl PairArgs {
-    fn of(&self, steps: &[&Summary]) -> Result<[String; 2]> {
+    fn of<'a>(&self, steps: impl Into<Reported<'a>>) -> Result<[String; 2]> {
         let given = [&self.baseline, &self.new].map(Option::as_deref);
-        report::pair(steps.iter().copied(), given)
+        report::pair(steps, given)
     }
 }
 
@@ -394,13 +425,13 @@ pub(super) fn compare(args: CompareArgs) -> Result<()> {
     };
     let loaded = args.read.load()?;
     let steps = loaded.steps();
-    let [base, new] = args.pair.of(&steps)?;
+    let [base, new] = args.pair.of(loaded.all())?;
     let source = args.read.source();
     let CompareArgs { metric, floor, force, read, fail_on, output, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
     let of = Question { base, new, metric, floor, force, latest, source, ..Question::default() };
     let of = Question { format, notes: read.notes(), ..of };
-    let comparison = report::compare(&steps, &of)?;
+    let comparison = report::compare(loaded.all(), &of)?;
     put(output.as_deref(), &comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
     comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
@@ -457,14 +488,16 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     for_tables(args.format)?;
     args.take_labels();
     let loaded = args.read.load()?;
-    let [base, new] = args.pair.of(&loaded.steps())?;
+    let all = loaded.all();
+    let steps = measured_only(&all, "explain")?;
+    let [base, new] = args.pair.of(steps)?;
     let ExplainArgs { force, format, .. } = args;
     let latest = args.read.latest;
     let source = args.read.source();
     let notes = args.read.notes();
     let question =
         Question { base, new, force, latest, format, source, notes, ..Question::default() };
-    print_data(&report::explain(&loaded.steps(), &question)?)
+    print_data(&report::explain(steps, &question)?)
 }
 
 /// Refuses formats that have a meaning for report and compare alone.
@@ -621,7 +654,7 @@ mod tests {
         let steps = measured();
         let picked = |line: &str| {
             let only = parse(line).expect(line).only;
-            only.of(steps.iter().collect()).map(|steps| steps.len())
+            only.of((&steps.iter().collect::<Vec<_>>()).into()).map(|steps| steps.measured.len())
         };
         for (line, count) in [
             ("x", 6),

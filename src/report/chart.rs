@@ -14,7 +14,7 @@ use super::table::{Cell, Column, Line, Table, among, known, labels, position};
 use super::{Options, Picture, counted};
 use crate::error::{Error, Result};
 use crate::stats::{self, is_scarce};
-use crate::summary::{Interval, Phase, Summary};
+use crate::summary::{Interval, Phase, Reported, Summary};
 use crate::terms;
 
 /// Ticks that an axis of round numbers aims at.
@@ -533,8 +533,12 @@ fn rules_of_file() -> String {
 }
 
 /// Draws a standalone file; nothing to draw is an error.
-pub fn picture(steps: &[&Summary], options: &Options, what: Picture) -> Result<String> {
-    let tables = counted(steps, options)?;
+pub fn picture<'a>(
+    steps: impl Into<Reported<'a>>,
+    options: &Options,
+    what: Picture,
+) -> Result<String> {
+    let tables = counted(&steps.into(), options)?;
     let labels = labels(&tables);
     let mut charts = Vec::new();
     for table in &tables {

@@ -11,13 +11,15 @@ use super::notes::{
     at_clients, both_values, cell_named, codes, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
-use super::table::{self, Cell, Column, Table, among, in_time, known, missing, tables};
-use super::{Format, Metric, Notes, Options, brief, escape, write};
+use super::table::{
+    self, Cell, Column, Table, among, imported_at, in_time, known, missing, tables,
+};
+use super::{Format, Metric, Notes, Options, brief, escape, imported, write};
 use crate::error::{Error, Result};
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
-use crate::summary::{Summary, VerdictKind};
+use crate::summary::{Reported, Summary, VerdictKind};
 use crate::terms::{self, Code, Compared, Quantity, joined};
 
 pub(crate) const ASKED_FOR: &str =
@@ -91,7 +93,7 @@ impl Question {
     /// Returns the tables of both labels, where they are comparable.
     pub(super) fn tables<'a>(
         &self,
-        steps: &[&'a Summary],
+        steps: &Reported<'a>,
         metric: Metric,
     ) -> Result<Vec<Table<'a>>> {
         let options = Options { metric, latest: self.latest, strict: true, ..Options::default() };
@@ -114,15 +116,15 @@ const FLAGS: [&str; 2] = ["--baseline", "--new"];
 
 /// Decides which two labels are held against each other: those that are given, else the only two that
 /// there are, of which the first by time is the baseline.
-pub fn pair<'a>(
-    steps: impl IntoIterator<Item = &'a Summary>,
-    given: [Option<&str>; 2],
-) -> Result<[String; 2]> {
-    let mut steps: Vec<&Summary> = steps.into_iter().collect();
-    steps.sort_by_cached_key(|step| in_time(step));
+pub fn pair<'a>(steps: impl Into<Reported<'a>>, given: [Option<&str>; 2]) -> Result<[String; 2]> {
+    let Reported { measured, imported } = steps.into();
+    let measured = measured.into_iter().map(|step| (in_time(step).0, step.label.as_str()));
+    let imported = imported.into_iter().map(|run| (imported_at(run).0, run.label.as_str()));
+    let mut steps: Vec<(Timestamp, &str)> = measured.chain(imported).collect();
+    steps.sort_by_key(|(at, _)| *at);
     let mut labels: Vec<&str> = Vec::new();
-    for step in steps {
-        push_new(&mut labels, step.label.as_str());
+    for (_, label) in steps {
+        push_new(&mut labels, label);
     }
     for (flag, label) in FLAGS.into_iter().zip(given) {
         label.map_or(Ok(()), |label| known(&labels, flag, label))?;
@@ -161,10 +163,14 @@ pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>
     both.collect()
 }
 
-pub fn compare(steps: &[&Summary], question: &Question) -> Result<Comparison> {
+pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Result<Comparison> {
     let labels = question.labels();
-    let tables = question.tables(steps, question.metric)?;
+    let steps = steps.into();
+    let tables = question.tables(&steps, question.metric)?;
     if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
+        if imported::any_lacks(&tables) {
+            return Err(imported::not_printed(&tables, &steps.imported));
+        }
         return Err(nothing_in_common(labels, ""));
     }
     let mut rows = rows(&tables, question);
@@ -216,7 +222,8 @@ fn comparable(table: &Table) -> Result<()> {
         let [one, other] = cells.map(|cell| judge::by_knowledge(&cell.steps));
         let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
         let mut differing: Vec<String> = Vec::new();
-        for found in pairs.flat_map(|(a, b)| judge::differences(a, b)) {
+        let imported = imported::differences(cells[0], cells[1]);
+        for found in pairs.flat_map(|(a, b)| judge::differences(a, b)).chain(imported) {
             if found.weight == Weight::Operation {
                 push_new(&mut differing, both_values(&found));
             }
@@ -274,7 +281,8 @@ fn looks(tables: &[Table], repeats_max: u32) -> u32 {
         }
         let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
         let looks = ends.map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
-        looks.max().expect("a cell has steps")
+        // What was imported was looked at once.
+        looks.max().unwrap_or(1)
     };
     let cells = tables.iter().flat_map(common).flat_map(|(_, cells)| cells);
     cells.map(of_cell).max().unwrap_or(1)
@@ -495,6 +503,9 @@ fn are_blocks([one, other]: [&Cell; 2]) -> bool {
         let same = a.plan.repeat_index == b.plan.repeat_index;
         same.then(|| (first.min(second), first.max(second)))
     };
+    if !one.imported.is_empty() || !other.imported.is_empty() {
+        return false;
+    }
     // The steps of a cell are sorted by time.
     let blocks: Option<Vec<_>> = one.steps.iter().zip(&other.steps).map(ends).collect();
     blocks.is_some_and(|blocks| blocks.windows(2).all(|two| two[1].0 > two[0].1))
@@ -621,7 +632,7 @@ pub struct Doubt {
 /// Returns the cells whose median is not known to `widest`, a share of it, or whose runs were
 /// disturbed more often than not.
 pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
-    let tables = tables(steps, options)?;
+    let tables = tables(&steps.into(), options)?;
     let doubts = tables.iter().flat_map(|table| {
         table.items().filter_map(|item| {
             let (cell, workload) = (item.column, table.workload.to_owned());

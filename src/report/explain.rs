@@ -55,7 +55,7 @@ struct Split<'r, 't, 's> {
 
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     let labels = question.labels();
-    let tables = question.tables(steps, Metric::QPS)?;
+    let tables = question.tables(&steps.into(), Metric::QPS)?;
     let rows = compare::rows(&tables, question);
     let both = |row: &&Row| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());

@@ -49,7 +49,7 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
     let mut gates = Gates::default();
     let mut pages = Vec::new();
     let strict = Options { strict: true, ..options.clone() };
-    let tables: Vec<Table> = tables(steps, &strict)?.into_iter().map(noted).collect();
+    let tables: Vec<Table> = tables(&steps.into(), &strict)?.into_iter().map(noted).collect();
     for table in &tables {
         let rows = rows(table, wanted)?;
         for row in &rows {

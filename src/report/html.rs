@@ -14,13 +14,13 @@ use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
 use super::legend::legend;
-use super::notes::{self, entry, is_all_marked, is_marked, label, listed, noted};
+use super::notes::{self, entry, instant, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
 use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
-use super::{Options, counted};
+use super::{Options, counted, imported};
 use crate::error::Result;
 use crate::stats;
-use crate::summary::{Outcome, Summary, VerdictKind, counter};
+use crate::summary::{Outcome, Reported, Summary, VerdictKind, counter};
 use crate::terms::{self, OnError, Rate, StatementMode, named};
 use crate::workload::builtin;
 
@@ -66,8 +66,8 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
                       percentiles come from a histogram of every operation, three digits exact.";
 
 /// Returns the page of some steps.
-pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
-    let tables = counted(steps, options)?;
+pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
+    let tables = counted(&steps.into(), options)?;
     if let Some(label) = &options.baseline {
         known(&table::labels(&tables), "--baseline", label)?;
     }
@@ -75,17 +75,18 @@ pub fn page(steps: &[&Summary], options: &Options) -> Result<String> {
     let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();
     steps.sort_by_cached_key(|step| in_time(step));
     let ends = steps.first().into_iter().chain(steps.last());
-    let mut ends: Vec<String> = ends.map(|step| instant(step)).collect();
+    let mut ends: Vec<String> = ends.map(|step| instant(&step.started_at)).collect();
     ends.dedup();
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
-    let counts = counts.map(|(count, of)| terms::counted(count as u64, of));
+    let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
+    counts.extend(imported::counted(&tables));
     let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
     let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
     let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
     // Of more the reader has the tables.
     let told = tables.iter().filter_map(|table| shown.result(table)).take(RESULTS_MAX);
     let body = html! {
-        header { h1 { "loadgen report" } @for text in told { p.result { (text) } } p.faint { (counts.join(", ")) ", " (ends.join(" to ")) } }
+        header { h1 { "loadgen report" } @for text in told { p.result { (text) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
         // Without its switch nothing of a label is shown, wherever it is.
         fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
             legend { (counts[1]) }
@@ -323,7 +324,7 @@ impl Shown<'_> {
     /// Relates a workload to the label that was asked for, else to the first that was measured, and
     /// tells what else is to be said of it.
     fn ratios<'t>(&self, plain: &Table<'t>) -> (Option<Table<'t>>, Vec<String>) {
-        let first = || plain.lines.iter().find(|line| !line.steps.is_empty()).map(|l| l.label);
+        let first = || plain.lines.iter().find(|line| line.is_shown()).map(|l| l.label);
         let base = self.options.baseline.as_deref().or_else(first);
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
         let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
@@ -338,7 +339,7 @@ impl Shown<'_> {
     }
 
     fn charts(&self, table: &Table, metrics: &[&str]) -> Result<Vec<Chart>> {
-        let steps: Vec<&Summary> = table.all().collect();
+        let steps = table.runs();
         let mut charts = Vec::new();
         for metric in metrics {
             let options = Options { metric: metric.parse()?, ..self.options.clone() };
@@ -385,7 +386,7 @@ impl Shown<'_> {
             .text("workload", |step| clip(&step.workload.name, TEXT_MAX))
             .shown("clients", |step| step.cell().to_string())
             .shown("repeat", |step| step.plan.repeat_index)
-            .text("started", |step| instant(step))
+            .text("started", |step| instant(&step.started_at))
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
             .shown("errors", |step| super::metric::errors(step))
@@ -415,9 +416,13 @@ impl Shown<'_> {
                 format!("{}, {}, {} cores, {}", of.host, of.cpu, of.cores, of.kernel)
             })
             .sheet();
+        let imported = imported::origin(self.tables);
         html! { section #origin {
             h2 { "How the numbers were obtained" }
             p.faint { (ORIGIN) }
+            @if imported.rows > 0 {
+                (fold(false, &format!("Imported: {}", imported.rows), &of_sheets(&[&imported], &[])))
+            }
             (fold(false, &format!("Plans: {}", invoked.len()), &of_sheets(&[&plans], &invoked)))
             (fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places)))
         } }
@@ -472,14 +477,6 @@ fn best_told(table: &Table) -> Option<String> {
 fn metric_told(table: &Table, column: &Column) -> String {
     let name = table.metric.in_loop(column.is_open()).name();
     name.split(", ").next().unwrap_or_default().to_owned()
-}
-
-fn instant(step: &Summary) -> String {
-    let text = &step.started_at;
-    match text.parse::<jiff::Timestamp>() {
-        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => clip(text, TEXT_MAX),
-    }
 }
 
 /// Returns the positions, line and column, of the best of each column: of the best median, and of all
@@ -670,6 +667,9 @@ fn quoted(word: &str) -> String {
 /// could have done, and where it ran.
 fn behind(table: &Table) -> String {
     let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
+    if steps.is_empty() && table.lines.iter().any(Line::is_shown) {
+        return "what other programs printed, and nothing else".to_owned();
+    }
     let of = |value: &dyn Fn(&Summary) -> Option<f64>, decimals| {
         range(steps.iter().filter_map(|step| value(step)), decimals)
     };

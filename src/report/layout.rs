@@ -19,7 +19,7 @@ use super::page::{
 use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, labels, merit, ratio, speed};
 use super::{Layout, Metric, Options, metric, slo, suites};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
-use crate::judge::{ABSENT, CONDITIONS, Difference};
+use crate::judge::{ABSENT, Difference};
 use crate::stats;
 use crate::summary::{Outage, Summary};
 use crate::terms::{self, named};
@@ -167,8 +167,7 @@ fn shapes(table: &Table) -> Vec<String> {
 /// Returns one row a cell with everything that identifies it. New columns are added at the end.
 fn records(table: &Table) -> Sheet {
     fn condition(name: &'static str) -> impl Fn(&Item) -> Option<String> {
-        let known = CONDITIONS.iter().find(|known| known.name == name).expect("a condition");
-        |of| (known.value)(of.cell.steps[0])
+        move |of| of.cell.condition(name)
     }
     Rows::new(table.items())
         .filed("workload", |_| table.workload)
@@ -188,13 +187,13 @@ fn records(table: &Table) -> Sheet {
         .filed("distribution", condition("distribution"))
         .filed("statements", condition("statements"))
         .filed("transport", condition("transport"))
-        .filed("server_version", |of| of.cell.steps[0].server.version.as_str())
-        .filed("started_at", |of| of.cell.steps[0].started_at.as_str())
+        .filed("server_version", condition("version"))
+        .filed("started_at", |of| of.cell.started_at())
         .filed("notes", |of| codes(table, &[of.at], &of.column))
         .filed("class", condition("class"))
         .filed("durability", condition("durability"))
-        .filed("data_bytes", |of| of.cell.steps[0].server.data_bytes)
-        .filed("buffer_pool_bytes", |of| of.cell.steps[0].server.buffer_pool_bytes)
+        .filed("data_bytes", |of| of.cell.steps.first()?.server.data_bytes)
+        .filed("buffer_pool_bytes", |of| of.cell.steps.first()?.server.buffer_pool_bytes)
         .sheet()
 }
 
@@ -262,11 +261,19 @@ fn of_table(table: &Table) -> Node {
     };
     let cell = |cell: &Cell| {
         let spread = cell.spread;
-        fields! {
-            value: spread.median, min: spread.min, max: spread.max, steps: spread.n,
-            relative: cell.relative,
-            step_ids: nodes(&cell.steps, |step| step.step_id.as_str()),
+        let mut fields = vec![
+            ("value", spread.median.into()),
+            ("min", spread.min.into()),
+            ("max", spread.max.into()),
+            ("steps", spread.n.into()),
+            ("relative", cell.relative.into()),
+            ("step_ids", nodes(&cell.steps, |step| step.step_id.as_str())),
+        ];
+        if !cell.imported.is_empty() {
+            let file = nodes(&cell.imported, |run| run.source.file.as_str());
+            fields.push(("imported_from", file));
         }
+        Node::Fields(fields)
     };
     let line = |line: &Line| {
         let cell = |column| line.cells.get(column).map_or(Node::from(()), cell);
@@ -491,6 +498,8 @@ fn relative(mut table: Table, baseline: Option<&str>) -> Page {
         // The mark ends the line: numbers follow the label alone.
         .text("", |(at, line)| {
             let remark = line.steps.iter().find_map(|step| step.notes.get(REMARK));
+            let imported = || line.imported.iter().find_map(|run| run.notes.get(REMARK));
+            let remark = remark.or_else(imported);
             let remark = remark.map_or_else(String::new, |n| format!(" -> {}", escape::line(n)));
             (mark(&table, *at).to_owned() + &remark).trim().to_owned()
         })
@@ -527,7 +536,8 @@ pub(crate) const LEGEND: [&str; 3] = [
 
 pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let metrics = COSTS.map(|of| Metric::Figure(metric::named(of.2).expect("a figure")));
-    let cost = |line: &Line, of: Metric| Ok(stats::median(&of.values(&line.steps)?));
+    let cost =
+        |line: &Line, of: Metric| Ok(stats::median(&of.values(&line.steps, &line.imported)?));
     let costs = |line: &Line| metrics.iter().map(|of| cost(line, *of)).collect();
     let costs: Vec<Vec<Option<f64>>> = table.lines.iter().map(costs).collect::<Result<_>>()?;
     let base = match baseline {
@@ -579,7 +589,12 @@ struct Pair {
 
 fn labels_of(tables: &[Table], options: &Options) -> Result<[String; 2]> {
     let given = [&options.baseline, &options.new].map(Option::as_deref);
-    pair(tables.iter().flat_map(Table::all), given)
+    let runs = tables.iter().map(Table::runs).reduce(|mut all, more| {
+        all.measured.extend(more.measured);
+        all.imported.extend(more.imported);
+        all
+    });
+    pair(runs.unwrap_or_default(), given)
 }
 
 /// Returns the tables of the two labels only, with their notes.

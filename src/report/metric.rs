@@ -7,7 +7,7 @@ use super::histogram::Curve;
 use super::page::{self, Value};
 use crate::error::{Error, Result};
 use crate::stats::{is_scarce, rank};
-use crate::summary::{Distribution, HostCost, Latency, ProcessCost, Summary, counter};
+use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
 use crate::terms::{self, Percentile, Property};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -104,15 +104,21 @@ impl Metric {
     pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
     const SECONDS: Metric = Metric::Figure(&FIGURES[3]);
 
-    /// Returns itself, or what the steps of one workload are measured in: of a time, which one.
-    pub(crate) fn of<'a>(self, mut steps: impl Iterator<Item = &'a Summary> + Clone) -> Metric {
+    /// Returns itself, or what the steps of one workload are measured in: of a time, which one. The
+    /// others were imported.
+    pub(crate) fn of<'a>(
+        self,
+        mut steps: impl Iterator<Item = &'a Summary> + Clone,
+        imported: impl Iterator<Item = &'a Imported>,
+    ) -> Metric {
         let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
         match self {
             Metric::Natural if steps.next().is_some_and(to_its_end) => Metric::SECONDS,
             Metric::Natural => Metric::QPS,
             Metric::Time(Time::Unnamed, property) => {
-                let open = |step: &Summary| step.latency.response.is_some();
-                match (steps.clone().any(open), steps.all(open)) {
+                let open = steps.map(|step| step.latency.response.is_some());
+                let open: Vec<bool> = open.chain(imported.map(|run| run.rate.is_some())).collect();
+                match (open.contains(&true), !open.contains(&false)) {
                     (true, false) => Metric::Time(Time::Own, property),
                     (any, _) => self.in_loop(any),
                 }
@@ -218,13 +224,58 @@ impl Metric {
         })
     }
 
-    pub(crate) fn values(self, steps: &[&Summary]) -> Result<Vec<f64>> {
-        steps.iter().filter_map(|step| self.value(step).transpose()).collect()
+    /// Returns the values of steps, then those of imported runs.
+    pub(crate) fn values(self, steps: &[&Summary], imported: &[&Imported]) -> Result<Vec<f64>> {
+        let measured = steps.iter().filter_map(|step| self.value(step).transpose());
+        let printed = imported.iter().filter_map(|run| self.printed(run)).map(Ok);
+        measured.chain(printed).collect()
+    }
+
+    /// Returns the number of an imported run; none where its output does not have it.
+    pub(crate) fn printed(self, run: &Imported) -> Option<f64> {
+        let (totals, latency) = (&run.totals, &run.latency);
+        if run.measured_s <= 0.0 {
+            return None;
+        }
+        let Metric::Time(of, property) = self else {
+            return Some(match self.figure().name {
+                "qps" => totals.qps,
+                "tps" => totals.tps,
+                "errors" => totals.errors as f64,
+                "seconds" => run.measured_s,
+                _ => return None,
+            });
+        };
+        let is_its_own = match of {
+            Time::Unnamed | Time::Own => true,
+            Time::Service => run.rate.is_none(),
+            Time::Response => run.rate.is_some(),
+            Time::Wait => false,
+        };
+        match property {
+            _ if !is_its_own => None,
+            Property::Percentile(wanted) => {
+                let is_it = |p: u32| wanted.0.total_cmp(&f64::from(p)).is_eq();
+                latency.percentile.filter(|of| is_it(of.percentile)).map(|of| of.value_us)
+            }
+            Property::Mean => latency.mean_us,
+            Property::Max => latency.max_us,
+            Property::Min => latency.min_us,
+            Property::Stddev => None,
+        }
+    }
+
+    pub(crate) fn percentile(self) -> Option<Percentile> {
+        match self {
+            Metric::Time(_, Property::Percentile(percentile)) => Some(percentile),
+            _ => None,
+        }
     }
 
     /// Returns the percentile that a step has too few values for, and how many it has.
     pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
-        let Metric::Time(of, Property::Percentile(percentile)) = self else { return None };
+        let Metric::Time(of, _) = self else { return None };
+        let percentile = self.percentile()?;
         let count = of.times(&summary.latency)?.count;
         (count > 0 && is_scarce(percentile.0, count)).then_some((percentile, count))
     }

@@ -22,6 +22,7 @@ mod explain;
 mod gate;
 mod histogram;
 mod html;
+mod imported;
 mod layout;
 mod legend;
 mod metric;
@@ -44,7 +45,7 @@ pub use metric::Metric;
 pub use notes::remarks;
 
 use crate::error::{Error, Result};
-use crate::summary::Summary;
+use crate::summary::Reported;
 pub use crate::terms::{Format, Layout, Picture};
 use page::write;
 pub(crate) use slo::{probe, searches};
@@ -79,8 +80,8 @@ pub struct Options {
 }
 
 /// Returns the tables of some steps, as text that ends with a line end.
-pub fn render(steps: &[&Summary], options: &Options) -> Result<String> {
-    let tables = counted(steps, options)?;
+pub fn render<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
+    let tables = counted(&steps.into(), options)?;
     let series = matches!(options.format, Format::Bencher | Format::Gha);
     let filed = matches!(options.format, Format::Csv | Format::Json);
     let spread = series || options.spread && filed;
@@ -125,8 +126,8 @@ fn remarks_of(tables: &[table::Table], options: &Options) -> Result<Vec<String>>
 }
 
 /// Returns the lines that end a report of some steps, each with its line end.
-pub fn closing(steps: &[&Summary], options: &Options) -> Result<String> {
-    let lines = remarks_of(&table::tables(steps, options)?, options)?;
+pub fn closing<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
+    let lines = remarks_of(&table::tables(&steps.into(), options)?, options)?;
     let written = |line: String| match options.format {
         Format::Markdown => format!("\n{}\n", escape::markdown(&line)),
         _ => line + "\n",
@@ -134,7 +135,7 @@ pub fn closing(steps: &[&Summary], options: &Options) -> Result<String> {
     Ok(lines.into_iter().map(written).collect())
 }
 
-fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Table<'a>>> {
+fn counted<'a>(steps: &Reported<'a>, options: &Options) -> Result<Vec<table::Table<'a>>> {
     layout::check(options)?;
     let metrics = std::iter::once(&options.metric).chain(&options.also);
     let of_metric =
@@ -142,11 +143,16 @@ fn counted<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<table::Ta
     let tables: Vec<table::Table> =
         metrics.map(of_metric).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     // Where invocations clash, the newest is the result, also if nothing of it completed.
-    let shows = |line: &table::Line| !line.steps.is_empty() || line.clashing > 0;
+    let shows = |line: &table::Line| line.is_shown() || line.clashing > 0;
     let shown = tables.iter().flat_map(|table| &table.lines).any(shows);
     if !shown && !matches!(options.layout, Layout::Outages | Layout::Slo) {
-        return Err(Error::data(format!("no step completed, of {} that began", steps.len()))
+        let began = steps.measured.len();
+        return Err(Error::data(format!("no step completed, of {began} that began"))
             .hint("--partial shows what they measured before they ended"));
+    }
+    let printed = options.layout.has_metric() && !steps.imported.is_empty();
+    if printed && tables.iter().all(|table| table.items().next().is_none()) {
+        return Err(imported::not_printed(&tables, &steps.imported));
     }
     Ok(tables)
 }

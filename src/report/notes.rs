@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use super::brief::{MARK, follows, rank};
 use super::escape::line as shown_line;
+use super::imported;
 use super::table::{Column, Line, NO_RATIO, Table, among};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
@@ -43,9 +44,11 @@ pub(crate) struct Note {
 /// Fills in the footnotes of a table, in the order in which its lines need them.
 pub(crate) fn noted(table: Table) -> Table {
     let reference = table.lines.iter().find(|line| !line.steps.is_empty());
+    let first = table.lines.iter().find(|line| line.cell().is_some());
     let (mut said, mut found) = (Vec::new(), Vec::new());
     for (at, line) in table.lines.iter().enumerate() {
-        for note in reference.iter().flat_map(|reference| of_line(line, reference)) {
+        let own = reference.iter().flat_map(|reference| of_line(line, reference));
+        for note in own.chain(first.and_then(|first| imported::of_line(line, first))) {
             let columns = table.columns.iter().copied().collect();
             said.push(Note { places: BTreeMap::from([(at, columns)]), ..note });
         }
@@ -122,21 +125,25 @@ fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)).into());
     let steps = line.steps.iter().flat_map(|step| of_step(step));
-    steps.chain(line.left_out.iter().map(left_out)).collect()
+    let imported = line.imported.iter().flat_map(|run| imported::findings(table, run));
+    steps.chain(line.left_out.iter().map(left_out)).chain(imported).collect()
+}
+
+pub(super) fn said_by(Warning { code, message }: &Warning) -> Warning {
+    Warning { code: code.clone(), message: clip(message, TEXT_MAX) }
 }
 
 /// Returns what a reader of any number of a step must know.
 pub fn remarks(step: &Summary) -> Vec<Warning> {
-    let said_by = |code: &str, message: &str| Warning {
-        code: code.to_owned(),
-        message: clip(message, TEXT_MAX),
-    };
     let mut said: Vec<Warning> = Vec::new();
     if step.outcome != Outcome::Completed {
         said.push(finding!(Partial, ending(step)).into());
     }
     let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
-    said.extend(verdict.map(|v| said_by(&v.kind.name().replace('-', "_"), &v.sentence())));
+    said.extend(verdict.map(|v| {
+        let code = v.kind.name().replace('-', "_");
+        Warning { code, message: clip(&v.sentence(), TEXT_MAX) }
+    }));
     let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
     if step.client.same_host && !shared && !step.is_warned(Code::SameHost) {
         said.push(finding!(SameHost).into());
@@ -147,8 +154,16 @@ pub fn remarks(step: &Summary) -> Vec<Warning> {
     if step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild) {
         said.push(finding!(DebugBuild).into());
     }
-    said.extend(step.warnings.iter().map(|warning| said_by(&warning.code, &warning.message)));
+    said.extend(step.warnings.iter().map(said_by));
     said
+}
+
+/// Shows an instant to people.
+pub(super) fn instant(text: &str) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => clip(text, VALUE_MAX),
+    }
 }
 
 pub(crate) fn ending(step: &Summary) -> String {
@@ -233,7 +248,7 @@ pub(crate) fn of_conditions(line: &Line) -> Map<String, Json> {
         .into_iter()
         .map(|(name, values)| (name, values.into_iter().map(|(value, _)| value).collect()))
         .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values));
-    named.chain(options).collect()
+    imported::conditions(line).chain(named).chain(options).collect()
 }
 
 pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
@@ -302,7 +317,7 @@ fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
     others.chain(unknown).chain(mixed).collect()
 }
 
-fn note(code: &str, text: String, differs: Vec<(String, String, String)>) -> Note {
+pub(super) fn note(code: &str, text: String, differs: Vec<(String, String, String)>) -> Note {
     Note { code: code.to_owned(), text, differs, ..Note::default() }
 }
 

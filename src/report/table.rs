@@ -7,10 +7,11 @@ use jiff::Timestamp;
 
 use super::escape::clip;
 use super::notes::Note;
-use super::{Metric, Options, notes};
+use super::{Metric, Options, imported, notes};
 use crate::error::{Error, Result};
+use crate::judge::CONDITIONS;
 use crate::stats::{self, Spread};
-use crate::summary::{Outcome, Summary};
+use crate::summary::{Imported, Outcome, Reported, Summary};
 pub(crate) use crate::terms::Cell as Column;
 use crate::terms::named;
 
@@ -33,8 +34,27 @@ pub(crate) struct Cell<'a> {
     pub relative: Option<f64>,
     /// The same for the ratio; filled in by [`super::compare::related`].
     pub relative_interval: Option<(f64, f64)>,
-    /// The steps of the cell, by time; never empty.
+    /// The steps of the cell, by time; empty where it was imported.
     pub steps: Vec<&'a Summary>,
+    /// The imported runs of the cell; empty where it was measured.
+    pub imported: Vec<&'a Imported>,
+}
+
+impl Cell<'_> {
+    /// Gives a condition of its first run by its name, and the server's version.
+    pub(crate) fn condition(&self, name: &str) -> Option<String> {
+        let known = || CONDITIONS.iter().find(|known| known.name == name);
+        match (self.steps.first(), self.imported.first()) {
+            (Some(step), _) if name == "version" => Some(step.server.version.clone()),
+            (Some(step), _) => (known()?.value)(step),
+            (None, run) => run.expect("a cell has runs").condition(name),
+        }
+    }
+
+    pub(crate) fn started_at(&self) -> &str {
+        let measured = self.steps.first().map(|step| step.started_at.as_str());
+        measured.unwrap_or_else(|| self.imported[0].started_at.as_str())
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -44,6 +64,8 @@ pub(crate) struct Line<'a> {
     pub steps: Vec<&'a Summary>,
     /// Steps that did not complete and fill no cell.
     pub left_out: Vec<&'a Summary>,
+    /// What was imported, by time.
+    pub imported: Vec<&'a Imported>,
     /// Invocations that clash, of which the newest is here; 0 where none do.
     pub clashing: usize,
 }
@@ -55,6 +77,22 @@ impl<'a> Line<'a> {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
         self.steps.iter().chain(&self.left_out).copied()
+    }
+
+    /// Tells whether it has anything that may fill a cell.
+    pub(crate) fn is_shown(&self) -> bool {
+        !self.steps.is_empty() || !self.imported.is_empty()
+    }
+
+    /// Returns the columns of all its runs.
+    fn columns(&self) -> impl Iterator<Item = Column> {
+        self.all().map(Summary::cell).chain(self.imported.iter().map(|run| run.cell()))
+    }
+
+    /// Returns the beginning of its first run.
+    fn start(&self) -> Option<Timestamp> {
+        let imported = self.imported.iter().map(|run| imported_at(run).0);
+        self.all().map(|step| in_time(step).0).chain(imported).min()
     }
 }
 
@@ -95,8 +133,9 @@ impl<'a> Table<'a> {
             for line in &mut table.lines {
                 line.steps = among(column, &line.steps);
                 line.left_out = among(column, &line.left_out);
+                line.imported.retain(|run| run.cell() == *column);
             }
-            table.lines.retain(|line| !line.steps.is_empty());
+            table.lines.retain(Line::is_shown);
             table
         };
         let tables = self.columns.iter().map(one);
@@ -129,6 +168,12 @@ impl<'a> Table<'a> {
         self.lines.iter().flat_map(Line::all)
     }
 
+    /// Returns all its runs, measured and imported.
+    pub(crate) fn runs(&self) -> Reported<'a> {
+        let imported = self.lines.iter().flat_map(|line| line.imported.iter().copied()).collect();
+        Reported { measured: self.all().collect(), imported }
+    }
+
     pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
         self.cells().filter_map(|cell| self.number(cell))
     }
@@ -155,17 +200,22 @@ pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summa
 
 /// Makes the tables of all workloads, cells filled, without footnotes: workloads and labels by the
 /// time of their first step, and what starts at the same instant by name.
-pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec<Table<'a>>> {
-    let mut steps = steps.to_vec();
-    steps.sort_by_cached_key(|step| in_time(step));
-    let mut found: BTreeMap<&str, BTreeMap<&str, Vec<&Summary>>> = BTreeMap::new();
-    for step in steps {
-        found.entry(&step.workload.name).or_default().entry(&step.label).or_default().push(step);
+pub(crate) fn tables<'a>(steps: &Reported<'a>, options: &Options) -> Result<Vec<Table<'a>>> {
+    let Reported { mut measured, mut imported } = steps.clone();
+    measured.sort_by_cached_key(|step| in_time(step));
+    imported.sort_by_cached_key(|run| imported_at(run));
+    let mut found: BTreeMap<&str, BTreeMap<&str, Reported>> = BTreeMap::new();
+    for step in measured {
+        let of_workload = found.entry(&step.workload.name).or_default();
+        of_workload.entry(&step.label).or_default().measured.push(step);
+    }
+    for run in imported {
+        found.entry(&run.workload).or_default().entry(&run.label).or_default().imported.push(run);
     }
     // As it was asked for, the others behind.
     let place = |label: &str| options.order.iter().position(|wanted| wanted == label);
-    let first = |line: &Line| line.all().map(|step| in_time(step).0).min();
-    let of_workload = |(workload, labels): (&'a str, BTreeMap<&'a str, Vec<&'a Summary>>)| {
+    let first = Line::start;
+    let of_workload = |(workload, labels): (&'a str, BTreeMap<&'a str, Reported<'a>>)| {
         let lines = labels.into_iter().map(|(label, steps)| line(label, steps, options));
         let mut lines: Vec<Line> = lines.collect::<Result<_>>()?;
         lines.sort_by_cached_key(|line| (place(line.label).unwrap_or(usize::MAX), first(line)));
@@ -178,7 +228,15 @@ pub(crate) fn tables<'a>(steps: &[&'a Summary], options: &Options) -> Result<Vec
 }
 
 /// Sorts the steps of a label into those that count and the others.
-fn line<'a>(label: &'a str, mut steps: Vec<&'a Summary>, options: &Options) -> Result<Line<'a>> {
+fn line<'a>(label: &'a str, of: Reported<'a>, options: &Options) -> Result<Line<'a>> {
+    let Reported { measured: mut steps, mut imported } = of;
+    if let Some(newest) = imported.last().filter(|_| options.latest).map(|run| &run.import_id) {
+        imported.retain(|run| run.import_id == *newest);
+    }
+    let cells = BTreeMap::new();
+    if steps.is_empty() {
+        return Ok(Line { label, cells, steps, left_out: Vec::new(), imported, clashing: 0 });
+    }
     let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
     let newest = steps.iter().max_by_key(|step| in_time(step)).expect("a label has steps");
     let newest = newest.run_id.as_str();
@@ -192,7 +250,7 @@ fn line<'a>(label: &'a str, mut steps: Vec<&'a Summary>, options: &Options) -> R
         steps.retain(|step| kept.contains(step.run_id.as_str()));
     }
     let (steps, left_out) = steps.into_iter().partition(counts);
-    Ok(Line { label, cells: BTreeMap::new(), steps, left_out, clashing })
+    Ok(Line { label, cells, steps, left_out, imported, clashing })
 }
 
 /// Returns the invocations, from the newest on, that clash with no newer one of them.
@@ -250,24 +308,41 @@ fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool
 
 fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Result<Table<'a>> {
     // A column that a run has begun is shown even where nothing in it completed.
-    let columns: BTreeSet<Column> = lines.iter().flat_map(Line::all).map(Summary::cell).collect();
+    let columns: BTreeSet<Column> = lines.iter().flat_map(Line::columns).collect();
     let columns: Vec<Column> = columns.into_iter().collect();
-    let metric = metric.of(lines.iter().flat_map(|line| line.steps.iter().copied()));
+    let imported = lines.iter().flat_map(|line| line.imported.iter().copied());
+    let metric = metric.of(lines.iter().flat_map(|line| line.steps.iter().copied()), imported);
     for line in &mut lines {
         for column in &columns {
-            let cell = cell(among(column, &line.steps), &metric)?;
+            let mut imported = line.imported.clone();
+            imported.retain(|run| run.cell() == *column);
+            let cell = cell(among(column, &line.steps), imported, &metric)?;
             line.cells.extend(cell.map(|cell| (*column, cell)));
         }
     }
     Ok(Table { workload, metric, columns, lines, notes: Vec::new(), baseline: None })
 }
 
-fn cell<'a>(steps: Vec<&'a Summary>, metric: &Metric) -> Result<Option<Cell<'a>>> {
+fn cell<'a>(
+    steps: Vec<&'a Summary>,
+    runs: Vec<&'a Imported>,
+    metric: &Metric,
+) -> Result<Option<Cell<'a>>> {
     notes::agree(&steps)?;
-    let values = metric.values(&steps)?;
+    imported::agree(&steps, &runs)?;
+    let values = metric.values(&steps, &runs)?;
     let interval = stats::median_interval(&values);
     let (relative, relative_interval, spread) = (None, None, stats::spread(&values));
-    Ok(spread.map(|spread| Cell { values, spread, interval, relative, relative_interval, steps }))
+    let cell = |spread| Cell {
+        values,
+        spread,
+        interval,
+        relative,
+        relative_interval,
+        steps,
+        imported: runs,
+    };
+    Ok(spread.map(cell))
 }
 
 /// Counts the runs of a cell that did not complete, and how many there are in all. One that was
@@ -300,6 +375,12 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
 /// Returns the order of steps: by their beginning, what is no instant last.
 pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
     (step.started_at.parse().unwrap_or(Timestamp::MAX), &step.step_id)
+}
+
+/// The same of imported runs: those of one file have one time.
+pub(crate) fn imported_at(run: &Imported) -> (Timestamp, &str, u32) {
+    let at = run.started_at.parse().unwrap_or(Timestamp::MAX);
+    (at, &run.source.sha256, run.source.run)
 }
 
 /// Returns a number that is the higher, the better a value is.

@@ -123,7 +123,7 @@ fn tell_saved(saved: usize, out: &Path, layout: Layout, progress: &mut Progress)
 }
 
 /// Writes a directory as its user did, so that a shell takes it.
-fn directory(path: &Path) -> String {
+pub(crate) fn directory(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text == defaults::OUT { text + "/" } else { text };
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%~".contains(c);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::{Builder, NamedTempFile};
 
-use super::{SCHEMA, Summary};
+use super::{IMPORTED, Imported, SCHEMA, Summary};
 use crate::error::{Error, Kind, Result, clip, drives_terminal, plain};
 use crate::terms::{counted, named};
 
@@ -86,6 +86,21 @@ impl Store {
             let _ = fs::remove_file(self.dir.join(record.clone() + SUFFIX));
         }
         Ok(path)
+    }
+
+    /// Writes one imported run durably and returns its path. Existing files are never replaced.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub(crate) fn write_imported(&self, run: &Imported) -> Result<PathBuf> {
+        let json = serde_json::to_string_pretty(run).expect("its maps have string keys") + "\n";
+        let name = (run.label.as_str(), run.workload.as_str(), run.clients, run.rate);
+        self.put(
+            &escape_hostile(json),
+            |hex| dated(&run.started_at, name, run.source.run, hex),
+            false,
+        )
     }
 
     /// Writes a record, durable when this returns, and returns its name, as the summary has it.
@@ -185,16 +200,25 @@ fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
 /// Names a summary's file: for people, and never parsed. `hex` keeps two steps of one second apart.
 pub fn file_name(summary: &Summary, hex: u32) -> String {
     let plan = &summary.plan;
-    let rate = plan.rate.map_or_else(String::new, |rate| format!("_r{}", part(&rate.to_string())));
-    let start = summary.started_at.parse::<jiff::Timestamp>();
+    let of = (summary.label.as_str(), summary.workload.name.as_str(), plan.clients, plan.rate);
+    dated(&summary.started_at, of, plan.repeat_index, hex)
+}
+
+/// Names a file by the start, the label, the workload, the clients, the rate and a number.
+fn dated(
+    start: &str,
+    (label, workload, clients, rate): (&str, &str, u32, Option<f64>),
+    number: u32,
+    hex: u32,
+) -> String {
+    let rate = rate.map_or_else(String::new, |rate| format!("_r{}", part(&rate.to_string())));
+    let start = start.parse::<jiff::Timestamp>();
     let start = start.map(|start| start.strftime("%Y%m%dT%H%M%SZ").to_string());
     format!(
-        "{}_{}_{}_c{}{rate}_n{}_{hex:08x}.json",
+        "{}_{}_{}_c{clients}{rate}_n{number}_{hex:08x}.json",
         start.unwrap_or_else(|_| "undated".to_owned()),
-        part(&summary.label),
-        part(&summary.workload.name),
-        plan.clients,
-        plan.repeat_index,
+        part(label),
+        part(workload),
     )
 }
 
@@ -230,6 +254,8 @@ pub(crate) fn escape_hostile(json: String) -> String {
 pub struct Loaded {
     /// The summaries with their files: paths in the order given, a directory's by name.
     pub summaries: Vec<(PathBuf, Summary)>,
+    /// The imported runs with their files, in the same order.
+    pub imported: Vec<(PathBuf, Imported)>,
     /// Files that were left out, with the reason; empty unless bad files are skipped.
     pub skipped: Vec<(PathBuf, String)>,
 }
@@ -238,6 +264,35 @@ impl Loaded {
     /// Gives the summaries alone, as [`crate::report::render`] takes them.
     pub fn steps(&self) -> Vec<&Summary> {
         self.summaries.iter().map(|(_, summary)| summary).collect()
+    }
+
+    /// Gives the summaries and the imported runs.
+    pub fn all(&self) -> Reported<'_> {
+        Reported {
+            measured: self.steps(),
+            imported: self.imported.iter().map(|(_, run)| run).collect(),
+        }
+    }
+}
+
+/// The steps of a report: what loadgen measured, and what other programs' outputs say.
+#[derive(Debug, Clone, Default)]
+pub struct Reported<'a> {
+    pub measured: Vec<&'a Summary>,
+    pub imported: Vec<&'a Imported>,
+}
+
+impl Reported<'_> {
+    /// Returns the numbers of clients of all of them.
+    pub fn clients(&self) -> impl Iterator<Item = u32> {
+        let measured = self.measured.iter().map(|step| step.plan.clients);
+        measured.chain(self.imported.iter().map(|run| run.clients))
+    }
+}
+
+impl<'a, T: AsRef<[&'a Summary]> + ?Sized> From<&T> for Reported<'a> {
+    fn from(measured: &T) -> Reported<'a> {
+        Reported { measured: measured.as_ref().to_vec(), imported: Vec::new() }
     }
 }
 
@@ -257,7 +312,7 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
         let text = format!("{count} cannot be used:\n  {}", named(told, NAMED_MAX, "\n  "));
         return Err(Error::data(text).hint("--skip-bad leaves such files out"));
     }
-    if loaded.summaries.is_empty() {
+    if loaded.summaries.is_empty() && loaded.imported.is_empty() {
         let paths = paths.iter().map(|path| path.display().to_string()).collect();
         let but = loaded.skipped.first().map_or_else(String::new, |(path, reason)| {
             let skipped = loaded.skipped.len();
@@ -282,19 +337,20 @@ pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
     // Two invocations that continue one run at once give their steps the same names.
     let mut steps: HashMap<(String, String), PathBuf> = HashMap::new();
     for path in files(paths)? {
-        let read = read(&path, &mut seen).and_then(|summary| {
-            let Some(summary) = summary else { return Ok(None) };
-            let step = (summary.step_id.clone(), summary.started_at.clone());
+        let read = read(&path, &mut seen).and_then(|found| {
+            let Some(found) = found else { return Ok(None) };
+            let (step, told) = found.identity();
             if let Some(first) = steps.get(&step) {
-                let (of, id) = (first.display(), clip(&summary.step_id, TEXT_MAX));
-                let text = format!("it holds the same step as {of} (step_id {id})");
+                let text = format!("it holds the same step as {} ({told})", first.display());
                 return Err(text + " and would count twice");
             }
             steps.insert(step, path.clone());
-            Ok(Some(summary))
+            Ok(Some(found))
         });
         match read {
-            Ok(summary) => loaded.summaries.extend(summary.map(|summary| (path, summary))),
+            Ok(None) => {}
+            Ok(Some(FileContent::Measured(summary))) => loaded.summaries.push((path, *summary)),
+            Ok(Some(FileContent::Imported(run))) => loaded.imported.push((path, *run)),
             Err(reason) => loaded.skipped.push((path, reason)),
         }
     }
@@ -340,14 +396,49 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Reads one file: its summary, nothing when its file was read before, or why it is refused.
-fn read(path: &Path, seen: &mut HashSet<(u64, u64)>) -> Result<Option<Summary>, String> {
+/// What a file holds.
+enum FileContent {
+    Measured(Box<Summary>),
+    Imported(Box<Imported>),
+}
+
+impl FileContent {
+    /// Gives what no other file may hold, and how it is told.
+    fn identity(&self) -> ((String, String), String) {
+        match self {
+            FileContent::Measured(summary) => {
+                let told = format!("step_id {}", clip(&summary.step_id, TEXT_MAX));
+                ((summary.step_id.clone(), summary.started_at.clone()), told)
+            }
+            FileContent::Imported(run) => {
+                let told =
+                    format!("run {} of {}", run.source.run, clip(&run.source.file, TEXT_MAX));
+                ((run.source.sha256.clone(), run.source.run.to_string()), told)
+            }
+        }
+    }
+}
+
+/// Reads one file: what it holds, nothing when its file was read before, or why it is refused.
+fn read(path: &Path, seen: &mut HashSet<(u64, u64)>) -> Result<Option<FileContent>, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !seen.insert((metadata.dev(), metadata.ino())) {
         return Ok(None);
     }
     let bytes = content(path, FILE_MAX).map_err(|error| error.to_string())?;
-    from_json(&bytes).map(Some)
+    match from_json(&bytes) {
+        Err(_) if is_imported(&bytes) => {
+            let run = serde_json::from_slice(&bytes).map_err(|error| located(&error))?;
+            Ok(Some(FileContent::Imported(Box::new(run))))
+        }
+        read => read.map(|summary| Some(FileContent::Measured(Box::new(summary)))),
+    }
+}
+
+/// Tells whether the `schema` of complete JSON is that of imported runs.
+fn is_imported(bytes: &[u8]) -> bool {
+    bytes.len() as u64 <= FILE_MAX
+        && serde_json::from_slice::<Value>(bytes).is_ok_and(|value| value["schema"] == IMPORTED)
 }
 
 /// Reads a file, up to more than is taken.
@@ -392,8 +483,15 @@ fn schema_of(bytes: &[u8]) -> Option<String> {
 /// Refuses a `schema` value that is not ours.
 fn foreign(schema: &str) -> String {
     let schema = clip(schema, TEXT_MAX);
+    let newer = |known| {
+        format!("its schema is '{schema}'; this version reads '{known}': a newer loadgen wrote it")
+    };
     if schema.starts_with("loadgen.summary/") {
-        format!("its schema is '{schema}'; this version reads '{SCHEMA}': a newer loadgen wrote it")
+        newer(SCHEMA)
+    } else if schema == IMPORTED {
+        format!("its schema is '{schema}': it was imported, and loadgen did not measure it")
+    } else if schema.starts_with("loadgen.imported/") {
+        newer(IMPORTED)
     } else {
         format!("its schema is '{schema}' and not '{SCHEMA}': it is no summary")
     }

@@ -6,6 +6,7 @@
 //! `docs/summary.schema.json` is generated from these types and tested.
 
 mod files;
+mod imported;
 
 use std::collections::BTreeMap;
 
@@ -20,9 +21,14 @@ use crate::terms::{Arrival, Cell, Code, Finding, OnError, Spread, StatementMode,
 pub use crate::terms::{Class, VerdictKind};
 
 pub use files::{
-    Loaded, Place, Record, Store, collect, file_name, from_json, load, records, to_json,
+    Loaded, Place, Record, Reported, Store, collect, file_name, from_json, load, records, to_json,
 };
 pub(crate) use files::{escape_hostile, part};
+pub(crate) use imported::IMPORTED;
+pub use imported::{
+    Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
+    ImportedTotals, TextSource,
+};
 
 /// The `schema` value that this version writes.
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";
@@ -812,7 +818,7 @@ mod tests {
 
     use super::*;
 
-    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/summary.schema.json");
+    const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs");
 
     /// Readers take a field that may be null and is absent for null.
     fn absent_is_null(schema: &mut Value) {
@@ -833,21 +839,26 @@ mod tests {
         }
     }
 
-    /// `LOADGEN_BLESS=1 cargo test --lib summary::` writes it anew after a change.
+    /// `LOADGEN_BLESS=1 cargo test --lib summary::` writes them anew after a change.
     #[test]
-    fn the_committed_schema_is_that_of_the_types() {
-        let mut schema = schemars::schema_for!(Summary).to_value();
+    fn the_committed_schemas_are_those_of_the_types() {
+        is_committed("summary.schema.json", schemars::schema_for!(Summary).to_value());
+        is_committed("imported.schema.json", schemars::schema_for!(Imported).to_value());
+    }
+
+    fn is_committed(name: &str, mut schema: Value) {
         absent_is_null(&mut schema);
         let schema = schemars::Schema::try_from(schema).expect("it was one");
         let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
         text.push('\n');
+        let path = format!("{DOCS}/{name}");
         if std::env::var_os("LOADGEN_BLESS").is_some() {
-            std::fs::write(PATH, &text).expect("docs/ can be written");
+            std::fs::write(&path, &text).expect("docs/ can be written");
         }
-        let committed = std::fs::read_to_string(PATH).expect("docs/summary.schema.json");
+        let committed = std::fs::read_to_string(&path).expect(name);
         assert!(
             committed == text,
-            "docs/summary.schema.json is stale; LOADGEN_BLESS=1 cargo test --lib summary::"
+            "docs/{name} is stale; LOADGEN_BLESS=1 cargo test --lib summary::"
         );
     }
 

@@ -61,46 +61,36 @@ pub(super) struct Arguments {
 impl Arguments {
     fn read(args: &[OsString]) -> Result<Arguments, Refusal> {
         let mut read = Arguments::default();
-        let mut found = Vec::new();
         let mut words = args.iter();
         let mut before = "";
         while let Some(word) = words.next() {
             let Some(text) = word.to_str() else {
                 return Err(read.cannot("", "a word of the command line is no UTF-8"));
             };
+            let follows = std::mem::replace(&mut before, text);
             let Some(option) = text.strip_prefix("--") else {
-                if options::plain(before) == "--mysql-password" {
+                if options::plain(follows) == "--mysql-password" {
                     read.hidden = Some(text.to_owned());
                 }
                 read.positional(text)?;
                 read.theirs.push(word.clone());
-                before = text;
                 continue;
             };
-            before = text;
-            let own = options::find(option.split('=').next().unwrap_or(option));
-            let own = own.filter(|entry| entry.group == Group::Own);
+            let own = options::find(split(option).0).filter(|entry| entry.group == Group::Own);
+            let mut option = option.to_owned();
             match own {
                 Some(entry) if entry.kind != Kind::Bool && !option.contains('=') => {
-                    let value = words.next().and_then(|value| value.to_str());
-                    let Some(value) = value else {
+                    let Some(value) = words.next().and_then(|value| value.to_str()) else {
                         return Err(read.cannot("", &format!("--{option} needs a value")));
                     };
-                    found.push(format!("{option}={value}"));
+                    option = format!("{option}={value}");
                 }
-                Some(_) => found.push(option.to_owned()),
-                None => {
-                    read.theirs.push(word.clone());
-                    if let Some(test) = option.strip_prefix("test=") {
-                        read.old_form(test);
-                    } else {
-                        found.push(option.to_owned());
-                    }
-                }
+                Some(_) => {}
+                None => read.theirs.push(word.clone()),
             }
-        }
-        for option in found {
-            if !read.take(&option, |entry| !entry.of_test()) {
+            if let Some(test) = option.strip_prefix("test=") {
+                read.old_form(test);
+            } else if !read.take(&option, |entry| !entry.of_test()) {
                 read.left.push(option);
             }
         }
@@ -120,9 +110,7 @@ impl Arguments {
     }
 
     fn old_form(&mut self, test: &str) {
-        if !test.is_empty() {
-            self.test = Some(test.to_owned());
-        }
+        self.test = Some(test).filter(|test| !test.is_empty()).map(str::to_owned);
         self.preamble.stderr.push_str(
             "WARNING: the --test option is deprecated. You can pass a script name or path on \
              the command line without any options.\n",
@@ -167,7 +155,9 @@ impl Arguments {
                 return;
             }
         };
-        let lines = bytes.split(|byte| *byte == b'\n').flat_map(|line| line.chunks(LINE_MAX));
+        // With its end, no line is empty.
+        let lines =
+            bytes.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(LINE_MAX));
         for (number, line) in (1..).zip(lines) {
             let line = String::from_utf8_lossy(line);
             let Some((name, text)) = line.split_once('=') else { continue };

@@ -7,6 +7,7 @@ mod arguments;
 mod explain;
 mod failure;
 mod hints;
+mod import;
 mod options;
 mod output;
 mod plan;
@@ -33,6 +34,7 @@ use explain::native;
 #[cfg(test)]
 pub(crate) use hints::native_flags;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
+pub(crate) use import::{ToImport, import};
 use output::Log;
 use settings::{Command, Ended, Refusal, Settings};
 

@@ -2,7 +2,7 @@
 //! [`Settings`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::arguments::{Arguments, Env, Parsed, Value, split};
@@ -166,10 +166,6 @@ impl Reader<'_> {
 
     fn limits(&mut self, script: Option<Script>) -> Result<(), Refusal> {
         let threads = self.aliased("num-threads", "threads", 1)?;
-        let events = self.aliased("max-requests", "events", 0)?;
-        let time = self.aliased("max-time", "time", 0)?;
-        self.aliased("tx-rate", "rate", 0)?;
-        let threads = threads.map_or_else(|| self.int("threads"), Ok)?;
         self.settings.threads = match u32::try_from(threads) {
             Ok(threads) if threads > 0 => threads,
             _ => return Err(self.fatal(format!("Invalid value for --threads: {threads}.\n"))),
@@ -180,15 +176,11 @@ impl Reader<'_> {
             Era::V0_5 => self.settings.output == OutputVersion::V0_5,
             Era::V0_4 => true,
         });
-        let given = |keys: [&str; 2]| keys.iter().any(|key| self.args.values.contains_key(key));
-        let (with_events, with_time) =
-            (given(["events", "max-requests"]), given(["time", "max-time"]));
-        let mut events = events.map_or_else(|| self.int("events"), Ok)?;
-        let mut time = time.map_or_else(|| self.int("time"), Ok)?;
-        if old {
-            events = if with_events { events } else { 10_000 };
-            time = if with_time { time } else { 0 };
-        }
+        let usual =
+            |keys: [&str; 2]| old && !keys.iter().any(|key| self.args.values.contains_key(key));
+        let usual = (usual(["events", "max-requests"]), usual(["time", "max-time"]));
+        let events = if usual.0 { 10_000 } else { self.aliased("max-requests", "events", 0)? };
+        let time = if usual.1 { 0 } else { self.aliased("max-time", "time", 0)? };
         if events == 0 && time == 0 {
             self.args.preamble.before_header.push_str(
                 "WARNING: Both event and time limits are disabled, running an endless test\n",
@@ -198,38 +190,34 @@ impl Reader<'_> {
             self.args.notes.push(format!("--{name} below 0 is no limit"));
         }
         self.settings.events = u64::try_from(events).unwrap_or(0);
-        let time = u64::try_from(time).unwrap_or(0);
-        self.settings.time = Duration::from_secs(time);
-        self.settings.forced_shutdown = self.forced_shutdown(time)?;
+        self.settings.time = Duration::from_secs(u64::try_from(time).unwrap_or(0));
+        if time != 0 {
+            let after = self.forced_shutdown(self.settings.time.as_secs())?;
+            self.settings.forced_shutdown = after.filter(|_| time > 0);
+        }
         if !is_size(self.text("thread-stack-size")) {
             return Err(self.fatal("Invalid value for thread-stack-size: 0.\n"));
         }
         Ok(())
     }
 
-    /// Reads an old name of an option, which wins where it is above its default.
-    fn aliased(
-        &mut self,
-        old: &'static str,
-        new: &str,
-        above: i32,
-    ) -> Result<Option<i32>, Refusal> {
+    /// Reads an option, or its old name, which wins where it is above this.
+    fn aliased(&mut self, old: &str, new: &str, above: i32) -> Result<i32, Refusal> {
         let number = self.int(old)?;
         if number <= above {
-            return Ok(None);
+            return self.int(new);
         }
         let warning = format!("WARNING: --{old} is deprecated, use --{new} instead\n");
         self.args.preamble.before_header.push_str(&warning);
-        Ok(Some(number))
+        Ok(number)
     }
 
+    /// Reads how much later than at its end a run is given up.
     fn forced_shutdown(&self, time: u64) -> Result<Option<Duration>, Refusal> {
         let text = self.text("forced-shutdown");
-        if time == 0 || text == "off" {
-            return Ok(None);
-        }
         let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
         let seconds = match (digits.parse::<i64>(), &text[digits.len()..]) {
+            _ if text == "off" => return Ok(None),
             _ if text.is_empty() => time * 5 / 100,
             (Ok(number), "") => u64::try_from(number).unwrap_or(0),
             (Ok(percent), "%") => time * u64::try_from(percent).unwrap_or(0) / 100,
@@ -267,8 +255,11 @@ impl Reader<'_> {
     }
 
     fn reports(&mut self) -> Result<(), Refusal> {
-        let rate = self.int("tx-rate")?;
-        self.settings.rate = if rate > 0 { rate as u64 } else { self.count("rate")? };
+        let rate = self.aliased("tx-rate", "rate", 0)?;
+        let Ok(rate) = u64::try_from(rate) else {
+            return Err(self.cannot(format!("--rate={rate} is below 0")));
+        };
+        self.settings.rate = rate;
         self.settings.report_interval = self.count("report-interval")? as u32;
         let mut checkpoints = Vec::new();
         for item in self.list("report-checkpoints") {
@@ -508,7 +499,7 @@ impl Reader<'_> {
         self.settings.socket = socket.or_else(|| (host == "localhost").then(local));
         self.settings.host = host;
         self.account()?;
-        self.settings.ssl = self.ssl(Path::new(""))?;
+        self.settings.ssl = self.ssl()?;
         self.ignored();
         self.settings.dry_run = self.on("mysql-dry-run");
         Ok(())
@@ -543,8 +534,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads how connections are encrypted; files without a name lie in this directory.
-    fn ssl(&mut self, here: &Path) -> Result<Ssl, Refusal> {
+    /// Reads how connections are encrypted; files without a name lie in the working directory.
+    fn ssl(&mut self) -> Result<Ssl, Refusal> {
         let text = self.text("mysql-ssl").to_owned();
         let mode = match SslMode::parse(&text) {
             Ok(mode) => mode,
@@ -567,7 +558,7 @@ impl Reader<'_> {
         let [mut key, mut cert, ca] =
             ["mysql-ssl-key", "mysql-ssl-cert", "mysql-ssl-ca"].map(named);
         if preferred && key.is_none() && cert.is_none() {
-            let found = ["client-key.pem", "client-cert.pem"].map(|name| here.join(name));
+            let found = ["client-key.pem", "client-cert.pem"].map(PathBuf::from);
             if found.iter().all(|file| file.exists()) {
                 [key, cert] = found.map(Some);
             }
@@ -707,10 +698,11 @@ pub(super) fn header(output: OutputVersion) -> String {
     }
 }
 
-/// Tells whether a text is a number of bytes above 0, with or without a unit.
+/// Tells whether a text begins with a number of bytes above 0, with or without a unit.
 fn is_size(text: &str) -> bool {
-    let digits = text.trim_end_matches(|c: char| "kmgtKMGT".contains(c));
-    text.len() - digits.len() <= 1 && digits.parse::<u64>().is_ok_and(|size| size > 0)
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = text[end..].chars().next().is_none_or(|unit| "kmgtKMGT".contains(unit));
+    unit && text[..end].parse::<u64>().is_ok_and(|size| size > 0)
 }
 
 /// Reads the number that a text begins with, as strtod does; 0 where there is none.

@@ -114,6 +114,13 @@ const ANSWERED: &[Answered] = &[
          Invalid value for verbosity: 9\n",
         "",
     ),
+    answered("--max-time=3 --threads=0 a", "FATAL: Invalid value for --threads: 0.\n\n", ""),
+    answered("--tx-rate=5 --rand-seed=x a", "", "Invalid value for the 'rand_seed' option: 'x'\n"),
+    answered(
+        "--time=-1 --forced-shutdown=x a",
+        "FATAL: Invalid value for --forced-shutdown: 'x'\n",
+        "",
+    ),
     answered("--foo=1 oltp_point_select run", "@", "invalid option: --foo=1\n"),
     answered("oltp_point_select --foo_bar= bar", "@", "invalid option: --foo_bar=\n"),
     answered("-- oltp_point_select run", "@", "invalid option: --\n"),

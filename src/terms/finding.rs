@@ -239,6 +239,16 @@ codes! {
         "the hypervisor gave {} of {}'s cores to others";
     Descheduled "descheduled" Aside ""
         "an engine thread waited {} of the time for a core";
+    Imported "imported" Doubt "Imported from another program's output: what it does not tell is not known."
+        "imported from the output of {}: {}";
+    NotPrinted "not_printed" Doubt r#""-" is a number that an imported output does not have."#
+        "{} is not shown: the imported output has {}";
+    ImportedFatal "imported_fatal" Failed "An imported run met a fatal error, or was ended by force."
+        "its output says FATAL: {}";
+    Contradiction "contradiction" Doubt "The numbers of an imported output contradict each other."
+        "the numbers of its output contradict each other: {}";
+    ImportedCut "imported_cut" Aside ""
+        "its output is cut or damaged: {} could not be read";
 }
 
 impl fmt::Display for Finding {

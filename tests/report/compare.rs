@@ -657,7 +657,8 @@ fn a_regression_is_told_in_percent() {
 #[test]
 fn two_labels_need_no_flags_and_more_are_named() {
     let named = |steps: &[Summary], given: [Option<&str>; 2]| {
-        pair(steps, given).map_err(|error| (error.kind().exit_code(), error.render()))
+        pair(&steps.iter().collect::<Vec<_>>(), given)
+            .map_err(|error| (error.kind().exit_code(), error.render()))
     };
     let two = both(8, 1.0);
     let old_new = Ok(["old", "new"].map(str::to_owned));

@@ -1,0 +1,87 @@
+//! The verb import: results of other programs beside loadgen's own.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::error::Result;
+use crate::plan::defaults;
+use crate::plan::value::{self, RowCount, TableCount};
+use crate::sysbench::{ToImport, import as import_sysbench};
+use crate::workload::Distribution;
+
+/// The program whose output it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Printed {
+    Sysbench,
+}
+
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+Reads what sysbench 0.4, 0.5, 1.0 and 1.1 print. Each whole run becomes a file that report and compare
+read beside what loadgen measured; docs/user/from-sysbench.md says what is known of it.")]
+pub(crate) struct ImportArgs {
+    /// The program that printed it: sysbench
+    #[arg(value_name = "PROGRAM", value_enum, hide_possible_values = true)]
+    pub program: Printed,
+
+    /// Its outputs; several runs may be in one
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// The row of the table [default: --server-version, else the file's name]
+    #[arg(long, value_name = "NAME", value_parser = value::label)]
+    pub label: Option<String>,
+
+    /// The workload, where the file does not tell: read-only or oltp_read_only, for one
+    #[arg(long, value_name = "NAME", value_parser = value::label)]
+    pub workload: Option<String>,
+
+    /// The server's version
+    #[arg(long, value_name = "VERSION", value_parser = value::label)]
+    pub server_version: Option<String>,
+
+    /// Tables [default: as the file tells]
+    #[arg(long, value_name = "N")]
+    pub tables: Option<TableCount>,
+
+    /// Rows of each table [default: as the file tells]
+    #[arg(long, value_name = "N")]
+    pub rows: Option<RowCount>,
+
+    /// Distribution of the keys [default: as the file tells]
+    #[arg(long, value_name = "NAME")]
+    pub distribution: Option<Distribution>,
+
+    /// The start of the runs, such as 2009-07-14T12:00:00Z [default: the file's time]
+    #[arg(long, value_name = "TIME")]
+    pub started_at: Option<Timestamp>,
+
+    /// Something to keep with the runs; may be given several times
+    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = value::key_value)]
+    pub notes: Vec<(String, String)>,
+
+    /// Directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
+    pub out: PathBuf,
+}
+
+pub(super) fn import(args: ImportArgs) -> Result<()> {
+    let ImportArgs { program, files, label, workload, server_version, distribution, .. } = args;
+    let Printed::Sysbench = program;
+    let (tables, rows) = (args.tables.map(TableCount::small), args.rows.map(|rows| rows.0));
+    let (notes, started_at, out) = (args.notes.into_iter().collect(), args.started_at, args.out);
+    let of = ToImport {
+        files,
+        label,
+        workload,
+        server_version,
+        tables,
+        rows,
+        distribution,
+        started_at,
+        notes,
+        out,
+    };
+    import_sysbench(&of)
+}

@@ -1,0 +1,159 @@
+//! What was imported, in reports: its notes, and what of its conditions is known. It has no other part
+//! in what is told of measured steps.
+
+use serde_json::Value as Json;
+
+use super::notes::{Note, instant, label, note, push_new, said_by, some};
+use super::page::{Rows, Sheet};
+use super::table::{Cell, Column, Line, Table};
+use super::{Metric, escape};
+use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
+use crate::judge::{Difference, Weight};
+use crate::summary::{Imported, Summary, Warning};
+use crate::terms::{self, finding};
+
+/// Longest foreign text in a note, characters.
+const TEXT_MAX: usize = 300;
+/// The same in a table.
+const CELL_MAX: usize = 60;
+
+/// Refuses a metric that no imported output has, and nothing else.
+pub(super) fn not_printed(tables: &[Table], imported: &[&Imported]) -> Error {
+    let mut percentiles: Vec<String> = Vec::new();
+    for of in imported.iter().filter_map(|run| run.latency.percentile) {
+        push_new(&mut percentiles, format!("p{}", of.percentile));
+    }
+    let metrics: Vec<String> = tables.iter().map(|table| table.metric.to_string()).collect();
+    let there = ["qps", "tps", "errors", "mean", "min", "max"].map(str::to_owned);
+    let there = there.into_iter().chain(percentiles).collect::<Vec<_>>().join(", ");
+    let metric = metrics.first().expect("a table of these runs");
+    Error::data(format!("the imported outputs have no {metric}"))
+        .hint(format!("--metric takes what they have: {there}"))
+}
+
+/// Tells whether an imported run lacks the number of its table.
+pub(super) fn any_lacks(tables: &[Table]) -> bool {
+    let lacks = |table: &Table| {
+        let of = |run: &&Imported| table.metric_at(&run.cell()).printed(run).is_none();
+        table.runs().imported.iter().any(of)
+    };
+    tables.iter().any(lacks)
+}
+
+/// Returns what a reader of a run's numbers must know.
+pub(super) fn findings(table: &Table, run: &Imported) -> Vec<(Column, Warning)> {
+    let file = clip(&run.source.file, TEXT_MAX);
+    let mut said = vec![finding!(Imported, clip(&run.program(), VALUE_MAX), file).into()];
+    let metric = table.metric_at(&run.cell());
+    if metric.printed(run).is_none() {
+        said.push(finding!(NotPrinted, metric, what_is_printed(metric, run)).into());
+    }
+    said.extend(run.warnings.iter().map(said_by));
+    said.into_iter().map(|said| (run.cell(), said)).collect()
+}
+
+/// Names what an imported run has instead of a metric.
+fn what_is_printed(metric: Metric, run: &Imported) -> String {
+    match run.latency.percentile {
+        _ if metric.percentile().is_none() => "none".to_owned(),
+        Some(of) => format!("p{} alone", of.percentile),
+        None => "no percentile".to_owned(),
+    }
+}
+
+/// Returns the conditions of a line that its first run tells.
+pub(super) fn conditions(line: &Line) -> impl Iterator<Item = (String, Json)> {
+    line.imported.first().into_iter().flat_map(|run| {
+        let known = CONDITIONS.iter().map(|(name, _)| (*name, run.condition(name)));
+        known.filter_map(|(name, value)| Some((name.to_owned(), vec![Json::from(value?)].into())))
+    })
+}
+
+/// Counts the runs of all tables; nothing where there are none.
+pub(super) fn counted(tables: &[Table]) -> Option<String> {
+    let count: usize = tables.iter().map(|table| table.runs().imported.len()).sum();
+    (count > 0).then(|| terms::counted(count as u64, "imported run"))
+}
+
+/// Tells where the runs come from.
+pub(super) fn origin(tables: &[Table]) -> Sheet {
+    Rows::new(tables.iter().flat_map(|table| table.runs().imported))
+        .text("label", |run| label(&run.label))
+        .text("workload", |run| escape::clip(&run.workload, CELL_MAX))
+        .shown("clients", |run| run.cell().to_string())
+        .text("printed by", |run| escape::clip(&run.program(), CELL_MAX))
+        .text("file", |run| escape::clip(&run.source.file, CELL_MAX))
+        .shown("run", |run| run.source.run)
+        .text("started", |run| instant(&run.started_at))
+        .shown("seconds", |run| (run.measured_s, 1))
+        .shown("ops", |run| run.totals.ops)
+        .shown("errors", |run| run.totals.errors)
+        .shown("QPS", |run| (run.totals.qps, 0))
+        .sheet()
+}
+
+/// The conditions that imported runs may know, in the order of importance.
+const CONDITIONS: [(&str, Weight); 5] = [
+    ("tables", Weight::Operation),
+    ("rows", Weight::Operation),
+    ("distribution", Weight::Operation),
+    ("statements", Weight::Operation),
+    ("version", Weight::Server),
+];
+
+/// Lists the conditions in which two cells differ, of which one was imported at least.
+pub(super) fn differences(one: &Cell, other: &Cell) -> Vec<Difference> {
+    if one.imported.is_empty() && other.imported.is_empty() {
+        return Vec::new();
+    }
+    let differing = CONDITIONS.iter().filter_map(|(name, weight)| {
+        let (first, second) = (one.condition(name)?, other.condition(name)?);
+        let (name, weight) = ((*name).to_owned(), *weight);
+        (first != second).then_some(Difference { name, first, second, weight })
+    });
+    differing.collect()
+}
+
+/// Tells what an imported line, or one beside an imported first one, does not share with the first.
+pub(super) fn of_line(line: &Line, first: &Line) -> Option<Note> {
+    let there = first.cell()?;
+    let cells = line.cells.values().filter(|_| !std::ptr::eq(line, first));
+    let mut found: Vec<Difference> = Vec::new();
+    // Versions are what labels stand for.
+    let differing = cells.flat_map(|cell| differences(there, cell));
+    differing.filter(|of| of.weight > Weight::Server).for_each(|of| push_new(&mut found, of));
+    let texts = found.iter().map(|of| {
+        let (one, other) = told_apart(&of.first, &of.second);
+        format!("{} {other} instead of {one}", of.name)
+    });
+    let text = format!("other conditions: {}", some(texts.collect(), ", "));
+    let differs = || found.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
+    let note = || Note { doubtful: true, ..note("conditions", text, differs().collect()) };
+    (!found.is_empty()).then(note)
+}
+
+/// Refuses imported runs of one cell that are not of the same, and a cell that was measured, too.
+pub(super) fn agree(steps: &[&Summary], imported: &[&Imported]) -> Result<()> {
+    let Some((first, others)) = imported.split_first() else { return Ok(()) };
+    let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload, VALUE_MAX));
+    let cell = format!("'{label}' of {workload} at {}", terms::clients(first.clients));
+    let hint = "import them again, each configuration under a --label of its own";
+    if !steps.is_empty() {
+        let file = clip(&first.source.file, TEXT_MAX);
+        let text = format!("{cell} was measured, and imported, too: {file}");
+        return Err(Error::data(text).hint(hint));
+    }
+    for other in others {
+        for (name, _) in CONDITIONS {
+            let both = first.condition(name).zip(other.condition(name));
+            if let Some((one, two)) = both.filter(|(one, two)| one != two) {
+                let (one, two) = told_apart(&one, &two);
+                let files =
+                    [first, other].map(|run| clip(&run.source.file, TEXT_MAX)).join(" and ");
+                let text = format!("{cell} was imported with {name} {one} and {two}, from {files}");
+                return Err(Error::data(text).hint(hint));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! The second contract, `loadgen.imported/1`: what the text of another program says of one run.
+//!
+//! Whatever a text does not say is null here: nobody takes it for a summary, and no 0 stands for it.
+//! `docs/imported.schema.json` is generated from these types and tested.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Program, Warning};
+use crate::terms::{Cell, StatementMode, contract};
+
+/// The `schema` value of imported runs.
+pub(crate) const IMPORTED: &str = "loadgen.imported/1";
+
+contract! {
+    /// What the output of another program says of one run.
+    pub struct Imported {
+        /// Always `loadgen.imported/1`.
+        pub schema: String,
+        /// The program that read it.
+        pub loadgen: Program,
+        /// One import: 16 hexadecimal digits.
+        pub import_id: String,
+        pub source: TextSource,
+        /// The row of the table: `--label`, else the server's version, else the file's name.
+        pub label: String,
+        /// `--note K=V`.
+        pub notes: BTreeMap<String, String>,
+        /// The table: loadgen's name of the workload, such as `read-only`.
+        pub workload: String,
+        /// Tables used; null where nothing tells.
+        pub tables: Option<u32>,
+        /// Rows a table; null where nothing tells.
+        pub rows: Option<u64>,
+        /// As on the command line, such as `uniform`; null where nothing tells.
+        pub distribution: Option<String>,
+        /// Server-side prepared statements or text; null where nothing tells.
+        #[cfg_attr(test, schemars(with = "Option<String>"))]
+        pub statements: Option<StatementMode>,
+        /// As the user told it; null where nobody did.
+        pub server_version: Option<String>,
+        /// As the user told it, else the time of the file; RFC 3339 in UTC.
+        pub started_at: String,
+        /// Concurrent clients, one connection each.
+        pub clients: u32,
+        /// Asked ops a second over all clients; null for a closed loop.
+        pub rate: Option<f64>,
+        /// Warm-up before the window, seconds; null where the text tells none.
+        pub warmup_s: Option<f64>,
+        /// Seed of the key streams; null where it was the time.
+        pub seed: Option<u64>,
+        /// Length of the run, seconds.
+        pub measured_s: f64,
+        pub totals: ImportedTotals,
+        /// Response time where there is a rate, else service time.
+        pub latency: ImportedLatency,
+        /// How evenly the clients were served; null where the text ends before it.
+        pub fairness: Option<Fairness>,
+        pub timeline: Vec<ImportedInterval>,
+        /// What a reader of the numbers must know.
+        pub warnings: Vec<Warning>,
+    }
+
+    /// The text that a run comes from.
+    pub struct TextSource {
+        /// `sysbench`.
+        pub program: String,
+        /// Its version; null where the text does not tell.
+        pub version: Option<String>,
+        /// The file as it was given.
+        pub file: String,
+        /// The file's SHA-256, hexadecimal.
+        pub sha256: String,
+        /// The run's number in the file, from 1.
+        pub run: u32,
+    }
+
+    /// Counts, and rates as they are printed.
+    pub struct ImportedTotals {
+        /// Transactions.
+        pub ops: u64,
+        /// Statements; of sysbench 0.4, which counts BEGIN and COMMIT that it does not send, reads and
+        /// writes alone.
+        pub statements: u64,
+        /// Transactions a second.
+        pub tps: f64,
+        /// Statements a second, likewise.
+        pub qps: f64,
+        /// Statements that returned rows.
+        pub reads: u64,
+        /// Statements that changed rows.
+        pub writes: u64,
+        /// The other statements, as they are printed.
+        pub others: u64,
+        /// Errors that were ignored: the transaction began again. Of 0.4, deadlocks.
+        pub errors: u64,
+        /// Lost connections that were opened again; null from 0.4.
+        pub reconnects: Option<u64>,
+    }
+
+    /// Latency as it is printed; null without ops.
+    pub struct ImportedLatency {
+        /// The sum by the ops.
+        pub mean_us: Option<f64>,
+        pub min_us: Option<f64>,
+        pub max_us: Option<f64>,
+        /// The sum over all ops, seconds.
+        pub sum_s: f64,
+        /// The one percentile that was asked for; null where none was.
+        pub percentile: Option<ImportedPercentile>,
+        /// The histogram in its order; empty where it was not asked for.
+        pub histogram: Vec<ImportedBucket>,
+    }
+
+    /// A percentile, known to 0.9 % and maybe above the largest time there was.
+    #[derive(Copy)]
+    pub struct ImportedPercentile {
+        /// 1 to 100.
+        pub percentile: u32,
+        pub value_us: f64,
+    }
+
+    #[derive(Copy)]
+    pub struct ImportedBucket {
+        /// The centre of its times; small neighbours print alike.
+        pub value_us: f64,
+        pub count: u64,
+    }
+
+    /// Averages over the clients, and deviations from them.
+    #[derive(Copy)]
+    pub struct Fairness {
+        pub ops_mean: f64,
+        pub ops_stddev: f64,
+        /// Sum of a client's latencies, seconds.
+        pub time_mean_s: f64,
+        pub time_stddev_s: f64,
+    }
+
+    /// A line about the time since the one before.
+    #[derive(Copy)]
+    pub struct ImportedInterval {
+        /// Its end, seconds from the start; of 1.1, from the end of the warm-up.
+        pub end_s: f64,
+        pub clients: u32,
+        pub tps: f64,
+        /// Null before 1.0.
+        pub qps: Option<f64>,
+        pub reads_per_s: Option<f64>,
+        pub writes_per_s: Option<f64>,
+        /// Null before 1.0.
+        pub others_per_s: Option<f64>,
+        /// Null where no op ended, or none was asked for.
+        pub percentile: Option<ImportedPercentile>,
+        pub errors_per_s: Option<f64>,
+        pub reconnects_per_s: Option<f64>,
+        /// Arrivals that waited; null for a closed loop.
+        pub queued: Option<u64>,
+        /// Ops that ran; null for a closed loop.
+        pub running: Option<u64>,
+    }
+}
+
+impl Imported {
+    pub(crate) fn cell(&self) -> Cell {
+        Cell::new(self.clients, self.rate)
+    }
+
+    /// Gives a condition by the name that it has in measured steps; none where nothing tells.
+    pub(crate) fn condition(&self, name: &str) -> Option<String> {
+        match name {
+            "tables" => self.tables.map(|tables| tables.to_string()),
+            "rows" => self.rows.map(|rows| rows.to_string()),
+            "distribution" => self.distribution.clone(),
+            "statements" => self.statements.map(|mode| mode.to_string()),
+            "version" => self.server_version.clone(),
+            _ => None,
+        }
+    }
+
+    /// Names the program and the version that printed it.
+    pub(crate) fn program(&self) -> String {
+        let TextSource { program, version, .. } = &self.source;
+        version.as_ref().map_or_else(|| program.clone(), |version| format!("{program} {version}"))
+    }
+}

@@ -1,0 +1,358 @@
+//! Outputs of sysbench beside what loadgen measured: imported, reported and compared through the command line.
+
+#[path = "common/summaries.rs"]
+mod summaries;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use loadgen::summary::{Store, load};
+use serde_json::Value;
+use summaries::step;
+
+struct Text<'a> {
+    threads: u32,
+    tps: f64,
+    percentile: &'a str,
+    /// Above the header.
+    before: &'a str,
+}
+
+const USUAL: Text =
+    Text { threads: 8, tps: 500.0, percentile: "95th percentile:  9.91", before: "" };
+
+impl Text<'_> {
+    /// What sysbench 1.0 prints of a second of oltp_read_only.
+    fn printed(&self) -> String {
+        let Text { threads, tps, percentile, before } = self;
+        let ops = *tps as u64;
+        let (reads, others, total) = (14 * ops, 2 * ops, 16 * ops);
+        format!(
+            "{before}sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n\
+             Running the test with following options:\nNumber of threads: {threads}\n\
+             Initializing random number generator from current time\n\n\n\
+             Initializing worker threads...\n\nThreads started!\n\n\
+             SQL statistics:\n    queries performed:\n        \
+             read:                            {reads}\n        write:                           0\n        \
+             other:                           {others}\n        total:                           {total}\n    \
+             transactions:                        {ops} ({tps:.2} per sec.)\n    \
+             queries:                             {total} ({:.2} per sec.)\n    \
+             ignored errors:                      0      (0.00 per sec.)\n    \
+             reconnects:                          0      (0.00 per sec.)\n\n\
+             General statistics:\n    total time:                          1.0000s\n    \
+             total number of events:              {ops}\n\n\
+             Latency (ms):\n         min:    1.00\n         avg:    2.00\n         max:   30.00\n        \
+             {percentile}\n         sum:    1000.00\n\n\
+             Threads fairness:\n    events (avg/stddev):           62.5000/1.00\n    \
+             execution time (avg/stddev):   0.1250/0.00\n\n",
+            16.0 * tps
+        )
+    }
+}
+
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Desk {
+        Desk(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.path(name), text).expect("written");
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        command.args(args).current_dir(self.0.path()).output().expect("it runs")
+    }
+
+    /// The standard output of a command that does well.
+    fn well(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {error}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// The exit status and the standard error of a command.
+    fn ill(&self, args: &[&str]) -> (i32, String) {
+        let output = self.run(args);
+        let error = String::from_utf8(output.stderr).expect("UTF-8");
+        (output.status.code().expect("it exits"), error)
+    }
+
+    /// Imports a text under a label.
+    fn import(&self, label: &str, text: &Text) {
+        let name = format!("{label}-{}-{}.txt", text.threads, text.tps);
+        self.file(&name, text.printed());
+        self.well(&["import", "sysbench", &name, "--label", label]);
+    }
+
+    /// Adds a step that loadgen measured.
+    fn measure(&self, order: u32, label: &str, clients: u32, qps: f64) {
+        let mut step = step(order, label, clients, qps);
+        "read-only".clone_into(&mut step.workload.name);
+        let store = Store::open(&self.path("results")).expect("a directory");
+        store.write(&step).expect("written");
+    }
+
+    fn imported(&self) -> Vec<Value> {
+        let mut found: Vec<(PathBuf, Value)> = fs::read_dir(self.path("results"))
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry").path())
+            .map(|path| {
+                (
+                    path.clone(),
+                    serde_json::from_slice(&fs::read(path).expect("read")).expect("JSON"),
+                )
+            })
+            .filter(|(_, json): &(_, Value)| json["schema"] == "loadgen.imported/1")
+            .collect();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        found.into_iter().map(|(_, json)| json).collect()
+    }
+}
+
+fn schema() -> jsonschema::Validator {
+    let text = include_str!("../docs/imported.schema.json");
+    jsonschema::validator_for(&serde_json::from_str(text).expect("JSON")).expect("a schema")
+}
+
+#[test]
+fn flags_tell_what_a_text_does_not_and_the_file_follows_the_schema() {
+    let desk = Desk::new();
+    desk.file("old.txt", USUAL.printed());
+    let output = desk.run(&[
+        "import",
+        "sysbench",
+        "old.txt",
+        "--label",
+        "5.1",
+        "--workload",
+        "oltp_read_only",
+        "--tables",
+        "8",
+        "--rows",
+        "1M",
+        "--distribution",
+        "special",
+        "--server-version",
+        "5.1.36",
+        "--started-at",
+        "2009-07-14T12:00:00Z",
+        "--note",
+        "host=blue",
+        "--out",
+        "results",
+    ]);
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(output.status.success() && output.stdout.is_empty(), "{said}");
+    for word in [
+        "old.txt run 1 (sysbench 1.0.20)",
+        "read-only at 8 clients",
+        "QPS 8000",
+        "loadgen report results/",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let found = desk.imported();
+    let [run] = found.as_slice() else { panic!("{found:?}") };
+    assert!(schema().is_valid(run), "{:?}", schema().validate(run).err());
+    assert_eq!((&run["tables"], &run["rows"]), (&8.into(), &1_000_000.into()));
+    assert_eq!((&run["workload"], &run["server_version"]), (&"read-only".into(), &"5.1.36".into()));
+    assert_eq!(
+        (&run["started_at"], &run["notes"]["host"]),
+        (&"2009-07-14T12:00:00Z".into(), &"blue".into())
+    );
+    assert_eq!(run["rate"], Value::Null);
+    let checksum = run["source"]["sha256"].as_str().expect("a checksum");
+    assert!(checksum.len() == 64 && checksum.bytes().all(|b| b.is_ascii_hexdigit()), "{checksum}");
+}
+
+#[test]
+fn measured_and_imported_rows_stand_in_one_table() {
+    let desk = Desk::new();
+    desk.measure(1, "new", 8, 20_000.0);
+    desk.measure(2, "new", 64, 90_000.0);
+    desk.import("old", &USUAL);
+    let text = desk.well(&["report", "results", "--notes"]);
+    let row = |label: &str| text.lines().find(|line| line.ends_with(label)).map(str::to_owned);
+    let old = row("old *").unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(old.split_whitespace().collect::<Vec<_>>(), ["8000", "-", "old", "*"], "{text}");
+    assert!(row("new").is_some_and(|row| row.starts_with("20000   90000")), "{text}");
+    assert!(text.contains("imported from the output of sysbench 1.0.20: old-8-500.txt"), "{text}");
+
+    let csv = desk.well(&["report", "results", "--format", "csv"]);
+    let old = csv.lines().find(|line| line.contains(",old,")).expect("a row");
+    assert!(
+        old.starts_with("read-only,old,8,,qps,statements/s,8000,8000,8000,1,,,,,,,,,"),
+        "{old}"
+    );
+    assert!(old.contains(",imported,"), "{old}");
+
+    let json: Value =
+        serde_json::from_str(&desk.well(&["report", "results", "--format", "json"])).expect("JSON");
+    let lines = json["tables"][0]["lines"].as_array().expect("lines");
+    let old = lines.iter().find(|line| line["label"] == "old").expect("a line");
+    assert_eq!(old["cells"][0]["imported_from"][0], "old-8-500.txt");
+    assert_eq!((&old["cells"][1], &old["conditions"]["tables"]), (&Value::Null, &Value::Null));
+
+    for layout in ["list", "peak", "relative", "per-op", "delta", "overhead", "settings"] {
+        desk.well(&["report", "results", "--layout", layout]);
+    }
+    for format in ["markdown", "html", "svg", "bencher", "gha"] {
+        desk.well(&["report", "results", "--format", format]);
+    }
+    desk.well(&["report", "results", "--label", "old", "--spread"]);
+    desk.well(&["report", "results", "--label", "old", "--format", "html"]);
+}
+
+#[test]
+fn a_percentile_is_there_only_where_it_was_printed() {
+    let desk = Desk::new();
+    desk.import("old", &USUAL);
+    desk.import("older", &Text { threads: 4, percentile: "percentile stats:  disabled", ..USUAL });
+    let text = desk.well(&["report", "results", "--metric", "p95"]);
+    assert!(text.contains("9.91"), "{text}");
+    let (status, error) = desk.ill(&["report", "results", "--metric", "p99"]);
+    assert!(status == 4 && error.contains("have no p99") && error.contains("p95"), "{error}");
+    let (status, error) = desk.ill(&["report", "results", "--metric", "iops"]);
+    assert!(status == 4 && error.contains("have no iops"), "{error}");
+    for metric in ["mean", "min", "max", "tps", "errors", "seconds"] {
+        desk.well(&["report", "results", "--metric", metric]);
+    }
+    desk.measure(1, "new", 8, 20_000.0);
+    let text = desk.well(&["report", "results", "--metric", "p99", "--notes"]);
+    let (status, error) =
+        desk.ill(&["compare", "results", "--baseline", "old", "--new", "new", "--metric", "p99"]);
+    assert!(status == 4 && error.contains("have no p99"), "{error}");
+    assert!(text.contains("p99 is not shown: the imported output has p95 alone"), "{text}");
+    assert!(
+        text.lines().any(|line| line.trim_start().starts_with('-') && line.contains("old")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_comparison_decides_by_imported_repeats() {
+    let desk = Desk::new();
+    for repeat in 0..6_u32 {
+        desk.import("old", &Text { tps: 500.0 + f64::from(repeat), ..USUAL });
+        desk.measure(repeat, "new", 8, 20_000.0 + f64::from(repeat));
+    }
+    let text = desk.well(&["compare", "results", "--baseline", "old", "--new", "new", "--notes"]);
+    assert!(text.contains("better") && text.contains("imported from the output"), "{text}");
+    let one = Desk::new();
+    one.import("old", &USUAL);
+    one.measure(1, "new", 8, 20_000.0);
+    let text = one.well(&["compare", "results", "--baseline", "old"]);
+    assert!(text.contains("too few"), "{text}");
+}
+
+#[test]
+fn known_conditions_of_imported_runs_count() {
+    let desk = Desk::new();
+    let before = "sysbench oltp_read_only --tables=3 --table-size=77 --threads=8 run\n";
+    desk.import("old", &Text { before, ..USUAL });
+    desk.measure(1, "new", 8, 20_000.0);
+    let (status, error) = desk.ill(&["compare", "results"]);
+    assert!(
+        status == 4 && error.contains("not measured on the same") && error.contains("77"),
+        "{error}"
+    );
+    desk.well(&["compare", "results", "--force"]);
+    let text = desk.well(&["report", "results"]);
+    assert!(text.contains("Differs: ") && text.contains("rows"), "{text}");
+
+    desk.import("old", &Text { tps: 501.0, before: &before.replace("77", "78"), ..USUAL });
+    let (status, error) = desk.ill(&["report", "results"]);
+    assert!(status == 4 && error.contains("rows 77 and 78"), "{error}");
+    let desk = Desk::new();
+    desk.import("new", &USUAL);
+    desk.measure(1, "new", 8, 20_000.0);
+    let (status, error) = desk.ill(&["report", "results"]);
+    assert!(status == 4 && error.contains("was measured, and imported, too"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_imported_is_named_and_nothing_is_written() {
+    let desk = Desk::new();
+    let usual = USUAL.printed();
+    desk.file("good.txt", &usual);
+    desk.file("cut.txt", &usual[..usual.find("Latency").expect("there")]);
+    desk.file("odd.txt", usual.replace("Number of threads: 8", "Number of threads: -8"));
+    desk.file("unknown.txt", usual.replace("7000", "5000").replace("8000", "6000"));
+    desk.file("garbage.bin", b"\x7fELF\0\xff\xfe\0\x01".repeat(100));
+    desk.file("empty.txt", "");
+    for (args, status, words) in [
+        (&["cut.txt"][..], 4, &["cut.txt", "line ", "cut off"][..]),
+        (&["odd.txt"], 4, &["odd.txt: line 4", "number of threads"]),
+        (&["good.txt", "cut.txt"], 4, &["cut.txt"]),
+        (&["unknown.txt"], 2, &["which workload", "--workload"]),
+        (&["garbage.bin"], 4, &["garbage.bin", "no text"]),
+        (&["empty.txt"], 4, &["empty.txt", "it is empty"]),
+        (&["."], 2, &["it is a directory"]),
+        (&["none.txt"], 2, &["none.txt", "No such file"]),
+        (&["good.txt", "good.txt"], 4, &["the same run", "count twice"]),
+        (&["good.txt", "--rows", "0"], 2, &["--rows"]),
+    ] {
+        let (found, error) = desk.ill(&[&["import", "sysbench"], args].concat());
+        assert_eq!(found, status, "{args:?}: {error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{args:?}: {error}");
+        assert!(!desk.path("results").exists(), "{args:?}");
+    }
+    // What is whole in a file is taken.
+    desk.file("half.txt", usual.clone() + &usual[..usual.len() / 2]);
+    let output = desk.run(&["import", "sysbench", "half.txt", "good.txt"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.contains("warning: left out: half.txt"), "{error}");
+    assert_eq!(desk.imported().len(), 2);
+    let (status, error) = desk.ill(&["import", "sysbench", "good.txt"]);
+    assert!(status == 4 && error.contains("the same run is in results/"), "{error}");
+}
+
+#[test]
+fn readers_of_measured_summaries_leave_imported_runs_out() {
+    let desk = Desk::new();
+    desk.import("old", &USUAL);
+    for args in [&["explain", "results"][..], &["report", "results", "--gate", "qps>1"]] {
+        let (status, error) = desk.ill(args);
+        assert!(status == 4 && error.contains("what loadgen measured"), "{args:?}: {error}");
+    }
+    desk.measure(1, "new", 8, 20_000.0);
+    desk.measure(2, "newer", 8, 21_000.0);
+    for args in [&["explain", "results"][..], &["report", "results", "--gate", "qps>1"]] {
+        let output = desk.run(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("1 imported run left out"), "{args:?}: {error}");
+        assert!(!error.contains("panicked"), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn a_damaged_import_is_named_like_a_damaged_summary() {
+    let desk = Desk::new();
+    desk.import("old", &USUAL);
+    let path = fs::read_dir(desk.path("results")).expect("a directory").next().expect("a file");
+    let path = path.expect("an entry").path();
+    let text = fs::read_to_string(&path).expect("read");
+    let told = |text: &str| -> String {
+        fs::write(&path, text).expect("written");
+        let loaded = load(std::slice::from_ref(&path), true).map(|loaded| loaded.imported.len());
+        loaded.map_or_else(|error| error.to_string(), |count| count.to_string())
+    };
+    assert_eq!(told(&text), "1");
+    assert!(told(&text.replace("imported/1", "imported/2")).contains("a newer loadgen wrote it"));
+    assert!(told(&text.replace("\"clients\": 8", "\"clients\": -8")).contains("line "));
+    assert!(told(&text[..text.len() / 2]).contains("line "));
+    let copy = Path::new(&path).with_extension("2.json");
+    fs::write(&copy, &text).expect("written");
+    told(&text);
+    let error = load(&[desk.path("results")], false).expect_err("twice").to_string();
+    assert!(error.contains("the same step") && error.contains("run 1 of old-8-500.txt"), "{error}");
+}
