@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::common::skipped;
 use crate::databases::{SANDBOXES, say_which};
-use crate::programs::{Place, Program, lacking, replaced, unwritten};
+use crate::programs::{Place, Program, lacking, replaced};
 
 /// What a consumer reads, by names that all of them share.
 type Read = BTreeMap<&'static str, f64>;
@@ -477,9 +477,6 @@ fn a_rule_reads_the_output_of_sysbench_when_its_layout_is_the_installed_one() {
 
 #[test]
 fn a_rule_reads_our_output_when_its_layout_is_asked_for() {
-    if let Some(why) = unwritten() {
-        return skipped(why);
-    }
     // The installed sysbench in our place has one layout.
     let ours = |consumer: &&Consumer| !replaced() || consumer.layout == Layout::Installed;
     let consumers: Vec<&Consumer> = CONSUMERS.iter().filter(ours).collect();
@@ -558,9 +555,6 @@ fn a_rule_refuses_an_output_when_it_is_not_what_it_expects() {
 
 #[test]
 fn prepare_says_nothing_fatal_when_all_is_well() {
-    if let Some(why) = unwritten() {
-        return skipped(why);
-    }
     let (_, sandbox) = &SANDBOXES[0];
     let place = Place::new(Program::Ours, sandbox);
     let ended = place.well("oltp_read_write {at} {t} --threads=2 prepare");

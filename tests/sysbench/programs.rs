@@ -47,15 +47,7 @@ pub(crate) fn installed() -> Option<PathBuf> {
 
 /// Why the programs cannot be compared here.
 pub(crate) fn lacking() -> Option<&'static str> {
-    let theirs = installed().is_none();
-    theirs.then_some("sysbench is not installed: apt-get install sysbench").or_else(unwritten)
-}
-
-/// Tells that loadgen has no `sysbench` yet; goes when it has.
-pub(crate) fn unwritten() -> Option<&'static str> {
-    let [program, first @ ..] = &words(Program::Verb)[..] else { unreachable!("two words") };
-    let output = Command::new(program).args(first).arg("--version").output().expect("it runs");
-    (!output.status.success()).then_some("loadgen has no sysbench yet")
+    installed().is_none().then_some("sysbench is not installed: apt-get install sysbench")
 }
 
 /// Another program in loadgen's place: sysbench's own shows that the tests are right.

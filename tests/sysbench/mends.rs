@@ -1,0 +1,148 @@
+//! What sysbench does badly, and loadgen does instead.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use crate::common::{query, skipped};
+use crate::databases::SANDBOXES;
+use crate::programs::{Ended, Place, Program, ended, replaced};
+
+/// A place with tables; none where sysbench itself is in loadgen's place.
+fn prepared() -> Option<Place<'static>> {
+    if replaced() {
+        skipped("these are defects of sysbench");
+        return None;
+    }
+    let (_, sandbox) = &SANDBOXES[0];
+    let place = Place::new(Program::Ours, sandbox);
+    place.well("oltp_read_write {at} {t} prepare");
+    Some(place)
+}
+
+/// The count of a line of the report.
+fn counted(ended: &Ended, key: &str) -> u64 {
+    let line = ended.stdout.lines().find_map(|line| line.trim().strip_prefix(key));
+    let line = line.unwrap_or_else(|| panic!("no {key} in {}{}", ended.stdout, ended.stderr));
+    line.split_whitespace().next().expect("a word").parse().expect("a count")
+}
+
+/// Waits until the program has statements on the server.
+fn connected(place: &Place) -> Vec<String> {
+    let sql =
+        format!("SELECT id FROM information_schema.processlist WHERE db = '{}'", place.db.name);
+    let began = Instant::now();
+    loop {
+        let ids: Vec<String> =
+            query(place.db.sandbox, &sql).into_iter().map(|mut row| row.remove(0)).collect();
+        if !ids.is_empty() && began.elapsed() > Duration::from_secs(1) {
+            return ids;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "nobody connects");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_run_reports_what_it_measured_when_it_is_interrupted() {
+    let Some(place) = prepared() else { return };
+    // `timeout` passes the signal on.
+    let mut child =
+        place.command("oltp_point_select {at} {t} --time=30 run").spawn().expect("it runs");
+    connected(&place);
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().expect("a pid"));
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("sent");
+    let mut stdout = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut stdout).expect("text");
+    let ended = ended(&child.wait_with_output().expect("it ends"));
+    let ended = Ended { stdout, ..ended };
+    assert!(counted(&ended, "transactions:") > 0, "{}", ended.stdout);
+    assert!(ended.stdout.contains("execution time (avg/stddev):"), "{}", ended.stdout);
+    assert!([124, 130].contains(&ended.status), "{}", ended.status);
+}
+
+#[test]
+fn a_run_reconnects_when_a_lost_connection_is_to_be_ignored() {
+    let Some(place) = prepared() else { return };
+    let line =
+        "oltp_point_select {at} {t} --threads=2 --time=4 --mysql-ignore-errors=2013,2006 run";
+    let child = place.command(line).spawn().expect("it runs");
+    for id in connected(&place) {
+        query(place.db.sandbox, &format!("KILL {id}"));
+    }
+    let ended = ended(&child.wait_with_output().expect("it ends"));
+    assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
+    assert!(counted(&ended, "reconnects:") >= 1, "{}", ended.stdout);
+}
+
+#[test]
+fn a_run_fails_when_a_lost_connection_is_not_to_be_ignored() {
+    let Some(place) = prepared() else { return };
+    let child = place.command("oltp_point_select {at} {t} --time=20 run").spawn().expect("it runs");
+    for id in connected(&place) {
+        query(place.db.sandbox, &format!("KILL {id}"));
+    }
+    let ended = ended(&child.wait_with_output().expect("it ends"));
+    assert_eq!(ended.status, 1, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("\nFATAL: "), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("SQL statistics:"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_run_ends_at_its_time_when_an_ignored_error_never_goes_away() {
+    let Some(place) = prepared() else { return };
+    let line = "oltp_point_select {at} --tables=1 --table-size=100 --db-ps-mode=disable --time=2 \
+                --mysql-ignore-errors=all run";
+    query(place.db.sandbox, &place.filled("DROP TABLE {db}.sbtest1"));
+    let ended = place.run(line);
+    assert!(ended.status < 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(counted(&ended, "ignored errors:") > 0, "{}", ended.stdout);
+}
+
+#[test]
+fn a_run_is_forced_to_end_when_its_events_outlast_the_grace() {
+    let Some(place) = prepared() else { return };
+    let lock = place.filled("LOCK TABLES {db}.sbtest1 WRITE, {db}.sbtest2 WRITE");
+    let options = crate::common::target(place.db.sandbox);
+    let ended = crate::databases::run(async {
+        use mysql_async::prelude::Queryable;
+        let mut conn = mysql_async::Conn::new(options).await.expect("connected");
+        conn.query_drop(&lock).await.expect("locked");
+        let line = "oltp_point_select {at} {t} --db-ps-mode=disable --threads=2 --time=1 \
+                    --forced-shutdown=1 run";
+        place.run(line)
+    });
+    assert_eq!(ended.status, 2, "{}{}", ended.stdout, ended.stderr);
+    let unfinished = "Number of unfinished transactions on forced shutdown:";
+    assert_eq!(counted(&ended, unfinished), 2);
+    let fatal = "FATAL: The --max-time limit has expired, forcing shutdown...";
+    assert!(ended.stdout.contains(fatal), "{}", ended.stdout);
+}
+
+#[test]
+fn attempts_count_as_they_begin_again_when_there_are_deadlocks() {
+    let (_, sandbox) = &SANDBOXES[0];
+    let place = Place::new(Program::Ours, sandbox);
+    place.well("oltp_read_write {at} --tables=1 --table-size=20 prepare");
+    let ended = place.well(
+        "oltp_read_write {at} --tables=1 --table-size=20 --threads=8 --events=600 --time=0 \
+         --mysql-ignore-errors=1213,1205,1020,1062 run",
+    );
+    let [transactions, ignored, read] =
+        ["transactions:", "ignored errors:", "read:"].map(|key| counted(&ended, key));
+    assert_eq!(transactions, 600);
+    assert!(ignored > 0, "no deadlock: {}", ended.stdout);
+    // Whatever ends an attempt is a write: its reads are done.
+    assert_eq!(read, 14 * (transactions + ignored), "{}", ended.stdout);
+}
+
+#[test]
+fn a_built_in_test_is_handed_on_when_the_real_program_is_named() {
+    if let Some(why) = crate::programs::lacking() {
+        return skipped(why);
+    }
+    let Some(place) = prepared() else { return };
+    let theirs = crate::programs::installed().expect("asked for before");
+    let line = format!("--sysbench-binary={} cpu --events=3 --threads=1 run", theirs.display());
+    let ended = place.well(&line);
+    assert!(ended.stdout.contains("total number of events:              3\n"), "{}", ended.stdout);
+}
