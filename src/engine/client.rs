@@ -51,6 +51,7 @@ pub(crate) async fn run(
                 Some(error)
             }
         };
+        let planned = error.is_none();
         if let Some(error) = error.filter(|error| !renews(error)) {
             client.tell_refused(&error);
             thread.setup.tell(ThreadEvent::Abort(state.client, error));
@@ -58,7 +59,7 @@ pub(crate) async fn run(
         }
         // First the old connection goes: the server may have none to spare.
         drop(client.session);
-        (client.session, client.handles) = reopen(&thread, &state).await?;
+        (client.session, client.handles) = reopen(&thread, &state, planned).await?;
         client.unsettled.clear();
         client.since_opened = 0;
     }
@@ -71,13 +72,20 @@ enum Turn {
     Renew,
 }
 
-/// Opens the client's connection again, however long it takes; None if the thread gives it up.
-async fn reopen(thread: &ThreadState, state: &ClientState) -> Option<(LeanSession, Handles)> {
+/// Opens the client's connection again, however long it takes; None if the thread gives it up. At once
+/// where the old one was not lost.
+async fn reopen(
+    thread: &ThreadState,
+    state: &ClientState,
+    mut at_once: bool,
+) -> Option<(LeanSession, Handles)> {
     state.offline.set(true);
     let mut pauses = pauses(state.client, thread.failures.borrow().reconnects);
     let reopened = loop {
         let opening = async {
-            tokio::time::sleep(pauses()).await;
+            if !std::mem::take(&mut at_once) {
+                tokio::time::sleep(pauses()).await;
+            }
             open_again(&thread.setup, &thread.inbox, state.client).await
         };
         // Boxed: else every client keeps room for a log-in while it works.
@@ -396,7 +404,7 @@ impl<'a> Client<'a> {
     /// Tells what of a client ended the step, where somebody shows it.
     fn tell_refused(&mut self, error: &OpError) {
         if let (Some(during), OpError::Failure(failure)) = (self.refused.take(), error) {
-            let refused = Refused { during, failure: failure.clone() };
+            let refused = Refused::Client(during, failure.clone());
             self.thread.setup.tell(ThreadEvent::Refused(refused));
         }
     }
@@ -440,18 +448,7 @@ impl<'a> Client<'a> {
             }
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
-        let mut pending = self.state.pending.borrow_mut();
-        pending.clear();
-        for (table, change) in self.unsettled.iter().filter(|(_, one)| one.effect != Effect::None) {
-            match pending.iter_mut().find(|(there, ..)| there == table) {
-                Some((_, writes, unknown)) => {
-                    *writes += 1;
-                    unknown.add(&change.doubt());
-                }
-                None => pending.push((*table, 1, change.doubt())),
-            }
-        }
-        drop(pending);
+        self.doubt_the_commit();
         if let Err(error) = self.control(1).await {
             self.doubt_what_was_sent();
             // What is left of it must not be committed by the next BEGIN.
@@ -481,12 +478,11 @@ impl<'a> Client<'a> {
         let sql = CONTROL[which];
         let prepared = self.handles.control.get(which).copied().flatten();
         self.issue();
-        let outcome = match prepared {
-            Some(handle) => self.session.execute(handle, &Params::default(), Want::Count).await,
-            None => {
-                self.session.text().extend_from_slice(sql.as_bytes());
-                self.session.query(Want::Count).await
-            }
+        let outcome = if let Some(handle) = prepared {
+            self.session.execute(handle, &Params::default(), Want::Count).await
+        } else {
+            self.session.text().extend_from_slice(sql.as_bytes());
+            self.session.query(Want::Count).await
         };
         self.done.statements += 1;
         self.done.others += u64::from(outcome.is_ok());
@@ -495,6 +491,21 @@ impl<'a> Client<'a> {
             self.refused = Some(during(sql.to_owned()));
             OpError::Failure(failure)
         })
+    }
+
+    /// Notes what COMMIT leaves in doubt if its answer never comes.
+    fn doubt_the_commit(&self) {
+        let mut pending = self.state.pending.borrow_mut();
+        pending.clear();
+        for (table, change) in self.unsettled.iter().filter(|(_, one)| one.effect != Effect::None) {
+            match pending.iter_mut().find(|(there, ..)| there == table) {
+                Some((_, writes, unknown)) => {
+                    *writes += 1;
+                    unknown.add(&change.doubt());
+                }
+                None => pending.push((*table, 1, change.doubt())),
+            }
+        }
     }
 
     /// Takes the doubt of a write that failed away, if it never left this program.
@@ -569,9 +580,10 @@ impl<'a> Client<'a> {
         }
         let answer = outcome.map_err(|failure| {
             self.doubt_what_was_sent();
-            self.refused = Some(match statement.text {
-                true => During::Query(self.session.sent_text()),
-                false => During::Execute(job.sql(index, table)),
+            self.refused = Some(if statement.text {
+                During::Query(self.session.sent_text())
+            } else {
+                During::Execute(job.sql(index, table))
             });
             OpError::Failure(failure)
         })?;
@@ -748,7 +760,7 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
 /// Tells who shows it what a client was refused, and makes the error of it.
 fn refused(setup: &StepSetup, during: During, failure: Failure) -> Error {
     let error = Error::server(failure.to_string());
-    setup.tell(ThreadEvent::Refused(Refused { during, failure }));
+    setup.tell(ThreadEvent::Refused(Refused::Client(during, failure)));
     error
 }
 

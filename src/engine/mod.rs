@@ -55,15 +55,17 @@ pub trait Observer {
     /// wait, and clients at work.
     fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]);
 
-    /// A client was refused, and the step ends.
+    /// Something was refused, and the step ends.
     fn refused(&self, refused: &Refused);
 }
 
-/// What a client was refused for good.
+/// What ends a step.
 #[derive(Debug, Clone)]
-pub struct Refused {
-    pub during: During,
-    pub failure: Failure,
+pub enum Refused {
+    /// A client was refused what it asked for.
+    Client(During, Failure),
+    /// More arrivals wait than sysbench takes.
+    Queue,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::job::{Job, engine_threads, queues};
 use super::pacing::{NEVER, Window};
 use super::summarise::LiveLine;
 use super::thread::{self, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent};
-use super::{Run, StepContext};
+use super::{Refused, Run, StepContext};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
@@ -366,6 +366,10 @@ impl Running<'_> {
             }
             ThreadEvent::Refused(refused) => {
                 self.context.observer.iter().for_each(|observer| observer.refused(&refused));
+                if matches!(refused, Refused::Queue) {
+                    let text = "more arrivals wait than sysbench takes";
+                    self.end_early(Outcome::Aborted, Error::failed(text));
+                }
             }
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Broken(error) => return Err(error),
@@ -377,7 +381,9 @@ impl Running<'_> {
         self.line.add(intervals);
         let Some(observer) = self.context.observer else { return };
         let queue = self.setup.queue.each_ref().map(|number| number.load(Ordering::Relaxed));
-        intervals.iter().for_each(|interval| observer.interval(interval, queue));
+        for interval in intervals {
+            observer.interval(interval, queue);
+        }
     }
 
     /// Ends a step with more errors than `--max-errors` allows; `last` where no more follow.

@@ -43,6 +43,8 @@ use crate::workload::Sampler;
 /// One timer ticks for all threads: one in a thread's own runtime would be looked at in every turn,
 /// that is, with few clients, in every operation (2.7 us of it with one client).
 pub(crate) const TICK: Duration = Duration::from_millis(20);
+/// sysbench's queue of events holds so many.
+const QUEUE_MAX: u64 = 131_072;
 /// In this time every thread has seen a new end of the window.
 pub(crate) const NOTICE: Duration = Duration::from_millis(50);
 
@@ -376,7 +378,11 @@ impl ThreadState {
         self.look(now);
         if let Some(pacing) = &self.pacing {
             let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
-            self.setup.queue[0].store(pacing.waiting(now), Ordering::Relaxed);
+            let waiting = pacing.waiting(now);
+            if waiting > QUEUE_MAX && self.job().plan.as_sysbench.is_some() {
+                self.setup.tell(ThreadEvent::Refused(Refused::Queue));
+            }
+            self.setup.queue[0].store(waiting, Ordering::Relaxed);
             self.setup.queue[1].store(busy as u64, Ordering::Relaxed);
         }
         self.recorder.borrow_mut().roll(now);
@@ -464,11 +470,11 @@ impl ThreadState {
             return recorder.abandoned(client.intended.get(), issued, measured, now);
         }
         failures.count(error.count());
-        if !pending.is_empty() {
+        if pending.is_empty() {
+            recorder.failed(issued, measured, now);
+        } else {
             failures.window_in_doubt += u64::from(measured);
             recorder.unresolved(now);
-        } else {
-            recorder.failed(issued, measured, now);
         }
     }
 

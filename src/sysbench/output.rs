@@ -129,6 +129,10 @@ pub(crate) const ENDLESS: &str = "Both event and time limits are disabled, runni
 /// Fatal, where the time of a forced shutdown is over.
 pub(crate) const FORCED: &str = "The --max-time limit has expired, forcing shutdown...";
 
+/// Fatal, where too many events wait for a client.
+pub(crate) const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are \
+                                     unable to keep up with the specified event generation rate";
+
 /// Makes the first line of an output.
 pub(crate) fn banner(version: OutputVersion) -> String {
     let of_loadgen = concat!("(using loadgen ", env!("CARGO_PKG_VERSION"), ")");

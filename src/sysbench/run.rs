@@ -113,6 +113,7 @@ struct Seen {
     part_at: Ns,
     unexpected: u64,
     refused: bool,
+    failed: bool,
 }
 
 impl<'a> Report<'a> {
@@ -195,6 +196,7 @@ impl<'a> Report<'a> {
             ));
         }
         match error {
+            _ if seen.failed => 1,
             Some(error) if error.kind() != Kind::Failed || !forced => {
                 if !matches!(error.kind(), Kind::Interrupted | Kind::Terminated) {
                     say(error.render().trim_end());
@@ -241,9 +243,18 @@ impl Observer for Report<'_> {
         self.due(seen, seen.end, queue);
     }
 
-    fn refused(&self, Refused { during, failure }: &Refused) {
-        let settings = self.settings;
-        self.seen.borrow_mut().refused = true;
+    fn refused(&self, refused: &Refused) {
+        let (settings, seen) = (self.settings, &mut *self.seen.borrow_mut());
+        let Refused::Client(during, failure) = refused else {
+            // Threads say so until the run has ended.
+            if !std::mem::replace(&mut seen.refused, true) {
+                locked(self.log).fatal(&[output::QUEUE_FULL.to_owned()]);
+            }
+            return;
+        };
+        // The report follows what fails when the run is over.
+        seen.failed = true;
+        seen.refused |= !matches!(during, During::Rest(_));
         let call = match during {
             During::Execute(_) => Call::Execute,
             During::Rest(_) => Call::BulkDone,
