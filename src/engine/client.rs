@@ -121,7 +121,7 @@ struct Client<'a> {
     /// What only a run by sysbench's rules has.
     resumed: Option<Ns>,
     since_opened: u64,
-    refused: Option<During>,
+    asked: Option<Asked>,
     bulk: BulkRows,
 }
 
@@ -134,6 +134,31 @@ struct OpProgress {
     reads: u64,
     writes: u64,
     others: u64,
+    unexpected: u64,
+}
+
+/// What the client asked for last that failed.
+#[derive(Debug, Clone, Copy)]
+enum Asked {
+    Control {
+        which: Control,
+        prepared: bool,
+    },
+    Statement {
+        index: usize,
+        table: u32,
+    },
+    Rows,
+    /// The last of them, when the run is over.
+    Rest,
+}
+
+/// The statements around those of a transaction.
+#[derive(Debug, Clone, Copy)]
+enum Control {
+    Begin,
+    Commit,
+    Rollback,
 }
 
 /// A bulk statement that grows by a row an event, and the next row.
@@ -166,7 +191,7 @@ impl<'a> Client<'a> {
             tables: vec![0; job.statements.len()],
             resumed: None,
             since_opened: 0,
-            refused: None,
+            asked: None,
             bulk: BulkRows::default(),
         }
     }
@@ -205,7 +230,7 @@ impl<'a> Client<'a> {
                 now = think(thread, now, pause).await;
             }
         }
-        self.send_rows(During::Rest).await?;
+        self.send_rows(Asked::Rest).await?;
         Ok(Turn::Over)
     }
 
@@ -242,7 +267,7 @@ impl<'a> Client<'a> {
                 return Ok(Turn::Renew);
             }
         }
-        self.send_rows(During::Rest).await?;
+        self.send_rows(Asked::Rest).await?;
         Ok(Turn::Over)
     }
 
@@ -311,10 +336,10 @@ impl<'a> Client<'a> {
             self.tables.fill(table);
         }
         self.done = OpProgress { table, ..OpProgress::default() };
-        if job.plan.as_sysbench.is_some() && job.statements[index].bulk.is_some() {
-            return self.row(index).await;
+        match transaction.rows_of {
+            Some(statement) => self.row(statement).await,
+            None => self.transaction(index).await,
         }
-        self.transaction(index).await
     }
 
     /// Does an op by sysbench's rules: it begins again after an error that is to be ignored, until it
@@ -330,10 +355,14 @@ impl<'a> Client<'a> {
             let now = thread.now();
             let began = state.issued.get().unwrap_or(now);
             let from = state.intended.get().unwrap_or(began);
-            if let Some(events) = thread.recorder.borrow_mut().events(now) {
+            // What began in the warm-up counts nowhere.
+            if state.measured.get()
+                && let Some(events) = thread.recorder.borrow_mut().events(now)
+            {
                 events.reads += self.done.reads;
                 events.writes += self.done.writes;
                 events.others += self.done.others;
+                events.unexpected += self.done.unexpected;
                 if outcome.is_ok() {
                     events.event(state.client, now.saturating_sub(from));
                 }
@@ -347,16 +376,17 @@ impl<'a> Client<'a> {
             if !usable || !error.code().is_some_and(|code| rules.ignored.has(code)) {
                 return Err(error);
             }
+            // Without a time, it would go on for ever.
+            let endless = job_has_no_time(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
+            if endless {
+                return Err(error);
+            }
             thread.failed(state, began, now, &error);
             if let Some(events) = thread.recorder.borrow_mut().events(now) {
                 events.ignored += 1;
             }
             if now >= thread.window.get().last {
                 return Ok(false);
-            }
-            // Without a time, it would go on for ever.
-            if now.saturating_sub(began) > limits::SILENCE.as_nanos() as Ns {
-                return Err(error);
             }
             state.issued.set(Some(began));
         }
@@ -373,7 +403,7 @@ impl<'a> Client<'a> {
         self.bulk.row.clear();
         literals_into(&mut self.bulk.row, &statement.pieces, &self.values);
         if self.bulk.sql.len() + bulk.join.len() + self.bulk.row.len() > bulk.bytes_max {
-            self.send_rows(During::Query).await?;
+            self.send_rows(Asked::Rows).await?;
         }
         if self.bulk.sql.is_empty() {
             self.bulk.sql.extend_from_slice(job.with_table(&bulk.head, table).as_bytes());
@@ -385,14 +415,14 @@ impl<'a> Client<'a> {
     }
 
     /// Sends the bulk statement, if there is one.
-    async fn send_rows(&mut self, during: fn(String) -> During) -> Result<(), OpError> {
+    async fn send_rows(&mut self, asked: Asked) -> Result<(), OpError> {
         if self.bulk.sql.is_empty() {
             return Ok(());
         }
         self.session.text().extend_from_slice(&self.bulk.sql);
         self.bulk.sql.clear();
         let answer = self.session.query(Want::Count).await.map_err(|failure| {
-            self.refused = Some(during(self.session.sent_text()));
+            self.asked = Some(asked);
             OpError::Failure(failure)
         })?;
         if let Some(events) = self.thread.recorder.borrow_mut().events(self.thread.now()) {
@@ -403,7 +433,22 @@ impl<'a> Client<'a> {
 
     /// Tells what of a client ended the step, where somebody shows it.
     fn tell_refused(&mut self, error: &OpError) {
-        if let (Some(during), OpError::Failure(failure)) = (self.refused.take(), error) {
+        let job = self.thread.job();
+        if job.plan.as_sysbench.is_none() {
+            return;
+        }
+        let sent = || self.session.sent_text();
+        if let (Some(asked), OpError::Failure(failure)) = (self.asked.take(), error) {
+            let during = match asked {
+                Asked::Control { which, prepared: true } => During::Execute(which.sql().to_owned()),
+                Asked::Statement { index, table } if !job.statements[index].text => {
+                    During::Execute(job.sql(index, table))
+                }
+                Asked::Control { .. } | Asked::Statement { .. } | Asked::Rows => {
+                    During::Query(sent())
+                }
+                Asked::Rest => During::Rest(sent()),
+            };
             let refused = Refused::Client(during, failure.clone());
             self.thread.setup.tell(ThreadEvent::Refused(refused));
         }
@@ -439,7 +484,7 @@ impl<'a> Client<'a> {
             return Ok(());
         }
         self.unsettled.clear();
-        self.control(0).await?;
+        self.control(Control::Begin).await?;
         for statement in &transaction.passes {
             match self.statement(*statement, false).await {
                 Ok(change) => self.unsettled.push(change),
@@ -449,7 +494,7 @@ impl<'a> Client<'a> {
         }
         // Only a lost COMMIT leaves a doubt: before it, the server rolls back.
         self.doubt_the_commit();
-        if let Err(error) = self.control(1).await {
+        if let Err(error) = self.control(Control::Commit).await {
             self.doubt_what_was_sent();
             // What is left of it must not be committed by the next BEGIN.
             return Err(self.roll_back(error).await);
@@ -467,28 +512,25 @@ impl<'a> Client<'a> {
         if !error.keeps_session() || self.thread.job().plan.as_sysbench.is_some() {
             return error;
         }
-        match self.control(2).await {
+        match self.control(Control::Rollback).await {
             Ok(()) => error,
             Err(rollback) => error.left_open(rollback),
         }
     }
 
-    /// Runs one of [`CONTROL`].
-    async fn control(&mut self, which: usize) -> Result<(), OpError> {
-        let sql = CONTROL[which];
-        let prepared = self.handles.control.get(which).copied().flatten();
+    async fn control(&mut self, which: Control) -> Result<(), OpError> {
+        let prepared = self.handles.control.get(which as usize).copied().flatten();
         self.issue();
         let outcome = if let Some(handle) = prepared {
             self.session.execute(handle, &Params::default(), Want::Count).await
         } else {
-            self.session.text().extend_from_slice(sql.as_bytes());
+            self.session.text().extend_from_slice(which.sql().as_bytes());
             self.session.query(Want::Count).await
         };
         self.done.statements += 1;
         self.done.others += u64::from(outcome.is_ok());
         outcome.map(|_| ()).map_err(|failure| {
-            let during = if prepared.is_some() { During::Execute } else { During::Query };
-            self.refused = Some(during(sql.to_owned()));
+            self.asked = Some(Asked::Control { which, prepared: prepared.is_some() });
             OpError::Failure(failure)
         })
     }
@@ -580,11 +622,7 @@ impl<'a> Client<'a> {
         }
         let answer = outcome.map_err(|failure| {
             self.doubt_what_was_sent();
-            self.refused = Some(if statement.text {
-                During::Query(self.session.sent_text())
-            } else {
-                During::Execute(job.sql(index, table))
-            });
+            self.asked = Some(Asked::Statement { index, table });
             OpError::Failure(failure)
         })?;
         state.pending.borrow_mut().clear();
@@ -603,18 +641,14 @@ impl<'a> Client<'a> {
         let wrong = check(&statement.check, answer, value, content);
         if job.plan.as_sysbench.is_some() {
             self.count(statement, answer, wrong.is_some());
-            return Ok((table, change));
-        }
-        match wrong {
-            None => Ok((table, change)),
-            Some(wrong) => {
-                // It may be in the table for all that.
-                if autocommit {
-                    state.pending.borrow_mut().extend(statement.doubt(table, answer.affected));
-                }
-                Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))))
+        } else if let Some(wrong) = wrong {
+            // It may be in the table for all that.
+            if autocommit {
+                state.pending.borrow_mut().extend(statement.doubt(table, answer.affected));
             }
+            return Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))));
         }
+        Ok((table, change))
     }
 
     /// Counts an answer as sysbench does.
@@ -625,14 +659,20 @@ impl<'a> Client<'a> {
             (false, 0) => &mut self.done.others,
         };
         *counted += 1;
-        if unexpected && let Some(events) = self.thread.recorder.borrow_mut().events(0) {
-            events.unexpected += 1;
-        }
+        self.done.unexpected += u64::from(unexpected);
     }
 }
 
-/// The statements around those of a transaction.
-const CONTROL: [&str; 3] = ["BEGIN", "COMMIT", "ROLLBACK"];
+impl Control {
+    fn sql(self) -> &'static str {
+        ["BEGIN", "COMMIT", "ROLLBACK"][self as usize]
+    }
+}
+
+/// Tells whether only the number of ops ends the run.
+fn job_has_no_time(thread: &ThreadState) -> bool {
+    thread.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
+}
 
 /// Pauses from an instant on, but not beyond the window's end; returns when it is over.
 async fn think(thread: &ThreadState, from: Ns, pause: Duration) -> Ns {
@@ -698,7 +738,7 @@ pub(crate) struct Connection {
 pub(crate) struct Handles {
     /// By table of the client, then by prepared statement.
     pub statements: Vec<u32>,
-    /// Those of [`CONTROL`] that the server has prepared.
+    /// BEGIN and COMMIT, as far as the server has prepared them.
     pub control: Vec<Option<u32>>,
 }
 
@@ -806,11 +846,12 @@ async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Ha
     }
     let mut control = Vec::new();
     let begins = !job.prepared.is_empty() && job.transactions.iter().any(|t| t.begin);
-    for sql in CONTROL.iter().take(2).filter(|_| begins && job.plan.as_sysbench.is_some()) {
+    let both = [Control::Begin, Control::Commit].map(Control::sql);
+    for sql in both.into_iter().filter(|_| begins && job.plan.as_sysbench.is_some()) {
         match session.prepare(sql).await {
             Ok(handle) => control.push(Some(handle)),
             Err(Failure::Server { code: UNPREPARABLE, .. }) => control.push(None),
-            Err(failure) => return Err(((*sql).to_owned(), failure)),
+            Err(failure) => return Err((sql.to_owned(), failure)),
         }
     }
     Ok(Handles { statements: handles, control })

@@ -40,6 +40,8 @@ pub(crate) struct CompiledTransaction {
     /// The statements that draw their own table once an op, and whether each has that of the one before;
     /// empty where the op draws one for all.
     pub tables: Vec<(usize, bool)>,
+    /// An op adds a row to this bulk statement, as in sysbench.
+    pub rows_of: Option<usize>,
 }
 
 pub(crate) struct CompiledStatement {
@@ -152,6 +154,9 @@ impl Job {
                 begin: workload.begins(transaction),
                 passes: workload.passes(transaction).into_iter().map(|at| start + at).collect(),
                 tables,
+                rows_of: (job.statements.get(start).is_some_and(|s| s.bulk.is_some())
+                    && plan.as_sysbench.is_some())
+                .then_some(start),
             });
         }
         if plan.as_sysbench.is_some() && plan.statements == StatementMode::Prepared {
@@ -437,7 +442,8 @@ impl Generator {
             Source::Number(n) => return drawn.set(at, Value::Int(*n)),
             Source::Previous(of) => return drawn.copy(at, &self.previous, *of),
         };
-        drawn.set(at, Value::UInt(id));
+        // Signed, as the columns are: MySQL 8.0 would prepare a statement again for another type.
+        drawn.set(at, Value::Int(i64::try_from(id).unwrap_or(i64::MAX)));
     }
 
     /// Writes a bulk statement of as many rows as fit, one at least, into `sql`; `head` stands before

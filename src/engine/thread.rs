@@ -449,7 +449,7 @@ impl ThreadState {
 
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
         // Else the server has refused the writes.
-        let mut pending = client.pending.take();
+        let mut pending = client.pending.borrow_mut();
         if !error.leaves_doubt() {
             pending.clear();
         }
@@ -458,7 +458,7 @@ impl ThreadState {
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
         failures.in_doubt += u64::from(!pending.is_empty());
-        for (table, writes, doubt) in &pending {
+        for (table, writes, doubt) in pending.iter() {
             let entry = &mut self.ledger.borrow_mut()[*table as usize];
             entry.in_doubt += u64::from(*writes);
             entry.doubt.get_or_insert_default().add(doubt);
@@ -467,12 +467,14 @@ impl ThreadState {
         if matches!(error, OpError::Timeout(_)) {
             failures.abandoned += 1;
             failures.window_abandoned += u64::from(measured);
+            pending.clear();
             return recorder.abandoned(client.intended.get(), issued, measured, now);
         }
         failures.count(error.count());
         if pending.is_empty() {
             recorder.failed(issued, measured, now);
         } else {
+            pending.clear();
             failures.window_in_doubt += u64::from(measured);
             recorder.unresolved(now);
         }
@@ -486,7 +488,9 @@ impl ThreadState {
                 self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
             }
         }
-        if let Some(pacing) = &self.pacing {
+        // sysbench forgets what waits when the time is over.
+        if let Some(pacing) = self.pacing.as_ref().filter(|_| self.job().plan.as_sysbench.is_none())
+        {
             pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut());
         }
     }

@@ -100,6 +100,26 @@ pub(crate) fn connect_lines(settings: &Settings, failure: &Failure) -> Vec<Strin
         Some(path) => format!("on socket '{}'", path.display()),
         None => format!("on host '{}', port {}", settings.host, settings.port),
     };
+    let (function, place) = connecting(settings);
+    vec![
+        format!("unable to connect to MySQL server {target}, aborting..."),
+        format!("error {}", connect_error(settings, failure)),
+        failed(function, place, "connection creation failed"),
+    ]
+}
+
+/// Makes the lines of a driver that cannot be used.
+pub(crate) fn driver_lines(settings: &Settings, fault: &str) -> Vec<String> {
+    // The scripts take the driver in the line before.
+    let (function, (script, line)) = connecting(settings);
+    let why = "failed to initialize the DB driver";
+    let mut lines = vec![fault.to_owned(), failed(function, (script, line - 1), why)];
+    lines.extend((settings.command == Command::Run).then(|| INIT_FAILED.to_owned()));
+    lines
+}
+
+/// Where the scripts connect.
+fn connecting(settings: &Settings) -> (&'static str, (&'static str, u32)) {
     let function = if settings.command == Command::Run { "thread_init" } else { caller(settings) };
     let own = Some(settings.test);
     let place = match (settings.command, settings.test) {
@@ -113,11 +133,7 @@ pub(crate) fn connect_lines(settings: &Settings, failure: &Failure) -> Vec<Strin
         (Command::Prewarm, _) => (COMMON, 98),
         (Command::Prepare | Command::Help, _) => (COMMON, 83),
     };
-    vec![
-        format!("unable to connect to MySQL server {target}, aborting..."),
-        format!("error {}", connect_error(settings, failure)),
-        failed(function, place, "connection creation failed"),
-    ]
+    (function, place)
 }
 
 /// The socket, unless it is the one that `localhost` stands for.

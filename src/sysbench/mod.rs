@@ -13,6 +13,7 @@ mod output;
 mod plan;
 mod resolve;
 mod run;
+mod scripts;
 mod settings;
 mod tables;
 #[cfg(test)]
@@ -22,13 +23,13 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::mysql::ServerLink;
 use crate::mysql::options::handover::take_off;
 use crate::progress::say;
-use crate::stop::Stop;
+use crate::stop::{Stop, locked};
 use arguments::{Parsed, parse};
 use explain::native;
 #[cfg(test)]
@@ -70,7 +71,12 @@ pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop
     let settings = match parse(&args[begin..], &env) {
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
-            let failed = std::process::Command::new(&program).args(args).exec();
+            let mut program_of = std::process::Command::new(&program);
+            if let Some(password) = &password {
+                // It is off the command line already.
+                program_of.env(PASSWORD, password.expose());
+            }
+            let failed = program_of.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
         }
         Err(Refusal { stdout, stderr, status }) => {
@@ -90,11 +96,24 @@ pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop
     log.notice(&output::header(settings.output));
     let _ = io::stdout().write_all(preamble.after_header.as_bytes());
     let log = Mutex::new(log);
-    done(&settings, &log, &listen(true)?)
+    let ended = done(&settings, &log, &listen(true)?);
+    log.into_inner().unwrap_or_else(PoisonError::into_inner).written()?;
+    ended
 }
 
 fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
     let work = async {
+        if let Some(fault) = &settings.driver_fault {
+            let mut log = locked(log);
+            if settings.command == Command::Run {
+                log.notice(&output::options(settings));
+            }
+            if settings.command == Command::Run || settings.threads > 1 {
+                log.notice(output::INITIALIZING);
+            }
+            log.fatal(&failure::driver_lines(settings, fault));
+            return Ok(1);
+        }
         if settings.command == Command::Run {
             return run::run(settings, log, stop).await;
         }

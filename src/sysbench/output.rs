@@ -6,15 +6,15 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use super::settings::{OutputVersion, Settings};
+use crate::error::{Error, Result};
 use crate::observe::{ClientEvents, EventCounts, Times};
 
 /// Levels of messages, by what `--verbosity` shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Fatal,
-    /// 1 is sysbench's alert, of which there is none here.
-    Warning = 2,
-    Notice,
+    /// Alerts and warnings of sysbench's log do not occur here.
+    Notice = 3,
     Info,
     Debug,
 }
@@ -23,7 +23,6 @@ impl Level {
     fn prefix(self) -> &'static str {
         match self {
             Level::Fatal => "FATAL: ",
-            Level::Warning => "WARNING: ",
             Level::Notice | Level::Info => "",
             Level::Debug => "DEBUG: ",
         }
@@ -39,11 +38,13 @@ pub(crate) struct Log {
     verbosity: u8,
     last: String,
     repeated: u32,
+    /// Why a write failed first.
+    broken: Option<std::io::Error>,
 }
 
 impl Log {
     pub(crate) fn new(out: Box<dyn Write + Send>, verbosity: u8) -> Log {
-        Log { out, verbosity, last: String::new(), repeated: 0 }
+        Log { out, verbosity, last: String::new(), repeated: 0, broken: None }
     }
 
     /// Writes a message, of one line or several, and ends its last line.
@@ -102,9 +103,20 @@ impl Log {
         level as u8 <= self.verbosity
     }
 
-    /// Nothing can be said to anybody where standard output fails; the run goes on, as sysbench's does.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// Gives the error of a log that could not be written.
+    pub(crate) fn written(self) -> Result<()> {
+        let failed = |e| Err(Error::failed(format!("standard output: {e}")));
+        self.broken.map_or(Ok(()), failed)
+    }
+
     fn put(&mut self, bytes: &[u8]) {
-        let _ = self.out.write_all(bytes).and_then(|()| self.out.flush());
+        if self.broken.is_none() {
+            self.broken = self.out.write_all(bytes).and_then(|()| self.out.flush()).err();
+        }
     }
 }
 
@@ -124,8 +136,6 @@ pub(crate) const STARTED: &str = "Threads started!\n";
 pub(crate) const TIME_LIMIT: &str = "Time limit exceeded, exiting...";
 pub(crate) const EVENT_LIMIT: &str = "Event limit exceeded, exiting...";
 pub(crate) const DONE: &str = "Done.\n";
-/// A warning, before the banner.
-pub(crate) const ENDLESS: &str = "Both event and time limits are disabled, running an endless test";
 /// Fatal, where the time of a forced shutdown is over.
 pub(crate) const FORCED: &str = "The --max-time limit has expired, forcing shutdown...";
 

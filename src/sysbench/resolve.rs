@@ -472,24 +472,34 @@ impl Reader<'_> {
     }
 
     fn server(&mut self) -> Result<(), Refusal> {
+        let mut faults = Vec::new();
         let driver = self.text("db-driver");
-        if driver != "mysql" {
-            let text = format!("{}FATAL: invalid database driver name: '{driver}'\n", self.header);
-            let why = "--db-driver: servers are MySQL and MariaDB";
-            let hint = if driver == "pgsql" { format!("; {HAND_OVER}") } else { String::new() };
-            return Err(self.args.cannot(&text, &format!("{why}{hint}")));
+        let fault = format!("invalid database driver name: '{driver}'");
+        match driver {
+            "mysql" => {}
+            "pgsql" => {
+                let why = format!("--db-driver: servers are MySQL and MariaDB; {HAND_OVER}");
+                return Err(self.args.cannot(&format!("{}FATAL: {fault}\n", self.header), &why));
+            }
+            _ => faults.push(fault),
         }
-        self.settings.prepared = match self.text("db-ps-mode") {
-            "auto" => true,
-            "disable" => false,
-            other => return Err(self.fatal(format!("Invalid value for db-ps-mode: {other}"))),
-        };
+        let mode = self.text("db-ps-mode").to_owned();
+        self.settings.prepared = mode != "disable";
+        if !["auto", "disable"].contains(&mode.as_str()) {
+            faults.push(format!("Invalid value for db-ps-mode: {mode}"));
+        }
         let [hosts, ports, sockets] =
             [self.one("mysql-host")?, self.one("mysql-port")?, self.one("mysql-socket")?];
-        let missing = |what: &str| self.fatal(format!("No MySQL {what} specified, aborting"));
-        let host = hosts.ok_or_else(|| missing("hosts"))?;
-        let port = ports.ok_or_else(|| missing("ports"))?;
+        let mut given = |value: Option<String>, what: &str| {
+            value.unwrap_or_else(|| {
+                faults.push(format!("No MySQL {what} specified, aborting"));
+                String::new()
+            })
+        };
+        let (host, port) = (given(hosts, "hosts"), given(ports, "ports"));
+        self.settings.driver_fault = faults.into_iter().next();
         self.settings.port = match port.parse() {
+            _ if port.is_empty() => 0,
             Ok(0) => DEFAULT_PORT,
             Ok(port) => port,
             Err(_) => {
@@ -605,13 +615,10 @@ impl Reader<'_> {
                 notes.push(format!("--{} has no effect", given.name));
             }
         }
-        if self.settings.verbosity == 5 {
-            notes.push("there are no debug messages: level 5 shows what level 4 does".to_owned());
-        }
         let word = self.args.test.as_deref().unwrap_or_default();
-        if word.contains('/') && !word.contains("/share/sysbench/") {
+        if word.contains('/') && super::scripts::is_another(word) {
             notes.push(format!(
-                "{word}: sysbench's own script of this name is meant, its text is not looked at"
+                "{word} is not the script of sysbench 1.0.20: loadgen runs that one"
             ));
         }
         match script.era {

@@ -1,7 +1,6 @@
 //! `run`: the engine does the work, and what it counts becomes sysbench's text as it comes.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::Mutex;
 
 use tokio::sync::watch;
@@ -38,13 +37,22 @@ pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> R
         0 => random()? >> 11,
         seed => u64::from(seed),
     };
-    let plan = plan(settings, seed)?;
-    let link = ServerLink::to(target(settings), stop)?;
-    let report = Report::new(settings, log);
+    let prepared = plan(settings, seed).and_then(|plan| {
+        let store = settings.out.as_deref().map(Store::open).transpose()?;
+        Ok((plan, ServerLink::to(target(settings), stop)?, store))
+    });
+    let (plan, link, store) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            say(error.render().trim_end());
+            return Ok(1);
+        }
+    };
+    let report = Report { settings, log, stop, seen: RefCell::default() };
     report.begin();
-    let over = match &settings.out {
+    let over = match &store {
         None => bare(&plan, &link, &report).await,
-        Some(dir) => kept(&plan, &link, dir, &report).await,
+        Some(store) => kept(&plan, &link, store, &report).await,
     };
     match over {
         Ok(over) => Ok(report.end(over, plan.stop)),
@@ -78,9 +86,9 @@ async fn bare(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Result<Ove
 }
 
 /// Runs with loadgen's own connection beside, and leaves a summary.
-async fn kept(plan: &Plan, link: &ServerLink, dir: &Path, report: &Report<'_>) -> Result<Over> {
-    let (store, mut progress) = (Store::open(dir)?, Progress::new(true, None));
-    let mut steps = Steps::new(Job::Sweep(plan), &store, &mut progress)?;
+async fn kept(plan: &Plan, link: &ServerLink, store: &Store, report: &Report<'_>) -> Result<Over> {
+    let mut progress = Progress::new(true, None);
+    let mut steps = Steps::new(Job::Sweep(plan), store, &mut progress)?;
     steps.observer = Some(report);
     let mut planned = plan.steps().into_iter();
     let ran = steps.run(link, |_| Ok(planned.next())).await;
@@ -97,6 +105,7 @@ async fn kept(plan: &Plan, link: &ServerLink, dir: &Path, report: &Report<'_>) -
 struct Report<'a> {
     settings: &'a Settings,
     log: &'a Mutex<Log>,
+    stop: &'a Stop,
     seen: RefCell<Seen>,
 }
 
@@ -116,16 +125,9 @@ struct Seen {
     failed: bool,
 }
 
-impl<'a> Report<'a> {
-    fn new(settings: &'a Settings, log: &'a Mutex<Log>) -> Report<'a> {
-        Report { settings, log, seen: RefCell::default() }
-    }
-
+impl Report<'_> {
     fn begin(&self) {
         let mut log = locked(self.log);
-        if self.settings.events == 0 && self.settings.time.is_zero() {
-            log.say(Level::Warning, output::ENDLESS);
-        }
         log.notice(&output::options(self.settings));
         log.notice(output::INITIALIZING);
         self.of_threads(&mut log, "started");
@@ -152,12 +154,19 @@ impl<'a> Report<'a> {
                 log.stamped(&output::queue(output, at_s, queue[0], queue[1]));
             }
         }
-        if whole && self.settings.checkpoints.iter().any(|s| u64::from(*s) * SECOND == at) {
+        // At the end there is the report.
+        let over = !self.settings.time.is_zero() && at_s >= self.settings.time.as_secs_f64();
+        let due = |s: &u32| u64::from(*s) * SECOND == at;
+        if whole && !over && self.settings.checkpoints.iter().any(due) {
             log.stamped(&output::checkpoint(output, at_s));
             let counts = std::mem::take(&mut seen.part);
             let part_s = seconds(at - std::mem::replace(&mut seen.part_at, at));
             let span = Span { total_s: at_s, part_s, unfinished: None };
             log.notice(&output::report(self.settings, &counts, &span));
+        }
+        if log.is_broken() {
+            // Nobody reads what the run finds.
+            self.stop.ask(Kind::Terminated);
         }
     }
 
@@ -167,7 +176,9 @@ impl<'a> Report<'a> {
         if seen.refused {
             return 1;
         }
-        let forced = abandoned > 0 && self.settings.forced_shutdown.is_some();
+        let forced = abandoned > 0
+            && outcome == Outcome::Completed
+            && self.settings.forced_shutdown.is_some();
         let mut log = locked(self.log);
         if forced {
             log.say(Level::Fatal, output::FORCED);
@@ -230,10 +241,10 @@ impl Observer for Report<'_> {
 
     fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]) {
         let Some(events) = interval.events.as_deref() else { return };
-        if interval.phase == Phase::Warmup {
+        let seen = &mut *self.seen.borrow_mut();
+        if interval.phase == Phase::Warmup || seen.refused {
             return;
         }
-        let seen = &mut *self.seen.borrow_mut();
         seen.line.merge(events);
         seen.part.merge(events);
         seen.all.merge(events);

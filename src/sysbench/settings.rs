@@ -113,6 +113,8 @@ pub(crate) struct Settings {
     pub explain: bool,
     /// Sentences for standard error: what was taken and does nothing.
     pub notes: Vec<String>,
+    /// What sysbench finds wrong with its driver, at the first connection.
+    pub driver_fault: Option<String>,
     pub preamble: Preamble,
 }
 
