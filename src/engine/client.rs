@@ -4,22 +4,16 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
-
+use super::connection::{Connection, Control, Handles, Leaving, open_again, pauses};
 use super::errors::{Change, OpError};
-use super::job::{
-    Check, CompiledStatement, Generator, Job, Serial, TableDraws, literals_into, number,
-};
+use super::job::{Check, CompiledStatement, Generator, TableDraws, literals_into, number};
 use super::pacing::Pacing;
-use super::thread::{ClientState, StepSetup, ThreadEvent, ThreadState};
+use super::thread::{ClientState, ThreadEvent, ThreadState};
 use super::{During, Refused};
-use crate::error::{Error, Result, clip};
-use crate::mysql::Failure;
-use crate::mysql::wire::{Answer, Inbox, LeanSession, Params, Want};
+use crate::mysql::wire::{Answer, LeanSession, Params, Want};
 use crate::observe::{Ns, Op};
-use crate::plan::{AsSysbench, Spread, limits, units};
-use crate::stop::within;
-use crate::workload::{Effect, Stream, rows, seed_of};
+use crate::plan::{AsSysbench, Spread, limits};
+use crate::workload::{Effect, rows};
 
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.
@@ -151,14 +145,6 @@ enum Asked {
     Rows,
     /// The last of them, when the run is over.
     Rest,
-}
-
-/// The statements around those of a transaction.
-#[derive(Debug, Clone, Copy)]
-enum Control {
-    Begin,
-    Commit,
-    Rollback,
 }
 
 /// A bulk statement that grows by a row an event, and the next row.
@@ -663,12 +649,6 @@ impl<'a> Client<'a> {
     }
 }
 
-impl Control {
-    fn sql(self) -> &'static str {
-        ["BEGIN", "COMMIT", "ROLLBACK"][self as usize]
-    }
-}
-
 /// Tells whether only the number of ops ends the run.
 fn job_has_no_time(thread: &ThreadState) -> bool {
     thread.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
@@ -720,177 +700,6 @@ fn check(
         .then(|| format!("the content is not that of id {id}: '{}'", c.escape_ascii()))
 }
 
-/// The first pause between two attempts is at most so long.
-const PAUSE_FIRST: Duration = Duration::from_millis(20);
-/// And no pause is longer: the time to the first success is measured with it.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-const ID_MAX: usize = 40;
-
-pub(crate) struct Connection {
-    pub session: LeanSession,
-    pub handles: Handles,
-    /// By table of this client; empty where no statement numbers rows.
-    pub serials: Vec<Serial>,
-}
-
-/// The server's numbers of what a client has prepared.
-#[derive(Default)]
-pub(crate) struct Handles {
-    /// By table of the client, then by prepared statement.
-    pub statements: Vec<u32>,
-    /// BEGIN and COMMIT, as far as the server has prepared them.
-    pub control: Vec<Option<u32>>,
-}
-
-/// A session that is over, and what is to be closed before it.
-pub(crate) struct Leaving {
-    session: LeanSession,
-    handles: Vec<u32>,
-}
-
-impl Leaving {
-    fn new(session: LeanSession, handles: Handles, closes: bool) -> Leaving {
-        let control = handles.control.into_iter().flatten();
-        let all = handles.statements.into_iter().chain(control).filter(|_| closes);
-        Leaving { session, handles: all.collect() }
-    }
-}
-
-impl Connection {
-    pub(crate) fn leaving(self) -> Leaving {
-        Leaving::new(self.session, self.handles, false)
-    }
-}
-
-pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Result<Connection> {
-    let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
-    let _permit = setup.logins.acquire().await.expect("nobody closes it");
-    // Boxed: most clients wait for their turn, without room for a log-in.
-    let charset = job.plan.charset.as_deref();
-    let mut session = if job.plan.as_sysbench.is_some() {
-        let opened = Box::pin(LeanSession::open_again(&setup.link, inbox, charset)).await;
-        opened.map_err(|failure| refused(setup, During::Connect, failure))?
-    } else {
-        Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?
-    };
-    let preparing = Box::pin(async {
-        let handles = prepare(job, client, &mut session).await.map_err(|(sql, failure)| {
-            if job.plan.as_sysbench.is_some() {
-                return refused(setup, During::Prepare(sql), failure);
-            }
-            of_statement((sql, failure))
-        })?;
-        let mut serials = Vec::new();
-        for table in job.tables_of(client).filter(|_| job.serial) {
-            // sysbench begins at 1, whatever is there.
-            let max = match job.plan.as_sysbench {
-                Some(_) => 0,
-                None => id_max(job, &mut session, table).await?,
-            };
-            serials.push(job.serial(client, max));
-        }
-        Ok(Connection { session, handles, serials })
-    });
-    within(limit, preparing).await.unwrap_or_else(|| {
-        let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
-        Err(error.passing(true))
-    })
-}
-
-/// Tells who shows it what a client was refused, and makes the error of it.
-fn refused(setup: &StepSetup, during: During, failure: Failure) -> Error {
-    let error = Error::server(failure.to_string());
-    setup.tell(ThreadEvent::Refused(Refused::Client(during, failure)));
-    error
-}
-
-/// Opens a client's lost connection again, with its statements prepared.
-async fn open_again(
-    setup: &StepSetup,
-    inbox: &Inbox,
-    client: u32,
-) -> Result<(LeanSession, Handles), Failure> {
-    let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
-    let _permit = setup.logins.acquire().await.expect("nobody closes it");
-    let charset = job.plan.charset.as_deref();
-    let mut session = LeanSession::open_again(&setup.link, inbox, charset).await?;
-    match within(limit, prepare(job, client, &mut session)).await {
-        Some(Ok(handles)) => Ok((session, handles)),
-        Some(Err((_, failure))) => Err(failure),
-        None => Err(Failure::Lost(too_slow(limit))),
-    }
-}
-
-/// The SQL that the server did not take, and why.
-type Unprepared = (String, Failure);
-/// A statement that the server runs as text only, as MySQL does BEGIN.
-const UNPREPARABLE: u16 = 1295;
-
-fn too_slow(limit: Duration) -> String {
-    format!("no answer within {} while preparing statements", units::duration(limit))
-}
-
-fn of_statement((sql, failure): Unprepared) -> Error {
-    Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
-}
-
-async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Handles, Unprepared> {
-    let mut handles = Vec::new();
-    for table in job.tables_of(client) {
-        for sql in job.prepared.iter().map(|sql| job.with_table(sql, table)) {
-            match session.prepare(&sql).await {
-                Ok(handle) => handles.push(handle),
-                Err(failure) => return Err((sql, failure)),
-            }
-        }
-    }
-    let mut control = Vec::new();
-    let begins = !job.prepared.is_empty() && job.transactions.iter().any(|t| t.begin);
-    let both = [Control::Begin, Control::Commit].map(Control::sql);
-    for sql in both.into_iter().filter(|_| begins && job.plan.as_sysbench.is_some()) {
-        match session.prepare(sql).await {
-            Ok(handle) => control.push(Some(handle)),
-            Err(Failure::Server { code: UNPREPARABLE, .. }) => control.push(None),
-            Err(failure) => return Err((sql.to_owned(), failure)),
-        }
-    }
-    Ok(Handles { statements: handles, control })
-}
-
-/// Reads the largest id of a table: new rows come after it. Nobody writes before all are ready.
-async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64> {
-    if job.tables.count == 0 {
-        return Ok(0);
-    }
-    let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
-    session.run_text(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
-    let Some(cell) = session.first() else { return Ok(0) };
-    session.number().ok_or_else(|| {
-        let text = clip(&String::from_utf8_lossy(cell), ID_MAX);
-        Error::server(format!("{sql}: '{text}' is no number"))
-    })
-}
-
-pub(crate) async fn close_all(sessions: Vec<Leaving>) {
-    let mut goodbyes = JoinSet::new();
-    for Leaving { session, handles } in sessions {
-        goodbyes.spawn_local(session.close_with(handles, limits::COURTESY));
-    }
-    while goodbyes.join_next().await.is_some() {}
-}
-
-/// Gives the pauses of one client in one outage: growing, each between a half and the whole of twice
-/// the one before, so that those who lost a server together do not come back together.
-pub(crate) fn pauses(client: u32, reconnects: u64) -> impl FnMut() -> Duration {
-    let mut jitter = Stream::new(seed_of(&[u64::from(client), reconnects]));
-    let mut most = PAUSE_FIRST;
-    move || {
-        let half = most / 2;
-        most = (most * 2).min(PAUSE_MAX);
-        half + Duration::from_nanos(jitter.below(half.as_nanos() as u64 + 1))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -917,21 +726,5 @@ mod tests {
         let value = Check { value: Some(101), ..exactly };
         let text = "the value is no number instead of 101";
         assert_eq!(wrong(&value, answer(1, 0)).as_deref(), Some(text));
-    }
-
-    #[test]
-    fn pauses_grow_to_a_limit_and_differ_between_clients() {
-        let of = |client| {
-            let mut pauses = pauses(client, 0);
-            (0..12).map(|_| pauses()).collect::<Vec<_>>()
-        };
-        let (one, other) = (of(0), of(1));
-        assert_ne!(one, other);
-        let mut most = PAUSE_FIRST;
-        for pause in one {
-            assert!(pause >= most / 2 && pause <= most, "{pause:?} of {most:?}");
-            most = (most * 2).min(PAUSE_MAX);
-        }
-        assert_eq!(most, PAUSE_MAX);
     }
 }

@@ -5,6 +5,7 @@
 //! at the end.
 
 mod client;
+mod connection;
 mod errors;
 mod job;
 mod pacing;

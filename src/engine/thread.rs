@@ -22,7 +22,8 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::Refused;
-use super::client::{self, Connection, Leaving, close_all, pauses};
+use super::client;
+use super::connection::{self, Connection, Leaving, close_all, pauses};
 use super::errors::{Event, Events, Failures, OpError, OutageWatch, Pending, add_entry, add_error};
 use super::job::Job;
 use super::pacing::{NEVER, Pacing, PacingCounts, Window};
@@ -111,7 +112,7 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
         tokio::time::sleep_until(turn.into()).await;
         let (began, mut pauses) = (Instant::now(), pauses(client, 0));
         loop {
-            match client::open(&setup, &inbox, client).await {
+            match connection::open(&setup, &inbox, client).await {
                 Err(error) if waits && error.may_pass() && began.elapsed() < limits::OUTAGE => {
                     setup.tell(ThreadEvent::Waiting(error));
                 }
