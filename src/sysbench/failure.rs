@@ -111,7 +111,7 @@ pub(crate) fn connect_lines(settings: &Settings, failure: &Failure) -> Vec<Strin
         (Command::Run, _) => (COMMON, 349),
         (Command::Cleanup, _) => (COMMON, 388),
         (Command::Prewarm, _) => (COMMON, 98),
-        (Command::Prepare | Command::Help, _) => (COMMON, 83),
+        (Command::Prepare, _) => (COMMON, 83),
     };
     vec![
         format!("unable to connect to MySQL server {target}, aborting..."),
