@@ -35,8 +35,8 @@ const LINE_MAX: usize = 255;
 /// The value of an option, as it was given last.
 #[derive(Default)]
 pub(super) struct Value {
-    /// One, but for a list.
-    pub items: Vec<String>,
+    /// A list has commas.
+    pub text: String,
     /// Its name as it was typed, without dashes.
     pub name: String,
 }
@@ -48,8 +48,6 @@ pub(super) struct Arguments {
     pub values: BTreeMap<&'static str, Value>,
     /// Words that only the test can know, and switches with a wrong value.
     pub left: Vec<String>,
-    /// Names of a config file that sysbench does not know.
-    pub unknown: Vec<String>,
     pub preamble: Preamble,
     pub notes: Vec<String>,
     /// The words but for those of loadgen.
@@ -125,7 +123,7 @@ impl Arguments {
             return false;
         };
         let text = value.unwrap_or_default();
-        let items = match entry.kind {
+        let text = match entry.kind {
             Kind::Bool | Kind::Ssl if text.is_empty() && value.is_some() => return false,
             Kind::Bool if !ON.contains(&text) && !OFF.contains(&text) => return false,
             Kind::Ssl if !is_switch(text) && SslMode::parse(text).is_err() => return false,
@@ -133,11 +131,9 @@ impl Arguments {
                 self.config_file(text);
                 return true;
             }
-            Kind::List => text.split(',').filter(|item| !item.is_empty()).collect(),
-            _ => vec![text],
+            _ => text.to_owned(),
         };
-        let items = items.into_iter().map(str::to_owned).collect();
-        self.values.insert(entry.key(), Value { items, name: name.to_owned() });
+        self.values.insert(entry.key(), Value { text, name: name.to_owned() });
         true
     }
 
@@ -163,7 +159,7 @@ impl Arguments {
             let Some((name, text)) = line.split_once('=') else { continue };
             let items = items(text);
             let open = items.is_none();
-            self.setting(name, items.unwrap_or_default());
+            self.setting(name, items.as_deref().unwrap_or_default());
             if open {
                 self.preamble.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
                 return;
@@ -172,11 +168,14 @@ impl Arguments {
     }
 
     /// Takes one line of a config file.
-    fn setting(&mut self, name: &str, mut items: Vec<String>) {
+    fn setting(&mut self, name: &str, items: &[String]) {
         let known =
             options::find(name).filter(|entry| !matches!(entry.group, Group::Own | Group::Hint));
         let Some(entry) = known else {
-            self.unknown.push(options::plain(name).replace('-', "_"));
+            self.preamble.after_header.push_str(&format!(
+                "WARNING: Global option '{}' will not be exported, because the type is unknown\n",
+                name.replace('-', "_")
+            ));
             return;
         };
         if entry.of_test() || entry.kind == Kind::File {
@@ -185,16 +184,16 @@ impl Arguments {
             return;
         }
         let word = items.first().map(String::as_str).unwrap_or_default();
-        let switch = entry.kind == Kind::Bool || (entry.kind == Kind::Ssl && is_switch(word));
-        if switch {
-            if OFF.contains(&word) {
+        let text = match entry.kind {
+            Kind::Bool | Kind::Ssl if OFF.contains(&word) => {
                 self.notes.push(format!("{name}={word} in a config file is on, as in sysbench"));
+                "on".to_owned()
             }
-            items = vec!["on".to_owned()];
-        } else if entry.kind != Kind::List {
-            items.truncate(1);
-        }
-        self.values.insert(entry.key(), Value { items, name: name.to_owned() });
+            Kind::Bool => "on".to_owned(),
+            Kind::List => items.join(","),
+            _ => word.to_owned(),
+        };
+        self.values.insert(entry.key(), Value { text, name: name.to_owned() });
     }
 
     /// Shows a word, unless it may be a password.
@@ -240,11 +239,4 @@ fn items(text: &str) -> Option<Vec<String>> {
         rest = after.strip_prefix(',').unwrap_or(after).trim_start();
     }
     Some(items)
-}
-
-impl Value {
-    /// Gives the value of all but lists.
-    pub(super) fn text(&self) -> &str {
-        self.items.first().map(String::as_str).unwrap_or_default()
-    }
 }

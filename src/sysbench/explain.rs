@@ -26,11 +26,8 @@ pub(crate) fn native(settings: &Settings) -> String {
             said.words(["cleanup", "--yes"]);
             said.differs("cleanup drops the tables that loadgen prepare made, and no others");
         }
-        Command::Help => said.words(["--help"]),
     }
-    if settings.command != Command::Help {
-        said.connection(settings);
-    }
+    said.connection(settings);
     let lines = said.differs.iter().map(|line| format!("# {line}\n"));
     format!("loadgen {}\n{}", said.words.join(" "), lines.collect::<String>())
 }

@@ -131,7 +131,7 @@ fn connecting(settings: &Settings) -> (&'static str, (&'static str, u32)) {
         (Command::Run, _) => (COMMON, 349),
         (Command::Cleanup, _) => (COMMON, 388),
         (Command::Prewarm, _) => (COMMON, 98),
-        (Command::Prepare | Command::Help, _) => (COMMON, 83),
+        (Command::Prepare, _) => (COMMON, 83),
     };
     (function, place)
 }

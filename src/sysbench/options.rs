@@ -28,6 +28,8 @@ pub(super) enum Kind {
     Bool,
     /// Of 32 bits, without a suffix.
     Int,
+    /// An Int that is not below 0.
+    Count,
     /// What does not belong to the number is left out.
     Double,
     /// With K, M, G or T.
@@ -59,7 +61,7 @@ use Becomes::{Distribution, Flag, Nothing, Same, Seconds, Where};
 use Group::{
     Database, General, Hint, Legacy, Log, Mysql, Own, Pgsql, Points, Random, Ranges, Tests,
 };
-use Kind::{Bool, Double, File, Int, List, Size, Ssl, Text};
+use Kind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
 
 pub(super) struct Entry {
     pub group: Group,
@@ -95,12 +97,12 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "threads" Int "1" "clients, each with a connection", Flag("--clients");
     General "events" Int "0" "events after which a run ends, 0 for any number", Flag("--ops");
     General "time" Int "10" "seconds after which a run ends, 0 for any time", Seconds("--time");
-    General "warmup-time" Int "0" "seconds that a run goes on before it is measured", Seconds("--warmup");
+    General "warmup-time" Count "0" "seconds that a run goes on before it is measured", Seconds("--warmup");
     General "forced-shutdown" Text "off" "seconds, or percent of the time, that a run may take longer", Nothing("--op-timeout gives up what does not end");
     General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
-    General "thread-init-timeout" Int "30" "seconds that a connection may take", Seconds("--connect-timeout");
-    General "rate" Int "0" "events a second, 0 for as many as there can be", Flag("--rate");
-    General "report-interval" Int "0" "seconds from one line of figures to the next, 0 for none", Seconds("--progress");
+    General "thread-init-timeout" Count "30" "seconds that a connection may take", Seconds("--connect-timeout");
+    General "rate" Count "0" "events a second, 0 for as many as there can be", Flag("--rate");
+    General "report-interval" Count "0" "seconds from one line of figures to the next, 0 for none", Seconds("--progress");
     General "report-checkpoints" List "" "seconds at which a report is written and counters begin again", Nothing("the timeline is always kept");
     General "debug" Bool "off" "verbosity 5", Nothing(NONE);
     General "validate" Bool "off" NO_EFFECT, Nothing("answers are always checked");
@@ -147,13 +149,16 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Tests "create-secondary oltp-create-secondary" Bool "on" "an index on k", Nothing("the index on k is always made");
     Tests "create-table-options mysql-table-options mysql-create-options" Text "" "words behind CREATE TABLE ()", Nothing(NONE);
     Tests "delete-inserts oltp-delete-inserts" Double "1" "DELETE and INSERT of a row, pairs an event", Same;
+    Ranges "delta" Double "5" "width of a range", Same;
     Tests "distinct-ranges oltp-distinct-ranges" Double "1" "SELECT DISTINCT an event", Same;
     Tests "index-updates oltp-index-updates" Double "1" "UPDATE of k an event", Same;
     Tests "mysql-storage-engine mysql-table-engine" Text "innodb" "engine of the tables", Nothing("tables are of InnoDB");
     Tests "non-index-updates oltp-non-index-updates" Double "1" "UPDATE of c an event", Same;
+    Ranges "number-of-ranges" Double "10" "ranges of a SELECT", Flag("--random-ranges");
     Tests "order-ranges oltp-order-ranges" Double "1" "SELECT with ORDER BY an event", Same;
     Tests "pgsql-variant" Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
     Tests "point-selects oltp-point-selects" Double "10" "SELECT of one row an event", Same;
+    Points "random-points" Double "10" "values in IN ()", Same;
     Tests "range-selects oltp-range-selects" Bool "on" "off leaves out the four kinds of ranges", Where(OFF, NO_RANGES);
     Tests "range-size oltp-range-size" Double "100" "rows of a range", Flag("--range-size");
     Tests "reconnect" Double "0" "events after which a client connects anew, 0 for never", Nothing(NONE);
@@ -163,13 +168,10 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Tests "sum-ranges oltp-sum-ranges" Double "1" "SELECT SUM() an event", Same;
     Tests "table-size oltp-table-size" Double "10000" "rows of a table", Flag("--rows");
     Tests "tables oltp-tables-count" Double "1" "tables", Flag("--tables");
-    Points "random-points" Double "10" "values in IN ()", Same;
-    Ranges "delta" Double "5" "width of a range", Same;
-    Ranges "number-of-ranges" Double "10" "ranges of a SELECT", Flag("--random-ranges");
     Legacy "oltp-read-only" Bool "off" "no statement writes", Nothing("loadgen read-only is it");
     Legacy "oltp-write-only" Bool "off" "no statement reads", Nothing("loadgen write-only is it");
-    Legacy "oltp-test-mode" Text "complex" "complex, simple or nontrx", Nothing("each mode is a workload");
-    Legacy "oltp-nontrx-mode" Text "select" "select, update_key, update_nokey, insert or delete", Nothing("each mode is a workload");
+    Legacy "oltp-test-mode" Text "complex" REFUSED, Nothing("each mode is a workload");
+    Legacy "oltp-nontrx-mode" Text "select" REFUSED, Nothing("each mode is a workload");
     Legacy "oltp-reconnect-mode" Text "session" REFUSED, Nothing(NONE);
     Legacy "oltp-user-delay-min" Int "0" REFUSED, Nothing(NONE);
     Legacy "oltp-user-delay-max" Int "0" REFUSED, Nothing(NONE);
@@ -204,6 +206,14 @@ impl Entry {
         self.key().replace('-', "_")
     }
 
+    /// Tells whether a value is that of its default.
+    pub(super) fn is_usual(&self, value: &str) -> bool {
+        match self.kind {
+            Bool => ON.contains(&value) == ON.contains(&self.default),
+            _ => value == self.default,
+        }
+    }
+
     /// Tells whether it is parsed after the test is known.
     pub(super) fn of_test(&self) -> bool {
         matches!(self.group, Tests | Points | Ranges | Legacy | Hint)
@@ -215,7 +225,7 @@ impl Entry {
         let name = if tests { self.underscored() } else { self.key().to_owned() };
         name + match self.kind {
             Bool | Ssl => "[=on|off]",
-            Int | Double => "=N",
+            Int | Count | Double => "=N",
             Size => "=SIZE",
             List => "=[LIST,...]",
             Text => "=STRING",
@@ -225,44 +235,36 @@ impl Entry {
 }
 
 /// Lists options as sysbench's help does.
-pub(super) fn listed(options: &[&Entry]) -> String {
-    let forms: Vec<String> = options.iter().map(|option| option.form()).collect();
-    let width = forms.iter().map(String::len).max().unwrap_or(0);
-    let line = |(form, option): (&String, &&Entry)| {
-        let default = match option.kind {
-            File => String::new(),
-            _ => format!(" [{}]", option.default),
-        };
-        format!("  --{form:width$} {}{default}\n", option.about)
+pub(super) fn listed(wanted: impl Fn(&Entry) -> bool) -> String {
+    let options: Vec<&Entry> = OPTIONS.iter().filter(|option| wanted(option)).collect();
+    let width = options.iter().map(|option| option.form().len()).max().unwrap_or(0);
+    let line = |option: &&Entry| {
+        let Entry { about, default, .. } = option;
+        format!("  --{:width$} {about} [{default}]\n", option.form())
     };
-    forms.iter().zip(options).map(line).collect()
+    options.iter().map(line).collect()
 }
 
 /// Gives the text of `--help`: the headings are sysbench's, for whoever looks for a list in it.
 pub(super) fn help() -> String {
-    let of = |group: Group| {
-        let options: Vec<&Entry> = OPTIONS.iter().filter(|option| option.group == group).collect();
-        listed(&options)
-    };
-    format!(
+    let of = |group: Group| listed(|option| option.group == group);
+    [
         "Usage:\n  sysbench [options]... [testname] [command]\n\n\
-         Commands implemented by most tests: prepare run cleanup help\n\n\
-         General options:\n{}\n\
-         Pseudo-Random Numbers Generator options:\n{}\n\
-         Log options:\n{}\n\
-         General database options:\n\n{}\n\n\
-         Compiled-in database drivers:\n  mysql - MySQL driver\n\n\
-         mysql options:\n{}\n\
-         Compiled-in tests:\n\n\
-         loadgen options:\n{}\n\
-         See 'sysbench <testname> help' for a list of options for each test.\n\n",
-        of(General),
-        of(Random),
-        of(Log),
-        of(Database),
-        of(Mysql),
-        of(Own)
-    )
+         Commands implemented by most tests: prepare run cleanup help\n\nGeneral options:\n",
+        &of(General),
+        "\nPseudo-Random Numbers Generator options:\n",
+        &of(Random),
+        "\nLog options:\n",
+        &of(Log),
+        "\nGeneral database options:\n\n",
+        &of(Database),
+        "\n\nCompiled-in database drivers:\n  mysql - MySQL driver\n\nmysql options:\n",
+        &of(Mysql),
+        "\nCompiled-in tests:\n\nloadgen options:\n",
+        &of(Own),
+        "\nSee 'sysbench <testname> help' for a list of options for each test.\n\n",
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -136,6 +136,8 @@ pub(crate) const STARTED: &str = "Threads started!\n";
 pub(crate) const TIME_LIMIT: &str = "Time limit exceeded, exiting...";
 pub(crate) const EVENT_LIMIT: &str = "Event limit exceeded, exiting...";
 pub(crate) const DONE: &str = "Done.\n";
+/// A warning, before the header.
+pub(crate) const ENDLESS: &str = "Both event and time limits are disabled, running an endless test";
 /// Fatal, where the time of a forced shutdown is over.
 pub(crate) const FORCED: &str = "The --max-time limit has expired, forcing shutdown...";
 

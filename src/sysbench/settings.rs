@@ -35,7 +35,6 @@ pub(crate) enum Command {
     Prewarm,
     Run,
     Cleanup,
-    Help,
 }
 
 /// Whose output is written.
@@ -105,7 +104,7 @@ pub(crate) struct Settings {
     pub storage_engine: String,
     pub create_table_options: String,
     /// The counts of a test by their names in sysbench: `point_selects`, `range_size`, `delta`, …
-    pub counts: BTreeMap<&'static str, u64>,
+    pub counts: BTreeMap<String, u64>,
     pub output: OutputVersion,
     /// Directory of loadgen's own summary (`--loadgen-out`, LOADGEN_OUT).
     pub out: Option<PathBuf>,

@@ -71,7 +71,7 @@ impl Worker<'_> {
             Command::Prepare => self.prepare().await,
             Command::Prewarm => self.prewarm().await,
             Command::Cleanup => self.cleanup().await,
-            Command::Run | Command::Help => unreachable!("{command:?} has no tables to make"),
+            Command::Run => unreachable!("{command:?} has no tables to make"),
         }
     }
 

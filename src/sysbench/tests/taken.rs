@@ -127,17 +127,10 @@ fn a_test_is_found_by_name_by_path_and_by_its_name_in_older_versions() {
         ("--test=oltp --oltp-read-only=on --num-threads=8 run", "ReadOnly Run 10000 0ns true"),
         ("--test=oltp --oltp-read-only --max-time=60 run", "ReadOnly Run 10000 60s true"),
         ("--test=oltp --max-requests=0 --max-time=60 run", "ReadWrite Run 0 60s true"),
-        ("--test=oltp --oltp-test-mode=simple run", "PointSelect Run 10000 0ns true"),
-        (
-            "--test=oltp --oltp-test-mode=nontrx --oltp-nontrx-mode=update_key run",
-            "UpdateIndex Run 10000 0ns true",
-        ),
+        ("--test=oltp --oltp-test-mode=complex run", "ReadWrite Run 10000 0ns true"),
         ("--test=tests/db/oltp.lua --oltp-write-only=on run", "WriteOnly Run 0 10s false"),
         ("--test=/x/select.lua run", "PointSelect Run 0 10s false"),
-        (
-            "--test=/x/update_non_index.lua --output-version 0.5 run",
-            "UpdateNonIndex Run 10000 0ns false",
-        ),
+        ("--test=/x/update_non_index.lua run", "UpdateNonIndex Run 0 10s false"),
         ("--test=/x/delete.lua --db-ps-mode=auto run", "Delete Run 0 10s false"),
     ] {
         assert_eq!(shown(line), expected, "{line}");
