@@ -97,8 +97,7 @@ pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop
     let _ = io::stdout().write_all(preamble.after_header.as_bytes());
     let log = Mutex::new(log);
     let ended = done(&settings, &log, &listen(true)?);
-    log.into_inner().unwrap_or_else(PoisonError::into_inner).written()?;
-    ended
+    log.into_inner().unwrap_or_else(PoisonError::into_inner).written(ended?)
 }
 
 fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {

@@ -3,9 +3,9 @@
 //! All but the log is pure. 1.0 and 1.1 differ in the part "General statistics", 0.5 in much.
 
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
-use super::settings::{OutputVersion, Settings};
+use super::settings::{Ended, OutputVersion, Settings};
 use crate::error::{Error, Result};
 use crate::observe::{ClientEvents, EventCounts, Times};
 
@@ -107,10 +107,14 @@ impl Log {
         self.broken.is_some()
     }
 
-    /// Gives the error of a log that could not be written.
-    pub(crate) fn written(self) -> Result<()> {
-        let failed = |e| Err(Error::failed(format!("standard output: {e}")));
-        self.broken.map_or(Ok(()), failed)
+    /// Gives the exit status of a command whose log could not be written: of a closed pipe that of the
+    /// signal, of which a shell says nothing.
+    pub(crate) fn written(self, status: Ended) -> Result<Ended> {
+        match self.broken {
+            None => Ok(status),
+            Some(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
+            Some(e) => Err(Error::failed(format!("standard output: {e}"))),
+        }
     }
 
     fn put(&mut self, bytes: &[u8]) {
