@@ -27,6 +27,8 @@ use crate::run::{print_data, warn};
 use crate::stop::{Stop, kill_all};
 use crate::workload::{Workload, builtin};
 pub use help::help_without_h;
+#[cfg(test)]
+pub(crate) use sysbench::native_verbs;
 use workload::{WorkloadArgs, workloads};
 
 #[derive(clap::Args, Debug, Clone)]
@@ -159,7 +161,7 @@ fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
 /// Reads the command line and does what it says.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
     if crate::sysbench::begins_at(&args).is_some() {
-        return crate::sysbench::main(args, listen_as);
+        return crate::sysbench::main(args, sysbench::native_verbs, listen_as);
     }
     let args = asked_help(args);
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));

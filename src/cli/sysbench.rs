@@ -6,10 +6,15 @@ use crate::sysbench::{self, Answer, NativeFlag, NativeVerb};
 
 /// Says a command line in loadgen's words, unless none of it is sysbench's.
 pub(super) fn answer(args: &[String], loadgen: &Command) -> Option<Answer> {
-    sysbench::answer(args, &verbs(loadgen))
+    sysbench::answer(args, &of(loadgen))
 }
 
-fn verbs(loadgen: &Command) -> Vec<NativeVerb> {
+/// Lists what loadgen has.
+pub(crate) fn native_verbs() -> Vec<NativeVerb> {
+    of(&crate::cli::command().0)
+}
+
+fn of(loadgen: &Command) -> Vec<NativeVerb> {
     let verb = |verb: &Command| NativeVerb {
         names: std::iter::once(verb.get_name())
             .chain(verb.get_all_aliases())
@@ -36,7 +41,7 @@ mod tests {
 
     fn said(line: &str) -> Option<Answer> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        sysbench::answer(&words, &verbs(&crate::cli::command().0))
+        sysbench::answer(&words, &native_verbs())
     }
 
     #[test]
@@ -128,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_a_flag_becomes_is_a_flag_of_loadgen() {
-        let loadgen = verbs(&crate::cli::command().0);
+        let loadgen = native_verbs();
         let ours: Vec<&str> = sysbench::native_flags().collect();
         assert!(ours.len() > 30, "{ours:?}");
         for flag in ours {

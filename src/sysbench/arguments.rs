@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
-use super::options::{self, Entry, Group, Kind, OFF, ON};
+use super::options::{self, Entry, Group, Kind, NO_EFFECT, OFF, ON};
 use super::resolve::resolve;
 use super::settings::{Preamble, Refusal, Settings};
 use crate::mysql::options::SslMode;
@@ -32,20 +32,12 @@ pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Refusal>
 /// Bytes of a line of a config file; the rest of a longer one is a line of its own.
 const LINE_MAX: usize = 255;
 
-/// The value of an option, as it was given last.
-#[derive(Default)]
-pub(super) struct Value {
-    /// A list has commas.
-    pub text: String,
-    /// Its name as it was typed, without dashes.
-    pub name: String,
-}
-
 #[derive(Default)]
 pub(super) struct Arguments {
     pub test: Option<String>,
     pub command: Option<String>,
-    pub values: BTreeMap<&'static str, Value>,
+    /// Options by their keys, as they were given last; a list has commas.
+    pub values: BTreeMap<&'static str, String>,
     /// Words that only the test can know, and switches with a wrong value.
     pub left: Vec<String>,
     pub preamble: Preamble,
@@ -133,15 +125,19 @@ impl Arguments {
             }
             _ => text.to_owned(),
         };
-        self.values.insert(entry.key(), Value { text, name: name.to_owned() });
+        self.set(entry, name, text);
         true
+    }
+
+    fn set(&mut self, entry: &'static Entry, name: &str, text: String) {
+        if entry.about == NO_EFFECT && !entry.is_usual(&text) {
+            self.notes.push(format!("--{name} has no effect"));
+        }
+        self.values.insert(entry.key(), text);
     }
 
     /// Takes the options of a config file, as far as it can be read.
     fn config_file(&mut self, path: &str) {
-        if path.is_empty() {
-            return;
-        }
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -193,7 +189,7 @@ impl Arguments {
             Kind::List => items.join(","),
             _ => word.to_owned(),
         };
-        self.values.insert(entry.key(), Value { text, name: name.to_owned() });
+        self.set(entry, name, text);
     }
 
     /// Shows a word, unless it may be a password.

@@ -1,219 +1,113 @@
 //! The native command that does what a command line of sysbench's does, and what still differs.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 
-use super::plan::{RANGES, native as native_workload};
-use super::settings::{Command, Ignored, Settings, Test};
-use crate::mysql::options::{Ssl, SslMode};
-use crate::workload::{Distribution, Workload};
-
-/// What begins an event again unless it is told otherwise.
-const RESTARTED: [u16; 3] = [1213, 1020, 1205];
+use super::hints::{NativeVerb, Said};
+use super::options::{self, Group};
+use super::resolve::script_of;
+use super::settings::{Command, Settings, Test};
+use crate::mysql::options::SslMode;
+use crate::workload::Distribution;
 
 /// Writes the command, and behind it lines that begin with `# `.
-pub(crate) fn native(settings: &Settings) -> String {
-    let mut said = Said::default();
-    match settings.command {
-        Command::Run => said.run(settings),
-        Command::Prepare => said.prepare(settings),
-        Command::Prewarm => {
-            said.words(["point-select", "--warm", "pool", "--ops", "1"]);
-            said.flag("--tables", &settings.tables);
-            said.flag("--rows", &settings.table_size);
-            said.differs("an operation is run besides");
-        }
-        Command::Cleanup => {
-            said.words(["cleanup", "--yes"]);
-            said.differs("cleanup drops the tables that loadgen prepare made, and no others");
+pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
+    let (test, does) = match (settings.test, settings.command) {
+        (test, Command::Run) => (test, "run"),
+        (_, Command::Prewarm) => (Test::PointSelect, "prewarm"),
+        (Test::BulkInsert, Command::Prepare) => (Test::BulkInsert, "prepare"),
+        (_, Command::Prepare) => (Test::PointSelect, "prepare"),
+        (_, Command::Cleanup) => (Test::PointSelect, "cleanup"),
+    };
+    let words = [script_of(test).to_owned(), does.to_owned()];
+    let mut said = Said::of(&words, loadgen).expect("a test that runs is a workload");
+    for (flag, value) in exact(settings) {
+        said.exact(flag, &value);
+    }
+    for (key, text) in settings.explain.iter().flatten() {
+        let option = options::get(key);
+        let exact = matches!(option.group, Group::Random | Group::Legacy | Group::Own);
+        if !exact && !option.is_usual(text) {
+            let count = settings.counts.get(&option.underscored()).map(u64::to_string);
+            let value = count.as_deref().unwrap_or(text);
+            said.say(&format!("--{key}"), Some(value).filter(|value| !value.is_empty()));
         }
     }
-    said.connection(settings);
-    let lines = said.differs.iter().map(|line| format!("# {line}\n"));
-    format!("loadgen {}\n{}", said.words.join(" "), lines.collect::<String>())
+    if !settings.password.is_empty() {
+        // It asks: a password is in no output.
+        said.say("--password", None);
+    }
+    let cleanup = settings.command == Command::Cleanup;
+    for (wanted, switch) in [(true, "--no-defaults"), (true, "--table-each"), (cleanup, "--yes")] {
+        if wanted && said.takes(switch) {
+            said.words.push(switch.to_owned());
+        }
+    }
+    let command = said.command();
+    let more = differs(settings).into_iter().filter(|(differs, _)| *differs);
+    said.dropped.extend(more.map(|(_, how)| how.to_owned()));
+    let lines: String = said.dropped.iter().map(|line| format!("# {line}\n")).collect();
+    format!("{command}\n{lines}")
 }
 
-#[derive(Default)]
-struct Said {
-    words: Vec<String>,
-    differs: Vec<String>,
+/// Gives the flags whose values are known, whether they were given or not: what is empty is left out.
+fn exact(settings: &Settings) -> Vec<(&'static str, String)> {
+    let Settings { test, threads, tables, table_size, ssl, .. } = settings;
+    let when =
+        |there: bool, value: &dyn Display| if there { value.to_string() } else { String::new() };
+    let path = |file: &Option<PathBuf>| {
+        file.as_ref().map_or_else(String::new, |file| file.display().to_string())
+    };
+    let (tables, rows) = match test {
+        Test::BulkInsert => (*threads, 0),
+        Test::RandomPoints | Test::RandomRanges if settings.command == Command::Run => {
+            (1, *table_size)
+        }
+        _ => (*tables, *table_size),
+    };
+    let (events, seconds) = match settings.command {
+        Command::Prewarm => (1, 0),
+        _ => (settings.events, settings.time.as_secs()),
+    };
+    let text = !settings.prepared || *test == Test::Insert;
+    let tcp = settings.socket.is_none();
+    vec![
+        ("--tables", when(tables > 0, &tables)),
+        ("--rows", when(rows > 0, &rows)),
+        ("--clients", threads.to_string()),
+        ("--jobs", threads.to_string()),
+        ("--ops", when(events > 0, &events)),
+        ("--time", when(seconds > 0, &format!("{seconds}s"))),
+        ("--warmup", format!("{}s", settings.warmup.as_secs())),
+        ("--rate", when(settings.rate > 0, &settings.rate)),
+        ("--distribution", settings.distribution.to_string()),
+        ("--statements", if text { "text" } else { "prepared" }.to_owned()),
+        ("--seed", when(settings.seed > 0, &settings.seed)),
+        ("--out", path(&settings.out)),
+        ("--socket", path(&settings.socket)),
+        ("--host", when(tcp, &settings.host)),
+        ("--port", when(tcp, &settings.port)),
+        ("--user", settings.user.clone()),
+        ("--database", settings.database.clone()),
+        ("--ssl-mode", when(ssl.mode != SslMode::Disabled, &ssl.mode)),
+        ("--ssl-ca", path(&ssl.ca)),
+        ("--ssl-cert", path(&ssl.cert)),
+        ("--ssl-key", path(&ssl.key)),
+    ]
 }
 
-impl Said {
-    fn words<const N: usize>(&mut self, words: [&str; N]) {
-        self.words.extend(words.map(quoted));
-    }
-
-    fn flag(&mut self, flag: &str, value: &dyn Display) {
-        self.words.extend([flag.to_owned(), quoted(&value.to_string())]);
-    }
-
-    fn differs(&mut self, how: impl Into<String>) {
-        self.differs.push(how.into());
-    }
-
-    fn run(&mut self, settings: &Settings) {
-        let workload = native_workload(settings.test).expect("a test that runs is a workload");
-        self.words([&workload.name]);
-        match settings.test {
-            Test::BulkInsert => {
-                self.flag("--tables", &settings.threads);
-                self.differs("an operation is a statement of many rows, an event is a row");
-            }
-            Test::RandomPoints | Test::RandomRanges => {
-                self.flag("--tables", &1);
-                self.flag("--rows", &settings.table_size);
-                self.differs("loadgen prepare draws k uniformly: more rows hold a value after sysbench prepare");
-            }
-            _ => {
-                self.flag("--tables", &settings.tables);
-                self.flag("--rows", &settings.table_size);
-            }
-        }
-        self.flag("--clients", &settings.threads);
-        self.limits(settings);
-        if settings.rate > 0 {
-            self.flag("--rate", &settings.rate);
-        }
-        if settings.test != Test::BulkInsert {
-            self.flag("--distribution", &settings.distribution);
-        }
-        let text = !settings.prepared || settings.test == Test::Insert;
-        self.flag("--statements", &if text { "text" } else { "prepared" });
-        if settings.seed != 0 {
-            self.flag("--seed", &settings.seed);
-        }
-        if matches!(settings.test, Test::ReadOnly | Test::WriteOnly | Test::ReadWrite) {
-            self.words(["--table-each"]);
-        }
-        self.options(settings, &workload);
-        if settings.report_interval > 0 {
-            self.flag("--progress", &format!("{}s", settings.report_interval));
-        }
-        if let Some(out) = &settings.out {
-            self.flag("--out", &out.display());
-        }
-        self.errors(settings);
-    }
-
-    fn limits(&mut self, settings: &Settings) {
-        let (events, seconds) = (settings.events, settings.time.as_secs());
-        if events > 0 {
-            self.flag("--ops", &events);
-        } else if seconds > 0 {
-            self.flag("--time", &format!("{seconds}s"));
-        } else {
-            self.differs("a run has an end: without --time after 60 s");
-        }
-        if events > 0 && seconds > 0 {
-            self.differs(format!("a run ends after its ops, not also after {seconds} s"));
-        }
-        self.flag("--warmup", &format!("{}s", settings.warmup.as_secs()));
-        if settings.forced_shutdown.is_some() {
-            self.differs("what still runs at the end has 10 s: --op-timeout gives up earlier");
-        }
-        if !settings.checkpoints.is_empty() {
-            self.differs("no report is written at checkpoints: the summary holds the timeline");
-        }
-    }
-
-    /// Says the workload's own options, where they are not at their defaults.
-    fn options(&mut self, settings: &Settings, workload: &Workload) {
-        for (name, setting) in &workload.options {
-            let theirs = if name == "random_ranges" { "number_of_ranges" } else { name };
-            let value = match name.as_str() {
-                "skip_trx" => u64::from(settings.skip_trx),
-                name if RANGES.contains(&name) && !settings.range_selects => 0,
-                _ => settings.counts.get(theirs).copied().unwrap_or(setting.value),
-            };
-            let flag = format!("--{}", name.replace('_', "-"));
-            match setting.switch {
-                _ if value == setting.value => {}
-                true => self.words([&flag]),
-                false => self.flag(&flag, &value),
-            }
-        }
-        let updates = match settings.test {
-            Test::UpdateIndex => "index_updates",
-            Test::UpdateNonIndex => "non_index_updates",
-            _ => return,
-        };
-        if let Some(count) = settings.counts.get(updates).filter(|count| **count != 1) {
-            self.differs(format!("an event has {count} updates, an operation has one"));
-        }
-    }
-
-    fn errors(&mut self, settings: &Settings) {
-        let more = match &settings.ignored {
-            Ignored::All => true,
-            Ignored::Codes(codes) => codes.iter().any(|code| !RESTARTED.contains(code)),
-        };
-        if more {
-            self.flag("--on-error", &"continue");
-        }
-        self.differs("an operation that fails is counted and not begun again");
-        if settings.reconnect > 0 {
-            self.differs(format!("connections stay open, not {} events", settings.reconnect));
-        }
-        if settings.dry_run {
-            self.differs("the server is used: there is no dry run");
-        }
-    }
-
-    fn prepare(&mut self, settings: &Settings) {
-        if settings.test == Test::BulkInsert {
-            self.words(["prepare", "--schema", "bulk"]);
-            self.flag("--tables", &settings.threads);
-            return;
-        }
-        self.words(["prepare"]);
-        self.flag("--tables", &settings.tables);
-        self.flag("--rows", &settings.table_size);
-        self.flag("--jobs", &settings.threads);
-        if settings.distribution != Distribution::Uniform {
-            self.differs(format!("k is drawn uniformly, not by {}", settings.distribution));
-        }
-        for (differs, how) in [
-            (!settings.auto_inc, "ids are AUTO_INCREMENT"),
-            (settings.secondary, "id is the primary key"),
-            (!settings.create_secondary, "an index on k is made"),
-            (!settings.storage_engine.eq_ignore_ascii_case("innodb"), "tables are of InnoDB"),
-            (!settings.create_table_options.is_empty(), "no words are added to CREATE TABLE"),
-        ] {
-            if differs {
-                self.differs(how);
-            }
-        }
-    }
-
-    fn connection(&mut self, settings: &Settings) {
-        self.words(["--no-defaults"]);
-        if let Some(socket) = &settings.socket {
-            self.flag("--socket", &socket.display());
-        } else {
-            self.flag("--host", &settings.host);
-            self.flag("--port", &settings.port);
-        }
-        self.flag("--user", &settings.user);
-        if !settings.password.is_empty() {
-            // It asks: a password is in no output.
-            self.words(["--password"]);
-        }
-        self.flag("--database", &settings.database);
-        let Ssl { mode, ca, cert, key } = &settings.ssl;
-        if *mode != SslMode::Disabled {
-            self.flag("--ssl-mode", mode);
-        }
-        for (flag, file) in [("--ssl-ca", ca), ("--ssl-cert", cert), ("--ssl-key", key)] {
-            if let Some(file) = file {
-                self.flag(flag, &file.display());
-            }
-        }
-    }
-}
-
-/// Writes a word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:,=%@+".contains(&b);
-    let bare = !word.is_empty() && word.bytes().all(plain);
-    if bare { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+/// Tells what is not the same, whatever was given.
+fn differs(settings: &Settings) -> [(bool, &'static str); 5] {
+    let Settings { test, command, .. } = *settings;
+    let run = command == Command::Run;
+    let keys = run && matches!(test, Test::RandomPoints | Test::RandomRanges);
+    let draws = command == Command::Prepare && settings.distribution != Distribution::Uniform;
+    let endless = run && settings.events == 0 && settings.time.is_zero();
+    [
+        (run, "an operation that fails is counted and not begun again"),
+        (run && test == Test::BulkInsert, "an operation is many rows, an event is a row"),
+        (keys || draws, "loadgen prepare draws k uniformly, sysbench prepare by --rand-type"),
+        (endless, "a run has an end: without --time after 60 s"),
+        (command == Command::Cleanup, "cleanup drops only what loadgen prepare made"),
+    ]
 }

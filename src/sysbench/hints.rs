@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::explain::quoted;
 use super::options::{self, Becomes, Group, OFF, ON, plain};
 use crate::workload::{Schema, Workload, builtin};
 use Becomes::{Distribution, Flag, Nothing, Same, Seconds, Where};
@@ -31,15 +30,6 @@ impl NativeVerb {
     }
 }
 
-/// The values of `--rand-type`, and of `--distribution`.
-const RAND_TYPE: [(&str, &str); 5] = [
-    ("uniform", "uniform"),
-    ("special", "special"),
-    ("gaussian", "gaussian"),
-    ("pareto", "pareto:0.2"),
-    ("zipfian", "zipf-adjacent:0.8"),
-];
-
 /// The commands of sysbench's scripts.
 const COMMANDS: [&str; 6] = ["run", "prepare", "cleanup", "prewarm", "warmup", "help"];
 
@@ -55,35 +45,18 @@ pub(crate) struct Answer {
 /// Says a command line in loadgen's words, unless none of it is sysbench's.
 pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
     let (flags, words) = split(args, loadgen);
-    let verb = Verb::of(&words, loadgen)?;
-    let mut said = Said { theirs: verb.theirs.clone(), ..Said::default() };
-    let mut line = vec!["loadgen".to_owned(), verb.name.clone()];
-    line.extend(verb.added.clone());
+    let mut said = Said::of(&words, loadgen)?;
     for (flag, value) in &flags {
-        line.extend(verb.said(flag, value.as_deref(), &mut said));
+        said.say(flag, value.as_deref());
     }
-    // sysbench ends at the first of the two; loadgen has one.
-    if line.iter().any(|word| word == "--ops")
-        && let Some(at) = line.iter().position(|word| word == "--time")
-    {
-        line.drain(at..at + 2);
-        said.dropped.push("--time: a run ends after a time or after its ops".to_owned());
-    }
+    let command = said.command();
     if said.theirs.is_empty() {
         return None;
     }
     let verbs = if said.theirs.len() == 1 { "is" } else { "are" };
     let what = format!("{} {verbs} sysbench's", said.theirs.join(", "));
     let what = said.dropped.iter().fold(what, |all, one| format!("{all}\n  {one}"));
-    Some(Answer { what, command: line.join(" ") })
-}
-
-#[derive(Default)]
-struct Said {
-    theirs: Vec<String>,
-    dropped: Vec<String>,
-    /// Flags that are there already.
-    known: BTreeSet<String>,
+    Some(Answer { what, command })
 }
 
 type Given = (String, Option<String>);
@@ -148,104 +121,127 @@ fn workload(word: &str) -> Option<Workload> {
     builtin().into_iter().find(is)
 }
 
-/// The verb of loadgen's that does what is meant.
-struct Verb<'a> {
-    name: String,
-    command: &'a NativeVerb,
-    /// Words that are not loadgen's.
+/// A command in loadgen's words.
+pub(super) struct Said<'a> {
+    verb: &'a NativeVerb,
+    /// Its name, and what follows.
+    pub words: Vec<String>,
+    /// Words that are sysbench's.
     theirs: Vec<String>,
-    /// What its verb needs besides.
-    added: Vec<String>,
+    /// What has no counterpart, and why.
+    pub dropped: Vec<String>,
+    /// Flags that are there already.
+    known: BTreeSet<String>,
 }
 
-impl<'a> Verb<'a> {
-    fn of(words: &[String], loadgen: &'a [NativeVerb]) -> Option<Verb<'a>> {
+impl<'a> Said<'a> {
+    /// Finds the verb that does what is meant.
+    pub(super) fn of(words: &[String], loadgen: &'a [NativeVerb]) -> Option<Said<'a>> {
         let words: Vec<&String> = words.iter().filter(|word| *word != "sysbench").collect();
         let workload = words.iter().find_map(|word| workload(word));
-        let does = words.iter().find(|word| COMMANDS.contains(&word.as_str()));
+        let does = words.iter().map(|word| word.as_str()).find(|word| COMMANDS.contains(word));
         let (mut added, mut theirs) = (Vec::new(), Vec::new());
-        let name = match (&workload, does.map(|word| word.as_str())) {
-            (Some(workload), Some("prepare")) => {
-                if workload.schema != Schema::default() {
-                    added.extend(["--schema".to_owned(), workload.schema.to_string()]);
-                }
-                "prepare".to_owned()
-            }
-            (Some(_), Some("cleanup")) => "cleanup".to_owned(),
-            (Some(workload), Some(_) | None) => workload.name.clone(),
-            (None, _) => (*words.first()?).clone(),
+        let name = match (&workload, does) {
+            (Some(_), Some(verb @ ("prepare" | "cleanup"))) => verb,
+            (Some(workload), _) => &workload.name,
+            (None, _) => words.first()?,
         };
-        if let (Some(_), Some(does)) = (&workload, does) {
-            theirs.push((*does).clone());
-            match does.as_str() {
-                "prewarm" | "warmup" => added.extend(["--warm".to_owned(), "pool".to_owned()]),
-                "help" => added.push("--help".to_owned()),
-                _ => {}
+        match (&workload, does) {
+            (Some(workload), Some("prepare")) if workload.schema != Schema::default() => {
+                added.extend(["--schema".to_owned(), workload.schema.to_string()]);
             }
-        } else if workload.is_none() {
+            (Some(_), Some("prewarm" | "warmup")) => {
+                added.extend(["--warm", "pool"].map(str::to_owned));
+            }
+            (Some(_), Some("help")) => added.push("--help".to_owned()),
             // What else stands there is the verb's own.
-            added.extend(words.iter().skip(1).map(|word| quoted(word)));
+            (None, _) => added.extend(words.iter().skip(1).map(|word| quoted(word))),
+            _ => {}
         }
-        Some(Verb {
-            command: loadgen.iter().find(|verb| verb.names.contains(&name))?,
-            name,
-            theirs,
-            added,
-        })
+        theirs.extend(does.filter(|_| workload.is_some()).map(str::to_owned));
+        let verb = loadgen.iter().find(|verb| verb.names.iter().any(|known| known == name))?;
+        added.insert(0, name.to_owned());
+        Some(Said { verb, words: added, theirs, dropped: Vec::new(), known: BTreeSet::new() })
     }
 
-    fn takes(&self, flag: &str) -> bool {
-        self.command.flag(flag).is_some()
+    pub(super) fn takes(&self, flag: &str) -> bool {
+        self.verb.flag(flag).is_some()
+    }
+
+    /// Says a flag of loadgen's if the verb takes it and there is a value; no other value follows.
+    pub(super) fn exact(&mut self, flag: &str, value: &str) {
+        if !value.is_empty() && self.takes(flag) {
+            self.words.extend([flag.to_owned(), quoted(value)]);
+        }
+        self.known.insert(flag.to_owned());
     }
 
     /// Says a flag in loadgen's words, and notes what is sysbench's.
-    fn said(&self, flag: &str, value: Option<&str>, said: &mut Said) -> Vec<String> {
+    pub(super) fn say(&mut self, flag: &str, value: Option<&str>) {
         // A password is in no output.
         if flag.starts_with("-p") || flag == "--password" {
-            return vec!["--password".to_owned()];
+            self.words.push("--password".to_owned());
+            return;
         }
         let name = plain(flag.trim_start_matches('-'));
         let known = find(&name).filter(|_| flag.starts_with("--"));
         if self.takes(flag) && !matches!(known, Some(Flag(_) | Seconds(_))) {
             let flag = if flag.starts_with("--") { format!("--{name}") } else { flag.to_owned() };
-            // A switch of a workload takes its value after `=` only.
-            return match value {
-                Some(value) if self.switch(&flag) => vec![format!("{flag}={value}")],
-                Some(value) => vec![flag, quoted(value)],
-                None => vec![flag],
-            };
+            match value {
+                _ if self.known.contains(&flag) => {}
+                // A switch of a workload takes its value after `=` only.
+                Some(value) if self.verb.flag(&flag).is_some_and(|found| found.needs_equals) => {
+                    self.words.push(format!("{flag}={value}"));
+                }
+                _ => self.words.extend([flag].into_iter().chain(value.map(quoted))),
+            }
+            return;
         }
         if known.is_some() && !self.takes(flag) {
-            said.theirs.push(flag.to_owned());
+            self.theirs.push(flag.to_owned());
         }
         let value = value.unwrap_or_default();
+        if name == "mysql-password" && !value.is_empty() {
+            self.dropped.push(format!("--{name}: --password asks for it, a script sets MYSQL_PWD"));
+        }
         let jobs = ["threads", "num-threads"].contains(&name.as_str()) && self.takes("--jobs");
         let becomes = match known {
             Some(Flag(_)) if jobs => Ok(vec!["--jobs".to_owned(), quoted(value)]),
+            None if options::find(&name).is_some() => Ok(vec![format!("--{name}")]),
             _ => becomes(known, value),
         };
-        if name == "mysql-password" && !value.is_empty() {
-            said.dropped.push(format!("--{name}: --password asks for it, a script sets MYSQL_PWD"));
-        }
         match becomes {
-            Ok(words) if words.first().is_none_or(|word| self.takes(word)) => {
-                let new = words.first().is_none_or(|word| said.known.insert(word.clone()));
-                if new { words } else { Vec::new() }
+            Ok(words) if words.first().is_none_or(|word| self.known.contains(word)) => {}
+            Ok(words) if self.takes(&words[0]) => {
+                self.known.insert(words[0].clone());
+                self.words.extend(words);
             }
             Ok(_) => {
-                said.dropped.push(format!("--{name}: loadgen {} has no use for it", self.name));
-                Vec::new()
+                let verb = &self.words[0];
+                self.dropped.push(format!("--{name}: loadgen {verb} has no use for it"));
             }
-            Err(why) => {
-                said.dropped.push(format!("--{name}: {why}"));
-                Vec::new()
-            }
+            Err(why) => self.dropped.push(format!("--{name}: {why}")),
         }
     }
 
-    fn switch(&self, flag: &str) -> bool {
-        self.command.flag(flag).is_some_and(|found| found.needs_equals)
+    /// Gives the whole command.
+    pub(super) fn command(&mut self) -> String {
+        // sysbench ends at the first of the two; loadgen has one.
+        if self.words.iter().any(|word| word == "--ops")
+            && let Some(at) = self.words.iter().position(|word| word == "--time")
+        {
+            self.words.drain(at..at + 2);
+            self.dropped.push("--time: a run ends after a time or after its ops".to_owned());
+        }
+        format!("loadgen {}", self.words.join(" "))
     }
+}
+
+/// Writes a word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:,=%@+".contains(&b);
+    let bare = !word.is_empty() && word.bytes().all(plain);
+    if bare { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Gives loadgen's words for a flag of sysbench's with this value, or why there are none.
@@ -253,9 +249,13 @@ fn becomes(known: Option<Becomes>, value: &str) -> Result<Vec<String>, &'static 
     match known {
         None | Some(Same) => Err("is not known"),
         Some(Distribution) => {
-            let ours = RAND_TYPE.iter().find(|(theirs, _)| *theirs == value);
-            ours.map(|(_, ours)| vec!["--distribution".to_owned(), (*ours).to_owned()])
-                .ok_or("no --distribution is like it")
+            let ours = match value {
+                "uniform" | "special" | "gaussian" => value,
+                "pareto" => "pareto:0.2",
+                "zipfian" => "zipf-adjacent:0.8",
+                _ => return Err("no --distribution is like it"),
+            };
+            Ok(["--distribution", ours].map(str::to_owned).to_vec())
         }
         Some(Nothing(why)) => Err(why),
         Some(Where(of, ours)) => {
@@ -274,19 +274,4 @@ fn becomes(known: Option<Becomes>, value: &str) -> Result<Vec<String>, &'static 
             Ok(vec![ours.to_owned(), quoted(value) + unit])
         }
     }
-}
-
-/// Lists the flags of loadgen that hints name.
-#[cfg(test)]
-pub(crate) fn native_flags() -> impl Iterator<Item = &'static str> {
-    let ours = |option: &options::Entry| match option.becomes {
-        Flag(ours) | Seconds(ours) | Where(_, ours) => ours,
-        Distribution => "--distribution",
-        Same | Nothing(_) => "",
-    };
-    options::OPTIONS
-        .iter()
-        .map(ours)
-        .flat_map(|ours| ours.split(' '))
-        .filter(|word| word.starts_with("--"))
 }

@@ -32,12 +32,12 @@ use crate::progress::say;
 use crate::stop::{Stop, locked};
 use arguments::{Parsed, parse};
 use explain::native;
-#[cfg(test)]
-pub(crate) use hints::native_flags;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
 pub(crate) use import::{ToImport, import};
 use output::Log;
 use settings::{Command, Ended, Refusal, Settings};
+#[cfg(test)]
+pub(crate) use tests::native_flags;
 
 /// The name of the program that is replaced.
 const NAME: &str = "sysbench";
@@ -57,7 +57,11 @@ pub(crate) fn begins_at(args: &[OsString]) -> Option<usize> {
 
 /// Does what a command line of sysbench's says; returns the exit status. `listen` begins to listen to
 /// signals, where it is to be so without SIGINT if that is ignored, as it is behind a script's `&`.
-pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop>) -> Result<u8> {
+pub(crate) fn main(
+    args: Vec<OsString>,
+    loadgen: impl FnOnce() -> Vec<NativeVerb>,
+    listen: impl FnOnce(bool) -> Result<Stop>,
+) -> Result<u8> {
     let begin = begins_at(&args).expect("the caller has looked");
     let (args, password) = take_off(args, "--mysql-password")?;
     if begin == 1 {
@@ -85,8 +89,8 @@ pub(crate) fn main(args: Vec<OsString>, listen: impl FnOnce(bool) -> Result<Stop
             return Ok(status);
         }
     };
-    if settings.explain {
-        return crate::run::print_data(&native(&settings)).map(|()| 0);
+    if settings.explain.is_some() {
+        return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);
     }
     let preamble = &settings.preamble;
     let _ = io::stderr().write_all(preamble.stderr.as_bytes());

@@ -16,8 +16,6 @@ pub(super) enum Group {
     Legacy,
     /// Of loadgen: the value follows `=`, or is the next word.
     Own,
-    /// Taken, of no use here.
-    Pgsql,
     /// For hints only.
     Hint,
 }
@@ -58,9 +56,7 @@ pub(crate) enum Becomes {
     Nothing(&'static str),
 }
 use Becomes::{Distribution, Flag, Nothing, Same, Seconds, Where};
-use Group::{
-    Database, General, Hint, Legacy, Log, Mysql, Own, Pgsql, Points, Random, Ranges, Tests,
-};
+use Group::{Database, General, Hint, Legacy, Log, Mysql, Own, Points, Random, Ranges, Tests};
 use Kind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
 
 pub(super) struct Entry {
@@ -82,7 +78,6 @@ const ANY: &[&str] = &[];
 const NONE: &str = "loadgen has no such thing";
 const SPECIAL: &str = "they are I, P and R of --distribution special:I/P/R";
 const NO_RANGES: &str = "--simple-ranges 0 --sum-ranges 0 --order-ranges 0 --distinct-ranges 0";
-const NO_TRX: &str = "this workload has no transaction";
 const MYSQL_ONLY: &str = "servers are MySQL and MariaDB";
 
 macro_rules! options {
@@ -95,8 +90,8 @@ macro_rules! options {
 
 pub(super) const OPTIONS: &[Entry] = options! {
     General "threads" Int "1" "clients, each with a connection", Flag("--clients");
-    General "events" Int "0" "events after which a run ends, 0 for any number", Flag("--ops");
-    General "time" Int "10" "seconds after which a run ends, 0 for any time", Seconds("--time");
+    General "events" Count "0" "events after which a run ends, 0 for any number", Flag("--ops");
+    General "time" Count "10" "seconds after which a run ends, 0 for any time", Seconds("--time");
     General "warmup-time" Count "0" "seconds that a run goes on before it is measured", Seconds("--warmup");
     General "forced-shutdown" Text "off" "seconds, or percent of the time, that a run may take longer", Nothing("--op-timeout gives up what does not end");
     General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
@@ -143,7 +138,7 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Mysql "mysql-debug" Bool "off" NO_EFFECT, Nothing(NONE);
     Mysql "mysql-ignore-errors" List "1213,1020,1205" "errors after which an event begins again, or all", Where(ANY, "--on-error continue");
     Mysql "mysql-dry-run" Bool "off" "no server is asked", Nothing(NONE);
-    Pgsql "pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db pgsql-sslmode" Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
+    Database "pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db pgsql-sslmode" Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
     Hint "db" Text "" "", Flag("--database");
     Tests "auto-inc oltp-auto-inc" Bool "on" "ids by AUTO_INCREMENT", Nothing("tables always have it");
     Tests "create-secondary oltp-create-secondary" Bool "on" "an index on k", Nothing("the index on k is always made");
@@ -164,18 +159,13 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Tests "reconnect" Double "0" "events after which a client connects anew, 0 for never", Nothing(NONE);
     Tests "secondary oltp-secondary" Bool "off" "id has a plain index, no primary key", Nothing("id is always the primary key");
     Tests "simple-ranges oltp-simple-ranges" Double "1" "SELECT of a range an event", Same;
-    Tests "skip-trx oltp-skip-trx" Bool "off" "no BEGIN and COMMIT", Nothing(NO_TRX);
+    Tests "skip-trx oltp-skip-trx" Bool "off" "no BEGIN and COMMIT", Nothing("this workload has no transaction");
     Tests "sum-ranges oltp-sum-ranges" Double "1" "SELECT SUM() an event", Same;
     Tests "table-size oltp-table-size" Double "10000" "rows of a table", Flag("--rows");
     Tests "tables oltp-tables-count" Double "1" "tables", Flag("--tables");
     Legacy "oltp-read-only" Bool "off" "no statement writes", Nothing("loadgen read-only is it");
     Legacy "oltp-write-only" Bool "off" "no statement reads", Nothing("loadgen write-only is it");
     Legacy "oltp-test-mode" Text "complex" REFUSED, Nothing("each mode is a workload");
-    Legacy "oltp-nontrx-mode" Text "select" REFUSED, Nothing("each mode is a workload");
-    Legacy "oltp-reconnect-mode" Text "session" REFUSED, Nothing(NONE);
-    Legacy "oltp-user-delay-min" Int "0" REFUSED, Nothing(NONE);
-    Legacy "oltp-user-delay-max" Int "0" REFUSED, Nothing(NONE);
-    Legacy "oltp-sp-name" Text "" REFUSED, Nothing(NONE);
     Legacy "oltp-table-name" Text "sbtest" REFUSED, Nothing("tables are sbtest1, sbtest2 and so on");
     Legacy "oltp-connect-delay mysql-engine-trx myisam-max-rows" Text "" NO_EFFECT, Nothing(NONE);
     Legacy "rand-init init-rng" Bool "off" NO_EFFECT, Nothing(NONE);
@@ -189,6 +179,11 @@ pub(super) const OPTIONS: &[Entry] = options! {
 pub(super) fn find(name: &str) -> Option<&'static Entry> {
     let name = plain(name);
     OPTIONS.iter().find(|option| option.names.split(' ').any(|known| known == name))
+}
+
+/// Finds an option that is there.
+pub(super) fn get(name: &str) -> &'static Entry {
+    find(name).expect("an option of the table")
 }
 
 pub(super) fn plain(name: &str) -> String {

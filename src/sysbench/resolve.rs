@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::arguments::{Arguments, Env, Parsed, Value, split};
-use super::options::{self, Becomes, Entry, Group, Kind, NO_EFFECT, ON, REFUSED};
+use super::arguments::{Arguments, Env, Parsed, split};
+use super::options::{self, Becomes, Group, Kind, ON, REFUSED};
 use super::output;
 use super::settings::{Command, Ignored, OutputVersion, Refusal, Settings, Test};
 use crate::mysql::options::{DEFAULT_PORT, Secret, Ssl, SslMode};
@@ -13,8 +13,8 @@ use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// Where `localhost` is, unless MYSQL_UNIX_PORT says otherwise.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
-/// The test that 0.4 has compiled in.
-const V0_4: &str = "oltp";
+/// The test of 0.4 and 0.5: without a path it is compiled into 0.4.
+const OLD: &str = "oltp";
 /// Programs inside sysbench that have nothing to do with a database.
 const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
@@ -33,36 +33,29 @@ const PREFERRED: &str =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Script {
     test: Test,
-    /// Of 0.5, or compiled into 0.4.
+    /// A script of 0.5, or compiled into 0.4.
     old: bool,
 }
 
-/// Names, and the older ones.
-const SCRIPTS: [(&str, Test, bool); 19] = [
-    ("oltp_common", Test::Common, false),
-    ("oltp_point_select", Test::PointSelect, false),
-    ("oltp_read_only", Test::ReadOnly, false),
-    ("oltp_read_write", Test::ReadWrite, false),
-    ("oltp_write_only", Test::WriteOnly, false),
-    ("oltp_update_index", Test::UpdateIndex, false),
-    ("oltp_update_non_index", Test::UpdateNonIndex, false),
-    ("oltp_insert", Test::Insert, false),
-    ("oltp_delete", Test::Delete, false),
-    ("select_random_points", Test::RandomPoints, false),
-    ("select_random_ranges", Test::RandomRanges, false),
-    ("bulk_insert", Test::BulkInsert, false),
-    ("oltp", Test::ReadWrite, true),
-    ("oltp_simple", Test::PointSelect, true),
-    ("select", Test::PointSelect, true),
-    ("insert", Test::Insert, true),
-    ("delete", Test::Delete, true),
-    ("update_index", Test::UpdateIndex, true),
-    ("update_non_index", Test::UpdateNonIndex, true),
+const SCRIPTS: [(&str, Test); 13] = [
+    ("oltp_common", Test::Common),
+    ("oltp_point_select", Test::PointSelect),
+    ("oltp_read_only", Test::ReadOnly),
+    ("oltp_read_write", Test::ReadWrite),
+    ("oltp_write_only", Test::WriteOnly),
+    ("oltp_update_index", Test::UpdateIndex),
+    ("oltp_update_non_index", Test::UpdateNonIndex),
+    ("oltp_insert", Test::Insert),
+    ("oltp_delete", Test::Delete),
+    ("select_random_points", Test::RandomPoints),
+    ("select_random_ranges", Test::RandomRanges),
+    ("bulk_insert", Test::BulkInsert),
+    (OLD, Test::ReadWrite),
 ];
 
 /// Gives the name of a test's script.
 pub(crate) fn script_of(test: Test) -> &'static str {
-    SCRIPTS.iter().find(|(_, known, _)| *known == test).expect("each test has a script").0
+    SCRIPTS.iter().find(|(_, known)| *known == test).expect("each test has a script").0
 }
 
 impl Script {
@@ -70,8 +63,8 @@ impl Script {
     fn of(word: &str) -> Option<Script> {
         let name = word.rsplit('/').next().unwrap_or(word);
         let name = name.strip_suffix(".lua").unwrap_or(name);
-        let (_, test, old) = *SCRIPTS.iter().find(|(known, ..)| *known == name)?;
-        Some(Script { test, old })
+        let (_, test) = *SCRIPTS.iter().find(|(known, _)| *known == name)?;
+        Some(Script { test, old: name == OLD })
     }
 
     /// Tells whether it declares the options of a group.
@@ -144,11 +137,10 @@ impl Reader<'_> {
             return self.fatal(&format!("Invalid value for --threads: {threads}.\n"));
         }
         // 0.4 ends after so many events, unless told otherwise.
-        let of_0_4 = self.args.test.as_deref() == Some(V0_4);
+        let of_0_4 = self.args.test.as_deref() == Some(OLD);
         for (name, old, text) in [("events", "max-requests", "10000"), ("time", "max-time", "0")] {
             if of_0_4 && !self.args.values.contains_key(old) {
-                let usual = || Value { text: text.to_owned(), name: name.to_owned() };
-                self.args.values.entry(name).or_insert_with(usual);
+                self.args.values.entry(name).or_insert_with(|| text.to_owned());
             }
         }
         let events = self.aliased("max-requests", "events", 0)?;
@@ -157,14 +149,11 @@ impl Reader<'_> {
             let warning = format!("WARNING: {}\n", output::ENDLESS);
             self.args.preamble.before_header.push_str(&warning);
         }
-        for (name, _) in [("events", events), ("time", time)].iter().filter(|(_, n)| *n < 0) {
-            self.args.notes.push(format!("--{name} below 0 is no limit"));
-        }
         self.settings.threads = threads as u32;
-        self.settings.events = events.max(0) as u64;
-        self.settings.time = Duration::from_secs(time.max(0) as u64);
-        if time != 0 {
-            self.settings.forced_shutdown = self.forced_shutdown()?.filter(|_| time > 0);
+        self.settings.events = events as u64;
+        self.settings.time = Duration::from_secs(time as u64);
+        if time > 0 {
+            self.settings.forced_shutdown = self.forced_shutdown()?;
         }
         Ok(())
     }
@@ -272,23 +261,18 @@ impl Reader<'_> {
             }
             (None, Some(word)) => self.args.shown(word),
         };
-        let why = match BUILT_IN.contains(&word) {
-            true if !given => {
-                let usage = format!("See 'sysbench {word} help'");
-                return self
-                    .usage(&format!("The '{word}' test requires a command argument. {usage}"));
-            }
-            true => format!("{word} measures no database"),
-            false => format!("'{word}' is none of oltp_*, select_random_* and bulk_insert"),
-        };
+        if BUILT_IN.contains(&word) && !given {
+            let usage = format!("requires a command argument. See 'sysbench {word} help'");
+            return self.usage(&format!("The '{word}' test {usage}"));
+        }
         let text = format!("Cannot find benchmark '{word}': no such built-in test, file or module");
-        self.fatal_with(&text, &format!("{why}; {HAND_OVER}"))
+        let why =
+            format!("'{word}' is none of oltp_*, select_random_* and bulk_insert; {HAND_OVER}");
+        self.fatal_with(&text, &why)
     }
 
     /// Takes the options that this test declares.
     fn declared(&mut self, script: Script) -> Result<(), Refusal> {
-        // They take any option, and most have nothing behind it.
-        let any = script.old || script.test == Test::BulkInsert;
         for option in std::mem::take(&mut self.args.left) {
             if self.args.take(&option, |entry| script.takes(entry.group)) {
                 continue;
@@ -296,7 +280,8 @@ impl Reader<'_> {
             let (name, value) = split(&option);
             let wrong = options::find(name)
                 .is_some_and(|entry| !entry.of_test() || script.takes(entry.group));
-            if any && !wrong {
+            // It takes any option, and has nothing behind it.
+            if script.test == Test::BulkInsert && !wrong {
                 let note = format!("--{name} is no option of this test: it has no effect");
                 self.args.notes.push(note);
                 continue;
@@ -331,17 +316,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Refuses options that have nothing like them here, and notes those that have nothing behind them.
-    fn undone(&mut self) -> Result<(), Refusal> {
-        for entry in options::OPTIONS {
-            let Some(given) = self.args.values.get(entry.key()) else { continue };
-            match (entry.about, entry.becomes) {
-                _ if entry.is_usual(&given.text) => {}
-                (REFUSED, Becomes::Nothing(why)) => {
-                    return self.cannot(&format!("--{} is refused: {why}", entry.key()));
-                }
-                (NO_EFFECT, _) => self.args.notes.push(format!("--{} has no effect", given.name)),
-                _ => {}
+    /// Refuses options that have nothing like them here, unless they are at their defaults.
+    fn undone(&self) -> Result<(), Refusal> {
+        for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
+            let usual = entry.is_usual(self.text(entry.key()));
+            if let (false, Becomes::Nothing(why)) = (usual, entry.becomes) {
+                return self.cannot(&format!("--{} is refused: {why}", entry.key()));
             }
         }
         Ok(())
@@ -464,8 +444,7 @@ impl Reader<'_> {
             return Ok(Ssl::default());
         }
         if self.settings.socket.is_some() {
-            return self
-                .cannot("--mysql-ssl: no TLS goes over a socket; --mysql-host=127.0.0.1 is TCP");
+            return self.cannot("--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP");
         }
         let named = |key| Some(self.text(key)).filter(|file| !file.is_empty()).map(PathBuf::from);
         let [ca, mut cert, mut key] =
@@ -491,12 +470,10 @@ impl Reader<'_> {
         let (mut codes, mut notes) = (Vec::new(), Vec::new());
         let items = self.list("mysql-ignore-errors");
         for item in items.iter().filter(|item| **item != "all") {
-            match item.parse() {
-                Ok(code) => codes.push(code),
-                Err(_) => {
-                    notes.push(format!("--mysql-ignore-errors: '{item}' is no error's number"));
-                }
-            }
+            let code = item.parse::<u16>();
+            let odd = || format!("--mysql-ignore-errors: '{item}' is no error's number");
+            notes.extend(code.is_err().then(odd));
+            codes.extend(code);
         }
         let all = items.contains(&"all");
         self.settings.ignored = if all { Ignored::All } else { Ignored::Codes(codes) };
@@ -508,7 +485,9 @@ impl Reader<'_> {
         let usual = || (self.env)("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
         let out = Some(self.text("loadgen-out")).filter(|out| !out.is_empty()).map(PathBuf::from);
         self.settings.out = out.or_else(usual);
-        self.settings.explain = self.on("explain");
+        let mut given = self.args.values.clone();
+        given.remove("mysql-password");
+        self.settings.explain = self.on("explain").then_some(given);
     }
 
     /// Notes what differs.
@@ -519,7 +498,7 @@ impl Reader<'_> {
                 "{word} is not the script of sysbench 1.0.20: loadgen runs that one"
             ));
         }
-        if word == V0_4 {
+        if word == OLD {
             notes.push(format!("{OLD_TABLES}; the first is sbtest1, not sbtest"));
         } else if script.old {
             self.settings.prepared = false;
@@ -528,8 +507,8 @@ impl Reader<'_> {
     }
 
     fn text(&self, name: &str) -> &str {
-        let entry = options::find(name).expect("an option of the table");
-        self.args.values.get(entry.key()).map_or(entry.default, |value| value.text.as_str())
+        let entry = options::get(name);
+        self.args.values.get(entry.key()).map_or(entry.default, String::as_str)
     }
 
     fn list(&self, name: &str) -> Vec<&str> {
@@ -542,28 +521,22 @@ impl Reader<'_> {
 
     fn int(&self, name: &str) -> Result<i32, Refusal> {
         let text = self.text(name);
-        let of_count = |entry: &Entry| entry.kind == Kind::Count;
         // As strtol: nothing is 0.
-        match if text.is_empty() { Ok(0) } else { text.trim_start().parse() } {
-            Ok(number) if number < 0 && options::find(name).is_some_and(of_count) => {
-                self.cannot(&format!("--{name}={number} is below 0"))
-            }
-            Ok(number) => Ok(number),
-            Err(_) => {
-                let name = name.replace('-', "_");
-                let text = format!("Invalid value for the '{name}' option: '{text}'\n");
-                Err(self.args.refuse("", &text))
-            }
+        let read = if text.is_empty() { Ok(0) } else { text.trim_start().parse() };
+        let Ok(number) = read else {
+            let name = name.replace('-', "_");
+            let text = format!("Invalid value for the '{name}' option: '{text}'\n");
+            return Err(self.args.refuse("", &text));
+        };
+        if number < 0 && options::get(name).kind == Kind::Count {
+            return self.cannot(&format!("--{name}={number} is below 0"));
         }
+        Ok(number)
     }
 
     /// Reads the number that a value begins with, as strtod does; 0 where there is none.
     fn number(&self, name: &str) -> f64 {
         let text = self.text(name).trim_start();
-        if let Some(hex) = text.strip_prefix("0x") {
-            let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
-            return u64::from_str_radix(&hex[..end], 16).unwrap_or(0) as f64;
-        }
         let numeric = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
         let end = text.find(|c| !numeric(c)).unwrap_or(text.len());
         (1..=end).rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)

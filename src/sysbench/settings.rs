@@ -108,8 +108,8 @@ pub(crate) struct Settings {
     pub output: OutputVersion,
     /// Directory of loadgen's own summary (`--loadgen-out`, LOADGEN_OUT).
     pub out: Option<PathBuf>,
-    /// Prints the native command instead.
-    pub explain: bool,
+    /// Prints the native command instead: of these options, but for the password.
+    pub explain: Option<BTreeMap<&'static str, String>>,
     /// Sentences for standard error: what was taken and does nothing.
     pub notes: Vec<String>,
     /// What sysbench finds wrong with its driver, at the first connection.
