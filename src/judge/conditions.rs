@@ -181,6 +181,8 @@ conditions! {
         or("the driver's", s.load.as_ref().map(|load| &load.charset).or(s.plan.charset.as_ref()));
     "before" Measurement Unless("nothing") All |s| or("nothing", before(s));
     "on error" Measurement Unless("abort") All |s| Some(s.plan.on_error);
+    "begins again after errors" Measurement Unless("none") All |s|
+        or_none(s.plan.begins_again.as_ref());
     "op timeout" Measurement Unless("none") All |s| or_none(s.plan.op_timeout_s.map(seconds));
     "think" Measurement Unless("none") Sweeps |s| or_none(s.plan.think_s.map(seconds));
     "max errors" Measurement Differing All |s| or_none(s.plan.max_errors.as_ref());
