@@ -155,7 +155,7 @@ impl Arguments {
             let Some((name, text)) = line.split_once('=') else { continue };
             let items = items(text);
             let open = items.is_none();
-            self.setting(name, items.unwrap_or_default());
+            self.setting(name, &items.unwrap_or_default());
             if open {
                 self.preamble.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
                 return;
@@ -164,7 +164,7 @@ impl Arguments {
     }
 
     /// Takes one line of a config file.
-    fn setting(&mut self, name: &str, items: Vec<String>) {
+    fn setting(&mut self, name: &str, items: &[String]) {
         let known =
             options::find(name).filter(|entry| !matches!(entry.group, Group::Own | Group::Hint));
         let Some(entry) = known else {

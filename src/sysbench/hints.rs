@@ -151,7 +151,7 @@ impl<'a> Said<'a> {
                 added.extend(["--schema".to_owned(), workload.schema.to_string()]);
             }
             (Some(_), Some("prewarm" | "warmup")) => {
-                added.extend(["--warm", "pool"].map(str::to_owned))
+                added.extend(["--warm", "pool"].map(str::to_owned));
             }
             (Some(_), Some("help")) => added.push("--help".to_owned()),
             // What else stands there is the verb's own.
