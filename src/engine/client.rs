@@ -59,6 +59,14 @@ pub(crate) async fn run(
     }
 }
 
+/// What becomes of an op after an attempt by sysbench's rules.
+enum Attempt {
+    Over(Result<(), OpError>),
+    Again,
+    /// The time ended before it succeeded.
+    Late,
+}
+
 /// Why a client stops for a while.
 enum Turn {
     Over,
@@ -264,17 +272,21 @@ impl<'a> Client<'a> {
         let job = thread.job();
         self.count += 1;
         let transaction = self.pick();
-        let outcome = match &job.plan.as_sysbench {
-            None => self.attempt(transaction).await,
-            Some(rules) => match self.event(rules, transaction).await {
-                Ok(true) => Ok(()),
-                // The time ended before it succeeded.
-                Ok(false) => {
+        if let Some(began) = self.resumed.take() {
+            state.issued.set(Some(began));
+        }
+        self.since_opened += 1;
+        let outcome = loop {
+            let outcome = self.attempt(transaction).await;
+            let Some(rules) = &job.plan.as_sysbench else { break outcome };
+            match self.judged(rules, outcome) {
+                Attempt::Over(outcome) => break outcome,
+                Attempt::Again => {}
+                Attempt::Late => {
                     state.issued.set(None);
                     return Ok(thread.now());
                 }
-                Err(error) => Err(error),
-            },
+            }
         };
         let issued = state.issued.take();
         let completed = thread.now();
@@ -328,54 +340,44 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Does an op by sysbench's rules: it begins again after an error that is to be ignored, until it
-    /// succeeds. Returns whether it did before the time ended.
-    async fn event(&mut self, rules: &AsSysbench, index: usize) -> Result<bool, OpError> {
-        let (thread, state) = (self.thread, self.state);
-        if let Some(began) = self.resumed.take() {
-            state.issued.set(Some(began));
+    /// Judges an attempt by sysbench's rules, and counts it. An op begins again after an error that is to
+    /// be ignored, until it succeeds or the time ends.
+    fn judged(&mut self, rules: &AsSysbench, outcome: Result<(), OpError>) -> Attempt {
+        let (thread, state, now) = (self.thread, self.state, self.thread.now());
+        let began = state.issued.get().unwrap_or(now);
+        let from = state.intended.get().unwrap_or(began);
+        // What began in the warm-up counts nowhere.
+        if state.measured.get()
+            && let Some(events) = thread.recorder.borrow_mut().events(now)
+        {
+            events.reads += self.done.reads;
+            events.writes += self.done.writes;
+            events.others += self.done.others;
+            events.unexpected += self.done.unexpected;
+            if outcome.is_ok() {
+                events.event(state.client, now.saturating_sub(from));
+            }
         }
-        self.since_opened += 1;
-        loop {
-            let outcome = self.attempt(index).await;
-            let now = thread.now();
-            let began = state.issued.get().unwrap_or(now);
-            let from = state.intended.get().unwrap_or(began);
-            // What began in the warm-up counts nowhere.
-            if state.measured.get()
-                && let Some(events) = thread.recorder.borrow_mut().events(now)
-            {
-                events.reads += self.done.reads;
-                events.writes += self.done.writes;
-                events.others += self.done.others;
-                events.unexpected += self.done.unexpected;
-                if outcome.is_ok() {
-                    events.event(state.client, now.saturating_sub(from));
-                }
-            }
-            let Err(error) = outcome else { return Ok(true) };
-            if !error.keeps_session() {
-                self.resumed = rules.ignored.has_lost().then_some(began);
-                return Err(error);
-            }
-            let usable = self.session.is_usable();
-            if !usable || !error.code().is_some_and(|code| rules.ignored.has(code)) {
-                return Err(error);
-            }
-            // Without a time, it would go on for ever.
-            let endless = job_has_no_time(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
-            if endless {
-                return Err(error);
-            }
-            thread.failed(state, began, now, &error);
-            if let Some(events) = thread.recorder.borrow_mut().events(now) {
-                events.ignored += 1;
-            }
-            if now >= thread.window.get().last {
-                return Ok(false);
-            }
-            state.issued.set(Some(began));
+        let Err(error) = outcome else { return Attempt::Over(Ok(())) };
+        if !error.keeps_session() {
+            self.resumed = rules.ignored.has_lost().then_some(began);
+            return Attempt::Over(Err(error));
         }
+        let ignored = error.code().is_some_and(|code| rules.ignored.has(code));
+        // Without a time, it would go on for ever.
+        let endless = job_has_no_time(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
+        if !ignored || endless || !self.session.is_usable() {
+            return Attempt::Over(Err(error));
+        }
+        thread.failed(state, began, now, &error);
+        if let Some(events) = thread.recorder.borrow_mut().events(now) {
+            events.ignored += 1;
+        }
+        if now >= thread.window.get().last {
+            return Attempt::Late;
+        }
+        state.issued.set(Some(began));
+        Attempt::Again
     }
 
     /// Adds a row to the bulk statement, which goes when the row does not fit into it.
