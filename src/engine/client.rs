@@ -276,21 +276,20 @@ impl<'a> Client<'a> {
             state.issued.set(Some(began));
         }
         self.since_opened += 1;
-        let outcome = loop {
+        let (outcome, completed) = loop {
             let outcome = self.attempt(transaction).await;
-            let Some(rules) = &job.plan.as_sysbench else { break outcome };
-            match self.judged(rules, outcome) {
-                Attempt::Over(outcome) => break outcome,
+            let now = thread.now();
+            let Some(rules) = &job.plan.as_sysbench else { break (outcome, now) };
+            match self.judged(rules, outcome, now) {
+                Attempt::Over(outcome) => break (outcome, now),
                 Attempt::Again => {}
                 Attempt::Late => {
                     state.issued.set(None);
-                    return Ok(thread.now());
+                    return Ok(now);
                 }
             }
         };
-        let issued = state.issued.take();
-        let completed = thread.now();
-        let issued = issued.unwrap_or(completed);
+        let issued = state.issued.take().unwrap_or(completed);
         match outcome {
             Ok(()) => {
                 let OpProgress { table, statements, rows, .. } = self.done;
@@ -342,8 +341,8 @@ impl<'a> Client<'a> {
 
     /// Judges an attempt by sysbench's rules, and counts it. An op begins again after an error that is to
     /// be ignored, until it succeeds or the time ends.
-    fn judged(&mut self, rules: &AsSysbench, outcome: Result<(), OpError>) -> Attempt {
-        let (thread, state, now) = (self.thread, self.state, self.thread.now());
+    fn judged(&mut self, rules: &AsSysbench, outcome: Result<(), OpError>, now: Ns) -> Attempt {
+        let (thread, state) = (self.thread, self.state);
         let began = state.issued.get().unwrap_or(now);
         let from = state.intended.get().unwrap_or(began);
         // What began in the warm-up counts nowhere.
@@ -365,7 +364,7 @@ impl<'a> Client<'a> {
         }
         let ignored = error.code().is_some_and(|code| rules.ignored.has(code));
         // Without a time, it would go on for ever.
-        let endless = job_has_no_time(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
+        let endless = ends_by_ops(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
         if !ignored || endless || !self.session.is_usable() {
             return Attempt::Over(Err(error));
         }
@@ -652,7 +651,7 @@ impl<'a> Client<'a> {
 }
 
 /// Tells whether only the number of ops ends the run.
-fn job_has_no_time(thread: &ThreadState) -> bool {
+fn ends_by_ops(thread: &ThreadState) -> bool {
     thread.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
 }
 

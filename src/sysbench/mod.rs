@@ -75,12 +75,12 @@ pub(crate) fn main(
     let settings = match parse(&args[begin..], &env) {
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
-            let mut program_of = std::process::Command::new(&program);
+            let mut real = std::process::Command::new(&program);
             if let Some(password) = &password {
                 // It is off the command line already.
-                program_of.env(PASSWORD, password.expose());
+                real.env(PASSWORD, password.expose());
             }
-            let failed = program_of.args(args).exec();
+            let failed = real.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
         }
         Err(Refusal { stdout, stderr, status }) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::resolve::script_of;
 use super::settings::{Settings, Test};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mysql::options::{Address, ConnectOptions};
 use crate::plan::{
     Arrival, AsSysbench, Before, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, limits,
@@ -99,9 +99,7 @@ fn workload(settings: &Settings) -> Result<Workload> {
     if !settings.range_selects {
         workload.leave_out(&RANGES);
     }
-    let workload = workload.with_options(&options)?;
-    workload.check().map_err(Error::usage)?;
-    Ok(workload)
+    workload.with_options(&options)
 }
 
 /// Takes the server that a command line names.

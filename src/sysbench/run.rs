@@ -109,19 +109,22 @@ struct Report<'a> {
     seen: RefCell<Seen>,
 }
 
-/// What was counted so far: since the last line of figures, since the last report, and in all.
+/// What was counted so far: since the last line of figures and since the last report.
 #[derive(Default)]
 struct Seen {
     line: EventCounts,
     part: EventCounts,
-    all: EventCounts,
-    /// The window's start, the end of what was counted, and of the last line and report.
+    /// Of the whole run.
+    events: u64,
+    unexpected: u64,
+    /// The window's start. From it: the end of what was counted, the last line, and the last report.
     start: Option<Ns>,
     end: Ns,
     line_at: Ns,
     part_at: Ns,
-    unexpected: u64,
+    /// Nothing more is written, but for the status 1.
     refused: bool,
+    /// The status is 1.
     failed: bool,
 }
 
@@ -183,7 +186,7 @@ impl Report<'_> {
         if forced {
             log.say(Level::Fatal, output::FORCED);
         } else if outcome == Outcome::Completed {
-            let of_events = self.settings.events > 0 && seen.all.events >= self.settings.events;
+            let of_events = self.settings.events > 0 && seen.events >= self.settings.events;
             let limit = if of_events { output::EVENT_LIMIT } else { output::TIME_LIMIT };
             if of_events || stop.time().is_some() {
                 (0..self.settings.threads).for_each(|_| log.say(Level::Info, limit));
@@ -247,7 +250,7 @@ impl Observer for Report<'_> {
         }
         seen.line.merge(events);
         seen.part.merge(events);
-        seen.all.merge(events);
+        seen.events += events.events;
         seen.unexpected += events.unexpected;
         let start = *seen.start.get_or_insert(interval.start);
         seen.end = interval.end - start;
