@@ -1,12 +1,11 @@
 //! A command line by sysbench's grammar: words become values of options. What the values mean is in
 //! `resolve.rs`.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
-use super::options::{self, Entry, Group, Kind, NO_EFFECT, OFF, ON};
+use super::options::{self, Entry, Group, Kind, NO_EFFECT, OFF, ON, Values};
 use super::resolve::resolve;
 use super::settings::{Preamble, Refusal, Settings};
 use crate::mysql::options::SslMode;
@@ -36,8 +35,7 @@ const LINE_MAX: usize = 255;
 pub(super) struct Arguments {
     pub test: Option<String>,
     pub command: Option<String>,
-    /// Options by their keys, as they were given last; a list has commas.
-    pub values: BTreeMap<&'static str, String>,
+    pub values: Values,
     /// Words that only the test can know, and switches with a wrong value.
     pub left: Vec<String>,
     pub preamble: Preamble,
@@ -133,7 +131,7 @@ impl Arguments {
         if entry.about == NO_EFFECT && !entry.is_usual(&text) {
             self.notes.push(format!("--{name} has no effect"));
         }
-        self.values.insert(entry.key(), text);
+        self.values.set(entry, text);
     }
 
     /// Takes the options of a config file, as far as it can be read.

@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use super::hints::{NativeVerb, Said};
-use super::options::{self, Group};
+use super::options::{Group, Kind};
 use super::resolve::script_of;
 use super::settings::{Command, Settings, Test};
-use crate::mysql::options::SslMode;
+use crate::mysql::options::{Address, SslMode};
 use crate::workload::Distribution;
 
 /// Writes the command, and behind it lines that begin with `# `.
@@ -24,16 +24,17 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
     for (flag, value) in exact(settings) {
         said.exact(flag, &value);
     }
-    for (key, text) in settings.explain.iter().flatten() {
-        let option = options::get(key);
+    for (option, text) in settings.values.given() {
         let exact = matches!(option.group, Group::Random | Group::Legacy | Group::Own);
         if !exact && !option.is_usual(text) {
-            let count = settings.counts.get(&option.underscored()).map(u64::to_string);
-            let value = count.as_deref().unwrap_or(text);
-            said.say(&format!("--{key}"), Some(value).filter(|value| !value.is_empty()));
+            let key = option.key();
+            let of_loops = option.kind == Kind::Double;
+            let value =
+                if of_loops { settings.values.count(key).to_string() } else { text.to_owned() };
+            said.say(&format!("--{key}"), Some(value.as_str()).filter(|value| !value.is_empty()));
         }
     }
-    if !settings.password.is_empty() {
+    if !settings.connect.password.is_empty() {
         // It asks: a password is in no output.
         said.say("--password", None);
     }
@@ -52,7 +53,8 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
 
 /// Gives the flags whose values are known, whether they were given or not: what is empty is left out.
 fn exact(settings: &Settings) -> Vec<(&'static str, String)> {
-    let Settings { test, threads, tables, table_size, ssl, .. } = settings;
+    let Settings { test, threads, tables, table_size, connect, .. } = settings;
+    let ssl = &connect.ssl;
     let when =
         |there: bool, value: &dyn Display| if there { value.to_string() } else { String::new() };
     let path = |file: &Option<PathBuf>| {
@@ -70,7 +72,10 @@ fn exact(settings: &Settings) -> Vec<(&'static str, String)> {
         _ => (settings.events, settings.time.as_secs()),
     };
     let text = !settings.prepared || *test == Test::Insert;
-    let tcp = settings.socket.is_none();
+    let (host, port, socket) = match &connect.address {
+        Address::Tcp { host, port } => (host.clone(), port.to_string(), String::new()),
+        Address::Socket(path) => (String::new(), String::new(), path.display().to_string()),
+    };
     vec![
         ("--tables", when(tables > 0, &tables)),
         ("--rows", when(rows > 0, &rows)),
@@ -84,11 +89,11 @@ fn exact(settings: &Settings) -> Vec<(&'static str, String)> {
         ("--statements", if text { "text" } else { "prepared" }.to_owned()),
         ("--seed", when(settings.seed > 0, &settings.seed)),
         ("--out", path(&settings.out)),
-        ("--socket", path(&settings.socket)),
-        ("--host", when(tcp, &settings.host)),
-        ("--port", when(tcp, &settings.port)),
-        ("--user", settings.user.clone()),
-        ("--database", settings.database.clone()),
+        ("--socket", socket),
+        ("--host", host),
+        ("--port", port),
+        ("--user", connect.user.clone()),
+        ("--database", connect.database.clone()),
         ("--ssl-mode", when(ssl.mode != SslMode::Disabled, &ssl.mode)),
         ("--ssl-ca", path(&ssl.ca)),
         ("--ssl-cert", path(&ssl.cert)),

@@ -2,10 +2,9 @@
 //!
 //! The places in the stock scripts are those of sysbench 1.0.20.
 
-use std::path::Path;
-
 use super::settings::{Command, Settings, Test};
 use crate::mysql::Failure;
+use crate::mysql::options::Address;
 
 /// Fatal, after the lines of a client that cannot begin its run.
 pub(crate) const INIT_FAILED: &str = "Thread initialization failed!";
@@ -96,13 +95,9 @@ fn error(failure: &Failure) -> (u16, &str, &str) {
 
 /// Makes the lines of a connection that cannot be opened.
 pub(crate) fn connect_lines(settings: &Settings, failure: &Failure) -> Vec<String> {
-    let target = match given_socket(settings) {
-        Some(path) => format!("on socket '{}'", path.display()),
-        None => format!("on host '{}', port {}", settings.host, settings.port),
-    };
     let (function, place) = connecting(settings);
     vec![
-        format!("unable to connect to MySQL server {target}, aborting..."),
+        format!("unable to connect to MySQL server {}, aborting...", settings.server),
         format!("error {}", connect_error(settings, failure)),
         failed(function, place, "connection creation failed"),
     ]
@@ -136,14 +131,6 @@ fn connecting(settings: &Settings) -> (&'static str, (&'static str, u32)) {
     (function, place)
 }
 
-/// The socket, unless it is the one that `localhost` stands for.
-fn given_socket(settings: &Settings) -> Option<&Path> {
-    let of_localhost = std::env::var_os("MYSQL_UNIX_PORT");
-    let of_localhost = of_localhost.unwrap_or_else(|| "/run/mysqld/mysqld.sock".into());
-    let path = settings.socket.as_deref()?;
-    (settings.host != "localhost" || path != Path::new(&of_localhost)).then_some(path)
-}
-
 /// Writes the error of a connection as libmariadb does, whose number for TCP is that of a connection
 /// that is still being opened.
 fn connect_error(settings: &Settings, failure: &Failure) -> String {
@@ -154,16 +141,16 @@ fn connect_error(settings: &Settings, failure: &Failure) -> String {
     };
     let number = why.rsplit_once("(os error ").and_then(|(_, rest)| rest.strip_suffix(')'));
     let number = number.and_then(|number| number.parse::<i32>().ok());
-    match (&settings.socket, number) {
-        (Some(path), Some(number)) => {
+    match (&settings.connect.address, number) {
+        (Address::Socket(path), Some(number)) => {
             let path = path.display();
             format!("2002: Can't connect to local server through socket '{path}' ({number})")
         }
-        (None, Some(_)) => {
-            format!("2002: Can't connect to server on '{}' ({IN_PROGRESS})", settings.host)
+        (Address::Tcp { host, .. }, Some(_)) => {
+            format!("2002: Can't connect to server on '{host}' ({IN_PROGRESS})")
         }
-        (None, None) if why.starts_with("failed to lookup address") => {
-            format!("2005: Unknown server host '{}' (-2)", settings.host)
+        (Address::Tcp { host, .. }, None) if why.starts_with("failed to lookup address") => {
+            format!("2005: Unknown server host '{host}' (-2)")
         }
         _ => format!("2013: Lost connection to server at 'handshake': {why}"),
     }
@@ -224,7 +211,7 @@ pub(crate) fn one_table_line(settings: &Settings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::usual;
+    use super::super::tests::{usual, usual_with};
     use super::*;
 
     fn missing() -> Failure {
@@ -280,7 +267,7 @@ mod tests {
             },
             Refused {
                 host: "localhost",
-                socket: Some("/run/mysqld/mysqld.sock"),
+                socket: None,
                 why: refused,
                 lines: [
                     "unable to connect to MySQL server on host 'localhost', port 3306, aborting...",
@@ -289,11 +276,8 @@ mod tests {
                 ],
             },
         ] {
-            let asked = Settings {
-                host: host.to_owned(),
-                socket: socket.map(Into::into),
-                ..of(Test::ReadOnly, Command::Run)
-            };
+            let socket = socket.map_or_else(String::new, |path| format!("--mysql-socket={path}"));
+            let asked = usual_with(&format!("--mysql-host={host} {socket}"));
             let found = connect_lines(&asked, &Failure::Lost(why.to_owned()));
             assert_eq!(found[..2], lines);
             assert_eq!(

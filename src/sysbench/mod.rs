@@ -89,7 +89,7 @@ pub(crate) fn main(
             return Ok(status);
         }
     };
-    if settings.explain.is_some() {
+    if settings.values.on("explain") {
         return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);
     }
     let preamble = &settings.preamble;
@@ -120,7 +120,7 @@ fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
         if settings.command == Command::Run {
             return run::run(settings, log, stop).await;
         }
-        let link = ServerLink::to(plan::target(settings), stop)?;
+        let link = ServerLink::to(settings.connect.clone(), stop)?;
         tables::run(settings, &link, log).await
     };
     crate::run::runtime()?.block_on(work)

@@ -1,5 +1,7 @@
 //! The options of sysbench, each once: for the parser, for `help`, and for the hints on native commands.
 
+use std::collections::BTreeMap;
+
 /// Where an option stands in `--help`, and which tests take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
@@ -226,6 +228,56 @@ impl Entry {
             Text => "=STRING",
             File => "=FILENAME",
         }
+    }
+}
+
+/// Options by their keys, as they were given last; a list has commas.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    pub(super) fn set(&mut self, entry: &Entry, text: String) {
+        self.0.insert(entry.key(), text);
+    }
+
+    pub(super) fn take(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Gives what was given, in the order of the keys.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static Entry, &str)> {
+        self.0.iter().map(|(key, text)| (get(key), text.as_str()))
+    }
+
+    /// Gives the value of an option, or its default.
+    pub(super) fn text(&self, name: &str) -> &str {
+        let entry = get(name);
+        self.0.get(entry.key()).map_or(entry.default, String::as_str)
+    }
+
+    pub(super) fn list(&self, name: &str) -> Vec<&str> {
+        self.text(name).split(',').filter(|item| !item.is_empty()).collect()
+    }
+
+    pub(super) fn on(&self, name: &str) -> bool {
+        ON.contains(&self.text(name))
+    }
+
+    /// Reads the number that a value begins with, as strtod does; 0 where there is none.
+    pub(super) fn number(&self, name: &str) -> f64 {
+        let text = self.text(name).trim_start();
+        let numeric = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+        let end = text.find(|c| !numeric(c)).unwrap_or(text.len());
+        (1..=end).rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
+    }
+
+    /// Reads a number of loops: below 0 is 0.
+    pub(super) fn count(&self, name: &str) -> u64 {
+        self.number(name) as u64
     }
 }
 

@@ -185,10 +185,10 @@ pub(crate) fn options(settings: &Settings) -> String {
         let at: Vec<String> = settings.checkpoints.iter().map(ToString::to_string).collect();
         line(format!("Report checkpoint(s) at {} seconds", at.join(", ")));
     }
-    if settings.debug {
+    if settings.values.on("debug") {
         line("Debug mode enabled.\n".to_owned());
     }
-    if settings.validate {
+    if settings.values.on("validate") {
         line(match settings.output {
             OutputVersion::V0_5 => "Additional request validation enabled.\n".to_owned(),
             OutputVersion::V1_0 | OutputVersion::V1_1 => "Validation checks: on.\n".to_owned(),
@@ -425,9 +425,7 @@ fn histogram(times: &Times) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::super::tests::{Kept, usual};
+    use super::super::tests::{Kept, usual, usual_with};
     use super::*;
 
     fn times(ms: &[f64]) -> Times {
@@ -566,16 +564,10 @@ Threads fairness:
 
     #[test]
     fn options_are_told_in_sysbenchs_order_when_all_are_given() {
-        let most = Settings {
-            rate: 20,
-            report_interval: 1,
-            checkpoints: vec![1, 2],
-            debug: true,
-            validate: true,
-            seed: 7,
-            forced_shutdown: Some(Duration::from_secs(3)),
-            ..usual()
-        };
+        let most = usual_with(
+            "--rate=20 --report-interval=1 --report-checkpoints=1,2 --debug --validate \
+             --rand-seed=7 --forced-shutdown=3",
+        );
         let kept = Kept::default();
         let mut log = kept.log(3);
         log.notice(&header(most.output));

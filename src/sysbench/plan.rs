@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::resolve::script_of;
 use super::settings::{Settings, Test};
 use crate::error::Result;
-use crate::mysql::options::{Address, ConnectOptions};
 use crate::plan::{
     Arrival, AsSysbench, Before, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, limits,
 };
@@ -54,7 +53,7 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
             ignored: settings.ignored.clone(),
             events: (settings.events > 0).then_some(settings.events),
             grace: settings.forced_shutdown,
-            reconnect: settings.reconnect,
+            reconnect: settings.values.count("reconnect"),
         }),
     })
 }
@@ -75,45 +74,32 @@ pub(super) fn native(test: Test) -> Option<Workload> {
 }
 
 fn workload(settings: &Settings) -> Result<Workload> {
-    if settings.test == Test::Insert && !settings.auto_inc {
+    let values = &settings.values;
+    if settings.test == Test::Insert && !values.on("auto-inc") {
         return Workload::parse(INSERT_UNIQUE, "oltp_insert");
     }
     let mut workload = native(settings.test).expect("the common script is not run");
-    let count = |name: &str| settings.counts.get(name).copied();
     match settings.test {
-        Test::UpdateIndex => workload.repeat(count("index_updates").unwrap_or(1)),
-        Test::UpdateNonIndex => workload.repeat(count("non_index_updates").unwrap_or(1)),
+        Test::UpdateIndex => workload.repeat(values.count("index-updates")),
+        Test::UpdateNonIndex => workload.repeat(values.count("non-index-updates")),
         _ => {}
     }
+    let ranges = values.on("range-selects");
     let mut options = BTreeMap::new();
     for name in workload.options.keys() {
         let value = match name.as_str() {
-            "table_each" => Some(1),
-            "skip_trx" => Some(settings.skip_trx.into()),
-            "random_ranges" => count("number_of_ranges"),
-            name if RANGES.contains(&name) && !settings.range_selects => Some(0),
-            name => count(name),
+            "table_each" => 1,
+            "skip_trx" => values.on(name).into(),
+            "random_ranges" => values.count("number-of-ranges"),
+            // Its script says so.
+            "point_selects" if settings.test == Test::PointSelect => 1,
+            name if RANGES.contains(&name) && !ranges => 0,
+            name => values.count(name),
         };
-        options.extend(value.map(|value| (name.clone(), value)));
+        options.insert(name.clone(), value);
     }
-    if !settings.range_selects {
+    if !ranges {
         workload.leave_out(&RANGES);
     }
     workload.with_options(&options)
-}
-
-/// Takes the server that a command line names.
-pub(super) fn target(settings: &Settings) -> ConnectOptions {
-    let address = match &settings.socket {
-        Some(path) => Address::Socket(path.clone()),
-        None => Address::Tcp { host: settings.host.clone(), port: settings.port },
-    };
-    ConnectOptions {
-        address,
-        user: settings.user.clone(),
-        password: settings.password.clone(),
-        database: settings.database.clone(),
-        ssl: settings.ssl.clone(),
-        connect_timeout: settings.connect_timeout,
-    }
 }

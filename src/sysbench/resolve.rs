@@ -8,7 +8,7 @@ use super::arguments::{Arguments, Env, Parsed, split};
 use super::options::{self, Becomes, Group, Kind, ON, REFUSED};
 use super::output;
 use super::settings::{Command, Ignored, OutputVersion, Refusal, Settings, Test};
-use crate::mysql::options::{DEFAULT_PORT, Secret, Ssl, SslMode};
+use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// Where `localhost` is, unless MYSQL_UNIX_PORT says otherwise.
@@ -77,32 +77,71 @@ impl Script {
             _ => false,
         }
     }
+
+    /// Tells whether it was given as a script of 0.5.
+    fn is_of_0_5(self, args: &Arguments) -> bool {
+        self.old && args.test.as_deref() != Some(OLD)
+    }
 }
 
 /// Gives what is to be done, or what is printed instead.
 pub(super) fn resolve(args: Arguments, env: &Env<'_>) -> Result<Parsed, Refusal> {
     let script = args.test.as_deref().and_then(Script::of);
-    let mut reader = Reader { args, env, header: String::new(), settings: Settings::default() };
-    reader.asked()?;
+    let mut reader = Reader { args, env, header: String::new() };
+    let output = reader.asked()?;
     let program = reader.text("sysbench-binary");
     if !program.is_empty() && (script.is_none() || reader.text("db-driver") == "pgsql") {
         let program = PathBuf::from(program);
         return Ok(Parsed::HandOver { program, args: reader.args.theirs });
     }
-    reader.limits()?;
-    reader.random()?;
-    reader.reports()?;
-    reader.log()?;
+    let [threads, events, time] = reader.limits()?;
+    let forced_shutdown = reader.forced_shutdown(time)?;
+    // Below 0 it is as good a seed.
+    let seed = reader.int("rand-seed")? as u32;
+    let distribution = reader.distribution()?;
+    let rate = reader.aliased("tx-rate", "rate", 0)?;
+    let report_interval = reader.int("report-interval")?;
+    let checkpoints = reader.checkpoints()?;
+    let [warmup, patience] =
+        [reader.seconds("warmup-time")?, reader.seconds("thread-init-timeout")?];
+    let (verbosity, percentile) = reader.log(output)?;
     let script = reader.known(script)?;
     reader.declared(script)?;
-    reader.command(script)?;
+    let command = reader.command(script)?;
     reader.undone()?;
-    reader.tables(script)?;
-    reader.server()?;
-    reader.own();
+    let (tables, table_size) = reader.tables(script, command)?;
+    let driver_fault = reader.driver_fault()?;
+    let (connect, server) = reader.connect(patience)?;
+    let ignored = reader.ignored();
     reader.noted(script);
-    let Reader { args: Arguments { preamble, notes, .. }, settings, .. } = reader;
-    Ok(Parsed::Settings(Box::new(Settings { notes, preamble, ..settings })))
+    Ok(Parsed::Settings(Box::new(Settings {
+        test: reader.test(script),
+        command,
+        threads: threads as u32,
+        events: events as u64,
+        time: Duration::from_secs(time as u64),
+        warmup,
+        rate: rate as u64,
+        forced_shutdown,
+        report_interval: report_interval as u32,
+        checkpoints,
+        percentile,
+        verbosity,
+        distribution,
+        seed,
+        connect,
+        server,
+        ignored,
+        prepared: reader.text("db-ps-mode") != "disable" && !script.is_of_0_5(&reader.args),
+        tables,
+        table_size,
+        output,
+        out: reader.out(),
+        values: reader.args.values,
+        notes: reader.args.notes,
+        driver_fault,
+        preamble: reader.args.preamble,
+    })))
 }
 
 struct Reader<'a> {
@@ -110,52 +149,46 @@ struct Reader<'a> {
     env: &'a Env<'a>,
     /// With its empty line; empty where it is not shown.
     header: String,
-    settings: Settings,
 }
 
 impl Reader<'_> {
     /// Answers `--help` and `--version`, and finds whose output is written.
-    fn asked(&mut self) -> Result<(), Refusal> {
+    fn asked(&self) -> Result<OutputVersion, Refusal> {
         if self.on("help") {
             return self.answer(&options::help());
         }
         if self.on("version") {
             return self.answer("sysbench 1.0.20\n");
         }
-        self.settings.output = match self.text("output-version") {
-            "0.5" => OutputVersion::V0_5,
-            "1.0" => OutputVersion::V1_0,
-            "1.1" => OutputVersion::V1_1,
-            _ => return self.cannot("--output-version is one of 0.5, 1.0 and 1.1"),
-        };
-        Ok(())
+        match self.text("output-version") {
+            "0.5" => Ok(OutputVersion::V0_5),
+            "1.0" => Ok(OutputVersion::V1_0),
+            "1.1" => Ok(OutputVersion::V1_1),
+            _ => self.cannot("--output-version is one of 0.5, 1.0 and 1.1"),
+        }
     }
 
-    fn limits(&mut self) -> Result<(), Refusal> {
+    /// Reads the number of threads, of events, and of seconds.
+    fn limits(&mut self) -> Result<[i32; 3], Refusal> {
         let threads = self.aliased("num-threads", "threads", 1)?;
         if threads < 1 {
             return self.fatal(&format!("Invalid value for --threads: {threads}.\n"));
         }
         // 0.4 ends after so many events, unless told otherwise.
-        let of_0_4 = self.args.test.as_deref() == Some(OLD);
-        for (name, old, text) in [("events", "max-requests", "10000"), ("time", "max-time", "0")] {
-            if of_0_4 && !self.args.values.contains_key(old) {
-                self.args.values.entry(name).or_insert_with(|| text.to_owned());
+        if self.args.test.as_deref() == Some(OLD) {
+            for (old, new, text) in [("max-requests", "events", "10000"), ("max-time", "time", "0")]
+            {
+                if !self.args.values.is_given(old) && !self.args.values.is_given(new) {
+                    self.args.values.set(options::get(new), text.to_owned());
+                }
             }
         }
         let events = self.aliased("max-requests", "events", 0)?;
         let time = self.aliased("max-time", "time", 0)?;
         if events == 0 && time == 0 {
-            let warning = format!("WARNING: {}\n", output::ENDLESS);
-            self.args.preamble.before_header.push_str(&warning);
+            self.warn(output::ENDLESS);
         }
-        self.settings.threads = threads as u32;
-        self.settings.events = events as u64;
-        self.settings.time = Duration::from_secs(time as u64);
-        if time > 0 {
-            self.settings.forced_shutdown = self.forced_shutdown()?;
-        }
-        Ok(())
+        Ok([threads, events, time])
     }
 
     /// Reads an option, or its old name, which wins where it is above this.
@@ -164,16 +197,19 @@ impl Reader<'_> {
         if number <= above {
             return self.int(new);
         }
-        let warning = format!("WARNING: --{old} is deprecated, use --{new} instead\n");
-        self.args.preamble.before_header.push_str(&warning);
+        self.warn(&format!("--{old} is deprecated, use --{new} instead"));
         Ok(number)
     }
 
+    fn warn(&mut self, text: &str) {
+        self.args.preamble.before_header.push_str(&format!("WARNING: {text}\n"));
+    }
+
     /// Reads how much later than at its end a run is given up.
-    fn forced_shutdown(&self) -> Result<Option<Duration>, Refusal> {
-        let (text, time) = (self.text("forced-shutdown"), self.settings.time.as_secs());
+    fn forced_shutdown(&self, time: i32) -> Result<Option<Duration>, Refusal> {
+        let (text, time) = (self.text("forced-shutdown"), time as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {
-            _ if text == "off" => return Ok(None),
+            _ if text == "off" || time == 0 => return Ok(None),
             _ if text.is_empty() => time * 5 / 100,
             Ok(percent) if text.ends_with('%') => time * u64::from(percent) / 100,
             Ok(seconds) => seconds.into(),
@@ -184,43 +220,36 @@ impl Reader<'_> {
         Ok(Some(Duration::from_secs(seconds)))
     }
 
-    fn random(&mut self) -> Result<(), Refusal> {
-        // Below 0 it is as good a seed; of the others, what is below 0 is out of bounds all the same.
-        self.settings.seed = self.int("rand-seed")? as u32;
+    fn distribution(&self) -> Result<Distribution, Refusal> {
         let [iterations, band, within] =
             ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(|key| self.int(key));
+        // What is below 0 is out of bounds all the same.
         let (iterations, band, within) = (iterations? as u32, band? as u32, within? as u32);
         let distribution = match self.text("rand-type") {
             "uniform" => Some(Distribution::Uniform),
             "gaussian" => Distribution::gaussian(iterations),
             "special" => Distribution::special(iterations, band, within),
-            "pareto" => Distribution::pareto(self.number("rand-pareto-h")),
-            "zipfian" => Distribution::zipf_adjacent(self.number("rand-zipfian-exp")),
+            "pareto" => Distribution::pareto(self.args.values.number("rand-pareto-h")),
+            "zipfian" => Distribution::zipf_adjacent(self.args.values.number("rand-zipfian-exp")),
             name => return self.fatal(&format!("Invalid random numbers distribution: {name}.")),
         };
-        self.settings.distribution = distribution.map_or_else(|| self.cannot(BOUNDS), Ok)?;
-        Ok(())
+        distribution.map_or_else(|| self.cannot(BOUNDS), Ok)
     }
 
-    fn reports(&mut self) -> Result<(), Refusal> {
-        self.settings.rate = self.aliased("tx-rate", "rate", 0)? as u64;
-        self.settings.report_interval = self.int("report-interval")? as u32;
+    fn checkpoints(&self) -> Result<Vec<u32>, Refusal> {
         let mut checkpoints = Vec::new();
-        for item in self.list("report-checkpoints") {
+        for item in self.args.values.list("report-checkpoints") {
             let Ok(seconds) = item.parse() else {
                 return self.fatal(&format!("Invalid value for --report-checkpoints: '{item}'"));
             };
             checkpoints.push(seconds);
         }
         checkpoints.sort_unstable();
-        self.settings.checkpoints = checkpoints;
-        self.settings.warmup = Duration::from_secs(self.int("warmup-time")? as u64);
-        self.settings.connect_timeout =
-            Duration::from_secs(self.int("thread-init-timeout")? as u64);
-        Ok(())
+        Ok(checkpoints)
     }
 
-    fn log(&mut self) -> Result<(), Refusal> {
+    /// Reads the verbosity and the percentile.
+    fn log(&mut self, output: OutputVersion) -> Result<(u8, u32), Refusal> {
         // One byte in sysbench, too.
         let verbosity = self.int("verbosity")? as u8;
         if verbosity > 5 {
@@ -231,21 +260,17 @@ impl Reader<'_> {
         if !(0..=100).contains(&percentile) {
             return self.fatal(&format!("Invalid value for --percentile: {percentile}"));
         }
-        self.settings.percentile = percentile as u32;
-        self.settings.histogram = self.on("histogram");
-        if self.settings.histogram && percentile == 0 {
+        if percentile == 0 && self.on("histogram") {
             return self.fatal("--histogram cannot be used with --percentile=0");
         }
-        self.settings.debug = self.on("debug");
-        self.settings.verbosity = if self.settings.debug { 5 } else { verbosity };
-        self.settings.validate = self.on("validate");
-        if self.settings.verbosity >= 3 {
-            self.header = output::header(self.settings.output) + "\n";
+        let verbosity = if self.on("debug") { 5 } else { verbosity };
+        if verbosity >= 3 {
+            self.header = output::header(output) + "\n";
         }
-        if self.settings.verbosity < 2 {
+        if verbosity < 2 {
             self.args.preamble.after_header.clear();
         }
-        Ok(())
+        Ok((verbosity, percentile as u32))
     }
 
     /// Refuses what is no test of loadgen's; a test of sysbench's wants a command.
@@ -294,26 +319,25 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn command(&mut self, script: Script) -> Result<(), Refusal> {
+    fn command(&self, script: Script) -> Result<Command, Refusal> {
         let bulk = script.test == Test::BulkInsert;
-        self.settings.command = match self.args.command.as_deref().unwrap_or_default() {
-            "prepare" => Command::Prepare,
-            "prewarm" | "warmup" if !bulk => Command::Prewarm,
-            "run" if script.test == Test::Common => return self.fatal(COMMON_RUN),
-            "run" => Command::Run,
-            "cleanup" => Command::Cleanup,
+        match self.args.command.as_deref().unwrap_or_default() {
+            "prepare" => Ok(Command::Prepare),
+            "prewarm" | "warmup" if !bulk => Ok(Command::Prewarm),
+            "run" if script.test == Test::Common => self.fatal(COMMON_RUN),
+            "run" => Ok(Command::Run),
+            "cleanup" => Ok(Command::Cleanup),
             "help" if bulk => {
-                return self.usage("'bulk_insert' test does not implement the 'help' command.");
+                self.usage("'bulk_insert' test does not implement the 'help' command.")
             }
             "help" => {
                 let word = self.args.test.as_deref().unwrap_or_default();
                 let name = word.rsplit('/').next().unwrap_or(word);
                 let listed = options::listed(|entry| script.takes(entry.group));
-                return self.answer(&format!("{}{name} options:\n{listed}\n", self.header));
+                self.answer(&format!("{}{name} options:\n{listed}\n", self.header))
             }
-            word => return self.usage(&format!("Unknown command: {}", self.args.shown(word))),
-        };
-        Ok(())
+            word => self.usage(&format!("Unknown command: {}", self.args.shown(word))),
+        }
     }
 
     /// Refuses options that have nothing like them here, unless they are at their defaults.
@@ -327,115 +351,103 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn tables(&mut self, script: Script) -> Result<(), Refusal> {
-        self.settings.test = match script.test {
+    fn test(&self, script: Script) -> Test {
+        match script.test {
             Test::ReadWrite if self.on("oltp-read-only") => Test::ReadOnly,
             Test::ReadWrite if self.on("oltp-write-only") => Test::WriteOnly,
             test => test,
-        };
-        let (tables, rows) = (self.number("tables"), self.number("table-size"));
-        if tables > f64::from(TABLES_MAX) || rows > ROWS_MAX as f64 {
+        }
+    }
+
+    /// Reads the number of tables, and of rows in each.
+    fn tables(&self, script: Script, command: Command) -> Result<(u32, u64), Refusal> {
+        let [tables, rows] = ["tables", "table-size"].map(|key| self.args.values.count(key));
+        if tables > TABLES_MAX.into() || rows > ROWS_MAX {
             return self.cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"));
         }
-        if tables < 1.0 && self.settings.command == Command::Run && script.test != Test::BulkInsert
-        {
+        if tables == 0 && command == Command::Run && script.test != Test::BulkInsert {
             return self.cannot("--tables leaves no table to run on");
         }
-        // Below 0 is 0, as in loops.
-        self.settings.counts = options::OPTIONS
-            .iter()
-            .filter(|entry| entry.kind == Kind::Double && script.takes(entry.group))
-            .map(|entry| (entry.underscored(), self.number(entry.key()) as u64))
-            .collect();
-        if script.test == Test::PointSelect {
-            // The script says so.
-            self.settings.counts.insert("point_selects".to_owned(), 1);
-        }
-        self.settings.reconnect = self.number("reconnect") as u64;
-        self.settings.tables = tables as u32;
-        self.settings.table_size = rows as u64;
-        self.settings.auto_inc = self.on("auto-inc");
-        self.settings.secondary = self.on("secondary");
-        self.settings.create_secondary = self.on("create-secondary");
-        self.settings.range_selects = self.on("range-selects");
-        self.settings.skip_trx = self.on("skip-trx");
-        self.settings.storage_engine = self.text("mysql-storage-engine").to_owned();
-        self.settings.create_table_options = self.text("create-table-options").to_owned();
-        Ok(())
+        Ok((tables as u32, rows))
     }
 
-    fn server(&mut self) -> Result<(), Refusal> {
-        let mut faults = Vec::new();
-        let driver = self.text("db-driver");
+    /// Tells what sysbench finds wrong with its driver at the first connection.
+    fn driver_fault(&self) -> Result<Option<String>, Refusal> {
+        let (driver, mode) = (self.text("db-driver"), self.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
-        match driver {
-            "mysql" => {}
-            "pgsql" => {
-                let why = format!("--db-driver: servers are MySQL and MariaDB; {HAND_OVER}");
-                return self.fatal_with(&fault, &why);
-            }
-            _ => faults.push(fault),
+        if driver == "pgsql" {
+            let why = format!("--db-driver: servers are MySQL and MariaDB; {HAND_OVER}");
+            return self.fatal_with(&fault, &why);
         }
-        let mode = self.text("db-ps-mode").to_owned();
-        self.settings.prepared = mode != "disable";
-        if !["auto", "disable"].contains(&mode.as_str()) {
-            faults.push(format!("Invalid value for db-ps-mode: {mode}"));
-        }
+        let none = |key| self.args.values.list(key).is_empty();
+        let faults = [
+            (driver != "mysql", fault),
+            (!["auto", "disable"].contains(&mode), format!("Invalid value for db-ps-mode: {mode}")),
+            (none("mysql-host"), "No MySQL hosts specified, aborting".to_owned()),
+            (none("mysql-port"), "No MySQL ports specified, aborting".to_owned()),
+        ];
+        Ok(faults.into_iter().find_map(|(is_so, fault)| is_so.then_some(fault)))
+    }
+
+    /// Reads which server it is, and how messages name it.
+    fn connect(&mut self, connect_timeout: Duration) -> Result<(ConnectOptions, String), Refusal> {
         let [host, port, socket] =
-            [self.one("mysql-host")?, self.one("mysql-port")?, self.one("mysql-socket")?];
-        let mut given = |value: Option<String>, what: &str| {
-            value.unwrap_or_else(|| {
-                faults.push(format!("No MySQL {what} specified, aborting"));
-                String::new()
-            })
-        };
-        let (host, port) = (given(host, "hosts"), given(port, "ports"));
-        self.settings.driver_fault = faults.into_iter().next();
-        self.settings.port = match port.parse() {
-            _ if port.is_empty() => 0,
+            ["mysql-host", "mysql-port", "mysql-socket"].map(|key| self.one(key));
+        let (host, port, socket) = (host?, port?, socket?);
+        let port = match port.parse() {
             Ok(0) => DEFAULT_PORT,
             Ok(port) => port,
+            Err(_) if port.is_empty() => DEFAULT_PORT,
             Err(_) => return self.cannot(&format!("--mysql-port={port} is no port")),
         };
-        let local = || (self.env)("MYSQL_UNIX_PORT").map_or_else(|| SOCKET.into(), PathBuf::from);
-        let socket = socket.map(PathBuf::from);
-        self.settings.socket = socket.or_else(|| (host == "localhost").then(local));
-        self.settings.host = host;
-        self.account()?;
-        self.settings.ssl = self.ssl()?;
-        self.ignored();
-        self.settings.dry_run = self.on("mysql-dry-run");
-        Ok(())
-    }
-
-    /// Gives the one value of a list: a run has one server.
-    fn one(&self, key: &str) -> Result<Option<String>, Refusal> {
-        let items = self.list(key);
-        if items.len() > 1 {
-            let why = "has several values: a run has one server; run it once for each";
-            return self.cannot(&format!("--{key} {why}"));
-        }
-        Ok(items.first().map(|item| (*item).to_owned()))
-    }
-
-    fn account(&mut self) -> Result<(), Refusal> {
-        self.settings.user = self.text("mysql-user").to_owned();
-        if self.settings.user.is_empty() {
+        let local = || (self.env)("MYSQL_UNIX_PORT").unwrap_or_else(|| SOCKET.into());
+        let mut server = format!("on host '{host}', port {port}");
+        let address = match socket {
+            socket if !socket.is_empty() => {
+                server = format!("on socket '{socket}'");
+                Address::Socket(socket.into())
+            }
+            _ if host == "localhost" => Address::Socket(local().into()),
+            _ => Address::Tcp { host, port },
+        };
+        let user = self.text("mysql-user").to_owned();
+        if user.is_empty() {
             return self.cannot("--mysql-user is empty: name the account");
         }
-        self.settings.database = self.text("mysql-db").to_owned();
-        let password = self.text("mysql-password");
-        self.settings.password = match (self.env)("MYSQL_PWD") {
-            Some(word) if password.is_empty() => {
-                Secret::new(word.into_string().or_else(|_| self.cannot("MYSQL_PWD is no UTF-8"))?)
+        let database = self.text("mysql-db").to_owned();
+        let password = self.password()?;
+        let ssl = self.ssl(&address)?;
+        let connect = ConnectOptions { address, user, password, database, ssl, connect_timeout };
+        Ok((connect, server))
+    }
+
+    /// Gives the one value of a list, empty where there is none: a run has one server.
+    fn one(&self, key: &str) -> Result<String, Refusal> {
+        match self.args.values.list(key)[..] {
+            [] => Ok(String::new()),
+            [item] => Ok(item.to_owned()),
+            _ => {
+                let why = "has several values: a run has one server; run it once for each";
+                self.cannot(&format!("--{key} {why}"))
             }
-            _ => Secret::new(password),
-        };
-        Ok(())
+        }
+    }
+
+    /// Takes the password off the values.
+    fn password(&mut self) -> Result<Secret, Refusal> {
+        let given = self.args.values.take("mysql-password").filter(|word| !word.is_empty());
+        match (given, (self.env)("MYSQL_PWD")) {
+            (Some(word), _) => Ok(Secret::new(word)),
+            (None, Some(word)) => match word.into_string() {
+                Ok(word) => Ok(Secret::new(word)),
+                Err(_) => self.cannot("MYSQL_PWD is no UTF-8"),
+            },
+            (None, None) => Ok(Secret::default()),
+        }
     }
 
     /// Reads how connections are encrypted; files without a name lie in the working directory.
-    fn ssl(&mut self) -> Result<Ssl, Refusal> {
+    fn ssl(&mut self, address: &Address) -> Result<Ssl, Refusal> {
         let mode = match self.text("mysql-ssl") {
             text if ON.contains(&text) => SslMode::Preferred,
             text => SslMode::parse(text).unwrap_or(SslMode::Disabled),
@@ -443,12 +455,11 @@ impl Reader<'_> {
         if mode == SslMode::Disabled {
             return Ok(Ssl::default());
         }
-        if self.settings.socket.is_some() {
+        if matches!(address, Address::Socket(_)) {
             return self.cannot("--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP");
         }
-        let named = |key| Some(self.text(key)).filter(|file| !file.is_empty()).map(PathBuf::from);
         let [ca, mut cert, mut key] =
-            ["mysql-ssl-ca", "mysql-ssl-cert", "mysql-ssl-key"].map(named);
+            ["mysql-ssl-ca", "mysql-ssl-cert", "mysql-ssl-key"].map(|key| self.path(key));
         if key.is_some() != cert.is_some() {
             return self.cannot("--mysql-ssl-key and --mysql-ssl-cert go together");
         }
@@ -466,57 +477,56 @@ impl Reader<'_> {
         Ok(Ssl { mode: SslMode::Required, ca: None, cert, key })
     }
 
-    fn ignored(&mut self) {
+    fn ignored(&mut self) -> Ignored {
         let (mut codes, mut notes) = (Vec::new(), Vec::new());
-        let items = self.list("mysql-ignore-errors");
-        for item in items.iter().filter(|item| **item != "all") {
-            let code = item.parse::<u16>();
-            let odd = || format!("--mysql-ignore-errors: '{item}' is no error's number");
-            notes.extend(code.is_err().then(odd));
-            codes.extend(code);
+        for item in self.args.values.list("mysql-ignore-errors") {
+            match item.parse() {
+                _ if item == "all" => return Ignored::All,
+                Ok(code) => codes.push(code),
+                Err(_) => {
+                    notes.push(format!("--mysql-ignore-errors: '{item}' is no error's number"));
+                }
+            }
         }
-        let all = items.contains(&"all");
-        self.settings.ignored = if all { Ignored::All } else { Ignored::Codes(codes) };
         self.args.notes.append(&mut notes);
+        Ignored::Codes(codes)
     }
 
-    /// Reads loadgen's own options.
-    fn own(&mut self) {
+    /// Finds the directory of loadgen's own summary.
+    fn out(&self) -> Option<PathBuf> {
         let usual = || (self.env)("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
-        let out = Some(self.text("loadgen-out")).filter(|out| !out.is_empty()).map(PathBuf::from);
-        self.settings.out = out.or_else(usual);
-        let mut given = self.args.values.clone();
-        given.remove("mysql-password");
-        self.settings.explain = self.on("explain").then_some(given);
+        self.path("loadgen-out").or_else(usual)
     }
 
     /// Notes what differs.
     fn noted(&mut self, script: Script) {
-        let (notes, word) = (&mut self.args.notes, self.args.test.as_deref().unwrap_or_default());
-        if word.contains('/') && super::scripts::is_another(word) {
-            notes.push(format!(
-                "{word} is not the script of sysbench 1.0.20: loadgen runs that one"
-            ));
-        }
-        if word == OLD {
-            notes.push(format!("{OLD_TABLES}; the first is sbtest1, not sbtest"));
-        } else if script.old {
-            self.settings.prepared = false;
-            notes.push(format!("{OLD_TABLES}; statements are text, as in 0.5"));
-        }
+        let word = self.args.test.as_deref().unwrap_or_default();
+        let another = word.contains('/') && super::scripts::is_another(word);
+        let notes = [
+            (
+                another,
+                format!("{word} is not the script of sysbench 1.0.20: loadgen runs that one"),
+            ),
+            (word == OLD, format!("{OLD_TABLES}; the first is sbtest1, not sbtest")),
+            (script.is_of_0_5(&self.args), format!("{OLD_TABLES}; statements are text, as in 0.5")),
+        ];
+        self.args.notes.extend(notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)));
     }
 
     fn text(&self, name: &str) -> &str {
-        let entry = options::get(name);
-        self.args.values.get(entry.key()).map_or(entry.default, String::as_str)
-    }
-
-    fn list(&self, name: &str) -> Vec<&str> {
-        self.text(name).split(',').filter(|item| !item.is_empty()).collect()
+        self.args.values.text(name)
     }
 
     fn on(&self, name: &str) -> bool {
-        ON.contains(&self.text(name))
+        self.args.values.on(name)
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        Some(self.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from)
+    }
+
+    fn seconds(&self, name: &str) -> Result<Duration, Refusal> {
+        Ok(Duration::from_secs(self.int(name)? as u64))
     }
 
     fn int(&self, name: &str) -> Result<i32, Refusal> {
@@ -532,14 +542,6 @@ impl Reader<'_> {
             return self.cannot(&format!("--{name}={number} is below 0"));
         }
         Ok(number)
-    }
-
-    /// Reads the number that a value begins with, as strtod does; 0 where there is none.
-    fn number(&self, name: &str) -> f64 {
-        let text = self.text(name).trim_start();
-        let numeric = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-        let end = text.find(|c| !numeric(c)).unwrap_or(text.len());
-        (1..=end).rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
     }
 
     /// Answers at once: all is well.

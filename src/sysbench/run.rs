@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::failure::{self, Call};
 use super::output::{self, Level, Log, Span};
-use super::plan::{plan, target};
+use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings, Test};
 use crate::engine::{self, During, Observer, Refused, StepContext};
 use crate::error::{Error, Kind, Result};
@@ -29,7 +29,7 @@ const FORCED: Ended = 2;
 
 /// Runs the test; returns the exit status.
 pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
-    if settings.dry_run {
+    if settings.values.on("mysql-dry-run") {
         say("a dry run measures nothing: loadgen calibrate tells what this host can generate");
         return Ok(1);
     }
@@ -39,7 +39,7 @@ pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> R
     };
     let prepared = plan(settings, seed).and_then(|plan| {
         let store = settings.out.as_deref().map(Store::open).transpose()?;
-        Ok((plan, ServerLink::to(target(settings), stop)?, store))
+        Ok((plan, ServerLink::to(settings.connect.clone(), stop)?, store))
     });
     let (plan, link, store) = match prepared {
         Ok(prepared) => prepared,
@@ -193,7 +193,7 @@ impl Report<'_> {
             }
             log.say(Level::Info, output::DONE);
         }
-        if self.settings.histogram {
+        if self.settings.values.on("histogram") {
             log.histogram(&seen.part.times);
         }
         let unfinished = forced.then_some(abandoned);

@@ -1,10 +1,10 @@
 //! A command line of sysbench's, read: plain values, every default filled in.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::mysql::options::{Secret, Ssl};
+use super::options::Values;
+use crate::mysql::ConnectOptions;
 pub(crate) use crate::plan::Ignored;
 use crate::workload::Distribution;
 
@@ -47,8 +47,7 @@ pub(crate) enum OutputVersion {
 }
 
 /// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.
-#[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the switches of sysbench")]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub test: Test,
     pub command: Command,
@@ -69,47 +68,25 @@ pub(crate) struct Settings {
     pub checkpoints: Vec<u32>,
     /// 0 to 100; 0 shows none.
     pub percentile: u32,
-    pub histogram: bool,
     /// 0 to 5.
     pub verbosity: u8,
-    pub debug: bool,
-    pub validate: bool,
     pub distribution: Distribution,
     /// 0 is another one each time.
     pub seed: u32,
-    pub host: String,
-    pub port: u16,
-    /// It beats the host; `localhost` is one.
-    pub socket: Option<PathBuf>,
-    pub user: String,
-    pub password: Secret,
-    pub database: String,
-    pub ssl: Ssl,
+    pub connect: ConnectOptions,
+    /// How messages name the server.
+    pub server: String,
     pub ignored: Ignored,
     /// Prepared statements (`--db-ps-mode`).
     pub prepared: bool,
-    /// Talks to no server (`--mysql-dry-run`).
-    pub dry_run: bool,
-    /// A new connection each so many events; 0 is never (1.1).
-    pub reconnect: u64,
-    pub connect_timeout: Duration,
     pub tables: u32,
     /// Rows of a table.
     pub table_size: u64,
-    pub auto_inc: bool,
-    pub secondary: bool,
-    pub create_secondary: bool,
-    pub range_selects: bool,
-    pub skip_trx: bool,
-    pub storage_engine: String,
-    pub create_table_options: String,
-    /// The counts of a test by their names in sysbench: `point_selects`, `range_size`, `delta`, …
-    pub counts: BTreeMap<String, u64>,
     pub output: OutputVersion,
     /// Directory of loadgen's own summary (`--loadgen-out`, LOADGEN_OUT).
     pub out: Option<PathBuf>,
-    /// Prints the native command instead: of these options, but for the password.
-    pub explain: Option<BTreeMap<&'static str, String>>,
+    /// All options, but for the password.
+    pub values: Values,
     /// Sentences for standard error: what was taken and does nothing.
     pub notes: Vec<String>,
     /// What sysbench finds wrong with its driver, at the first connection.

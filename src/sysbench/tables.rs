@@ -55,12 +55,12 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
 
 impl Worker<'_> {
     async fn work(&mut self, link: &ServerLink, inbox: &Inbox) -> Done {
-        let Settings { command, test, tables, dry_run, .. } = *self.settings;
+        let Settings { command, test, tables, .. } = *self.settings;
         let of_one = matches!(test, Test::RandomPoints | Test::RandomRanges) && tables != 1;
         if of_one && command == Command::Cleanup {
             return Err(self.fatal(&[one_table_line(self.settings)]));
         }
-        if !dry_run {
+        if !self.settings.values.on("mysql-dry-run") {
             match LeanSession::open_again(link, inbox, None).await {
                 Ok(session) => self.session = Some(session),
                 Err(failure) => return Err(self.fatal(&connect_lines(self.settings, &failure))),
@@ -109,7 +109,7 @@ impl Worker<'_> {
                 self.say(&format!("Inserting {rows} records into 'sbtest{table}'"));
                 self.fill(table, rows).await?;
             }
-            if settings.create_secondary {
+            if settings.values.on("create-secondary") {
                 self.say(&format!("Creating a secondary index on 'sbtest{table}'..."));
                 self.run(&format!("CREATE INDEX k_{table} ON sbtest{table}(k)")).await?;
             }
@@ -173,18 +173,19 @@ impl Worker<'_> {
 
 /// Tells the rows that prepare makes. Ids that `oltp_insert` draws could meet those of prepare.
 fn rows_of(settings: &Settings) -> u64 {
-    let empty = settings.test == Test::Insert && !settings.auto_inc;
+    let empty = settings.test == Test::Insert && !settings.values.on("auto-inc");
     if empty { 0 } else { settings.table_size }
 }
 
 fn create_table(settings: &Settings, table: u32) -> String {
-    let id = if settings.auto_inc { "INTEGER NOT NULL AUTO_INCREMENT" } else { "INTEGER NOT NULL" };
-    let key = if settings.secondary { "KEY xid" } else { "PRIMARY KEY" };
-    let Settings { storage_engine, create_table_options, .. } = settings;
+    let values = &settings.values;
+    let id = if values.on("auto-inc") { " AUTO_INCREMENT" } else { "" };
+    let key = if values.on("secondary") { "KEY xid" } else { "PRIMARY KEY" };
+    let (engine, more) = (values.text("mysql-storage-engine"), values.text("create-table-options"));
     format!(
-        "CREATE TABLE sbtest{table}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) \
+        "CREATE TABLE sbtest{table}(\n  id INTEGER NOT NULL{id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) \
          DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) /*! ENGINE = \
-         {storage_engine} */ {create_table_options}"
+         {engine} */ {more}"
     )
 }
 
@@ -204,7 +205,8 @@ struct Inserts {
 
 impl Inserts {
     fn new(settings: &Settings, table: u32, rows: u64) -> Inserts {
-        let columns = if settings.auto_inc { "(k, c, pad)" } else { "(id, k, c, pad)" };
+        let auto_inc = settings.values.on("auto-inc");
+        let columns = if auto_inc { "(k, c, pad)" } else { "(id, k, c, pad)" };
         let seed = u64::from(settings.seed);
         let stream = seed_of(&[seed, name_part("sysbench prepare"), u64::from(table)]);
         Inserts {
@@ -214,7 +216,7 @@ impl Inserts {
             made: 0,
             rows,
             table,
-            with_ids: !settings.auto_inc,
+            with_ids: !auto_inc,
             sampler: Sampler::new(settings.distribution, settings.table_size, seed),
             stream: Stream::new(stream),
         }
@@ -260,7 +262,7 @@ impl Inserts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Kept, usual};
+    use super::super::tests::{Kept, usual, usual_with};
     use super::*;
     use crate::error::Kind;
     use crate::mysql::ConnectOptions;
@@ -278,13 +280,10 @@ mod tests {
     #[test]
     fn table_is_sysbenchs_when_options_change_it() {
         assert_eq!(create_table(&usual(), 3), DDL);
-        let other = Settings {
-            auto_inc: false,
-            secondary: true,
-            storage_engine: "myisam".to_owned(),
-            create_table_options: "MAX_ROWS=7".to_owned(),
-            ..usual()
-        };
+        let other = usual_with(
+            "--auto-inc=off --secondary --mysql-storage-engine=myisam \
+             --create-table-options=MAX_ROWS=7",
+        );
         let expected = DDL
             .replace(" AUTO_INCREMENT", "")
             .replace("PRIMARY KEY", "KEY xid")
@@ -324,7 +323,7 @@ mod tests {
 
     #[test]
     fn rows_hold_ids_when_the_server_makes_none() {
-        let settings = Settings { auto_inc: false, table_size: 3, ..usual() };
+        let settings = usual_with("--auto-inc=off --table-size=3");
         let all = statements(&settings, 3);
         let (head, values) = all[0].split_once(" VALUES").expect("an INSERT");
         assert_eq!(head, "INSERT INTO sbtest1(id, k, c, pad)");
@@ -354,7 +353,7 @@ mod tests {
     }
 
     async fn dry(settings: &Settings, command: Command) -> (Ended, String) {
-        let settings = Settings { dry_run: true, command, ..settings.clone() };
+        let settings = Settings { command, ..settings.clone() };
         let link = ServerLink::to(ConnectOptions::canned(1), &Stop::default()).expect("a target");
         let kept = Kept::default();
         let log = Mutex::new(kept.log(3));
@@ -364,7 +363,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_are_sysbenchs_when_no_server_is_asked() {
-        let two = Settings { tables: 2, ..usual() };
+        let two = usual_with("--tables=2 --mysql-dry-run");
         let created = |n| {
             format!(
                 "Creating table 'sbtest{n}'...\nInserting 10000 records into 'sbtest{n}'\nCreating \
@@ -374,11 +373,9 @@ mod tests {
         let expected = format!("{INITIALIZING}\n{}{}", created(1), created(2));
         assert_eq!(dry(&two, Command::Prepare).await, (0, expected));
         let bare = Settings {
-            create_secondary: false,
-            auto_inc: false,
             test: Test::Insert,
             threads: 1,
-            ..two.clone()
+            ..usual_with("--tables=2 --mysql-dry-run --create-secondary=off --auto-inc=off")
         };
         let expected = "Creating table 'sbtest1'...\nCreating table 'sbtest2'...\n";
         assert_eq!(dry(&bare, Command::Prepare).await, (0, expected.to_owned()));
@@ -393,7 +390,7 @@ mod tests {
 
     #[tokio::test]
     async fn cleanup_fails_when_a_test_of_one_table_has_several() {
-        let two = Settings { tables: 2, test: Test::RandomRanges, ..usual() };
+        let two = Settings { test: Test::RandomRanges, ..usual_with("--tables=2 --mysql-dry-run") };
         let (ended, text) = dry(&two, Command::Cleanup).await;
         assert_eq!(ended, 1);
         assert!(text.starts_with("FATAL: `cleanup' function failed: "), "{text}");
@@ -401,13 +398,8 @@ mod tests {
 
     #[tokio::test]
     async fn every_thread_tells_its_failure_when_no_server_is_there() {
-        let three = Settings {
-            threads: 3,
-            host: "127.0.0.1".to_owned(),
-            port: 1,
-            command: Command::Prepare,
-            ..usual()
-        };
+        let of_port = usual_with("--mysql-port=1");
+        let three = Settings { threads: 3, command: Command::Prepare, ..of_port };
         let stop = Stop::default();
         let link = ServerLink::to(ConnectOptions::canned(1), &stop).expect("a target");
         let kept = Kept::default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::options::Becomes;
 use super::settings::{Ignored, OutputVersion, Preamble, Test};
 use super::*;
+use crate::mysql::options::Address;
 use crate::stop::locked;
 
 mod taken;
@@ -372,10 +373,10 @@ fn a_config_file_is_read_as_by_sysbench() {
         "@ oltp_point_select --tables=32 --table-size=10000000 run",
     );
     assert_eq!(
-        (s.host.as_str(), s.port, s.user.as_str(), s.threads),
-        ("172.16.30.33", 4000, "root", 16)
+        (s.server.as_str(), s.connect.user.as_str(), s.threads),
+        ("on host '172.16.30.33', port 4000", "root", 16)
     );
-    assert_eq!((s.password.expose(), s.report_interval, s.tables), ("hush", 10, 32));
+    assert_eq!((s.connect.password.expose(), s.report_interval, s.tables), ("hush", 10, 32));
     assert!(s.notes.is_empty() && s.preamble == Preamble::default(), "{s:?}");
 
     let text = "threads=3\n# a=b\n# only a comment\nmysql-host = h1\nevents=2 # two\ntable_size=5\nfoo=bar\n\
@@ -383,8 +384,14 @@ fn a_config_file_is_read_as_by_sysbench() {
                 mysql-ignore-errors=1,2, 3\nreport-interval= 7\r\n--rate=4\nnonsense\n";
     let s = read(text, "--threads=1 @ oltp_insert run");
     assert_eq!((s.threads, s.events, s.table_size, s.rate), (3, 2, 10_000, 0));
-    assert_eq!((s.user.as_str(), s.database.as_str(), s.password.expose()), ("a b", "q#", "x#y"));
-    assert_eq!((s.debug, s.histogram, s.report_interval), (true, false, 7));
+    assert_eq!(
+        (s.connect.user.as_str(), s.connect.database.as_str(), s.connect.password.expose()),
+        ("a b", "q#", "x#y")
+    );
+    assert_eq!(
+        (s.values.on("debug"), s.values.on("histogram"), s.report_interval),
+        (true, false, 7)
+    );
     assert_eq!(s.ignored, Ignored::Codes(vec![1, 2, 3]));
     let unknown = ["# a", "mysql_host ", "foo", "__rate"].map(|name| {
         format!(
@@ -400,7 +407,7 @@ fn a_config_file_is_read_as_by_sysbench() {
     );
 
     let s = read("mysql-user=a\nmysql-db=\"x\nthreads=7\n", "@ oltp_insert run");
-    assert_eq!((s.user.as_str(), s.database.as_str(), s.threads), ("a", "", 1));
+    assert_eq!((s.connect.user.as_str(), s.connect.database.as_str(), s.threads), ("a", "", 1));
     assert_eq!(s.preamble.stderr, "unexpected EOL on line 2\n");
 }
 
@@ -417,13 +424,14 @@ fn the_environment_says_where_the_socket_the_password_and_the_summary_are() {
         _ => panic!("{line}"),
     };
     let s = read("oltp_insert run");
-    assert_eq!(s.socket.as_deref().and_then(|path| path.to_str()), Some("/run/other.sock"));
+    assert_eq!(s.connect.address, Address::Socket("/run/other.sock".into()));
     assert_eq!(
-        (s.password.expose(), s.out.as_deref().and_then(|path| path.to_str())),
+        (s.connect.password.expose(), s.out.as_deref().and_then(|path| path.to_str())),
         ("hush", Some("left"))
     );
     let s = read("oltp_insert --mysql-password=x --loadgen-out r --mysql-host=h run");
-    assert_eq!((s.password.expose(), s.socket), ("x", None));
+    let tcp = Address::Tcp { host: "h".to_owned(), port: 3306 };
+    assert_eq!((s.connect.password.expose(), s.connect.address), ("x", tcp));
     assert_eq!(s.out.as_deref().and_then(|path| path.to_str()), Some("r"));
 }
 
@@ -472,8 +480,15 @@ pub(crate) fn native_flags() -> impl Iterator<Item = &'static str> {
 
 /// What tests of several files start from.
 pub(in crate::sysbench) fn usual() -> Settings {
-    let line = "oltp_read_write --threads=2 --rand-type=uniform --thread-init-timeout=10 run";
-    Settings { socket: None, ..settings(line) }
+    usual_with("")
+}
+
+/// Likewise, with further options.
+pub(in crate::sysbench) fn usual_with(options: &str) -> Settings {
+    settings(&format!(
+        "oltp_read_write --threads=2 --rand-type=uniform --thread-init-timeout=10 \
+         --mysql-host=127.0.0.1 {options} run"
+    ))
 }
 
 /// Keeps what is written.

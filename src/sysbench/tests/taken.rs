@@ -16,7 +16,7 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
         format!("{} {} {:?} {}", s.threads, s.events, s.time, s.rate)
     }
     fn tables(s: &Settings) -> String {
-        format!("{} {} {}", s.tables, s.table_size, s.auto_inc)
+        format!("{} {} {}", s.tables, s.table_size, s.values.on("auto-inc"))
     }
     fn keys(s: &Settings) -> String {
         format!("{} {}", s.distribution, s.seed)
@@ -25,12 +25,10 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
         format!("{:?}", s.forced_shutdown)
     }
     fn address(s: &Settings) -> String {
-        format!(
-            "{:?} {} {}",
-            s.socket.as_deref().map(|path| path.display().to_string()),
-            s.host,
-            s.port
-        )
+        match &s.connect.address {
+            Address::Tcp { host, port } => format!("{host} {port}: {}", s.server),
+            Address::Socket(path) => format!("{}: {}", path.display(), s.server),
+        }
     }
     fn ignored(s: &Settings) -> String {
         format!("{:?}", s.ignored)
@@ -38,7 +36,11 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
     fn reports(s: &Settings) -> String {
         format!(
             "{} {:?} {} {} {}",
-            s.report_interval, s.checkpoints, s.percentile, s.histogram, s.verbosity
+            s.report_interval,
+            s.checkpoints,
+            s.percentile,
+            s.values.on("histogram"),
+            s.verbosity
         )
     }
     fn what(s: &Settings) -> String {
@@ -73,14 +75,14 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
         taken("--forced-shutdown=50% --time=59", shutdown, "Some(29s)"),
         taken("--forced-shutdown=7", shutdown, "Some(7s)"),
         taken("--forced-shutdown=7 --time=0 --events=1", shutdown, "None"),
-        taken("", address, "Some(\"/run/mysqld/mysqld.sock\") localhost 3306"),
+        taken("", address, "/run/mysqld/mysqld.sock: on host 'localhost', port 3306"),
         taken(
             "--mysql-host=localhost --mysql-port=3307",
             address,
-            "Some(\"/run/mysqld/mysqld.sock\") localhost 3307",
+            "/run/mysqld/mysqld.sock: on host 'localhost', port 3307",
         ),
-        taken("--mysql-host=db1 --mysql-port=3307", address, "None db1 3307"),
-        taken("--mysql-host=db1, --mysql-socket=/x", address, "Some(\"/x\") db1 3306"),
+        taken("--mysql-host=db1 --mysql-port=3307", address, "db1 3307: on host 'db1', port 3307"),
+        taken("--mysql-host=db1, --mysql-socket=/x", address, "/x: on socket '/x'"),
         taken("", ignored, "Codes([1213, 1020, 1205])"),
         taken("--mysql-ignore-errors=1062,1213", ignored, "Codes([1062, 1213])"),
         taken("--mysql-ignore-errors=all", ignored, "All"),
@@ -142,10 +144,13 @@ fn the_options_of_older_versions_are_those_of_today() {
          --mysql-table-engine=myisam --oltp-dist-type=uniform --myisam-max-rows=5 --rand-init=on \
          --mysql-user=root run",
     );
-    let numbers = (s.tables, s.table_size, s.counts["range_size"], s.counts["point_selects"]);
+    let numbers =
+        (s.tables, s.table_size, s.values.count("range-size"), s.values.count("point-selects"));
     assert_eq!(numbers, (8, 1_000_000, 10, 5));
-    assert_eq!((s.counts["simple_ranges"], s.skip_trx, s.auto_inc), (0, true, false));
-    assert_eq!((s.storage_engine.as_str(), s.distribution), ("myisam", Distribution::Uniform));
+    assert_eq!((s.values.count("simple-ranges"), s.values.on("skip-trx")), (0, true));
+    let engine = s.values.text("mysql-storage-engine");
+    assert_eq!((engine, s.values.on("auto-inc")), ("myisam", false));
+    assert_eq!(s.distribution, Distribution::Uniform);
 }
 
 /// Command lines as the consumers of sysbench's output have them, their variables filled in.
