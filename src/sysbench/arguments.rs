@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::options::{self, Entry, Group, Kind, NO_EFFECT, OFF, ON, Values};
-use super::settings::{Preamble, Refusal, Settings};
+use super::settings::{Ended, Opening, Settings};
 use crate::mysql::options::SslMode;
 
 const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
@@ -26,7 +26,7 @@ pub(crate) enum Parsed {
 }
 
 /// Reads a command line without the program's name.
-pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Refusal> {
+pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening> {
     let mut read = Arguments::default();
     read.words(args)?;
     read.resolve(env)
@@ -39,9 +39,9 @@ pub(super) struct Arguments {
     pub values: Values,
     /// Words that only the test can know, and switches with a wrong value.
     pub left: Vec<String>,
-    pub preamble: Preamble,
-    /// With its empty line; empty while it is not shown.
-    pub header: String,
+    pub opening: Opening,
+    /// Lines for standard output behind the header.
+    pub after_header: String,
     pub notes: Vec<String>,
     /// The words but for those of loadgen.
     pub theirs: Vec<OsString>,
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    fn words(&mut self, args: &[OsString]) -> Result<(), Refusal> {
+    fn words(&mut self, args: &[OsString]) -> Result<(), Opening> {
         let mut words = args.iter();
         let mut before = "";
         while let Some(word) = words.next() {
@@ -78,7 +78,7 @@ impl Arguments {
             }
             if let Some(test) = option.strip_prefix("test=") {
                 self.test = Some(test).filter(|test| !test.is_empty()).map(str::to_owned);
-                self.preamble.stderr.push_str(OLD_FORM);
+                self.opening.stderr.push_str(OLD_FORM);
             } else if !self.take(&option, |entry| !entry.of_test()) {
                 self.left.push(option);
             }
@@ -86,7 +86,7 @@ impl Arguments {
         Ok(())
     }
 
-    fn positional(&mut self, word: &str) -> Result<(), Refusal> {
+    fn positional(&mut self, word: &str) -> Result<(), Opening> {
         match (&self.test, &self.command) {
             (None, _) => self.test = Some(word.to_owned()),
             (_, None) => self.command = Some(word.to_owned()),
@@ -130,7 +130,7 @@ impl Arguments {
             Err(error) => {
                 let text = error.to_string();
                 let text = text.split(" (os error").next().unwrap_or_default();
-                self.preamble.stderr.push_str(&format!("{path}: {text}\n"));
+                self.opening.stderr.push_str(&format!("{path}: {text}\n"));
                 return;
             }
         };
@@ -139,7 +139,7 @@ impl Arguments {
             let items = items(text);
             self.setting(name, items.as_deref().unwrap_or_default());
             if items.is_none() {
-                self.preamble.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
+                self.opening.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
                 return;
             }
         }
@@ -150,7 +150,7 @@ impl Arguments {
         let known =
             options::find(name).filter(|entry| !matches!(entry.group, Group::Own | Group::Hint));
         let Some(entry) = known else {
-            self.preamble.after_header.push_str(&format!(
+            self.after_header.push_str(&format!(
                 "WARNING: Global option '{}' will not be exported, because the type is unknown\n",
                 name.replace('-', "_")
             ));
@@ -179,35 +179,35 @@ impl Arguments {
     }
 
     /// Answers at once: all is well.
-    pub(super) fn answer<T>(&self, text: &str) -> Result<T, Refusal> {
+    pub(super) fn answer<T>(&self, text: &str) -> Result<T, Opening> {
         self.ended(0, text, "")
     }
 
     /// Refuses what loadgen does not do.
-    pub(super) fn cannot<T>(&self, why: &str) -> Result<T, Refusal> {
+    pub(super) fn cannot<T>(&self, why: &str) -> Result<T, Opening> {
         self.ended(1, "", &format!("loadgen: {why}\n"))
     }
 
     /// Refuses on standard error in sysbench's words.
-    pub(super) fn usage<T>(&self, text: &str) -> Result<T, Refusal> {
+    pub(super) fn usage<T>(&self, text: &str) -> Result<T, Opening> {
         self.ended(1, "", &format!("{text}\n"))
     }
 
     /// Refuses on standard output in sysbench's words.
-    pub(super) fn fatal<T>(&self, text: &str) -> Result<T, Refusal> {
+    pub(super) fn fatal<T>(&self, text: &str) -> Result<T, Opening> {
         self.ended(1, &format!("FATAL: {text}\n"), "")
     }
 
     /// Likewise, and says more on standard error in loadgen's.
-    pub(super) fn fatal_with<T>(&self, text: &str, why: &str) -> Result<T, Refusal> {
+    pub(super) fn fatal_with<T>(&self, text: &str, why: &str) -> Result<T, Opening> {
         self.ended(1, &format!("FATAL: {text}\n"), &format!("loadgen: {why}\n"))
     }
 
     /// Ends behind what sysbench has written by then.
-    pub(super) fn ended<T>(&self, status: u8, stdout: &str, stderr: &str) -> Result<T, Refusal> {
-        let Preamble { before_header, stderr: said, .. } = &self.preamble;
-        let stdout = format!("{before_header}{}{stdout}", self.header);
-        Err(Refusal { stdout, stderr: format!("{said}{stderr}"), status })
+    pub(super) fn ended<T>(&self, status: Ended, stdout: &str, stderr: &str) -> Result<T, Opening> {
+        let Opening { stdout: before, stderr: said, .. } = &self.opening;
+        let (stdout, stderr) = (format!("{before}{stdout}"), format!("{said}{stderr}"));
+        Err(Opening { stdout, stderr, status })
     }
 }
 

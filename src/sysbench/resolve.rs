@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::arguments::{Arguments, Env, Parsed, split};
 use super::options::{self, Becomes, Group, Kind, ON, REFUSED};
 use super::output;
-use super::settings::{Command, Ignored, OutputVersion, Refusal, Settings, Test};
+use super::settings::{Command, Ignored, Opening, OutputVersion, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
@@ -81,7 +81,7 @@ impl Script {
 
 impl Arguments {
     /// Gives what is to be done, or what is printed instead.
-    pub(super) fn resolve(mut self, env: &Env<'_>) -> Result<Parsed, Refusal> {
+    pub(super) fn resolve(mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
         let script = self.test.as_deref().and_then(Script::of);
         let output = self.asked()?;
         let program = self.values.text("sysbench-binary");
@@ -106,6 +106,9 @@ impl Arguments {
         let ignored = self.ignored();
         let of_0_5 = script.old && self.test.as_deref() != Some(OLD);
         self.noted(of_0_5);
+        if verbosity >= 2 {
+            self.opening.stdout.push_str(&self.after_header);
+        }
         let test = match script.test {
             Test::ReadWrite if self.values.on("oltp-read-only") => Test::ReadOnly,
             Test::ReadWrite if self.values.on("oltp-write-only") => Test::WriteOnly,
@@ -136,12 +139,12 @@ impl Arguments {
             values: self.values,
             notes: self.notes,
             driver_fault,
-            preamble: self.preamble,
+            opening: self.opening,
         })))
     }
 
     /// Answers `--help` and `--version`, and finds whose output is written.
-    fn asked(&self) -> Result<OutputVersion, Refusal> {
+    fn asked(&self) -> Result<OutputVersion, Opening> {
         if self.values.on("help") {
             return self.answer(&options::help());
         }
@@ -157,7 +160,7 @@ impl Arguments {
     }
 
     /// Refuses what is no whole number where one is needed.
-    fn numbers(&self) -> Result<(), Refusal> {
+    fn numbers(&self) -> Result<(), Opening> {
         for entry in options::OPTIONS.iter().filter(|entry| entry.kind.is_int()) {
             let (name, text) = (entry.key(), self.values.text(entry.key()));
             match options::int(text) {
@@ -175,7 +178,7 @@ impl Arguments {
     }
 
     /// Reads the number of threads, of events, and of seconds.
-    fn limits(&mut self) -> Result<[i32; 3], Refusal> {
+    fn limits(&mut self) -> Result<[i32; 3], Opening> {
         let threads = self.aliased("num-threads", "threads", 1);
         if threads < 1 {
             return self.fatal(&format!("Invalid value for --threads: {threads}.\n"));
@@ -204,11 +207,11 @@ impl Arguments {
     }
 
     fn warn(&mut self, text: &str) {
-        self.preamble.before_header.push_str(&format!("WARNING: {text}\n"));
+        self.opening.stdout.push_str(&format!("WARNING: {text}\n"));
     }
 
     /// Reads how much later than at its end a run is given up.
-    fn forced_shutdown(&self, time: i32) -> Result<Option<Duration>, Refusal> {
+    fn forced_shutdown(&self, time: i32) -> Result<Option<Duration>, Opening> {
         let (text, time) = (self.values.text("forced-shutdown"), time as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {
             _ if text == "off" || time == 0 => return Ok(None),
@@ -222,7 +225,7 @@ impl Arguments {
         Ok(Some(Duration::from_secs(seconds)))
     }
 
-    fn distribution(&self) -> Result<Distribution, Refusal> {
+    fn distribution(&self) -> Result<Distribution, Opening> {
         // What is below 0 is out of bounds all the same.
         let [iterations, band, within] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"]
             .map(|name| self.values.int(name) as u32);
@@ -237,7 +240,7 @@ impl Arguments {
         distribution.map_or_else(|| self.cannot(BOUNDS), Ok)
     }
 
-    fn checkpoints(&self) -> Result<Vec<u32>, Refusal> {
+    fn checkpoints(&self) -> Result<Vec<u32>, Opening> {
         let mut checkpoints = Vec::new();
         for item in self.values.list("report-checkpoints") {
             match item.parse() {
@@ -253,7 +256,7 @@ impl Arguments {
     }
 
     /// Finds what is shown.
-    fn log(&mut self, output: OutputVersion) -> Result<u8, Refusal> {
+    fn log(&mut self, output: OutputVersion) -> Result<u8, Opening> {
         // One byte in sysbench, too.
         let (verbosity, percentile) =
             (self.values.int("verbosity") as u8, self.values.int("percentile"));
@@ -268,16 +271,13 @@ impl Arguments {
         }
         let verbosity = if self.values.on("debug") { 5 } else { verbosity };
         if verbosity >= 3 {
-            self.header = output::header(output) + "\n";
-        }
-        if verbosity < 2 {
-            self.preamble.after_header.clear();
+            self.opening.stdout.push_str(&(output::header(output) + "\n"));
         }
         Ok(verbosity)
     }
 
     /// Refuses what is no test of loadgen's; a test of sysbench's wants a command.
-    fn known(&self, script: Option<Script>) -> Result<Script, Refusal> {
+    fn known(&self, script: Option<Script>) -> Result<Script, Opening> {
         let given = self.command.is_some();
         let word = match (script, self.test.as_deref()) {
             (Some(script), _) if given => return Ok(script),
@@ -300,7 +300,7 @@ impl Arguments {
     }
 
     /// Takes the options that this test declares.
-    fn declared(&mut self, script: Script) -> Result<(), Refusal> {
+    fn declared(&mut self, script: Script) -> Result<(), Opening> {
         for option in std::mem::take(&mut self.left) {
             if self.take(&option, |entry| script.takes(entry.group)) {
                 continue;
@@ -322,7 +322,7 @@ impl Arguments {
         Ok(())
     }
 
-    fn command(&self, script: Script) -> Result<Command, Refusal> {
+    fn command(&self, script: Script) -> Result<Command, Opening> {
         let bulk = script.test == Test::BulkInsert;
         match self.command.as_deref().unwrap_or_default() {
             "prepare" => Ok(Command::Prepare),
@@ -344,7 +344,7 @@ impl Arguments {
     }
 
     /// Refuses options that have nothing like them here, unless they are at their defaults.
-    fn undone(&self) -> Result<(), Refusal> {
+    fn undone(&self) -> Result<(), Opening> {
         for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
             let usual = entry.is_usual(self.values.text(entry.key()));
             if let (false, Becomes::Nothing(why)) = (usual, entry.becomes) {
@@ -355,7 +355,7 @@ impl Arguments {
     }
 
     /// Reads the number of tables, and of rows in each.
-    fn tables(&self, script: Script, command: Command) -> Result<(u32, u64), Refusal> {
+    fn tables(&self, script: Script, command: Command) -> Result<(u32, u64), Opening> {
         let [tables, rows] = ["tables", "table-size"].map(|key| self.values.count(key));
         if tables > TABLES_MAX.into() || rows > ROWS_MAX {
             return self.cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"));
@@ -367,7 +367,7 @@ impl Arguments {
     }
 
     /// Tells what sysbench finds wrong with its driver at the first connection.
-    fn driver_fault(&self) -> Result<Option<String>, Refusal> {
+    fn driver_fault(&self) -> Result<Option<String>, Opening> {
         let (driver, mode) = (self.values.text("db-driver"), self.values.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
         if driver == "pgsql" {
@@ -385,7 +385,7 @@ impl Arguments {
     }
 
     /// Reads which server it is, and how messages name it.
-    fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Refusal> {
+    fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Opening> {
         let [host, port, socket] =
             ["mysql-host", "mysql-port", "mysql-socket"].map(|key| self.one(key));
         let (host, port, socket) = (host?, port?, socket?);
@@ -418,7 +418,7 @@ impl Arguments {
     }
 
     /// Gives the one value of a list, empty where there is none: a run has one server.
-    fn one(&self, key: &str) -> Result<String, Refusal> {
+    fn one(&self, key: &str) -> Result<String, Opening> {
         match self.values.list(key)[..] {
             [] => Ok(String::new()),
             [item] => Ok(item.to_owned()),
@@ -430,7 +430,7 @@ impl Arguments {
     }
 
     /// Takes the password off the values.
-    fn password(&mut self, env: &Env<'_>) -> Result<Secret, Refusal> {
+    fn password(&mut self, env: &Env<'_>) -> Result<Secret, Opening> {
         let given = self.values.take("mysql-password").filter(|word| !word.is_empty());
         match (given, env("MYSQL_PWD")) {
             (Some(word), _) => Ok(Secret::new(word)),
@@ -443,7 +443,7 @@ impl Arguments {
     }
 
     /// Reads how connections are encrypted; files without a name lie in the working directory.
-    fn ssl(&mut self, address: &Address) -> Result<Ssl, Refusal> {
+    fn ssl(&mut self, address: &Address) -> Result<Ssl, Opening> {
         let mode = match self.values.text("mysql-ssl") {
             text if ON.contains(&text) => SslMode::Preferred,
             text => SslMode::parse(text).unwrap_or(SslMode::Disabled),

@@ -86,28 +86,16 @@ pub(crate) struct Settings {
     pub notes: Vec<String>,
     /// What sysbench finds wrong with its driver, at the first connection.
     pub driver_fault: Option<String>,
-    pub preamble: Preamble,
+    pub opening: Opening,
 }
 
-/// Whole lines that sysbench writes of a command line itself, at any verbosity that they are shown at.
+/// Whole lines that are written first, and the exit status where they are all: of `--help`, `--version`,
+/// and of what is wrong with a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Preamble {
-    /// For standard output, before the header.
-    pub before_header: String,
-    /// For standard output, behind the header.
-    pub after_header: String,
-    /// For standard error.
-    pub stderr: String,
-}
-
-/// A command line that is answered at once: `--help`, `--version`, and what is wrong with it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    /// Whole lines for standard output, the header included where sysbench prints it first.
+pub(crate) struct Opening {
     pub stdout: String,
-    /// Whole lines for standard error.
     pub stderr: String,
-    pub status: u8,
+    pub status: Ended,
 }
 
 /// How a command ended: the exit status.
