@@ -94,7 +94,10 @@ impl Arguments {
         let forced_shutdown = self.forced_shutdown(time)?;
         let distribution = self.distribution()?;
         let rate = self.aliased("tx-rate", "rate", 0);
-        let checkpoints = self.checkpoints()?;
+        let checkpoints = self.values.list("report-checkpoints");
+        if let Some(item) = checkpoints.iter().find(|item| item.parse::<u32>().is_err()) {
+            return self.fatal(&format!("Invalid value for --report-checkpoints: '{item}'"));
+        }
         let verbosity = self.log(output)?;
         let script = self.known(script)?;
         self.declared(script)?;
@@ -123,7 +126,6 @@ impl Arguments {
             time: Duration::from_secs(time as u64),
             rate: rate as u64,
             forced_shutdown,
-            checkpoints,
             verbosity,
             distribution,
             // Below 0 it is as good a seed.
@@ -238,21 +240,6 @@ impl Arguments {
             name => return self.fatal(&format!("Invalid random numbers distribution: {name}.")),
         };
         distribution.map_or_else(|| self.cannot(BOUNDS), Ok)
-    }
-
-    fn checkpoints(&self) -> Result<Vec<u32>, Opening> {
-        let mut checkpoints = Vec::new();
-        for item in self.values.list("report-checkpoints") {
-            match item.parse() {
-                Ok(seconds) => checkpoints.push(seconds),
-                Err(_) => {
-                    let why = format!("Invalid value for --report-checkpoints: '{item}'");
-                    return self.fatal(&why);
-                }
-            }
-        }
-        checkpoints.sort_unstable();
-        Ok(checkpoints)
     }
 
     /// Finds what is shown.

@@ -162,7 +162,7 @@ impl Report<'_> {
         // At the end there is the report.
         let over = !self.settings.time.is_zero() && at_s >= self.settings.time.as_secs_f64();
         let due = |s: &u32| u64::from(*s) * SECOND == at;
-        if whole && !over && self.settings.checkpoints.iter().any(due) {
+        if whole && !over && self.settings.values.checkpoints().iter().any(due) {
             log.stamped(&output::stamped(output, at_s, "Checkpoint report:"));
             let counts = std::mem::take(&mut seen.part);
             let part_s = seconds(at - std::mem::replace(&mut seen.part_at, at));

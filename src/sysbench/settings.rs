@@ -61,8 +61,6 @@ pub(crate) struct Settings {
     pub rate: u64,
     /// After `time`, what still runs is given up so much later.
     pub forced_shutdown: Option<Duration>,
-    /// Seconds since the start, ascending.
-    pub checkpoints: Vec<u32>,
     /// 0 to 5.
     pub verbosity: u8,
     pub distribution: Distribution,
