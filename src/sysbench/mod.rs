@@ -11,7 +11,6 @@ mod import;
 mod options;
 mod output;
 mod plan;
-mod resolve;
 mod run;
 mod scripts;
 mod settings;
@@ -20,7 +19,7 @@ mod tables;
 mod tests;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +34,7 @@ use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
 pub(crate) use import::{ToImport, import};
 use output::Log;
-use settings::{Command, Ended, Opening, Settings};
+use settings::{Command, Ended, Settings};
 #[cfg(test)]
 pub(crate) use tests::native_flags;
 
@@ -96,13 +95,6 @@ pub(crate) fn main(
     let log = Mutex::new(Log::new(Box::new(io::stdout()), settings.verbosity));
     let ended = done(&settings, &log, &listen(true)?);
     log.into_inner().unwrap_or_else(PoisonError::into_inner).written(ended?)
-}
-
-impl Opening {
-    fn write(&self) {
-        let _ = io::stdout().write_all(self.stdout.as_bytes());
-        let _ = io::stderr().write_all(self.stderr.as_bytes());
-    }
 }
 
 fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {

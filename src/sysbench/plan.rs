@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::resolve::script_of;
+use super::arguments::script_of;
 use super::settings::{Settings, Test};
 use crate::error::Result;
 use crate::plan::knobs::Knobs;

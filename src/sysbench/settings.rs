@@ -1,5 +1,6 @@
 //! A command line of sysbench's, read: plain values, every default filled in.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -94,6 +95,13 @@ pub(crate) struct Opening {
     pub stdout: String,
     pub stderr: String,
     pub status: Ended,
+}
+
+impl Opening {
+    pub(crate) fn write(&self) {
+        let _ = io::stdout().write_all(self.stdout.as_bytes());
+        let _ = io::stderr().write_all(self.stderr.as_bytes());
+    }
 }
 
 /// How a command ended: the exit status.

@@ -1,9 +1,10 @@
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::{Command as Program, Stdio};
 use std::sync::Arc;
 
 use super::options::Becomes;
-use super::settings::{Ignored, OutputVersion, Test};
+use super::settings::{Ignored, Opening, OutputVersion, Test};
 use super::*;
 use crate::mysql::options::Address;
 use crate::stop::locked;
