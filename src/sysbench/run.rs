@@ -5,10 +5,10 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use super::failure::{self, Call};
+use super::failure;
 use super::output::{self, Level, Log, Span};
 use super::plan::plan;
-use super::settings::{Ended, OutputVersion, Settings, Test};
+use super::settings::{Ended, OutputVersion, Settings};
 use crate::engine::{self, During, Observer, Refused, StepContext};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::ServerLink;
@@ -269,19 +269,6 @@ impl Observer for Report<'_> {
         // The report follows what fails when the run is over.
         seen.failed = true;
         seen.refused |= !matches!(during, During::Rest(_));
-        let call = match during {
-            During::Execute(_) => Call::Execute,
-            During::Rest(_) => Call::BulkDone,
-            During::Query(_) if settings.test == Test::BulkInsert => Call::BulkNext,
-            _ => Call::Query,
-        };
-        let lines = match during {
-            During::Connect => failure::connect_lines(settings, failure),
-            During::Prepare(sql) => failure::prepare_lines(settings, failure, sql),
-            During::Execute(sql) | During::Query(sql) | During::Rest(sql) => {
-                failure::statement_lines(settings, failure, call, sql)
-            }
-        };
-        locked(self.log).fatal(&lines);
+        locked(self.log).fatal(&failure::lines(settings, during, failure));
     }
 }
