@@ -6,9 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::options::{self, Entry, Group, Kind, NO_EFFECT, OFF, ON, Values};
-use super::resolve::resolve;
 use super::settings::{Preamble, Refusal, Settings};
 use crate::mysql::options::SslMode;
+
+const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
+                        the command line without any options.\n";
 
 /// A variable of the environment.
 pub(crate) type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
@@ -25,11 +27,10 @@ pub(crate) enum Parsed {
 
 /// Reads a command line without the program's name.
 pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Refusal> {
-    resolve(Arguments::read(args)?, env)
+    let mut read = Arguments::default();
+    read.words(args)?;
+    read.resolve(env)
 }
-
-/// Bytes of a line of a config file; the rest of a longer one is a line of its own.
-const LINE_MAX: usize = 255;
 
 #[derive(Default)]
 pub(super) struct Arguments {
@@ -39,6 +40,8 @@ pub(super) struct Arguments {
     /// Words that only the test can know, and switches with a wrong value.
     pub left: Vec<String>,
     pub preamble: Preamble,
+    /// With its empty line; empty while it is not shown.
+    pub header: String,
     pub notes: Vec<String>,
     /// The words but for those of loadgen.
     pub theirs: Vec<OsString>,
@@ -47,42 +50,40 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    fn read(args: &[OsString]) -> Result<Arguments, Refusal> {
-        let mut read = Arguments::default();
+    fn words(&mut self, args: &[OsString]) -> Result<(), Refusal> {
         let mut words = args.iter();
         let mut before = "";
         while let Some(word) = words.next() {
             let Some(text) = word.to_str() else {
-                return Err(read.cannot("", "a word of the command line is no UTF-8"));
+                return self.cannot("a word of the command line is no UTF-8");
             };
             let follows = std::mem::replace(&mut before, text);
             let Some(option) = text.strip_prefix("--") else {
                 if options::plain(follows) == "--mysql-password" {
-                    read.hidden = Some(text.to_owned());
+                    self.hidden = Some(text.to_owned());
                 }
-                read.positional(text)?;
-                read.theirs.push(word.clone());
+                self.positional(text)?;
+                self.theirs.push(word.clone());
                 continue;
             };
             let own = options::find(split(option).0).filter(|entry| entry.group == Group::Own);
             let mut option = option.to_owned();
-            match own {
-                Some(entry) if entry.kind != Kind::Bool && !option.contains('=') => {
-                    let Some(value) = words.next().and_then(|value| value.to_str()) else {
-                        return Err(read.cannot("", &format!("--{option} needs a value")));
-                    };
-                    option = format!("{option}={value}");
-                }
-                Some(_) => {}
-                None => read.theirs.push(word.clone()),
+            if own.is_none() {
+                self.theirs.push(word.clone());
+            } else if own.is_some_and(|entry| entry.kind != Kind::Bool) && !option.contains('=') {
+                let Some(value) = words.next().and_then(|value| value.to_str()) else {
+                    return self.cannot(&format!("--{option} needs a value"));
+                };
+                option = format!("{option}={value}");
             }
             if let Some(test) = option.strip_prefix("test=") {
-                read.old_form(test);
-            } else if !read.take(&option, |entry| !entry.of_test()) {
-                read.left.push(option);
+                self.test = Some(test).filter(|test| !test.is_empty()).map(str::to_owned);
+                self.preamble.stderr.push_str(OLD_FORM);
+            } else if !self.take(&option, |entry| !entry.of_test()) {
+                self.left.push(option);
             }
         }
-        Ok(read)
+        Ok(())
     }
 
     fn positional(&mut self, word: &str) -> Result<(), Refusal> {
@@ -90,19 +91,11 @@ impl Arguments {
             (None, _) => self.test = Some(word.to_owned()),
             (_, None) => self.command = Some(word.to_owned()),
             _ => {
-                let text = format!("Unrecognized command line argument: {}\n", self.shown(word));
-                return Err(self.refuse("", &text));
+                let shown = self.shown(word);
+                return self.usage(&format!("Unrecognized command line argument: {shown}"));
             }
         }
         Ok(())
-    }
-
-    fn old_form(&mut self, test: &str) {
-        self.test = Some(test).filter(|test| !test.is_empty()).map(str::to_owned);
-        self.preamble.stderr.push_str(
-            "WARNING: the --test option is deprecated. You can pass a script name or path on \
-             the command line without any options.\n",
-        );
     }
 
     /// Takes an option `name=value` of a group that counts now; false where there is no such option, or
@@ -113,17 +106,13 @@ impl Arguments {
             return false;
         };
         let text = value.unwrap_or_default();
-        let text = match entry.kind {
-            Kind::Bool | Kind::Ssl if text.is_empty() && value.is_some() => return false,
-            Kind::Bool if !ON.contains(&text) && !OFF.contains(&text) => return false,
-            Kind::Ssl if !is_switch(text) && SslMode::parse(text).is_err() => return false,
-            Kind::File => {
-                self.config_file(text);
-                return true;
-            }
-            _ => text.to_owned(),
-        };
-        self.set(entry, name, text);
+        let is_switch = ON.contains(&text) || OFF.contains(&text);
+        let is_known = is_switch || entry.kind == Kind::Ssl && SslMode::parse(text).is_ok();
+        match entry.kind {
+            Kind::Bool | Kind::Ssl if value == Some("") || !is_known => return false,
+            Kind::File => self.config_file(text),
+            _ => self.set(entry, name, text.to_owned()),
+        }
         true
     }
 
@@ -145,16 +134,11 @@ impl Arguments {
                 return;
             }
         };
-        // With its end, no line is empty.
-        let lines =
-            bytes.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(LINE_MAX));
-        for (number, line) in (1..).zip(lines) {
-            let line = String::from_utf8_lossy(line);
+        for (number, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
             let Some((name, text)) = line.split_once('=') else { continue };
             let items = items(text);
-            let open = items.is_none();
             self.setting(name, items.as_deref().unwrap_or_default());
-            if open {
+            if items.is_none() {
                 self.preamble.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
                 return;
             }
@@ -172,22 +156,21 @@ impl Arguments {
             ));
             return;
         };
+        let word = items.first().cloned().unwrap_or_default();
+        let is_switch = matches!(entry.kind, Kind::Bool | Kind::Ssl);
         if entry.of_test() || entry.kind == Kind::File {
-            let note = format!("{name} in a config file has no effect, as in sysbench");
-            self.notes.push(note);
-            return;
+            self.notes.push(format!("{name} in a config file has no effect, as in sysbench"));
+        } else if is_switch && OFF.contains(&word.as_str()) {
+            self.notes.push(format!("{name}={word} in a config file is on, as in sysbench"));
+            self.set(entry, name, "on".to_owned());
+        } else {
+            let text = match entry.kind {
+                Kind::Bool => "on".to_owned(),
+                Kind::List => items.join(","),
+                _ => word,
+            };
+            self.set(entry, name, text);
         }
-        let word = items.first().map(String::as_str).unwrap_or_default();
-        let text = match entry.kind {
-            Kind::Bool | Kind::Ssl if OFF.contains(&word) => {
-                self.notes.push(format!("{name}={word} in a config file is on, as in sysbench"));
-                "on".to_owned()
-            }
-            Kind::Bool => "on".to_owned(),
-            Kind::List => items.join(","),
-            _ => word.to_owned(),
-        };
-        self.set(entry, name, text);
     }
 
     /// Shows a word, unless it may be a password.
@@ -195,26 +178,42 @@ impl Arguments {
         if self.hidden.as_deref() == Some(word) { "***" } else { word }
     }
 
-    /// Refuses in sysbench's words.
-    pub(super) fn refuse(&self, stdout: &str, stderr: &str) -> Refusal {
-        let Preamble { before_header, stderr: said, .. } = &self.preamble;
-        let stdout = format!("{before_header}{stdout}");
-        Refusal { stdout, stderr: format!("{said}{stderr}"), status: 1 }
+    /// Answers at once: all is well.
+    pub(super) fn answer<T>(&self, text: &str) -> Result<T, Refusal> {
+        self.ended(0, text, "")
     }
 
-    /// Refuses what loadgen cannot do.
-    pub(super) fn cannot(&self, stdout: &str, why: &str) -> Refusal {
-        self.refuse(stdout, &format!("loadgen: {why}\n"))
+    /// Refuses what loadgen does not do.
+    pub(super) fn cannot<T>(&self, why: &str) -> Result<T, Refusal> {
+        self.ended(1, "", &format!("loadgen: {why}\n"))
+    }
+
+    /// Refuses on standard error in sysbench's words.
+    pub(super) fn usage<T>(&self, text: &str) -> Result<T, Refusal> {
+        self.ended(1, "", &format!("{text}\n"))
+    }
+
+    /// Refuses on standard output in sysbench's words.
+    pub(super) fn fatal<T>(&self, text: &str) -> Result<T, Refusal> {
+        self.ended(1, &format!("FATAL: {text}\n"), "")
+    }
+
+    /// Likewise, and says more on standard error in loadgen's.
+    pub(super) fn fatal_with<T>(&self, text: &str, why: &str) -> Result<T, Refusal> {
+        self.ended(1, &format!("FATAL: {text}\n"), &format!("loadgen: {why}\n"))
+    }
+
+    /// Ends behind what sysbench has written by then.
+    pub(super) fn ended<T>(&self, status: u8, stdout: &str, stderr: &str) -> Result<T, Refusal> {
+        let Preamble { before_header, stderr: said, .. } = &self.preamble;
+        let stdout = format!("{before_header}{}{stdout}", self.header);
+        Err(Refusal { stdout, stderr: format!("{said}{stderr}"), status })
     }
 }
 
 /// Splits an option into its name and its value.
 pub(super) fn split(option: &str) -> (&str, Option<&str>) {
     option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)))
-}
-
-fn is_switch(word: &str) -> bool {
-    ON.contains(&word) || OFF.contains(&word)
 }
 
 /// Splits a value of a config file: blanks and commas part, quotes hold together, `#` begins a comment.

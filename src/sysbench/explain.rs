@@ -83,7 +83,7 @@ fn exact(settings: &Settings) -> Vec<(&'static str, String)> {
         ("--jobs", threads.to_string()),
         ("--ops", when(events > 0, &events)),
         ("--time", when(seconds > 0, &format!("{seconds}s"))),
-        ("--warmup", format!("{}s", settings.warmup.as_secs())),
+        ("--warmup", format!("{}s", settings.values.int("warmup-time"))),
         ("--rate", when(settings.rate > 0, &settings.rate)),
         ("--distribution", settings.distribution.to_string()),
         ("--statements", if text { "text" } else { "prepared" }.to_owned()),

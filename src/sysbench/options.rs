@@ -1,6 +1,7 @@
 //! The options of sysbench, each once: for the parser, for `help`, and for the hints on native commands.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Where an option stands in `--help`, and which tests take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,12 @@ pub(super) enum Kind {
     /// A word of 1.1, or on and off of 1.0.
     Ssl,
     File,
+}
+
+impl Kind {
+    pub(super) fn is_int(self) -> bool {
+        matches!(self, Int | Count)
+    }
 }
 
 /// The native flag that does the same.
@@ -98,6 +105,10 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "forced-shutdown" Text "off" "seconds, or percent of the time, that a run may take longer", Nothing("--op-timeout gives up what does not end");
     General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
     General "thread-init-timeout" Count "30" "seconds that a connection may take", Seconds("--connect-timeout");
+    General "max-requests" Int "0" "old name of events", Flag("--ops");
+    General "max-time" Int "0" "old name of time", Seconds("--time");
+    General "num-threads" Int "1" "old name of threads", Flag("--clients");
+    General "tx-rate" Int "0" "old name of rate", Flag("--rate");
     General "rate" Count "0" "events a second, 0 for as many as there can be", Flag("--rate");
     General "report-interval" Count "0" "seconds from one line of figures to the next, 0 for none", Seconds("--progress");
     General "report-checkpoints" List "" "seconds at which a report is written and counters begin again", Nothing("the timeline is always kept");
@@ -107,10 +118,6 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "version" Bool "off" "the version", Same;
     General "config-file" File "" "options of a file", Nothing(NONE);
     General "luajit-cmd" Text "" NO_EFFECT, Nothing(NONE);
-    General "tx-rate" Int "0" "old name of rate", Flag("--rate");
-    General "max-requests" Int "0" "old name of events", Flag("--ops");
-    General "max-time" Int "0" "old name of time", Seconds("--time");
-    General "num-threads" Int "1" "old name of threads", Flag("--clients");
     Random "rand-type oltp-dist-type" Text "special" "uniform, gaussian, special, pareto or zipfian", Distribution;
     Random "rand-spec-iter oltp-dist-iter" Int "12" "numbers whose mean gaussian and special take", Nothing(SPECIAL);
     Random "rand-spec-pct oltp-dist-pct" Int "1" "width of the band of special, percent of the rows", Nothing(SPECIAL);
@@ -244,8 +251,11 @@ impl Values {
         self.0.remove(name)
     }
 
-    pub(super) fn is_given(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+    /// Gives an option another default, unless it or another one is given.
+    pub(super) fn set_unless(&mut self, other: &str, name: &str, default: &str) {
+        if !self.0.contains_key(other) {
+            self.0.entry(get(name).key()).or_insert_with(|| default.to_owned());
+        }
     }
 
     /// Gives what was given, in the order of the keys.
@@ -267,6 +277,15 @@ impl Values {
         ON.contains(&self.text(name))
     }
 
+    /// Reads a whole number; the values have been looked at.
+    pub(super) fn int(&self, name: &str) -> i32 {
+        int(self.text(name)).expect("a whole number")
+    }
+
+    pub(super) fn seconds(&self, name: &str) -> Duration {
+        Duration::from_secs(self.int(name) as u64)
+    }
+
     /// Reads the number that a value begins with, as strtod does; 0 where there is none.
     pub(super) fn number(&self, name: &str) -> f64 {
         let text = self.text(name).trim_start();
@@ -279,6 +298,11 @@ impl Values {
     pub(super) fn count(&self, name: &str) -> u64 {
         self.number(name) as u64
     }
+}
+
+/// Reads a whole number as strtol does: nothing is 0.
+pub(super) fn int(text: &str) -> Option<i32> {
+    if text.is_empty() { Some(0) } else { text.trim_start().parse().ok() }
 }
 
 /// Lists options as sysbench's help does.

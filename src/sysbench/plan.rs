@@ -32,7 +32,7 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
         rows: Some(settings.table_size),
         clients: vec![settings.threads],
         spread: SpreadChoice::Auto,
-        warmup: settings.warmup,
+        warmup: settings.values.seconds("warmup-time"),
         stop,
         rates: if open { vec![settings.rate as f64] } else { Vec::new() },
         arrival: Arrival::Poisson,

@@ -77,90 +77,78 @@ impl Script {
             _ => false,
         }
     }
+}
 
-    /// Tells whether it was given as a script of 0.5.
-    fn is_of_0_5(self, args: &Arguments) -> bool {
-        self.old && args.test.as_deref() != Some(OLD)
+impl Arguments {
+    /// Gives what is to be done, or what is printed instead.
+    pub(super) fn resolve(mut self, env: &Env<'_>) -> Result<Parsed, Refusal> {
+        let script = self.test.as_deref().and_then(Script::of);
+        let output = self.asked()?;
+        let program = self.values.text("sysbench-binary");
+        if !program.is_empty() && (script.is_none() || self.values.text("db-driver") == "pgsql") {
+            let program = PathBuf::from(program);
+            return Ok(Parsed::HandOver { program, args: self.theirs });
+        }
+        self.numbers()?;
+        let [threads, events, time] = self.limits()?;
+        let forced_shutdown = self.forced_shutdown(time)?;
+        let distribution = self.distribution()?;
+        let rate = self.aliased("tx-rate", "rate", 0);
+        let checkpoints = self.checkpoints()?;
+        let verbosity = self.log(output)?;
+        let script = self.known(script)?;
+        self.declared(script)?;
+        let command = self.command(script)?;
+        self.undone()?;
+        let (tables, table_size) = self.tables(script, command)?;
+        let driver_fault = self.driver_fault()?;
+        let (connect, server) = self.connect(env)?;
+        let ignored = self.ignored();
+        let of_0_5 = script.old && self.test.as_deref() != Some(OLD);
+        self.noted(of_0_5);
+        let test = match script.test {
+            Test::ReadWrite if self.values.on("oltp-read-only") => Test::ReadOnly,
+            Test::ReadWrite if self.values.on("oltp-write-only") => Test::WriteOnly,
+            test => test,
+        };
+        let out = || env("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
+        Ok(Parsed::Settings(Box::new(Settings {
+            test,
+            command,
+            threads: threads as u32,
+            events: events as u64,
+            time: Duration::from_secs(time as u64),
+            rate: rate as u64,
+            forced_shutdown,
+            checkpoints,
+            verbosity,
+            distribution,
+            // Below 0 it is as good a seed.
+            seed: self.values.int("rand-seed") as u32,
+            connect,
+            server,
+            ignored,
+            prepared: self.values.text("db-ps-mode") != "disable" && !of_0_5,
+            tables,
+            table_size,
+            output,
+            out: self.path("loadgen-out").or_else(out),
+            values: self.values,
+            notes: self.notes,
+            driver_fault,
+            preamble: self.preamble,
+        })))
     }
-}
 
-/// Gives what is to be done, or what is printed instead.
-pub(super) fn resolve(args: Arguments, env: &Env<'_>) -> Result<Parsed, Refusal> {
-    let script = args.test.as_deref().and_then(Script::of);
-    let mut reader = Reader { args, env, header: String::new() };
-    let output = reader.asked()?;
-    let program = reader.text("sysbench-binary");
-    if !program.is_empty() && (script.is_none() || reader.text("db-driver") == "pgsql") {
-        let program = PathBuf::from(program);
-        return Ok(Parsed::HandOver { program, args: reader.args.theirs });
-    }
-    let [threads, events, time] = reader.limits()?;
-    let forced_shutdown = reader.forced_shutdown(time)?;
-    // Below 0 it is as good a seed.
-    let seed = reader.int("rand-seed")? as u32;
-    let distribution = reader.distribution()?;
-    let rate = reader.aliased("tx-rate", "rate", 0)?;
-    let report_interval = reader.int("report-interval")?;
-    let checkpoints = reader.checkpoints()?;
-    let [warmup, patience] =
-        [reader.seconds("warmup-time")?, reader.seconds("thread-init-timeout")?];
-    let (verbosity, percentile) = reader.log(output)?;
-    let script = reader.known(script)?;
-    reader.declared(script)?;
-    let command = reader.command(script)?;
-    reader.undone()?;
-    let (tables, table_size) = reader.tables(script, command)?;
-    let driver_fault = reader.driver_fault()?;
-    let (connect, server) = reader.connect(patience)?;
-    let ignored = reader.ignored();
-    reader.noted(script);
-    Ok(Parsed::Settings(Box::new(Settings {
-        test: reader.test(script),
-        command,
-        threads: threads as u32,
-        events: events as u64,
-        time: Duration::from_secs(time as u64),
-        warmup,
-        rate: rate as u64,
-        forced_shutdown,
-        report_interval: report_interval as u32,
-        checkpoints,
-        percentile,
-        verbosity,
-        distribution,
-        seed,
-        connect,
-        server,
-        ignored,
-        prepared: reader.text("db-ps-mode") != "disable" && !script.is_of_0_5(&reader.args),
-        tables,
-        table_size,
-        output,
-        out: reader.out(),
-        values: reader.args.values,
-        notes: reader.args.notes,
-        driver_fault,
-        preamble: reader.args.preamble,
-    })))
-}
-
-struct Reader<'a> {
-    args: Arguments,
-    env: &'a Env<'a>,
-    /// With its empty line; empty where it is not shown.
-    header: String,
-}
-
-impl Reader<'_> {
     /// Answers `--help` and `--version`, and finds whose output is written.
     fn asked(&self) -> Result<OutputVersion, Refusal> {
-        if self.on("help") {
+        if self.values.on("help") {
             return self.answer(&options::help());
         }
-        if self.on("version") {
+        if self.values.on("version") {
             return self.answer("sysbench 1.0.20\n");
         }
-        match self.text("output-version") {
+        match self.values.text("output-version") {
             "0.5" => Ok(OutputVersion::V0_5),
             "1.0" => Ok(OutputVersion::V1_0),
             "1.1" => Ok(OutputVersion::V1_1),
@@ -168,46 +156,60 @@ impl Reader<'_> {
         }
     }
 
+    /// Refuses what is no whole number where one is needed.
+    fn numbers(&self) -> Result<(), Refusal> {
+        for entry in options::OPTIONS.iter().filter(|entry| entry.kind.is_int()) {
+            let (name, text) = (entry.key(), self.values.text(entry.key()));
+            match options::int(text) {
+                None => {
+                    let name = entry.underscored();
+                    return self.usage(&format!("Invalid value for the '{name}' option: '{text}'"));
+                }
+                Some(..0) if entry.kind == Kind::Count => {
+                    return self.cannot(&format!("--{name}={text} is below 0"));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the number of threads, of events, and of seconds.
     fn limits(&mut self) -> Result<[i32; 3], Refusal> {
-        let threads = self.aliased("num-threads", "threads", 1)?;
+        let threads = self.aliased("num-threads", "threads", 1);
         if threads < 1 {
             return self.fatal(&format!("Invalid value for --threads: {threads}.\n"));
         }
         // 0.4 ends after so many events, unless told otherwise.
-        if self.args.test.as_deref() == Some(OLD) {
-            for (old, new, text) in [("max-requests", "events", "10000"), ("max-time", "time", "0")]
-            {
-                if !self.args.values.is_given(old) && !self.args.values.is_given(new) {
-                    self.args.values.set(options::get(new), text.to_owned());
-                }
-            }
+        if self.test.as_deref() == Some(OLD) {
+            self.values.set_unless("max-requests", "events", "10000");
+            self.values.set_unless("max-time", "time", "0");
         }
-        let events = self.aliased("max-requests", "events", 0)?;
-        let time = self.aliased("max-time", "time", 0)?;
+        let events = self.aliased("max-requests", "events", 0);
+        let time = self.aliased("max-time", "time", 0);
         if events == 0 && time == 0 {
-            self.warn(output::ENDLESS);
+            self.warn("Both event and time limits are disabled, running an endless test");
         }
         Ok([threads, events, time])
     }
 
     /// Reads an option, or its old name, which wins where it is above this.
-    fn aliased(&mut self, old: &str, new: &str, above: i32) -> Result<i32, Refusal> {
-        let number = self.int(old)?;
+    fn aliased(&mut self, old: &str, new: &str, above: i32) -> i32 {
+        let number = self.values.int(old);
         if number <= above {
-            return self.int(new);
+            return self.values.int(new);
         }
         self.warn(&format!("--{old} is deprecated, use --{new} instead"));
-        Ok(number)
+        number
     }
 
     fn warn(&mut self, text: &str) {
-        self.args.preamble.before_header.push_str(&format!("WARNING: {text}\n"));
+        self.preamble.before_header.push_str(&format!("WARNING: {text}\n"));
     }
 
     /// Reads how much later than at its end a run is given up.
     fn forced_shutdown(&self, time: i32) -> Result<Option<Duration>, Refusal> {
-        let (text, time) = (self.text("forced-shutdown"), time as u64);
+        let (text, time) = (self.values.text("forced-shutdown"), time as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {
             _ if text == "off" || time == 0 => return Ok(None),
             _ if text.is_empty() => time * 5 / 100,
@@ -221,16 +223,15 @@ impl Reader<'_> {
     }
 
     fn distribution(&self) -> Result<Distribution, Refusal> {
-        let [iterations, band, within] =
-            ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(|key| self.int(key));
         // What is below 0 is out of bounds all the same.
-        let (iterations, band, within) = (iterations? as u32, band? as u32, within? as u32);
-        let distribution = match self.text("rand-type") {
+        let [iterations, band, within] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"]
+            .map(|name| self.values.int(name) as u32);
+        let distribution = match self.values.text("rand-type") {
             "uniform" => Some(Distribution::Uniform),
             "gaussian" => Distribution::gaussian(iterations),
             "special" => Distribution::special(iterations, band, within),
-            "pareto" => Distribution::pareto(self.args.values.number("rand-pareto-h")),
-            "zipfian" => Distribution::zipf_adjacent(self.args.values.number("rand-zipfian-exp")),
+            "pareto" => Distribution::pareto(self.values.number("rand-pareto-h")),
+            "zipfian" => Distribution::zipf_adjacent(self.values.number("rand-zipfian-exp")),
             name => return self.fatal(&format!("Invalid random numbers distribution: {name}.")),
         };
         distribution.map_or_else(|| self.cannot(BOUNDS), Ok)
@@ -238,53 +239,55 @@ impl Reader<'_> {
 
     fn checkpoints(&self) -> Result<Vec<u32>, Refusal> {
         let mut checkpoints = Vec::new();
-        for item in self.args.values.list("report-checkpoints") {
-            let Ok(seconds) = item.parse() else {
-                return self.fatal(&format!("Invalid value for --report-checkpoints: '{item}'"));
-            };
-            checkpoints.push(seconds);
+        for item in self.values.list("report-checkpoints") {
+            match item.parse() {
+                Ok(seconds) => checkpoints.push(seconds),
+                Err(_) => {
+                    let why = format!("Invalid value for --report-checkpoints: '{item}'");
+                    return self.fatal(&why);
+                }
+            }
         }
         checkpoints.sort_unstable();
         Ok(checkpoints)
     }
 
-    /// Reads the verbosity and the percentile.
-    fn log(&mut self, output: OutputVersion) -> Result<(u8, u32), Refusal> {
+    /// Finds what is shown.
+    fn log(&mut self, output: OutputVersion) -> Result<u8, Refusal> {
         // One byte in sysbench, too.
-        let verbosity = self.int("verbosity")? as u8;
+        let (verbosity, percentile) =
+            (self.values.int("verbosity") as u8, self.values.int("percentile"));
         if verbosity > 5 {
-            let text = format!("Invalid value for verbosity: {verbosity}\n");
-            return Err(self.args.refuse(&text, ""));
+            return self.ended(1, &format!("Invalid value for verbosity: {verbosity}\n"), "");
         }
-        let percentile = self.int("percentile")?;
         if !(0..=100).contains(&percentile) {
             return self.fatal(&format!("Invalid value for --percentile: {percentile}"));
         }
-        if percentile == 0 && self.on("histogram") {
+        if percentile == 0 && self.values.on("histogram") {
             return self.fatal("--histogram cannot be used with --percentile=0");
         }
-        let verbosity = if self.on("debug") { 5 } else { verbosity };
+        let verbosity = if self.values.on("debug") { 5 } else { verbosity };
         if verbosity >= 3 {
             self.header = output::header(output) + "\n";
         }
         if verbosity < 2 {
-            self.args.preamble.after_header.clear();
+            self.preamble.after_header.clear();
         }
-        Ok((verbosity, percentile as u32))
+        Ok(verbosity)
     }
 
     /// Refuses what is no test of loadgen's; a test of sysbench's wants a command.
     fn known(&self, script: Option<Script>) -> Result<Script, Refusal> {
-        let given = self.args.command.is_some();
-        let word = match (script, self.args.test.as_deref()) {
+        let given = self.command.is_some();
+        let word = match (script, self.test.as_deref()) {
             (Some(script), _) if given => return Ok(script),
-            (Some(Script { test: Test::BulkInsert, .. }), _) => return self.answer(&self.header),
+            (Some(Script { test: Test::BulkInsert, .. }), _) => return self.answer(""),
             (Some(_), _) => return self.fatal(NO_COMMAND),
             (None, None | Some("-")) => {
                 let why = "a script on standard input is Lua, which loadgen does not run";
                 return self.cannot(&format!("{why}; {HAND_OVER}"));
             }
-            (None, Some(word)) => self.args.shown(word),
+            (None, Some(word)) => self.shown(word),
         };
         if BUILT_IN.contains(&word) && !given {
             let usage = format!("requires a command argument. See 'sysbench {word} help'");
@@ -298,8 +301,8 @@ impl Reader<'_> {
 
     /// Takes the options that this test declares.
     fn declared(&mut self, script: Script) -> Result<(), Refusal> {
-        for option in std::mem::take(&mut self.args.left) {
-            if self.args.take(&option, |entry| script.takes(entry.group)) {
+        for option in std::mem::take(&mut self.left) {
+            if self.take(&option, |entry| script.takes(entry.group)) {
                 continue;
             }
             let (name, value) = split(&option);
@@ -308,7 +311,7 @@ impl Reader<'_> {
             // It takes any option, and has nothing behind it.
             if script.test == Test::BulkInsert && !wrong {
                 let note = format!("--{name} is no option of this test: it has no effect");
-                self.args.notes.push(note);
+                self.notes.push(note);
                 continue;
             }
             // A password may be behind a misspelt name.
@@ -321,7 +324,7 @@ impl Reader<'_> {
 
     fn command(&self, script: Script) -> Result<Command, Refusal> {
         let bulk = script.test == Test::BulkInsert;
-        match self.args.command.as_deref().unwrap_or_default() {
+        match self.command.as_deref().unwrap_or_default() {
             "prepare" => Ok(Command::Prepare),
             "prewarm" | "warmup" if !bulk => Ok(Command::Prewarm),
             "run" if script.test == Test::Common => self.fatal(COMMON_RUN),
@@ -331,19 +334,19 @@ impl Reader<'_> {
                 self.usage("'bulk_insert' test does not implement the 'help' command.")
             }
             "help" => {
-                let word = self.args.test.as_deref().unwrap_or_default();
+                let word = self.test.as_deref().unwrap_or_default();
                 let name = word.rsplit('/').next().unwrap_or(word);
                 let listed = options::listed(|entry| script.takes(entry.group));
-                self.answer(&format!("{}{name} options:\n{listed}\n", self.header))
+                self.answer(&format!("{name} options:\n{listed}\n"))
             }
-            word => self.usage(&format!("Unknown command: {}", self.args.shown(word))),
+            word => self.usage(&format!("Unknown command: {}", self.shown(word))),
         }
     }
 
     /// Refuses options that have nothing like them here, unless they are at their defaults.
     fn undone(&self) -> Result<(), Refusal> {
         for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
-            let usual = entry.is_usual(self.text(entry.key()));
+            let usual = entry.is_usual(self.values.text(entry.key()));
             if let (false, Becomes::Nothing(why)) = (usual, entry.becomes) {
                 return self.cannot(&format!("--{} is refused: {why}", entry.key()));
             }
@@ -351,17 +354,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn test(&self, script: Script) -> Test {
-        match script.test {
-            Test::ReadWrite if self.on("oltp-read-only") => Test::ReadOnly,
-            Test::ReadWrite if self.on("oltp-write-only") => Test::WriteOnly,
-            test => test,
-        }
-    }
-
     /// Reads the number of tables, and of rows in each.
     fn tables(&self, script: Script, command: Command) -> Result<(u32, u64), Refusal> {
-        let [tables, rows] = ["tables", "table-size"].map(|key| self.args.values.count(key));
+        let [tables, rows] = ["tables", "table-size"].map(|key| self.values.count(key));
         if tables > TABLES_MAX.into() || rows > ROWS_MAX {
             return self.cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"));
         }
@@ -373,13 +368,13 @@ impl Reader<'_> {
 
     /// Tells what sysbench finds wrong with its driver at the first connection.
     fn driver_fault(&self) -> Result<Option<String>, Refusal> {
-        let (driver, mode) = (self.text("db-driver"), self.text("db-ps-mode"));
+        let (driver, mode) = (self.values.text("db-driver"), self.values.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
         if driver == "pgsql" {
             let why = format!("--db-driver: servers are MySQL and MariaDB; {HAND_OVER}");
             return self.fatal_with(&fault, &why);
         }
-        let none = |key| self.args.values.list(key).is_empty();
+        let none = |key| self.values.list(key).is_empty();
         let faults = [
             (driver != "mysql", fault),
             (!["auto", "disable"].contains(&mode), format!("Invalid value for db-ps-mode: {mode}")),
@@ -390,7 +385,7 @@ impl Reader<'_> {
     }
 
     /// Reads which server it is, and how messages name it.
-    fn connect(&mut self, connect_timeout: Duration) -> Result<(ConnectOptions, String), Refusal> {
+    fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Refusal> {
         let [host, port, socket] =
             ["mysql-host", "mysql-port", "mysql-socket"].map(|key| self.one(key));
         let (host, port, socket) = (host?, port?, socket?);
@@ -400,7 +395,7 @@ impl Reader<'_> {
             Err(_) if port.is_empty() => DEFAULT_PORT,
             Err(_) => return self.cannot(&format!("--mysql-port={port} is no port")),
         };
-        let local = || (self.env)("MYSQL_UNIX_PORT").unwrap_or_else(|| SOCKET.into());
+        let local = || env("MYSQL_UNIX_PORT").unwrap_or_else(|| SOCKET.into());
         let mut server = format!("on host '{host}', port {port}");
         let address = match socket {
             socket if !socket.is_empty() => {
@@ -410,20 +405,21 @@ impl Reader<'_> {
             _ if host == "localhost" => Address::Socket(local().into()),
             _ => Address::Tcp { host, port },
         };
-        let user = self.text("mysql-user").to_owned();
+        let user = self.values.text("mysql-user").to_owned();
         if user.is_empty() {
             return self.cannot("--mysql-user is empty: name the account");
         }
-        let database = self.text("mysql-db").to_owned();
-        let password = self.password()?;
+        let database = self.values.text("mysql-db").to_owned();
+        let password = self.password(env)?;
         let ssl = self.ssl(&address)?;
+        let connect_timeout = self.values.seconds("thread-init-timeout");
         let connect = ConnectOptions { address, user, password, database, ssl, connect_timeout };
         Ok((connect, server))
     }
 
     /// Gives the one value of a list, empty where there is none: a run has one server.
     fn one(&self, key: &str) -> Result<String, Refusal> {
-        match self.args.values.list(key)[..] {
+        match self.values.list(key)[..] {
             [] => Ok(String::new()),
             [item] => Ok(item.to_owned()),
             _ => {
@@ -434,9 +430,9 @@ impl Reader<'_> {
     }
 
     /// Takes the password off the values.
-    fn password(&mut self) -> Result<Secret, Refusal> {
-        let given = self.args.values.take("mysql-password").filter(|word| !word.is_empty());
-        match (given, (self.env)("MYSQL_PWD")) {
+    fn password(&mut self, env: &Env<'_>) -> Result<Secret, Refusal> {
+        let given = self.values.take("mysql-password").filter(|word| !word.is_empty());
+        match (given, env("MYSQL_PWD")) {
             (Some(word), _) => Ok(Secret::new(word)),
             (None, Some(word)) => match word.into_string() {
                 Ok(word) => Ok(Secret::new(word)),
@@ -448,7 +444,7 @@ impl Reader<'_> {
 
     /// Reads how connections are encrypted; files without a name lie in the working directory.
     fn ssl(&mut self, address: &Address) -> Result<Ssl, Refusal> {
-        let mode = match self.text("mysql-ssl") {
+        let mode = match self.values.text("mysql-ssl") {
             text if ON.contains(&text) => SslMode::Preferred,
             text => SslMode::parse(text).unwrap_or(SslMode::Disabled),
         };
@@ -469,7 +465,7 @@ impl Reader<'_> {
         if mode != SslMode::Preferred {
             return Ok(Ssl { mode, ca: ca.filter(|_| mode.verifies()), cert, key });
         }
-        self.args.notes.push(PREFERRED.to_owned());
+        self.notes.push(PREFERRED.to_owned());
         let found = ["client-cert.pem", "client-key.pem"].map(PathBuf::from);
         if key.is_none() && found.iter().all(|file| file.exists()) {
             [cert, key] = found.map(Some);
@@ -479,7 +475,7 @@ impl Reader<'_> {
 
     fn ignored(&mut self) -> Ignored {
         let (mut codes, mut notes) = (Vec::new(), Vec::new());
-        for item in self.args.values.list("mysql-ignore-errors") {
+        for item in self.values.list("mysql-ignore-errors") {
             match item.parse() {
                 _ if item == "all" => return Ignored::All,
                 Ok(code) => codes.push(code),
@@ -488,19 +484,13 @@ impl Reader<'_> {
                 }
             }
         }
-        self.args.notes.append(&mut notes);
+        self.notes.append(&mut notes);
         Ignored::Codes(codes)
     }
 
-    /// Finds the directory of loadgen's own summary.
-    fn out(&self) -> Option<PathBuf> {
-        let usual = || (self.env)("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
-        self.path("loadgen-out").or_else(usual)
-    }
-
     /// Notes what differs.
-    fn noted(&mut self, script: Script) {
-        let word = self.args.test.as_deref().unwrap_or_default();
+    fn noted(&mut self, of_0_5: bool) {
+        let word = self.test.as_deref().unwrap_or_default();
         let another = word.contains('/') && super::scripts::is_another(word);
         let notes = [
             (
@@ -508,64 +498,12 @@ impl Reader<'_> {
                 format!("{word} is not the script of sysbench 1.0.20: loadgen runs that one"),
             ),
             (word == OLD, format!("{OLD_TABLES}; the first is sbtest1, not sbtest")),
-            (script.is_of_0_5(&self.args), format!("{OLD_TABLES}; statements are text, as in 0.5")),
+            (of_0_5, format!("{OLD_TABLES}; statements are text, as in 0.5")),
         ];
-        self.args.notes.extend(notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)));
-    }
-
-    fn text(&self, name: &str) -> &str {
-        self.args.values.text(name)
-    }
-
-    fn on(&self, name: &str) -> bool {
-        self.args.values.on(name)
+        self.notes.extend(notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)));
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
-        Some(self.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from)
-    }
-
-    fn seconds(&self, name: &str) -> Result<Duration, Refusal> {
-        Ok(Duration::from_secs(self.int(name)? as u64))
-    }
-
-    fn int(&self, name: &str) -> Result<i32, Refusal> {
-        let text = self.text(name);
-        // As strtol: nothing is 0.
-        let read = if text.is_empty() { Ok(0) } else { text.trim_start().parse() };
-        let Ok(number) = read else {
-            let name = name.replace('-', "_");
-            let text = format!("Invalid value for the '{name}' option: '{text}'\n");
-            return Err(self.args.refuse("", &text));
-        };
-        if number < 0 && options::get(name).kind == Kind::Count {
-            return self.cannot(&format!("--{name}={number} is below 0"));
-        }
-        Ok(number)
-    }
-
-    /// Answers at once: all is well.
-    fn answer<T>(&self, text: &str) -> Result<T, Refusal> {
-        Err(Refusal { status: 0, ..self.args.refuse(text, "") })
-    }
-
-    /// Refuses what loadgen does not do, behind the header where it is written by then.
-    fn cannot<T>(&self, why: &str) -> Result<T, Refusal> {
-        Err(self.args.cannot(&self.header, why))
-    }
-
-    /// Refuses on standard error in sysbench's words, likewise.
-    fn usage<T>(&self, text: &str) -> Result<T, Refusal> {
-        Err(self.args.refuse(&self.header, &format!("{text}\n")))
-    }
-
-    /// Refuses on standard output in sysbench's words, likewise.
-    fn fatal<T>(&self, text: &str) -> Result<T, Refusal> {
-        Err(self.args.refuse(&format!("{}FATAL: {text}\n", self.header), ""))
-    }
-
-    /// Refuses in sysbench's words on standard output, and in loadgen's on standard error.
-    fn fatal_with<T>(&self, text: &str, why: &str) -> Result<T, Refusal> {
-        Err(self.args.cannot(&format!("{}FATAL: {text}\n", self.header), why))
+        Some(self.values.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from)
     }
 }

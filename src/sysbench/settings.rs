@@ -57,17 +57,12 @@ pub(crate) struct Settings {
     pub events: u64,
     /// 0 is no limit.
     pub time: Duration,
-    pub warmup: Duration,
     /// Events a second over all clients; 0 is a closed loop.
     pub rate: u64,
     /// After `time`, what still runs is given up so much later.
     pub forced_shutdown: Option<Duration>,
-    /// Seconds; 0 is never.
-    pub report_interval: u32,
     /// Seconds since the start, ascending.
     pub checkpoints: Vec<u32>,
-    /// 0 to 100; 0 shows none.
-    pub percentile: u32,
     /// 0 to 5.
     pub verbosity: u8,
     pub distribution: Distribution,
