@@ -122,20 +122,18 @@ impl Report<'_> {
         let plan = plan(settings, seed)?;
         let store = settings.out.as_deref().map(Store::open).transpose()?;
         let link = ServerLink::to(settings.connect.clone(), self.stop)?;
-        let mut log = locked(self.log);
-        log.notice(&output::options(settings));
-        log.notice(output::INITIALIZING);
-        self.of_threads(&mut log, "started");
-        drop(log);
+        locked(self.log).notice(&output::options(settings));
+        locked(self.log).notice(output::INITIALIZING);
+        self.of_threads("started");
         match &store {
             None => bare(&plan, &link, self).await,
             Some(store) => kept(&plan, &link, store, self).await,
         }
     }
 
-    fn of_threads(&self, log: &mut Log, what: &str) {
+    fn of_threads(&self, what: &str) {
         for thread in 0..self.settings.threads {
-            log.say(Level::Debug, &format!("Worker thread (#{thread}) {what}"));
+            locked(self.log).say(Level::Debug, &format!("Worker thread (#{thread}) {what}"));
         }
     }
 
@@ -216,8 +214,8 @@ impl Report<'_> {
 
 impl Observer for Report<'_> {
     fn started(&self) {
+        self.of_threads("initialized");
         let mut log = locked(self.log);
-        self.of_threads(&mut log, "initialized");
         log.notice(output::STARTED);
         let warmup = self.settings.values.int("warmup-time");
         if warmup > 0 {

@@ -25,6 +25,8 @@ type Done = std::result::Result<(), (During, Failure)>;
 struct Worker<'a> {
     settings: &'a Settings,
     log: &'a Mutex<Log>,
+    link: &'a ServerLink,
+    inbox: &'a Inbox,
     session: Option<LeanSession>,
 }
 
@@ -45,9 +47,9 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     }
     let inbox = Inbox::default();
     let workers = (1..=threads).map(async |first| {
-        let mut worker = Worker { settings, log, session: None };
+        let mut worker = Worker { settings, log, link, inbox: &inbox, session: None };
         let mine = (first..=tables).step_by(threads as usize);
-        let done = worker.work(link, &inbox, mine).await;
+        let done = worker.work(mine).await;
         if let Err((during, failure)) = &done {
             locked(log).fatal(&failure::lines(settings, during, failure));
         }
@@ -61,15 +63,10 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
 }
 
 impl Worker<'_> {
-    async fn work(
-        &mut self,
-        link: &ServerLink,
-        inbox: &Inbox,
-        tables: impl Iterator<Item = u32>,
-    ) -> Done {
+    async fn work(&mut self, tables: impl Iterator<Item = u32>) -> Done {
         let command = self.settings.command;
         if !self.settings.values.on("mysql-dry-run") {
-            let opened = LeanSession::open_again(link, inbox, None).await;
+            let opened = LeanSession::open_again(self.link, self.inbox, None).await;
             self.session = Some(opened.map_err(|failure| (During::Connect, failure))?);
         }
         if command == Command::Prewarm {
@@ -107,17 +104,21 @@ impl Worker<'_> {
 
     async fn prepare(&mut self, table: u32) -> Done {
         let settings = self.settings;
+        let Settings { test, table_size: rows, ref values, .. } = *settings;
         self.say(&format!("Creating table 'sbtest{table}'..."));
         self.query(create_table(settings, table)).await?;
-        let rows = rows_of(settings);
-        if rows > 0 {
+        if test == Test::BulkInsert {
+            return Ok(());
+        }
+        // Ids that `oltp_insert` draws could meet those of prepare.
+        if rows > 0 && (test != Test::Insert || values.on("auto-inc")) {
             self.say(&format!("Inserting {rows} records into 'sbtest{table}'"));
+            let rows = if self.session.is_some() { rows } else { 0 };
+            for (during, sql) in inserts(settings, table, rows) {
+                self.send(during, sql).await?;
+            }
         }
-        let rows = if self.session.is_some() { rows } else { 0 };
-        for (during, sql) in inserts(settings, table, rows) {
-            self.send(during, sql).await?;
-        }
-        if settings.test != Test::BulkInsert && settings.values.on("create-secondary") {
+        if values.on("create-secondary") {
             self.say(&format!("Creating a secondary index on 'sbtest{table}'..."));
             self.query(format!("CREATE INDEX k_{table} ON sbtest{table}(k)")).await?;
         }
@@ -133,15 +134,6 @@ impl Worker<'_> {
         self.query(format!("SELECT AVG(id) FROM ({all}) t")).await?;
         let all = format!("SELECT * FROM sbtest{table} WHERE k LIKE '%0%' LIMIT {rows}");
         self.query(format!("SELECT COUNT(*) FROM ({all}) t")).await
-    }
-}
-
-/// Tells the rows that prepare makes. Ids that `oltp_insert` draws could meet those of prepare.
-fn rows_of(settings: &Settings) -> u64 {
-    match settings.test {
-        Test::BulkInsert => 0,
-        Test::Insert if !settings.values.on("auto-inc") => 0,
-        _ => settings.table_size,
     }
 }
 
