@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
+use super::arguments::script_of;
 use super::hints::{NativeVerb, Said};
 use super::options::{Group, Kind};
-use super::resolve::script_of;
 use super::settings::{Command, Settings, Test};
 use crate::mysql::options::{Address, SslMode};
 use crate::workload::Distribution;

@@ -2,7 +2,7 @@
 //!
 //! They name functions and scripts of sysbench 1.0.20. The number of the script's line is 0: no script runs.
 
-use super::resolve::script_of;
+use super::arguments::script_of;
 use super::settings::{Command, Settings, Test};
 use crate::engine::During;
 use crate::mysql::Failure;

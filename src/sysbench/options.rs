@@ -286,6 +286,14 @@ impl Values {
         Duration::from_secs(self.int(name) as u64)
     }
 
+    /// Reads the seconds since the start at which a report is written, ascending.
+    pub(super) fn checkpoints(&self) -> Vec<u32> {
+        let items = self.list("report-checkpoints").into_iter();
+        let mut all: Vec<u32> = items.filter_map(|item| item.parse().ok()).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// Reads the number that a value begins with, as strtod does; 0 where there is none.
     pub(super) fn number(&self, name: &str) -> f64 {
         let text = self.text(name).trim_start();

@@ -155,7 +155,7 @@ pub(crate) fn options(settings: &Settings) -> String {
     let Settings { threads, rate, seed, values, .. } = settings;
     let old = settings.output == OutputVersion::V0_5;
     let (warmup, every) = (values.int("warmup-time"), values.int("report-interval"));
-    let at: Vec<String> = settings.checkpoints.iter().map(ToString::to_string).collect();
+    let at: Vec<String> = values.checkpoints().iter().map(ToString::to_string).collect();
     let validation =
         if old { "Additional request validation enabled." } else { "Validation checks: on." };
     let generator = match (seed, old) {

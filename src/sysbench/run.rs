@@ -139,7 +139,7 @@ impl Report<'_> {
 
     /// Writes what is due so many seconds after the start.
     fn due(&self, seen: &mut Seen, at: u64, queue: [u64; 2]) {
-        let Settings { output, rate, time, ref checkpoints, .. } = *self.settings;
+        let Settings { output, rate, time, .. } = *self.settings;
         let at_s = at as f64;
         let every = self.settings.values.int("report-interval") as u64;
         let mut log = locked(self.log);
@@ -154,7 +154,7 @@ impl Report<'_> {
         }
         // At the end there is the report.
         let over = !time.is_zero() && at >= time.as_secs();
-        if !over && checkpoints.iter().any(|due| u64::from(*due) == at) {
+        if !over && self.settings.values.checkpoints().iter().any(|due| u64::from(*due) == at) {
             log.stamped(&output::stamped(output, at_s, "Checkpoint report:"));
             self.report(&mut log, seen, None);
         }

@@ -37,7 +37,7 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
         format!(
             "{} {:?} {} {} {}",
             s.values.int("report-interval"),
-            s.checkpoints,
+            s.values.checkpoints(),
             s.values.int("percentile"),
             s.values.on("histogram"),
             s.verbosity
