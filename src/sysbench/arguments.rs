@@ -29,6 +29,7 @@ const OLD_NAMES: [(&str, &str, i32); 4] = [
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
 const NO_COMMAND: &str = "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
                           commands: prepare, prewarm, run, cleanup, help";
+const NO_HELP: &str = "'bulk_insert' test does not implement the 'help' command.";
 const COMMON_RUN: &str = "`init' function failed: /usr/share/sysbench/oltp_common.lua:22: this script is meant \
                           to be included by other OLTP scripts and should not be called directly.";
 const BOUNDS: &str = "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-spec-res are 0 to 100, \
@@ -255,7 +256,6 @@ impl<'a> Arguments<'a> {
             return Ok(Parsed::HandOver { program: program.into(), args });
         }
         self.numbers()?;
-        self.limits()?;
         let forced_shutdown = self.forced_shutdown()?;
         let distribution = self.distribution()?;
         let verbosity = self.log(output)?;
@@ -301,12 +301,8 @@ impl<'a> Arguments<'a> {
 
     /// Answers `--help` and `--version`, and finds whose output is written.
     fn asked(&self) -> Result<OutputVersion, Opening> {
-        if self.values.on("help") {
-            return Err(answer(&options::help()));
-        }
-        if self.values.on("version") {
-            return Err(answer("sysbench 1.0.20\n"));
-        }
+        answer(&options::help()).when(self.values.on("help"))?;
+        answer("sysbench 1.0.20\n").when(self.values.on("version"))?;
         match self.values.text("output-version") {
             "0.5" => Ok(OutputVersion::V0_5),
             "1.0" => Ok(OutputVersion::V1_0),
@@ -315,21 +311,15 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Refuses what is no whole number where one is needed.
-    fn numbers(&self) -> Result<(), Opening> {
+    /// Refuses what is no whole number where one is needed, and limits that are none; reads old names.
+    fn numbers(&mut self) -> Result<(), Opening> {
         for (entry, text) in self.values.given().filter(|(entry, _)| entry.kind.is_int()) {
             let name = entry.underscored();
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;
-            if number < 0 && entry.kind == Kind::Count {
-                return Err(cannot(&format!("--{}={text} is below 0", entry.key())));
-            }
+            let is_below = number < 0 && entry.kind == Kind::Count;
+            cannot(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
         }
-        Ok(())
-    }
-
-    /// Reads old names, and refuses limits that are none.
-    fn limits(&mut self) -> Result<(), Opening> {
         // 0.4 ends after so many events, unless told otherwise.
         if self.test == Some(OLD) {
             self.values.set_unless("max-requests", "events", "10000");
@@ -342,9 +332,7 @@ impl<'a> Arguments<'a> {
                 self.values.set(options::get(new), number.to_string());
             }
             let threads = self.values.int("threads");
-            if threads < 1 {
-                return Err(fatal(&format!("Invalid value for --threads: {threads}.\n")));
-            }
+            invalid("threads", &format!("{threads}.\n")).when(threads < 1)?;
         }
         if self.values.int("events") == 0 && self.values.int("time") == 0 {
             self.warn("Both event and time limits are disabled, running an endless test");
@@ -364,9 +352,7 @@ impl<'a> Arguments<'a> {
             _ if text.is_empty() => time * 5 / 100,
             Ok(percent) if text.ends_with('%') => time * u64::from(percent) / 100,
             Ok(seconds) => seconds.into(),
-            Err(_) => {
-                return Err(fatal(&format!("Invalid value for --forced-shutdown: '{text}'")));
-            }
+            Err(_) => return Err(invalid("forced-shutdown", &format!("'{text}'"))),
         };
         Ok(Some(Duration::from_secs(seconds)))
     }
@@ -390,21 +376,16 @@ impl<'a> Arguments<'a> {
     fn log(&mut self, output: OutputVersion) -> Result<u8, Opening> {
         let checkpoints = self.values.list("report-checkpoints");
         if let Some(item) = checkpoints.iter().find(|item| item.parse::<u32>().is_err()) {
-            return Err(fatal(&format!("Invalid value for --report-checkpoints: '{item}'")));
+            return Err(invalid("report-checkpoints", &format!("'{item}'")));
         }
         // One byte in sysbench, too.
         let verbosity = self.values.int("verbosity") as u8;
-        if verbosity > 5 {
-            let stdout = format!("Invalid value for verbosity: {verbosity}\n");
-            return Err(Opening { stdout, status: 1, ..Opening::default() });
-        }
+        let text = format!("Invalid value for verbosity: {verbosity}\n");
+        Opening { status: 1, ..answer(&text) }.when(verbosity > 5)?;
         let percentile = self.values.int("percentile");
-        if !(0..=100).contains(&percentile) {
-            return Err(fatal(&format!("Invalid value for --percentile: {percentile}")));
-        }
-        if percentile == 0 && self.values.on("histogram") {
-            return Err(fatal("--histogram cannot be used with --percentile=0"));
-        }
+        invalid("percentile", &percentile.to_string()).when(!(0..=100).contains(&percentile))?;
+        let none = percentile == 0 && self.values.on("histogram");
+        fatal("--histogram cannot be used with --percentile=0").when(none)?;
         let verbosity = if self.values.on("debug") { 5 } else { verbosity };
         for (level, text) in [(3, output::header(output) + "\n"), (2, take(&mut self.after_header))]
         {
@@ -419,16 +400,11 @@ impl<'a> Arguments<'a> {
     fn known(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
         let word = self.shown(self.test.unwrap_or("-"));
         let Some(test) = test else {
-            if word == "-" {
-                let why = "a script on standard input is Lua, which loadgen does not run";
-                return Err(cannot(&format!("{why}; {HAND_OVER}")));
-            }
-            if self.command.is_none() && BUILT_IN.contains(&word) {
-                let see = format!("See 'sysbench {word} help'");
-                return Err(usage(&format!(
-                    "The '{word}' test requires a command argument. {see}"
-                )));
-            }
+            let lua = "a script on standard input is Lua, which loadgen does not run";
+            cannot(&format!("{lua}; {HAND_OVER}")).when(word == "-")?;
+            let usual = "requires a command argument. See 'sysbench";
+            usage(&format!("The '{word}' test {usual} {word} help'"))
+                .when(self.command.is_none() && BUILT_IN.contains(&word))?;
             let why =
                 format!("Cannot find benchmark '{word}': no such built-in test, file or module");
             let ours = "it is none of oltp_*, select_random_* and bulk_insert";
@@ -447,10 +423,7 @@ impl<'a> Arguments<'a> {
             "run" if test == Test::Common => return Err(fatal(COMMON_RUN)),
             "run" => Command::Run,
             "cleanup" => Command::Cleanup,
-            "help" if bulk => {
-                let text = "'bulk_insert' test does not implement the 'help' command.";
-                return Err(usage(text));
-            }
+            "help" if bulk => return Err(usage(NO_HELP)),
             "help" => {
                 let name = word.rsplit('/').next().unwrap_or(word);
                 let listed = |entry: &Entry| entry.of_test() && takes(Some(test), entry.group);
@@ -470,24 +443,18 @@ impl<'a> Arguments<'a> {
             }
         }
         let [tables, rows] = ["tables", "table-size"].map(|key| self.values.count(key));
+        cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"))
+            .when(tables > TABLES_MAX.into() || rows > ROWS_MAX)?;
         let needs_table = command == Command::Run && test != Test::BulkInsert;
-        refuse(&[
-            (
-                tables > TABLES_MAX.into() || rows > ROWS_MAX,
-                &format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"),
-            ),
-            (tables == 0 && needs_table, "--tables leaves no table to run on"),
-            (self.values.text("mysql-user").is_empty(), "--mysql-user is empty: name the account"),
-        ])
+        cannot("--tables leaves no table to run on").when(tables == 0 && needs_table)
     }
 
     /// Tells what sysbench finds wrong with its driver at the first connection.
     fn driver_fault(&self) -> Result<Option<String>, Opening> {
         let (driver, mode) = (self.values.text("db-driver"), self.values.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
-        if driver == "pgsql" {
-            return Err(elsewhere(&fault, "--db-driver: servers are MySQL and MariaDB"));
-        }
+        let ours = "--db-driver: servers are MySQL and MariaDB";
+        elsewhere(&fault, ours).when(driver == "pgsql")?;
         let none = |key| self.values.list(key).is_empty();
         let faults = [
             (driver != "mysql", fault),
@@ -501,17 +468,15 @@ impl<'a> Arguments<'a> {
     /// Reads which server it is, and how messages name it.
     fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Opening> {
         let lists = ["mysql-host", "mysql-port", "mysql-socket"];
-        if let Some(key) = lists.iter().find(|key| self.values.list(key).len() > 1) {
+        for key in lists {
             let why = "has several values: a run has one server; run it once for each";
-            return Err(cannot(&format!("--{key} {why}")));
+            cannot(&format!("--{key} {why}")).when(self.values.list(key).len() > 1)?;
         }
         let [host, port, socket] = lists.map(|key| self.values.list(key).concat());
-        let port = match port.parse() {
-            Ok(0) => DEFAULT_PORT,
-            Ok(port) => port,
-            Err(_) if port.is_empty() => DEFAULT_PORT,
-            Err(_) => return Err(cannot(&format!("--mysql-port={port} is no port"))),
-        };
+        let wrong = || cannot(&format!("--mysql-port={port} is no port"));
+        let port =
+            options::int(&port).and_then(|port| u16::try_from(port).ok()).ok_or_else(wrong)?;
+        let port = if port == 0 { DEFAULT_PORT } else { port };
         let mut server = format!("on host '{host}', port {port}");
         let address = if !socket.is_empty() {
             server = format!("on socket '{socket}'");
@@ -521,18 +486,16 @@ impl<'a> Arguments<'a> {
         } else {
             Address::Tcp { host, port }
         };
-        let given = self.values.take("mysql-password").filter(|word| !word.is_empty());
-        let password = match given {
-            Some(word) => word,
-            None => {
-                let word = env("MYSQL_PWD").unwrap_or_default().into_string();
-                word.map_err(|_| cannot("MYSQL_PWD is no UTF-8"))?
-            }
-        };
+        let user = self.values.text("mysql-user").to_owned();
+        cannot("--mysql-user is empty: name the account").when(user.is_empty())?;
+        let password = self.values.take("mysql-password").filter(|word| !word.is_empty());
+        let password = password.map(OsString::from).or_else(|| env("MYSQL_PWD"));
+        let password = password.unwrap_or_default().into_string();
+        let password = password.map_err(|_| cannot("MYSQL_PWD is no UTF-8"))?;
         let connect = ConnectOptions {
             ssl: self.ssl(&address)?,
             address,
-            user: self.values.text("mysql-user").to_owned(),
+            user,
             password: Secret::new(password),
             database: self.values.text("mysql-db").to_owned(),
             connect_timeout: self.values.seconds("thread-init-timeout"),
@@ -552,14 +515,12 @@ impl<'a> Arguments<'a> {
         let [ca, mut cert, mut key] =
             ["mysql-ssl-ca", "mysql-ssl-cert", "mysql-ssl-key"].map(|key| self.path(key));
         let ca = ca.filter(|_| mode.verifies());
-        refuse(&[
-            (
-                matches!(address, Address::Socket(_)),
-                "--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP",
-            ),
-            (key.is_some() != cert.is_some(), "--mysql-ssl-key and --mysql-ssl-cert go together"),
-            (mode.verifies() && ca.is_none(), "--mysql-ssl that verifies needs --mysql-ssl-ca"),
-        ])?;
+        cannot("--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP")
+            .when(matches!(address, Address::Socket(_)))?;
+        let one = key.is_some() != cert.is_some();
+        cannot("--mysql-ssl-key and --mysql-ssl-cert go together").when(one)?;
+        let none = mode.verifies() && ca.is_none();
+        cannot(&format!("--mysql-ssl={mode} needs --mysql-ssl-ca")).when(none)?;
         if mode == SslMode::Preferred {
             mode = SslMode::Required;
             self.notes.push(PREFERRED.to_owned());
@@ -612,6 +573,13 @@ impl<'a> Arguments<'a> {
     }
 }
 
+impl Opening {
+    /// Ends there, if this is so.
+    fn when(self, is_so: bool) -> Result<(), Opening> {
+        if is_so { Err(self) } else { Ok(()) }
+    }
+}
+
 /// Answers at once: all is well.
 fn answer(text: &str) -> Opening {
     Opening { stdout: text.to_owned(), ..Opening::default() }
@@ -627,15 +595,14 @@ fn cannot(why: &str) -> Opening {
     usage(&format!("loadgen: {why}"))
 }
 
-/// Refuses what the first of these says that is so.
-fn refuse(checks: &[(bool, &str)]) -> Result<(), Opening> {
-    let wrong = checks.iter().find(|(is_so, _)| *is_so);
-    wrong.map_or(Ok(()), |(_, why)| Err(cannot(why)))
-}
-
 /// Refuses on standard output in sysbench's words.
 fn fatal(text: &str) -> Opening {
     Opening { stdout: format!("FATAL: {text}\n"), status: 1, ..Opening::default() }
+}
+
+/// Likewise, for a value of an option.
+fn invalid(name: &str, value: &str) -> Opening {
+    fatal(&format!("Invalid value for --{name}: {value}"))
 }
 
 /// Likewise, and names the program that does it.
