@@ -163,8 +163,7 @@ impl Arguments {
 
     /// Takes one line of a config file.
     fn setting(&mut self, name: &str, items: &[String]) {
-        let known =
-            options::find(name).filter(|entry| !matches!(entry.group, Group::Own | Group::Hint));
+        let known = options::find(name).filter(|entry| entry.group != Group::Own);
         let Some(entry) = known else {
             self.preamble.after_header.push_str(&format!(
                 "WARNING: Global option '{}' will not be exported, because the type is unknown\n",
