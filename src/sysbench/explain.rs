@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::arguments::script_of;
 use super::hints::{NativeVerb, Said};
 use super::options::{Group, Kind};
-use super::resolve::script_of;
 use super::settings::{Command, Settings, Test};
 use crate::mysql::options::{Address, SslMode};
 use crate::workload::Distribution;
@@ -81,7 +81,7 @@ fn exact(settings: &Settings) -> Vec<(&'static str, String)> {
         ("threads", threads.to_string()),
         ("events", events.to_string()),
         ("time", seconds.to_string()),
-        ("warmup-time", settings.warmup.as_secs().to_string()),
+        ("warmup-time", settings.values.int("warmup-time").to_string()),
         ("rate", settings.rate.to_string()),
         ("rand-type", settings.distribution.to_string()),
         ("db-ps-mode", if text { "disable" } else { "auto" }.to_owned()),

@@ -183,9 +183,7 @@ impl<'a> Said<'a> {
             ("mysql-ssl", word) if ON.contains(&word) => "REQUIRED",
             ("mysql-ssl", word) if OFF.contains(&word) => "",
             // No limit is sysbench's 0, and loadgen's default but for the warmup.
-            (_, "0") if matches!(option.kind, Kind::Int | Kind::Count) && key != "warmup-time" => {
-                ""
-            }
+            (_, "0") if option.kind.is_int() && key != "warmup-time" => "",
             _ => value,
         };
         let flags =

@@ -11,7 +11,6 @@ mod import;
 mod options;
 mod output;
 mod plan;
-mod resolve;
 mod run;
 mod scripts;
 mod settings;
@@ -20,7 +19,7 @@ mod tables;
 mod tests;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +34,7 @@ use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
 pub(crate) use import::{ToImport, import};
 use output::Log;
-use settings::{Command, Ended, Refusal, Settings};
+use settings::{Command, Ended, Settings};
 #[cfg(test)]
 pub(crate) use tests::native_flags;
 
@@ -83,23 +82,17 @@ pub(crate) fn main(
             let failed = real.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
         }
-        Err(Refusal { stdout, stderr, status }) => {
-            let _ = io::stdout().write_all(stdout.as_bytes());
-            let _ = io::stderr().write_all(stderr.as_bytes());
-            return Ok(status);
+        Err(opening) => {
+            opening.write();
+            return Ok(opening.status);
         }
     };
     if settings.values.on("explain") {
         return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);
     }
-    let preamble = &settings.preamble;
-    let _ = io::stderr().write_all(preamble.stderr.as_bytes());
+    settings.opening.write();
     settings.notes.iter().for_each(|note| say(note));
-    let _ = io::stdout().write_all(preamble.before_header.as_bytes());
-    let mut log = Log::new(Box::new(io::stdout()), settings.verbosity);
-    log.notice(&output::header(settings.output));
-    let _ = io::stdout().write_all(preamble.after_header.as_bytes());
-    let log = Mutex::new(log);
+    let log = Mutex::new(Log::new(Box::new(io::stdout()), settings.verbosity));
     let ended = done(&settings, &log, &listen(true)?);
     log.into_inner().unwrap_or_else(PoisonError::into_inner).written(ended?)
 }

@@ -1,6 +1,7 @@
 //! The options of sysbench, each once: for the parser, for `help`, for hints on native commands.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Where an option stands in `--help`, and which tests take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,12 @@ pub(super) enum Kind {
     /// A word of 1.1, or on and off of 1.0.
     Ssl,
     File,
+}
+
+impl Kind {
+    pub(super) fn is_int(self) -> bool {
+        matches!(self, Int | Count)
+    }
 }
 
 /// What does the same in a native command.
@@ -103,6 +110,10 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "forced-shutdown" Text "off" "grace after the end", Nothing("--op-timeout is like it");
     General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
     General "thread-init-timeout" Count "30" "seconds to connect in", Flags("connect-timeout @s");
+    General "max-requests" Int "0" "old name of events", Flags("ops @");
+    General "max-time" Int "0" "old name of time", Flags("time @s");
+    General "num-threads" Int "1" "old name of threads", Flags("clients @");
+    General "tx-rate" Int "0" "old name of rate", Flags("rate @");
     General "rate" Count "0" "events a second, 0 for as many as there can be", Flags("rate @");
     General "report-interval" Count "0" "seconds a line, 0 for none", Flags("progress @s");
     General "report-checkpoints" List "" "seconds at which a report is written", Nothing(ALWAYS);
@@ -112,10 +123,6 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "version" Bool "off" "the version", Nothing(ALONE);
     General "config-file" File "" "options of a file", Nothing(NONE);
     General "luajit-cmd" Text "" NO_EFFECT, Nothing(NONE);
-    General "tx-rate" Int "0" "old name of rate", Flags("rate @");
-    General "max-requests" Int "0" "old name of events", Flags("ops @");
-    General "max-time" Int "0" "old name of time", Flags("time @s");
-    General "num-threads" Int "1" "old name of threads", Flags("clients @");
     Random "rand-type oltp-dist-type" Text "special" RAND_TYPES, Flags("distribution @");
     Random "rand-spec-iter oltp-dist-iter" Int "12" "numbers whose mean is drawn", Nothing(DRAWN);
     Random "rand-spec-pct oltp-dist-pct" Int "1" "width of the band, percent", Nothing(DRAWN);
@@ -247,8 +254,11 @@ impl Values {
         self.0.remove(name)
     }
 
-    pub(super) fn is_given(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+    /// Gives an option another default, unless it or another one is given.
+    pub(super) fn set_unless(&mut self, other: &str, name: &str, default: &str) {
+        if !self.0.contains_key(other) {
+            self.0.entry(get(name).key()).or_insert_with(|| default.to_owned());
+        }
     }
 
     /// Gives what was given, in the order of the keys.
@@ -270,6 +280,23 @@ impl Values {
         ON.contains(&self.text(name))
     }
 
+    /// Reads a whole number; the values have been looked at.
+    pub(super) fn int(&self, name: &str) -> i32 {
+        int(self.text(name)).expect("a whole number")
+    }
+
+    pub(super) fn seconds(&self, name: &str) -> Duration {
+        Duration::from_secs(self.int(name) as u64)
+    }
+
+    /// Reads the seconds since the start at which a report is written, ascending.
+    pub(super) fn checkpoints(&self) -> Vec<u32> {
+        let items = self.list("report-checkpoints").into_iter();
+        let mut all: Vec<u32> = items.filter_map(|item| item.parse().ok()).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// Reads the number that a value begins with, as strtod does; 0 where there is none.
     pub(super) fn number(&self, name: &str) -> f64 {
         let text = self.text(name).trim_start();
@@ -282,6 +309,11 @@ impl Values {
     pub(super) fn count(&self, name: &str) -> u64 {
         self.number(name) as u64
     }
+}
+
+/// Reads a whole number as strtol does: nothing is 0.
+pub(super) fn int(text: &str) -> Option<i32> {
+    if text.is_empty() { Some(0) } else { text.trim_start().parse().ok() }
 }
 
 /// Lists options as sysbench's help does.

@@ -1,14 +1,12 @@
 //! A command line's settings as a plan of the engine's, by sysbench's rules.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use super::resolve::script_of;
+use super::arguments::script_of;
 use super::settings::{Settings, Test};
 use crate::error::Result;
-use crate::plan::{
-    Arrival, AsSysbench, Before, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, limits,
-};
+use crate::plan::knobs::Knobs;
+use crate::plan::{AsSysbench, Plan, StatementMode, StopAt, limits};
 use crate::workload::{Workload, builtin};
 
 /// `oltp_insert` where the rows get their ids from the client.
@@ -26,45 +24,31 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
         (true, events) => StopAt::Ops(events),
     };
     let open = settings.rate > 0;
+    // bulk_insert has a table a client, and these know of one only.
+    let tables = match settings.test {
+        Test::BulkInsert => settings.threads,
+        Test::RandomPoints | Test::RandomRanges => 1,
+        _ => settings.tables,
+    };
     Ok(Plan {
-        workload: workload(settings)?,
-        tables: Some(tables(settings)),
+        tables: Some(tables),
         rows: Some(settings.table_size),
         clients: vec![settings.threads],
-        spread: SpreadChoice::Auto,
-        warmup: settings.warmup,
+        warmup: settings.values.seconds("warmup-time"),
         stop,
         rates: if open { vec![settings.rate as f64] } else { Vec::new() },
-        arrival: Arrival::Poisson,
-        think: None,
-        repeats: 1,
-        order: Order::Ascending,
         distribution: settings.distribution,
         statements: if text { StatementMode::Text } else { StatementMode::Prepared },
-        seed,
         // One thread is one queue, as sysbench has it.
         engine_threads: open.then_some(1),
-        charset: None,
-        interval: Duration::from_secs(1),
-        interval_log: None,
-        before: Before::default(),
-        policy: Policy::default(),
         as_sysbench: Some(AsSysbench {
             ignored: settings.ignored.clone(),
             events: (settings.events > 0).then_some(settings.events),
             grace: settings.forced_shutdown,
             reconnect: settings.values.count("reconnect"),
         }),
+        ..Knobs::default().resolve(workload(settings)?, seed)?
     })
-}
-
-/// Counts the tables that a run meets.
-fn tables(settings: &Settings) -> u32 {
-    match settings.test {
-        Test::BulkInsert => settings.threads,
-        Test::RandomPoints | Test::RandomRanges => 1,
-        _ => settings.tables,
-    }
 }
 
 /// Finds the native workload of a test; None where there is nothing to run.

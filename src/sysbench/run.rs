@@ -145,23 +145,25 @@ impl Report<'_> {
     /// Writes what is due at an instant since the start.
     fn due(&self, seen: &mut Seen, at: Ns, queue: [u64; 2]) {
         const SECOND: Ns = 1_000_000_000;
-        let Settings { output, threads, rate, .. } = *self.settings;
+        let Settings { output, rate, .. } = *self.settings;
         let (at_s, whole) = (seconds(at), at.is_multiple_of(SECOND));
-        let every = u64::from(self.settings.report_interval) * SECOND;
+        let every = self.settings.values.int("report-interval") as u64 * SECOND;
         let mut log = locked(self.log);
         if whole && every > 0 && at.is_multiple_of(every) {
             let counts = std::mem::take(&mut seen.line);
             let length_s = seconds(at - std::mem::replace(&mut seen.line_at, at));
-            log.stamped(&output::interval(self.settings, at_s, length_s, threads, &counts));
+            log.stamped(&output::interval(self.settings, at_s, length_s, &counts));
             if rate > 0 && output != OutputVersion::V0_5 {
-                log.stamped(&output::queue(output, at_s, queue[0], queue[1]));
+                let [length, running] = queue;
+                let line = format!("queue length: {length}, concurrency: {running}");
+                log.stamped(&output::stamped(output, at_s, &line));
             }
         }
         // At the end there is the report.
         let over = !self.settings.time.is_zero() && at_s >= self.settings.time.as_secs_f64();
         let due = |s: &u32| u64::from(*s) * SECOND == at;
-        if whole && !over && self.settings.checkpoints.iter().any(due) {
-            log.stamped(&output::checkpoint(output, at_s));
+        if whole && !over && self.settings.values.checkpoints().iter().any(due) {
+            log.stamped(&output::stamped(output, at_s, "Checkpoint report:"));
             let counts = std::mem::take(&mut seen.part);
             let part_s = seconds(at - std::mem::replace(&mut seen.part_at, at));
             let span = Span { total_s: at_s, part_s, unfinished: None };
@@ -237,8 +239,9 @@ impl Observer for Report<'_> {
         let mut log = locked(self.log);
         self.of_threads(&mut log, "initialized");
         log.notice(output::STARTED);
-        if !self.settings.warmup.is_zero() {
-            log.notice(&output::warming_up(self.settings));
+        let warmup = self.settings.values.int("warmup-time");
+        if warmup > 0 {
+            log.notice(&format!("Warming up for {warmup} seconds...\n"));
         }
     }
 

@@ -1,5 +1,6 @@
 //! A command line of sysbench's, read: plain values, every default filled in.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,17 +58,10 @@ pub(crate) struct Settings {
     pub events: u64,
     /// 0 is no limit.
     pub time: Duration,
-    pub warmup: Duration,
     /// Events a second over all clients; 0 is a closed loop.
     pub rate: u64,
     /// After `time`, what still runs is given up so much later.
     pub forced_shutdown: Option<Duration>,
-    /// Seconds; 0 is never.
-    pub report_interval: u32,
-    /// Seconds since the start, ascending.
-    pub checkpoints: Vec<u32>,
-    /// 0 to 100; 0 shows none.
-    pub percentile: u32,
     /// 0 to 5.
     pub verbosity: u8,
     pub distribution: Distribution,
@@ -91,28 +85,23 @@ pub(crate) struct Settings {
     pub notes: Vec<String>,
     /// What sysbench finds wrong with its driver, at the first connection.
     pub driver_fault: Option<String>,
-    pub preamble: Preamble,
+    pub opening: Opening,
 }
 
-/// Whole lines that sysbench writes of a command line itself, at any verbosity that they are shown at.
+/// Whole lines that are written first, and the exit status where they are all: of `--help`, `--version`,
+/// and of what is wrong with a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Preamble {
-    /// For standard output, before the header.
-    pub before_header: String,
-    /// For standard output, behind the header.
-    pub after_header: String,
-    /// For standard error.
-    pub stderr: String,
-}
-
-/// A command line that is answered at once: `--help`, `--version`, and what is wrong with it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    /// Whole lines for standard output, the header included where sysbench prints it first.
+pub(crate) struct Opening {
     pub stdout: String,
-    /// Whole lines for standard error.
     pub stderr: String,
-    pub status: u8,
+    pub status: Ended,
+}
+
+impl Opening {
+    pub(crate) fn write(&self) {
+        let _ = io::stdout().write_all(self.stdout.as_bytes());
+        let _ = io::stderr().write_all(self.stderr.as_bytes());
+    }
 }
 
 /// How a command ended: the exit status.

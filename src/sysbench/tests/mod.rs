@@ -1,9 +1,10 @@
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::{Command as Program, Stdio};
 use std::sync::Arc;
 
 use super::options::Becomes;
-use super::settings::{Ignored, OutputVersion, Preamble, Test};
+use super::settings::{Ignored, Opening, OutputVersion, Test};
 use super::*;
 use crate::mysql::options::Address;
 use crate::stop::locked;
@@ -33,7 +34,7 @@ fn settings(line: &str) -> Settings {
     }
 }
 
-fn refused(line: &str) -> Refusal {
+fn refused(line: &str) -> Opening {
     parse(&words(line), &nothing).err().unwrap_or_else(|| panic!("{line} is taken"))
 }
 
@@ -110,7 +111,6 @@ const ANSWERED: &[Answered] = &[
         "FATAL: Invalid random numbers distribution: z.\n",
         "",
     ),
-    answered("--rate=x --rand-type=z a", "FATAL: Invalid random numbers distribution: z.\n", ""),
     answered(
         "--num-threads=2 --percentile=101 a",
         "WARNING: --num-threads is deprecated, use --threads instead\n\
@@ -347,15 +347,13 @@ fn a_note_says_so_when_an_option_has_no_effect_or_another_one() {
 
 #[test]
 fn lines_that_sysbench_writes_itself_are_kept_when_it_would_go_on() {
-    let preamble = settings(&format!("--num-threads=2 --max-time=0 {RUN}")).preamble;
-    assert_eq!(
-        preamble.before_header,
-        "WARNING: --num-threads is deprecated, use --threads instead\n"
-    );
-    let preamble = settings("--test=oltp_insert --time=0 --config-file=/nonexistent run").preamble;
-    assert_eq!(preamble.stderr, format!("{DEPRECATED}/nonexistent: No such file or directory\n"));
+    let opening = settings(&format!("--num-threads=2 --max-time=0 {RUN}")).opening;
+    let warning = "WARNING: --num-threads is deprecated, use --threads instead\n";
+    assert_eq!(opening.stdout, warning.to_owned() + &header());
+    let opening = settings("--test=oltp_insert --time=0 --config-file=/nonexistent run").opening;
+    assert_eq!(opening.stderr, format!("{DEPRECATED}/nonexistent: No such file or directory\n"));
     let endless = "WARNING: Both event and time limits are disabled, running an endless test\n";
-    assert_eq!(preamble.before_header, endless);
+    assert_eq!(opening.stdout, endless.to_owned() + &header());
 }
 
 #[test]
@@ -376,8 +374,14 @@ fn a_config_file_is_read_as_by_sysbench() {
         (s.server.as_str(), s.connect.user.as_str(), s.threads),
         ("on host '172.16.30.33', port 4000", "root", 16)
     );
-    assert_eq!((s.connect.password.expose(), s.report_interval, s.tables), ("hush", 10, 32));
-    assert!(s.notes.is_empty() && s.preamble == Preamble::default(), "{s:?}");
+    assert_eq!(
+        (s.connect.password.expose(), s.values.int("report-interval"), s.tables),
+        ("hush", 10, 32)
+    );
+    assert!(
+        s.notes.is_empty() && s.opening.stdout == header() && s.opening.stderr.is_empty(),
+        "{s:?}"
+    );
 
     let text = "threads=3\n# a=b\n# only a comment\nmysql-host = h1\nevents=2 # two\ntable_size=5\nfoo=bar\n\
                 debug=off\nhistogram\nmysql-user=\"a b\"\nmysql-db='q#'\nmysql-password=x#y,z\n\
@@ -389,7 +393,7 @@ fn a_config_file_is_read_as_by_sysbench() {
         ("a b", "q#", "x#y")
     );
     assert_eq!(
-        (s.values.on("debug"), s.values.on("histogram"), s.report_interval),
+        (s.values.on("debug"), s.values.on("histogram"), s.values.int("report-interval")),
         (true, false, 7)
     );
     assert_eq!(s.ignored, Ignored::Codes(vec![1, 2, 3]));
@@ -398,17 +402,17 @@ fn a_config_file_is_read_as_by_sysbench() {
             "WARNING: Global option '{name}' will not be exported, because the type is unknown\n"
         )
     });
-    assert_eq!(s.preamble.after_header, unknown.concat());
+    assert_eq!(s.opening.stdout, header() + &unknown.concat());
     assert!(s.notes.iter().any(|note| note.contains("table_size in a config file has no effect")));
     assert!(s.notes.iter().any(|note| note.contains("debug=off in a config file is on")));
     assert_eq!(
-        read(text, "@ --threads=2 --verbosity=1 --debug=0 oltp_insert run").preamble.after_header,
+        read(text, "@ --threads=2 --verbosity=1 --debug=0 oltp_insert run").opening.stdout,
         ""
     );
 
     let s = read("mysql-user=a\nmysql-db=\"x\nthreads=7\n", "@ oltp_insert run");
     assert_eq!((s.connect.user.as_str(), s.connect.database.as_str(), s.threads), ("a", "", 1));
-    assert_eq!(s.preamble.stderr, "unexpected EOL on line 2\n");
+    assert_eq!(s.opening.stderr, "unexpected EOL on line 2\n");
 }
 
 #[test]

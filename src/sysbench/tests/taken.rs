@@ -36,9 +36,9 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
     fn reports(s: &Settings) -> String {
         format!(
             "{} {:?} {} {} {}",
-            s.report_interval,
-            s.checkpoints,
-            s.percentile,
+            s.values.int("report-interval"),
+            s.values.checkpoints(),
+            s.values.int("percentile"),
             s.values.on("histogram"),
             s.verbosity
         )
