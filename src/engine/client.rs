@@ -431,9 +431,8 @@ impl<'a> Client<'a> {
                 Asked::Statement { index, table } if !job.statements[index].text => {
                     During::Execute(job.sql(index, table))
                 }
-                Asked::Control { .. } | Asked::Statement { .. } | Asked::Rows => {
-                    During::Query(sent())
-                }
+                Asked::Control { .. } | Asked::Statement { .. } => During::Query(sent()),
+                Asked::Rows => During::Rows(sent()),
                 Asked::Rest => During::Rest(sent()),
             };
             let refused = Refused::Client(during, failure.clone());

@@ -84,7 +84,7 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
     let preparing = Box::pin(async {
         let handles = prepare(job, client, &mut session).await.map_err(|(sql, failure)| {
             if job.plan.as_sysbench.is_some() {
-                return refused(setup, During::Prepare(sql), failure);
+                return refused(setup, During::Prepare, failure);
             }
             of_statement((sql, failure))
         })?;

@@ -72,10 +72,12 @@ pub enum Refused {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum During {
     Connect,
-    Prepare(String),
+    Prepare,
     /// A prepared statement.
     Execute(String),
     Query(String),
+    /// A bulk statement, because its next row does not fit.
+    Rows(String),
     /// The last rows of a bulk statement, when the run is over.
     Rest(String),
 }

@@ -52,14 +52,6 @@ pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening>
     read.resolve(env)
 }
 
-/// A test, as sysbench has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Script {
-    test: Test,
-    /// A script of 0.5, or compiled into 0.4.
-    old: bool,
-}
-
 const SCRIPTS: [(&str, Test); 13] = [
     ("oltp_common", Test::Common),
     ("oltp_point_select", Test::PointSelect),
@@ -73,7 +65,7 @@ const SCRIPTS: [(&str, Test); 13] = [
     ("select_random_points", Test::RandomPoints),
     ("select_random_ranges", Test::RandomRanges),
     ("bulk_insert", Test::BulkInsert),
-    (OLD, Test::ReadWrite),
+    (OLD, Test::Oltp),
 ];
 
 /// Gives the name of a test's script.
@@ -81,24 +73,21 @@ pub(crate) fn script_of(test: Test) -> &'static str {
     SCRIPTS.iter().find(|(_, known)| *known == test).expect("each test has a script").0
 }
 
-impl Script {
-    /// Finds the script of this name, or of this path.
-    fn of(word: &str) -> Option<Script> {
-        let name = word.rsplit('/').next().unwrap_or(word);
-        let name = name.strip_suffix(".lua").unwrap_or(name);
-        let (_, test) = *SCRIPTS.iter().find(|(known, _)| *known == name)?;
-        Some(Script { test, old: name == OLD })
-    }
+/// Finds the test of this name, or of this path.
+fn test_of(word: &str) -> Option<Test> {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let name = name.strip_suffix(".lua").unwrap_or(name);
+    SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, test)| *test)
+}
 
-    /// Tells whether it declares the options of a group.
-    fn takes(self, group: Group) -> bool {
-        match group {
-            Group::Tests => self.test != Test::BulkInsert,
-            Group::Points => self.test == Test::RandomPoints,
-            Group::Ranges => self.test == Test::RandomRanges,
-            Group::Legacy => self.old,
-            _ => false,
-        }
+/// Tells whether a test declares the options of a group.
+fn takes(test: Test, group: Group) -> bool {
+    match group {
+        Group::Tests => test != Test::BulkInsert,
+        Group::Points => test == Test::RandomPoints,
+        Group::Ranges => test == Test::RandomRanges,
+        Group::Legacy => test == Test::Oltp,
+        _ => false,
     }
 }
 
@@ -244,10 +233,10 @@ impl Arguments {
 
     /// Gives what is to be done, or what is printed instead.
     fn resolve(mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
-        let script = self.test.as_deref().and_then(Script::of);
+        let test = self.test.as_deref().and_then(test_of);
         let output = self.asked()?;
         let program = self.values.text("sysbench-binary");
-        if !program.is_empty() && (script.is_none() || self.values.text("db-driver") == "pgsql") {
+        if !program.is_empty() && (test.is_none() || self.values.text("db-driver") == "pgsql") {
             let program = PathBuf::from(program);
             return Ok(Parsed::HandOver { program, args: self.theirs });
         }
@@ -261,22 +250,23 @@ impl Arguments {
             return self.fatal(&format!("Invalid value for --report-checkpoints: '{item}'"));
         }
         let verbosity = self.log(output)?;
-        let script = self.known(script)?;
-        self.declared(script)?;
-        let command = self.command(script)?;
+        let test = self.known(test)?;
+        self.declared(test)?;
+        let command = self.command(test)?;
         self.undone()?;
-        let (tables, table_size) = self.tables(script, command)?;
+        let (tables, table_size) = self.tables(test, command)?;
         let driver_fault = self.driver_fault()?;
         let (connect, server) = self.connect(env)?;
         let ignored = self.ignored();
-        let of_0_5 = script.old && self.test.as_deref() != Some(OLD);
+        let of_0_5 = test == Test::Oltp && self.test.as_deref() != Some(OLD);
         self.noted(of_0_5);
         if verbosity >= 2 {
             self.opening.stdout.push_str(&self.after_header);
         }
-        let test = match script.test {
-            Test::ReadWrite if self.values.on("oltp-read-only") => Test::ReadOnly,
-            Test::ReadWrite if self.values.on("oltp-write-only") => Test::WriteOnly,
+        let test = match test {
+            Test::Oltp if self.values.on("oltp-read-only") => Test::ReadOnly,
+            Test::Oltp if self.values.on("oltp-write-only") => Test::WriteOnly,
+            Test::Oltp => Test::ReadWrite,
             test => test,
         };
         let out = || env("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
@@ -426,11 +416,11 @@ impl Arguments {
     }
 
     /// Refuses what is no test of loadgen's; a test of sysbench's wants a command.
-    fn known(&self, script: Option<Script>) -> Result<Script, Opening> {
+    fn known(&self, test: Option<Test>) -> Result<Test, Opening> {
         let given = self.command.is_some();
-        let word = match (script, self.test.as_deref()) {
-            (Some(script), _) if given => return Ok(script),
-            (Some(Script { test: Test::BulkInsert, .. }), _) => return self.answer(""),
+        let word = match (test, self.test.as_deref()) {
+            (Some(test), _) if given => return Ok(test),
+            (Some(Test::BulkInsert), _) => return self.answer(""),
             (Some(_), _) => return self.fatal(NO_COMMAND),
             (None, None | Some("-")) => {
                 let why = "a script on standard input is Lua, which loadgen does not run";
@@ -449,16 +439,16 @@ impl Arguments {
     }
 
     /// Takes the options that this test declares.
-    fn declared(&mut self, script: Script) -> Result<(), Opening> {
+    fn declared(&mut self, test: Test) -> Result<(), Opening> {
         for option in std::mem::take(&mut self.left) {
-            if self.take(&option, |entry| script.takes(entry.group)) {
+            if self.take(&option, |entry| takes(test, entry.group)) {
                 continue;
             }
             let (name, value) = split(&option);
             let wrong = options::find(name)
-                .is_some_and(|entry| !entry.of_test() || script.takes(entry.group));
+                .is_some_and(|entry| !entry.of_test() || takes(test, entry.group));
             // It takes any option, and has nothing behind it.
-            if script.test == Test::BulkInsert && !wrong {
+            if test == Test::BulkInsert && !wrong {
                 let note = format!("--{name} is no option of this test: it has no effect");
                 self.notes.push(note);
                 continue;
@@ -471,12 +461,12 @@ impl Arguments {
         Ok(())
     }
 
-    fn command(&self, script: Script) -> Result<Command, Opening> {
-        let bulk = script.test == Test::BulkInsert;
+    fn command(&self, test: Test) -> Result<Command, Opening> {
+        let bulk = test == Test::BulkInsert;
         match self.command.as_deref().unwrap_or_default() {
             "prepare" => Ok(Command::Prepare),
             "prewarm" | "warmup" if !bulk => Ok(Command::Prewarm),
-            "run" if script.test == Test::Common => self.fatal(COMMON_RUN),
+            "run" if test == Test::Common => self.fatal(COMMON_RUN),
             "run" => Ok(Command::Run),
             "cleanup" => Ok(Command::Cleanup),
             "help" if bulk => {
@@ -485,7 +475,7 @@ impl Arguments {
             "help" => {
                 let word = self.test.as_deref().unwrap_or_default();
                 let name = word.rsplit('/').next().unwrap_or(word);
-                let listed = options::listed(|entry| script.takes(entry.group));
+                let listed = options::listed(|entry| takes(test, entry.group));
                 self.answer(&format!("{name} options:\n{listed}\n"))
             }
             word => self.usage(&format!("Unknown command: {}", self.shown(word))),
@@ -504,12 +494,12 @@ impl Arguments {
     }
 
     /// Reads the number of tables, and of rows in each.
-    fn tables(&self, script: Script, command: Command) -> Result<(u32, u64), Opening> {
+    fn tables(&self, test: Test, command: Command) -> Result<(u32, u64), Opening> {
         let [tables, rows] = ["tables", "table-size"].map(|key| self.values.count(key));
         if tables > TABLES_MAX.into() || rows > ROWS_MAX {
             return self.cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"));
         }
-        if tables == 0 && command == Command::Run && script.test != Test::BulkInsert {
+        if tables == 0 && command == Command::Run && test != Test::BulkInsert {
             return self.cannot("--tables leaves no table to run on");
         }
         Ok((tables as u32, rows))

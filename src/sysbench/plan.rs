@@ -73,6 +73,8 @@ fn workload(settings: &Settings) -> Result<Workload> {
     for name in workload.options.keys() {
         let value = match name.as_str() {
             "table_each" => 1,
+            // sysbench has no such option.
+            "bulk_bytes" => continue,
             "skip_trx" => values.on(name).into(),
             "random_ranges" => values.count("number-of-ranges"),
             // Its script says so.

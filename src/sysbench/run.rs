@@ -5,15 +5,15 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use super::failure::{self, Call};
+use super::failure;
 use super::output::{self, Level, Log, Span};
 use super::plan::plan;
-use super::settings::{Ended, OutputVersion, Settings, Test};
+use super::settings::{Ended, OutputVersion, Settings};
 use crate::engine::{self, During, Observer, Refused, StepContext};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::ServerLink;
 use crate::observe::{EventCounts, Ns, RecordedInterval, seconds};
-use crate::plan::{Plan, StopAt};
+use crate::plan::Plan;
 use crate::progress::{Progress, say};
 use crate::run::before::unseen;
 use crate::run::random;
@@ -26,6 +26,7 @@ type Over = (Outcome, u64, Option<Error>);
 
 /// The status of a run whose time is over before it ends.
 const FORCED: Ended = 2;
+const SECOND: Ns = 1_000_000_000;
 
 /// Runs the test; returns the exit status.
 pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
@@ -33,35 +34,20 @@ pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> R
         say("a dry run measures nothing: loadgen calibrate tells what this host can generate");
         return Ok(1);
     }
-    let seed = match settings.seed {
-        0 => random()? >> 11,
-        seed => u64::from(seed),
-    };
-    let prepared = plan(settings, seed).and_then(|plan| {
-        let store = settings.out.as_deref().map(Store::open).transpose()?;
-        Ok((plan, ServerLink::to(settings.connect.clone(), stop)?, store))
-    });
-    let (plan, link, store) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            say(error.render().trim_end());
-            return Ok(1);
-        }
-    };
     let report = Report { settings, log, stop, seen: RefCell::default() };
-    report.begin();
-    let over = match &store {
-        None => bare(&plan, &link, &report).await,
-        Some(store) => kept(&plan, &link, store, &report).await,
-    };
-    match over {
-        Ok(over) => Ok(report.end(over, plan.stop)),
-        Err(error) if matches!(error.kind(), Kind::Interrupted | Kind::Terminated) => Err(error),
-        Err(error) => {
-            report.nothing(&error);
-            Ok(1)
+    match report.measure().await {
+        Ok(over) => return Ok(report.end(over)),
+        Err(error) if is_stop(&error) => return Err(error),
+        Err(_) if report.seen.borrow().refused => {
+            locked(log).fatal(&[failure::INIT_FAILED.to_owned()]);
         }
+        Err(error) => say(error.render().trim_end()),
     }
+    Ok(1)
+}
+
+fn is_stop(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Interrupted | Kind::Terminated)
 }
 
 /// Runs with the clients' connections alone: the server sees what it sees of sysbench.
@@ -117,10 +103,8 @@ struct Seen {
     /// Of the whole run.
     events: u64,
     unexpected: u64,
-    /// The window's start. From it: the end of what was counted, the last line, and the last report.
-    start: Option<Ns>,
+    /// Since the window's start: the end of what was counted, and the last report.
     end: Ns,
-    line_at: Ns,
     part_at: Ns,
     /// Nothing more is written, but for the status 1.
     refused: bool,
@@ -129,30 +113,39 @@ struct Seen {
 }
 
 impl Report<'_> {
-    fn begin(&self) {
-        let mut log = locked(self.log);
-        log.notice(&output::options(self.settings));
-        log.notice(output::INITIALIZING);
-        self.of_threads(&mut log, "started");
-    }
-
-    fn of_threads(&self, log: &mut Log, what: &str) {
-        for thread in 0..self.settings.threads {
-            log.say(Level::Debug, &format!("Worker thread (#{thread}) {what}"));
+    async fn measure(&self) -> Result<Over> {
+        let settings = self.settings;
+        let seed = match settings.seed {
+            0 => random()? >> 11,
+            seed => u64::from(seed),
+        };
+        let plan = plan(settings, seed)?;
+        let store = settings.out.as_deref().map(Store::open).transpose()?;
+        let link = ServerLink::to(settings.connect.clone(), self.stop)?;
+        locked(self.log).notice(&output::options(settings));
+        locked(self.log).notice(output::INITIALIZING);
+        self.of_threads("started");
+        match &store {
+            None => bare(&plan, &link, self).await,
+            Some(store) => kept(&plan, &link, store, self).await,
         }
     }
 
-    /// Writes what is due at an instant since the start.
-    fn due(&self, seen: &mut Seen, at: Ns, queue: [u64; 2]) {
-        const SECOND: Ns = 1_000_000_000;
-        let Settings { output, rate, .. } = *self.settings;
-        let (at_s, whole) = (seconds(at), at.is_multiple_of(SECOND));
-        let every = self.settings.values.int("report-interval") as u64 * SECOND;
+    fn of_threads(&self, what: &str) {
+        for thread in 0..self.settings.threads {
+            locked(self.log).say(Level::Debug, &format!("Worker thread (#{thread}) {what}"));
+        }
+    }
+
+    /// Writes what is due so many seconds after the start.
+    fn due(&self, seen: &mut Seen, at: u64, queue: [u64; 2]) {
+        let Settings { output, rate, time, .. } = *self.settings;
+        let at_s = at as f64;
+        let every = self.settings.values.int("report-interval") as u64;
         let mut log = locked(self.log);
-        if whole && every > 0 && at.is_multiple_of(every) {
+        if every > 0 && at.is_multiple_of(every) {
             let counts = std::mem::take(&mut seen.line);
-            let length_s = seconds(at - std::mem::replace(&mut seen.line_at, at));
-            log.stamped(&output::interval(self.settings, at_s, length_s, &counts));
+            log.stamped(&output::interval(self.settings, at_s, every as f64, &counts));
             if rate > 0 && output != OutputVersion::V0_5 {
                 let [length, running] = queue;
                 let line = format!("queue length: {length}, concurrency: {running}");
@@ -160,49 +153,43 @@ impl Report<'_> {
             }
         }
         // At the end there is the report.
-        let over = !self.settings.time.is_zero() && at_s >= self.settings.time.as_secs_f64();
-        let due = |s: &u32| u64::from(*s) * SECOND == at;
-        if whole && !over && self.settings.values.checkpoints().iter().any(due) {
+        let over = !time.is_zero() && at >= time.as_secs();
+        if !over && self.settings.values.checkpoints().iter().any(|due| u64::from(*due) == at) {
             log.stamped(&output::stamped(output, at_s, "Checkpoint report:"));
-            let counts = std::mem::take(&mut seen.part);
-            let part_s = seconds(at - std::mem::replace(&mut seen.part_at, at));
-            let span = Span { total_s: at_s, part_s, unfinished: None };
-            log.notice(&output::report(self.settings, &counts, &span));
-        }
-        if log.is_broken() {
-            // Nobody reads what the run finds.
-            self.stop.ask(Kind::Terminated);
+            self.report(&mut log, seen, None);
         }
     }
 
+    /// Writes the report of what was counted since the last one.
+    fn report(&self, log: &mut Log, seen: &mut Seen, unfinished: Option<u64>) {
+        let counts = std::mem::take(&mut seen.part);
+        let part_s = seconds(seen.end - std::mem::replace(&mut seen.part_at, seen.end));
+        let span = Span { total_s: seconds(seen.end), part_s, unfinished };
+        log.notice(&output::report(self.settings, &counts, &span));
+    }
+
     /// Writes the end of a run; returns its exit status.
-    fn end(&self, (outcome, abandoned, error): Over, stop: StopAt) -> Ended {
-        let seen = self.seen.take();
+    fn end(&self, (outcome, abandoned, error): Over) -> Ended {
+        let mut seen = self.seen.take();
         if seen.refused {
             return 1;
         }
-        let forced = abandoned > 0
-            && outcome == Outcome::Completed
-            && self.settings.forced_shutdown.is_some();
+        let Settings { events, threads, forced_shutdown, .. } = *self.settings;
+        let completed = outcome == Outcome::Completed;
+        let forced = abandoned > 0 && completed && forced_shutdown.is_some();
         let mut log = locked(self.log);
         if forced {
             log.say(Level::Fatal, output::FORCED);
-        } else if outcome == Outcome::Completed {
-            let of_events = self.settings.events > 0 && seen.events >= self.settings.events;
+        } else if completed {
+            let of_events = events > 0 && seen.events >= events;
             let limit = if of_events { output::EVENT_LIMIT } else { output::TIME_LIMIT };
-            if of_events || stop.time().is_some() {
-                (0..self.settings.threads).for_each(|_| log.say(Level::Info, limit));
-            }
+            (0..threads).for_each(|_| log.say(Level::Info, limit));
             log.say(Level::Info, output::DONE);
         }
         if self.settings.values.on("histogram") {
             log.histogram(&seen.part.times);
         }
-        let unfinished = forced.then_some(abandoned);
-        let (total_s, part_s) = (seconds(seen.end), seconds(seen.end - seen.part_at));
-        let mut part = seen.part;
-        part.merge(&EventCounts::new(self.settings.threads as usize));
-        log.notice(&output::report(self.settings, &part, &Span { total_s, part_s, unfinished }));
+        self.report(&mut log, &mut seen, forced.then_some(abandoned));
         drop(log);
         if seen.unexpected > 0 {
             say(&format!(
@@ -214,7 +201,7 @@ impl Report<'_> {
         match error {
             _ if seen.failed => 1,
             Some(error) if error.kind() != Kind::Failed || !forced => {
-                if !matches!(error.kind(), Kind::Interrupted | Kind::Terminated) {
+                if !is_stop(&error) {
                     say(error.render().trim_end());
                 }
                 error.kind().exit_code()
@@ -223,21 +210,12 @@ impl Report<'_> {
             _ => 0,
         }
     }
-
-    /// Writes why nothing was measured.
-    fn nothing(&self, error: &Error) {
-        if self.seen.borrow().refused {
-            locked(self.log).fatal(&[failure::INIT_FAILED.to_owned()]);
-        } else {
-            say(error.render().trim_end());
-        }
-    }
 }
 
 impl Observer for Report<'_> {
     fn started(&self) {
+        self.of_threads("initialized");
         let mut log = locked(self.log);
-        self.of_threads(&mut log, "initialized");
         log.notice(output::STARTED);
         let warmup = self.settings.values.int("warmup-time");
         if warmup > 0 {
@@ -255,9 +233,14 @@ impl Observer for Report<'_> {
         seen.part.merge(events);
         seen.events += events.events;
         seen.unexpected += events.unexpected;
-        let start = *seen.start.get_or_insert(interval.start);
-        seen.end = interval.end - start;
-        self.due(seen, seen.end, queue);
+        seen.end += interval.end - interval.start;
+        if seen.end.is_multiple_of(SECOND) {
+            self.due(seen, seen.end / SECOND, queue);
+        }
+        if locked(self.log).is_broken() {
+            // Nobody reads what the run finds.
+            self.stop.ask(Kind::Terminated);
+        }
     }
 
     fn refused(&self, refused: &Refused) {
@@ -272,19 +255,6 @@ impl Observer for Report<'_> {
         // The report follows what fails when the run is over.
         seen.failed = true;
         seen.refused |= !matches!(during, During::Rest(_));
-        let call = match during {
-            During::Execute(_) => Call::Execute,
-            During::Rest(_) => Call::BulkDone,
-            During::Query(_) if settings.test == Test::BulkInsert => Call::BulkNext,
-            _ => Call::Query,
-        };
-        let lines = match during {
-            During::Connect => failure::connect_lines(settings, failure),
-            During::Prepare(sql) => failure::prepare_lines(settings, failure, sql),
-            During::Execute(sql) | During::Query(sql) | During::Rest(sql) => {
-                failure::statement_lines(settings, failure, call, sql)
-            }
-        };
-        locked(self.log).fatal(&lines);
+        locked(self.log).fatal(&failure::lines(settings, during, failure));
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Test {
     RandomPoints,
     RandomRanges,
     BulkInsert,
+    /// That of 0.4 and 0.5, which becomes one of these.
+    Oltp,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

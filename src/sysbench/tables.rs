@@ -1,183 +1,149 @@
 //! `prepare`, `prewarm` and `cleanup`: sysbench's tables, its statements, its lines.
 //!
-//! A connection a thread; thread t has the tables t + 1, t + 1 + threads, … The caller writes the header.
+//! A connection a thread; thread t has the tables t, t + threads, … The caller writes the header.
 
-use std::io::Write;
 use std::sync::Mutex;
 
 use futures_util::future::join_all;
 
-use super::failure::{Call, connect_lines, one_table_line, statement_lines};
+use super::failure;
 use super::output::{INITIALIZING, Log};
 use super::settings::{Command, Ended, OutputVersion, Settings, Test};
+use crate::engine::During;
 use crate::error::Result;
-use crate::mysql::ServerLink;
-use crate::mysql::wire::{Inbox, LeanSession, Want};
+use crate::mysql::wire::{Inbox, LeanSession};
+use crate::mysql::{Failure, ServerLink};
 use crate::stop::{COURTESY, locked, or_stop};
-use crate::workload::{Sampler, Stream, name_part, rows, seed_of};
+use crate::workload::{Rows, Sampler, Stream, name_part, seed_of};
 
 /// Bytes of an INSERT at most, as in sysbench.
 const INSERT_MAX: usize = 512 * 1024 - 1;
 
-/// What a thread failed at is in the log.
-struct Failed;
-
-type Done = std::result::Result<(), Failed>;
+type Done = std::result::Result<(), (During, Failure)>;
 
 /// A thread of a command; in a dry run it has no session.
 struct Worker<'a> {
     settings: &'a Settings,
     log: &'a Mutex<Log>,
+    link: &'a ServerLink,
+    inbox: &'a Inbox,
     session: Option<LeanSession>,
-    number: u32,
 }
 
 /// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
 /// the others go on, as in sysbench, whose status is 0 then.
 pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>) -> Result<Ended> {
-    let alone = settings.command == Command::Cleanup || settings.test == Test::BulkInsert;
-    let threads = if alone { 1 } else { settings.threads };
+    let Settings { command, test, tables, threads, .. } = *settings;
+    let of_one = matches!(test, Test::RandomPoints | Test::RandomRanges);
+    if of_one && command == Command::Cleanup && tables != 1 {
+        locked(log).fatal(&[failure::one_table_line(settings)]);
+        return Ok(1);
+    }
+    let of_bulk = test == Test::BulkInsert;
+    let tables = if of_bulk { threads } else { tables };
+    let threads = if of_bulk || command == Command::Cleanup { 1 } else { threads };
     if threads > 1 {
         locked(log).notice(INITIALIZING);
     }
     let inbox = Inbox::default();
-    let threads = (0..threads).map(async |number| {
-        let mut worker = Worker { settings, log, session: None, number };
-        let done = worker.work(link, &inbox).await;
-        if let Some(session) = worker.session.take() {
+    let workers = (1..=threads).map(async |first| {
+        let mut worker = Worker { settings, log, link, inbox: &inbox, session: None };
+        let mine = (first..=tables).step_by(threads as usize);
+        let done = worker.work(mine).await;
+        if let Err((during, failure)) = &done {
+            locked(log).fatal(&failure::lines(settings, during, failure));
+        }
+        if let Some(session) = worker.session {
             session.close(COURTESY).await;
         }
         done
     });
-    let all = or_stop(&link.stop, async { Ok(join_all(threads).await) }).await?;
+    let all = or_stop(&link.stop, async { Ok(join_all(workers).await) }).await?;
     Ok(Ended::from(all.iter().any(Done::is_err)))
 }
 
 impl Worker<'_> {
-    async fn work(&mut self, link: &ServerLink, inbox: &Inbox) -> Done {
-        let Settings { command, test, tables, .. } = *self.settings;
-        let of_one = matches!(test, Test::RandomPoints | Test::RandomRanges) && tables != 1;
-        if of_one && command == Command::Cleanup {
-            return Err(self.fatal(&[one_table_line(self.settings)]));
-        }
+    async fn work(&mut self, tables: impl Iterator<Item = u32>) -> Done {
+        let command = self.settings.command;
         if !self.settings.values.on("mysql-dry-run") {
-            match LeanSession::open_again(link, inbox, None).await {
-                Ok(session) => self.session = Some(session),
-                Err(failure) => return Err(self.fatal(&connect_lines(self.settings, &failure))),
+            let opened = LeanSession::open_again(self.link, self.inbox, None).await;
+            self.session = Some(opened.map_err(|failure| (During::Connect, failure))?);
+        }
+        if command == Command::Prewarm {
+            for variable in ["tmp_table_size", "max_heap_table_size"] {
+                self.query(format!("SET {variable}=2*1024*1024*1024")).await?;
             }
         }
-        match command {
-            Command::Prepare if test == Test::BulkInsert => self.prepare_bulk().await,
-            Command::Prepare => self.prepare().await,
-            Command::Prewarm => self.prewarm().await,
-            Command::Cleanup => self.cleanup().await,
-            Command::Run => unreachable!("{command:?} has no tables to make"),
+        for table in tables {
+            match command {
+                Command::Prepare => self.prepare(table).await?,
+                Command::Prewarm => self.prewarm(table).await?,
+                Command::Cleanup => {
+                    self.say(&format!("Dropping table 'sbtest{table}'..."));
+                    self.query(format!("DROP TABLE IF EXISTS sbtest{table}")).await?;
+                }
+                Command::Run => unreachable!("{command:?} has no tables to make"),
+            }
         }
+        Ok(())
     }
 
     fn say(&self, line: &str) {
         locked(self.log).plain(line);
     }
 
-    fn fatal(&self, lines: &[String]) -> Failed {
-        locked(self.log).fatal(lines);
-        Failed
+    async fn query(&mut self, sql: String) -> Done {
+        self.send(During::Query, sql).await
     }
 
-    /// The tables of this thread.
-    fn tables(&self) -> impl Iterator<Item = u32> + use<> {
-        (self.number + 1..=self.settings.tables).step_by(self.settings.threads.max(1) as usize)
-    }
-
-    async fn run(&mut self, sql: &str) -> Done {
+    async fn send(&mut self, during: fn(String) -> During, sql: String) -> Done {
         let Some(session) = &mut self.session else { return Ok(()) };
-        match session.run_text(sql).await {
-            Ok(_) => Ok(()),
-            Err(failure) => {
-                Err(self.fatal(&statement_lines(self.settings, &failure, Call::Query, sql)))
-            }
-        }
+        let answer = session.run_text(&sql).await;
+        answer.map(drop).map_err(|failure| (during(sql), failure))
     }
 
-    async fn prepare(&mut self) -> Done {
+    async fn prepare(&mut self, table: u32) -> Done {
         let settings = self.settings;
-        for table in self.tables() {
-            self.say(&format!("Creating table 'sbtest{table}'..."));
-            self.run(&create_table(settings, table)).await?;
-            let rows = rows_of(settings);
-            if rows > 0 {
-                self.say(&format!("Inserting {rows} records into 'sbtest{table}'"));
-                self.fill(table, rows).await?;
+        let Settings { test, table_size: rows, ref values, .. } = *settings;
+        self.say(&format!("Creating table 'sbtest{table}'..."));
+        self.query(create_table(settings, table)).await?;
+        if test == Test::BulkInsert {
+            return Ok(());
+        }
+        // Ids that `oltp_insert` draws could meet those of prepare.
+        if rows > 0 && (test != Test::Insert || values.on("auto-inc")) {
+            self.say(&format!("Inserting {rows} records into 'sbtest{table}'"));
+            let rows = if self.session.is_some() { rows } else { 0 };
+            for (during, sql) in inserts(settings, table, rows) {
+                self.send(during, sql).await?;
             }
-            if settings.values.on("create-secondary") {
-                self.say(&format!("Creating a secondary index on 'sbtest{table}'..."));
-                self.run(&format!("CREATE INDEX k_{table} ON sbtest{table}(k)")).await?;
-            }
+        }
+        if values.on("create-secondary") {
+            self.say(&format!("Creating a secondary index on 'sbtest{table}'..."));
+            self.query(format!("CREATE INDEX k_{table} ON sbtest{table}(k)")).await?;
         }
         Ok(())
     }
 
-    async fn fill(&mut self, table: u32, rows: u64) -> Done {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        let mut inserts = Inserts::new(self.settings, table, rows);
-        while let Some(call) = inserts.next_statement() {
-            session.text().extend_from_slice(&inserts.sql);
-            if let Err(failure) = session.query(Want::Count).await {
-                let sql = String::from_utf8_lossy(&inserts.sql);
-                return Err(self.fatal(&statement_lines(self.settings, &failure, call, &sql)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the tables of `bulk_insert`, one a client.
-    async fn prepare_bulk(&mut self) -> Done {
-        for table in 1..=self.settings.threads {
-            self.say(&format!("Creating table 'sbtest{table}'..."));
-            let sql = format!(
-                "        CREATE TABLE IF NOT EXISTS sbtest{table} (\n          id INTEGER NOT NULL,\n          \
-                 k INTEGER DEFAULT '0' NOT NULL,\n          PRIMARY KEY (id))"
-            );
-            self.run(&sql).await?;
-        }
-        Ok(())
-    }
-
-    async fn prewarm(&mut self) -> Done {
+    async fn prewarm(&mut self, table: u32) -> Done {
         let (rows, output) = (self.settings.table_size, self.settings.output);
         let verb = if output == OutputVersion::V1_1 { "Preloading" } else { "Prewarming" };
-        for variable in ["tmp_table_size", "max_heap_table_size"] {
-            self.run(&format!("SET {variable}=2*1024*1024*1024")).await?;
-        }
-        for table in self.tables() {
-            self.say(&format!("{verb} table sbtest{table}"));
-            self.run(&format!("ANALYZE TABLE sbtest{table}")).await?;
-            let all = format!("SELECT * FROM sbtest{table} FORCE KEY (PRIMARY) LIMIT {rows}");
-            self.run(&format!("SELECT AVG(id) FROM ({all}) t")).await?;
-            let all = format!("SELECT * FROM sbtest{table} WHERE k LIKE '%0%' LIMIT {rows}");
-            self.run(&format!("SELECT COUNT(*) FROM ({all}) t")).await?;
-        }
-        Ok(())
+        self.say(&format!("{verb} table sbtest{table}"));
+        self.query(format!("ANALYZE TABLE sbtest{table}")).await?;
+        let all = format!("SELECT * FROM sbtest{table} FORCE KEY (PRIMARY) LIMIT {rows}");
+        self.query(format!("SELECT AVG(id) FROM ({all}) t")).await?;
+        let all = format!("SELECT * FROM sbtest{table} WHERE k LIKE '%0%' LIMIT {rows}");
+        self.query(format!("SELECT COUNT(*) FROM ({all}) t")).await
     }
-
-    async fn cleanup(&mut self) -> Done {
-        let of_bulk = self.settings.test == Test::BulkInsert;
-        let tables = if of_bulk { self.settings.threads } else { self.settings.tables };
-        for table in 1..=tables {
-            self.say(&format!("Dropping table 'sbtest{table}'..."));
-            self.run(&format!("DROP TABLE IF EXISTS sbtest{table}")).await?;
-        }
-        Ok(())
-    }
-}
-
-/// Tells the rows that prepare makes. Ids that `oltp_insert` draws could meet those of prepare.
-fn rows_of(settings: &Settings) -> u64 {
-    let empty = settings.test == Test::Insert && !settings.values.on("auto-inc");
-    if empty { 0 } else { settings.table_size }
 }
 
 fn create_table(settings: &Settings, table: u32) -> String {
+    if settings.test == Test::BulkInsert {
+        return format!(
+            "        CREATE TABLE IF NOT EXISTS sbtest{table} (\n          id INTEGER NOT NULL,\n          \
+             k INTEGER DEFAULT '0' NOT NULL,\n          PRIMARY KEY (id))"
+        );
+    }
     let values = &settings.values;
     let id = if values.on("auto-inc") { " AUTO_INCREMENT" } else { "" };
     let key = if values.on("secondary") { "KEY xid" } else { "PRIMARY KEY" };
@@ -189,75 +155,35 @@ fn create_table(settings: &Settings, table: u32) -> String {
     )
 }
 
-/// The INSERTs of one table, one after the other.
-struct Inserts {
-    head: String,
-    sql: Vec<u8>,
-    /// The row that the last statement had no room for.
-    row: Vec<u8>,
-    made: u64,
-    rows: u64,
+/// Makes the INSERTs of one table, one after the other.
+fn inserts(
+    settings: &Settings,
     table: u32,
-    with_ids: bool,
-    sampler: Sampler,
-    stream: Stream,
-}
-
-impl Inserts {
-    fn new(settings: &Settings, table: u32, rows: u64) -> Inserts {
-        let auto_inc = settings.values.on("auto-inc");
-        let columns = if auto_inc { "(k, c, pad)" } else { "(id, k, c, pad)" };
-        let seed = u64::from(settings.seed);
-        let stream = seed_of(&[seed, name_part("sysbench prepare"), u64::from(table)]);
-        Inserts {
-            head: format!("INSERT INTO sbtest{table}{columns} VALUES"),
-            sql: Vec::with_capacity(INSERT_MAX),
-            row: Vec::new(),
-            made: 0,
-            rows,
-            table,
-            with_ids: !auto_inc,
-            sampler: Sampler::new(settings.distribution, settings.table_size, seed),
-            stream: Stream::new(stream),
+    rows: u64,
+) -> impl Iterator<Item = (fn(String) -> During, String)> + use<> {
+    let with_ids = !settings.values.on("auto-inc");
+    let columns = if with_ids { "(id, k, c, pad)" } else { "(k, c, pad)" };
+    let seed = u64::from(settings.seed);
+    let sampler = Sampler::new(settings.distribution, settings.table_size, seed);
+    let stream = seed_of(&[seed, name_part("sysbench prepare"), u64::from(table)]);
+    let (mut stream, texts) = (Stream::new(stream), Rows::new(settings.seed, table, rows));
+    let row = move |id: u64| {
+        let (text, k) = (texts.row(id), sampler.draw(&mut stream));
+        let [c, pad] = [&text.c[..], &text.pad].map(String::from_utf8_lossy);
+        let id = if with_ids { format!("{id}, ") } else { String::new() };
+        format!("({id}{k}, '{c}', '{pad}')")
+    };
+    let mut rows = (1..=rows).map(row).peekable();
+    std::iter::from_fn(move || {
+        let mut sql = String::with_capacity(INSERT_MAX);
+        sql += &format!("INSERT INTO sbtest{table}{columns} VALUES{}", rows.next()?);
+        while let Some(row) = rows.next_if(|row| sql.len() + 1 + row.len() <= INSERT_MAX) {
+            sql.push(',');
+            sql += &row;
         }
-    }
-
-    /// Makes the next statement, if there are more rows.
-    fn next_statement(&mut self) -> Option<Call> {
-        self.sql.clear();
-        self.sql.extend_from_slice(self.head.as_bytes());
-        let empty = self.sql.len();
-        loop {
-            if self.row.is_empty() && !self.make_row() {
-                return (self.sql.len() > empty).then_some(Call::BulkDone);
-            }
-            let comma = usize::from(self.sql.len() > empty);
-            if self.sql.len() + comma + self.row.len() > INSERT_MAX {
-                return Some(Call::BulkNext);
-            }
-            self.sql.extend_from_slice(&b","[..comma]);
-            self.sql.append(&mut self.row);
-        }
-    }
-
-    fn make_row(&mut self) -> bool {
-        if self.made == self.rows {
-            return false;
-        }
-        self.made += 1;
-        let (id, k) = (self.made, self.sampler.draw(&mut self.stream));
-        let ids = if self.with_ids {
-            write!(self.row, "({id}, {k}, '")
-        } else {
-            write!(self.row, "({k}, '")
-        };
-        ids.expect("a Vec takes everything");
-        self.row.extend_from_slice(&rows::proven(self.table, id, || self.stream.bits()));
-        self.row.extend_from_slice(b"', '");
-        self.row.extend_from_slice(&rows::pad(|| self.stream.bits()));
-        self.row.extend_from_slice(b"')");
-        true
-    }
+        // A statement is sent when the next row does not fit, and at the end.
+        Some((if rows.peek().is_some() { During::Rows } else { During::Rest }, sql))
+    })
 }
 
 #[cfg(test)]
@@ -267,7 +193,7 @@ mod tests {
     use crate::error::Kind;
     use crate::mysql::ConnectOptions;
     use crate::stop::Stop;
-    use crate::workload::Distribution;
+    use crate::workload::{Distribution, PAD_LEN, proves};
 
     const DDL: &str = "CREATE TABLE sbtest3(
   id INTEGER NOT NULL AUTO_INCREMENT,
@@ -292,11 +218,7 @@ mod tests {
     }
 
     fn statements(settings: &Settings, rows: u64) -> Vec<String> {
-        let (mut inserts, mut all) = (Inserts::new(settings, 1, rows), Vec::new());
-        while inserts.next_statement().is_some() {
-            all.push(String::from_utf8(inserts.sql.clone()).expect("ASCII"));
-        }
-        all
+        inserts(settings, 1, rows).map(|(_, sql)| sql).collect()
     }
 
     #[test]
@@ -332,8 +254,8 @@ mod tests {
             assert_eq!(cells.len(), 4, "{row}");
             assert_eq!(cells[0], id.to_string());
             assert!((1..=3).contains(&cells[1].parse::<u64>().expect("k")));
-            assert!(rows::proves(1, id, cells[2].trim_matches('\'').as_bytes()));
-            assert_eq!(cells[3].trim_matches('\'').len(), rows::PAD_LEN);
+            assert!(proves(1, id, cells[2].trim_matches('\'').as_bytes()));
+            assert_eq!(cells[3].trim_matches('\'').len(), PAD_LEN);
         }
     }
 
