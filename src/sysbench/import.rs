@@ -5,33 +5,36 @@
 
 mod files;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::error::clip;
+use super::options::{self, Values, plain};
+use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource, Warning,
 };
 use crate::terms::{StatementMode, finding};
 use crate::workload::{Distribution, builtin};
-pub(crate) use files::{ToImport, import};
+pub(crate) use files::import;
 
-/// Longest foreign text in a message, characters.
-const TEXT_MAX: usize = 80;
+/// A run begins with it.
+const BEGIN: &str = "Number of threads:";
 /// Printed rates are over a time that ends a little later than the total time.
 const RATE_OFF: f64 = 0.01;
 /// Statements an op, as a fork or an ignored error makes them differ from those of a workload.
 const STATEMENTS_OFF: f64 = 0.02;
+/// Workloads by their reads and writes an op: 0.4 and 0.5 have a write more.
+const ALIKE: [(&str, f64, f64); 4] = [
+    ("read-only", 14.0, 0.0),
+    ("read-write", 14.0, 4.0),
+    ("read-write", 14.0, 5.0),
+    ("write-only", 0.0, 4.0),
+];
+/// What stands behind numbers of a report.
+const UNITS: [&str; 4] = ["", "s", "ms", " per sec.)"];
+/// Numbers of a text are below it: they stay finite when units change.
+const NUMBER_MAX: f64 = 1e15;
 const MS: f64 = 1e3;
-
-/// The values of a report, by the words before the colon.
-const KEYS: &str = "read|write|other|total|transactions|queries|deadlocks|read/write requests|\
-                    other operations|ignored errors|reconnects|total time|total number of events|\
-                    total time taken by event execution|min|avg|max|sum|events (avg/stddev)|\
-                    execution time (avg/stddev)|percentile|percentile stats|\
-                    Number of unfinished transactions on forced shutdown";
-/// The key of the line with the percentile, whose words hold its number.
-const PERCENTILE: &str = "percentile";
 
 /// A run of a text that is whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,79 +65,69 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
 pub(crate) fn runs(bytes: &[u8]) -> Vec<Result<FoundRun, Unreadable>> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
-    if let Some(what) = no_text(text) {
-        return vec![broken(1, what)];
-    }
-    let (mut found, mut before, mut open) = (Vec::new(), Preamble::default(), None::<OpenRun>);
-    let mut last = 1;
-    for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-        last = line;
-        let version = version(text);
-        let threads = text.strip_prefix("Number of threads:");
-        if version.is_some() || threads.is_some() {
-            found.extend(open.take().map(OpenRun::ended));
+    let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, text)| !text.is_empty());
+    let lines: Vec<(usize, &str)> = lines.collect();
+    let (mut found, mut before) = (Vec::new(), Preamble::default());
+    let goes_on = |next: &str| !next.starts_with(BEGIN) && version(next).is_none();
+    for part in lines.chunk_by(|_, (_, next)| goes_on(next)) {
+        if part[0].1.starts_with(BEGIN) {
+            found.push(Lines(part).run(&before));
         }
-        before.take(text);
-        before.version = version.or(before.version);
-        if let Some(threads) = threads {
-            open = Some(OpenRun::new(line, threads, before.clone()));
-        } else if let Some(open) = &mut open {
-            open.take(line, text);
-        }
+        part.iter().for_each(|(_, text)| before.take(text));
     }
-    found.extend(open.map(OpenRun::ended));
     if found.is_empty() {
-        found.push(broken(last, "it has no line 'Number of threads:', with which a run begins"));
+        let last = lines.last().map_or(1, |(line, _)| *line);
+        found.push(no_run(text.trim_start(), last));
     }
     found
 }
 
-/// Says why a text cannot be sysbench's.
-fn no_text(text: &str) -> Option<&'static str> {
-    let start = text.trim_start();
+/// Says why a text has no run.
+fn no_run<T>(text: &str, last: usize) -> Result<T, Unreadable> {
     // An array begins like an interval line.
-    let array = start.strip_prefix('[').map(str::trim_start);
-    let json = start.starts_with('{') || array.is_some_and(|of| of.starts_with(['{', ']']));
-    let whys = [
-        (start.is_empty(), "it is empty"),
-        (text.contains('\0'), "it is no text"),
-        (json, "it is JSON, and not the text that sysbench prints"),
-    ];
-    whys.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
+    let json = text.starts_with('{') || text.starts_with('[') && text.contains('{');
+    match text {
+        "" => broken(1, "it is empty"),
+        _ if text.contains('\0') => broken(1, "it is no text"),
+        _ if json => broken(1, "it is JSON, and not the text that sysbench prints"),
+        _ => broken(last, format!("it has no line '{BEGIN}', with which a run begins")),
+    }
 }
 
 /// Reads the version of a header line.
-fn version(line: &str) -> Option<String> {
+fn version(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("sysbench ")?;
-    let version = rest.split_whitespace().next()?.trim_end_matches(':');
-    let is_one = version.starts_with(|c: char| c.is_ascii_digit()) && rest.len() > version.len();
-    let ours = rest.contains("(using loadgen").then(|| rest.to_owned());
-    is_one.then(|| ours.unwrap_or_else(|| version.to_owned()))
+    let rest = Some(rest).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
+    let ours = rest.contains("(using loadgen").then_some(rest);
+    ours.or_else(|| rest.split([' ', ':']).next())
 }
 
 /// What stands before a run and tells of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 struct Preamble {
     version: Option<String>,
+    /// Test and options of the last command line that was echoed.
     test: Option<String>,
-    /// Options of the last command line that was echoed, written with `-`.
-    options: BTreeMap<String, String>,
+    options: Values,
     /// Tables that prepare made, and the rows that it put into them.
     made: BTreeSet<String>,
-    rows: BTreeSet<u64>,
+    rows: Option<u64>,
 }
 
 impl Preamble {
     fn take(&mut self, line: &str) {
-        let quoted = || line.split('\'').nth(1).unwrap_or_default().to_owned();
-        if line.starts_with("Creating table '") {
-            self.made.insert(quoted());
+        let inserted = || number(line.strip_prefix("Inserting ")?);
+        if let Some(version) = version(line) {
+            self.version = Some(version.to_owned());
+        } else if let Some(name) = line.strip_prefix("Creating table '") {
+            self.made.insert(name.split('\'').next().unwrap_or_default().to_owned());
         } else if line.starts_with("Dropping table '") {
             (self.made, self.rows) = Default::default();
-        } else if let Some(rest) = line.strip_prefix("Inserting ") {
-            let rows = rest.split(' ').next().and_then(|word| word.parse::<u64>().ok());
-            self.rows.extend(rows.filter(|_| rest.contains(" records into ")));
-        } else if line.contains("sysbench ") && version(line).is_none() {
+        } else if let Some((rows, rest)) = inserted()
+            && rest.starts_with(" records into ")
+        {
+            self.rows = Some(rows as u64);
+        } else if line.contains("sysbench ") {
             self.command(line);
         }
     }
@@ -142,305 +135,318 @@ impl Preamble {
     /// Takes a command line, as a script echoes it.
     fn command(&mut self, line: &str) {
         let mut words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
-        let name = |word: &str| word.rsplit('/').next().map(str::to_owned);
-        if !words.any(|word| name(word).is_some_and(|name| name == "sysbench")) {
+        if !words.any(|word| word.rsplit('/').next() == Some("sysbench")) {
             return;
         }
-        let (mut options, mut others) = (BTreeMap::new(), Vec::new());
-        for word in words {
-            match word.strip_prefix("--").map(|word| word.split_once('=').unwrap_or((word, ""))) {
-                Some((name, value)) => {
-                    options.insert(name.replace('_', "-"), value.to_owned());
-                }
-                None => others.push(word),
+        let (given, others): (Vec<&str>, Vec<&str>) =
+            words.partition(|word| word.starts_with("--"));
+        let does = |word| others.contains(&word);
+        if given.is_empty() || !does("run") && !does("prepare") {
+            return;
+        }
+        self.test = others.first().copied().map(str::to_owned);
+        self.options = Values::default();
+        for (name, value) in
+            given.iter().map(|word| word[2..].split_once('=').unwrap_or((word, "")))
+        {
+            if name == "test" {
+                self.test = Some(value.to_owned());
+            } else if let Some(option) = options::find(name) {
+                self.options.set(option, value.to_owned());
             }
         }
-        let does = |word: &str| others.contains(&word);
-        if !options.is_empty() && (does("run") || does("prepare")) {
-            let test = options.get("test").map(String::as_str).or(others.first().copied());
-            self.test = test.and_then(name).map(|name| name.trim_end_matches(".lua").to_owned());
-            self.options = options;
-        }
     }
 
-    /// Finds an option by its names in all versions.
-    fn option(&self, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|name| self.options.get(*name)).map(String::as_str)
-    }
-
-    fn tables(&self) -> Option<u32> {
-        let given = self.option(&["tables", "oltp-tables-count"]).and_then(|n| n.parse().ok());
-        given.or_else(|| u32::try_from(self.made.len()).ok()).filter(|tables| *tables > 0)
-    }
-
-    fn rows(&self) -> Option<u64> {
-        let given = self.option(&["table-size", "oltp-table-size"]).and_then(|n| n.parse().ok());
-        let made = self.rows.first().filter(|_| self.rows.len() == 1).copied();
-        given.or(made).filter(|rows| *rows > 0)
+    /// Gives a number that a command line or prepare told.
+    fn told(&self, option: &str, made: Option<u64>) -> Option<u64> {
+        let given = self.options.is_given(option).then(|| self.options.count(option));
+        given.or(made).filter(|number| *number > 0)
     }
 
     fn distribution(&self) -> Option<String> {
-        let kind = self.option(&["rand-type", "oltp-dist-type"])?;
-        // What these change has no short form.
-        if self.options.keys().any(|name| name.contains("-spec-")) {
+        if !self.options.is_given("rand-type") {
             return None;
         }
-        let with = |name, usual| format!(":{}", self.option(&[name]).unwrap_or(usual));
-        let text = match kind {
-            "pareto" => "pareto".to_owned() + &with("rand-pareto-h", "0.2"),
-            "zipfian" => "zipf-adjacent".to_owned() + &with("rand-zipfian-exp", "0.8"),
+        let of = |option| self.options.text(option);
+        let [iterations, band, within] =
+            ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(of);
+        let text = match of("rand-type") {
+            "pareto" => format!("pareto:{}", of("rand-pareto-h")),
+            "zipfian" => format!("zipf-adjacent:{}", of("rand-zipfian-exp")),
+            "gaussian" => format!("gaussian:{iterations}"),
+            "special" => format!("special:{iterations}/{band}/{within}"),
             other => other.to_owned(),
         };
-        Some(text.parse::<Distribution>().ok()?.to_string())
+        known(&text)
     }
 }
 
-/// Gives loadgen's name of a test, where it has one.
+/// Writes a distribution as loadgen does, where it knows it.
+fn known(distribution: &str) -> Option<String> {
+    Some(distribution.parse::<Distribution>().ok()?.to_string())
+}
+
+/// Gives loadgen's name of a test, or of the path of its script, where it has one.
 pub(crate) fn native(test: &str) -> Option<String> {
-    let test = if test == "select" { "oltp_point_select" } else { test };
-    let is = |name: &String| name == test || name.replace('-', "_") == test;
-    let known = builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is));
-    known.map(|workload| workload.name)
+    let name = test.rsplit('/').next()?.trim_end_matches(".lua");
+    let name = plain(if name == "select" { "point-select" } else { name });
+    let is = |known: &String| plain(known) == name;
+    Some(builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is))?.name)
 }
 
-/// A run that is being read.
-#[derive(Default)]
-struct OpenRun {
-    line: usize,
-    last: usize,
-    before: Preamble,
-    run: Imported,
-    /// The lines of the last report.
-    report: BTreeMap<&'static str, (usize, String)>,
-    statements: bool,
-    checkpoint: Option<usize>,
-    fatal: Option<(usize, String)>,
-    /// Lines that look like those of intervals.
-    unread: u64,
-    wrong: Option<Unreadable>,
-}
+/// Lines of a run, each with its number; none is empty.
+#[derive(Clone, Copy)]
+struct Lines<'a>(&'a [(usize, &'a str)]);
 
-impl OpenRun {
-    fn new(line: usize, threads: &str, before: Preamble) -> OpenRun {
-        let statements = before.option(&["db-ps-mode"]) == Some("disable");
-        let clients = threads.trim().parse().ok().filter(|clients: &u32| *clients > 0);
-        let wrong =
-            Unreadable { line, what: format!("there is no number of threads in{threads:?}") };
-        let run = Imported {
+impl<'a> Lines<'a> {
+    /// Reads a run from its first line on.
+    fn run(self, before: &Preamble) -> Result<FoundRun, Unreadable> {
+        let (line, begin) = self.0[0];
+        let threads = begin[BEGIN.len()..].trim();
+        let Some(clients) = threads.parse().ok().filter(|clients: &u32| *clients > 0) else {
+            let threads = clip(threads, VALUE_MAX);
+            return broken(line, format!("there is no number of threads in '{threads}'"));
+        };
+        let report = self.report()?;
+        let number = |key| number(self.find(key)?.1).map(|(number, _)| number);
+        let behind = |words| self.0.iter().find_map(|(_, text)| Some(text.split_once(words)?.1));
+        let seed = behind("number generator from seed (").and_then(|of| of.split(')').next());
+        let printed = self.0.iter().find_map(|(_, text)| {
+            known(&text.strip_prefix("Using ")?.split(' ').next()?.to_lowercase())
+        });
+        let text = before.options.text("db-ps-mode") == "disable";
+        let (timeline, unread) = self.timeline();
+        let totals = report.totals()?;
+        let mut run = Imported {
             source: TextSource { version: before.version.clone(), ..TextSource::default() },
-            clients: clients.unwrap_or_default(),
-            tables: before.tables(),
-            rows: before.rows(),
-            distribution: before.distribution(),
-            statements: statements.then_some(StatementMode::Text),
+            clients,
+            tables: before
+                .told("tables", Some(before.made.len() as u64))
+                .map(|tables| tables as u32),
+            rows: before.told("table-size", before.rows),
+            distribution: printed.or_else(|| before.distribution()),
+            statements: text.then_some(StatementMode::Text),
+            rate: number("Target transaction rate").filter(|rate| *rate > 0.0),
+            warmup_s: number("Warmup time"),
+            seed: seed.and_then(|seed| seed.parse().ok()),
+            measured_s: report.value(report.time())?,
+            totals,
+            latency: ImportedLatency { histogram: self.histogram(), ..report.latency()? },
+            fairness: report.fairness(),
+            timeline,
             ..Imported::default()
         };
-        let wrong = clients.is_none().then_some(wrong);
-        OpenRun { line, last: line, before, run, wrong, ..OpenRun::default() }
+        run.warnings = report.warnings(&run, self, unread)?;
+        let test = before.test.as_deref().and_then(native);
+        Ok(FoundRun { line, test, alike: alike(&run.totals), run })
     }
 
-    fn take(&mut self, line: usize, text: &str) {
-        if !text.is_empty() {
-            self.last = line;
-        }
-        let run = &mut self.run;
-        if text.starts_with('[') {
-            self.in_brackets(line, text);
-        } else if let Some(why) = text.strip_prefix("FATAL:") {
-            self.fatal.get_or_insert((line, why.trim().to_owned()));
-        } else if text == "SQL statistics:" || text == "OLTP test statistics:" {
-            self.report.clear();
-            self.statements = true;
-        } else if text.starts_with("Latency histogram") {
-            run.latency.histogram.clear();
-        } else if let Some(rate) = text.strip_prefix("Target transaction rate:") {
-            run.rate = number(rate).filter(|rate| *rate > 0.0);
-        } else if let Some(time) = text.strip_prefix("Warmup time:") {
-            run.warmup_s = number(time);
-        } else if let Some((_, seed)) = text.split_once("number generator from seed (") {
-            run.seed = seed.split(')').next().and_then(|seed| seed.parse().ok());
-        } else if let Some(kind) = text.strip_prefix("Using ").filter(|of| of.contains("istribut"))
-        {
-            let kind = kind.split(' ').next().expect("one word at least").to_lowercase();
-            let known = kind.parse::<Distribution>().ok().map(|known| known.to_string());
-            run.distribution = known.or(run.distribution.take());
-        } else if let Some((value, count)) = bucket(text) {
-            run.latency.histogram.push(ImportedBucket { value_us: value * MS, count });
-        } else if let Some((words, value)) = text.split_once(':') {
-            let words = match words {
-                "time elapsed" => "total time",
-                words if words.ends_with(PERCENTILE) => PERCENTILE,
-                words => words,
+    /// Gives the lines from the report on: no line before it is taken for one of it.
+    fn report(self) -> Result<Lines<'a>, Unreadable> {
+        let is_checkpoint =
+            |text: &str| text.starts_with('[') && text.contains("Checkpoint report:");
+        let Some(start) = self.0.iter().rposition(|(_, text)| *text == "queries performed:") else {
+            return match (self.find("FATAL"), self.find(self.time())) {
+                (Some((line, why)), _) => {
+                    broken(line, format!("the run failed: {}", clip(why, VALUE_MAX)))
+                }
+                (_, Some(_)) => {
+                    self.cut("it has no SQL statistics: it is no test of a database server")
+                }
+                _ => self.cut("it is cut off: the run that begins in it has no report"),
             };
-            if let Some(key) = KEYS.split('|').find(|key| *key == words) {
-                let value = if key == PERCENTILE { text } else { value.trim() };
-                // What follows a report, such as another program's, changes nothing in it.
-                self.report.entry(key).or_insert_with(|| (line, value.to_owned()));
-            }
-        }
-    }
-
-    /// Takes a line of an interval, or of what else is told at an instant.
-    fn in_brackets(&mut self, line: usize, text: &str) {
-        let Some((end, rest)) = text[1..].split_once(']') else { return };
-        let Some(end_s) = end.trim().strip_suffix('s').and_then(decimal) else { return };
-        if rest.contains("Checkpoint report:") {
-            self.checkpoint.get_or_insert(line);
-        } else if rest.contains("queue length:") {
-            let count = |name| number_after(rest, name).map(|count| count as u64);
-            if let Some(interval) = self.run.timeline.last_mut() {
-                interval.queued = count("queue length");
-                interval.running = count("concurrency");
-            }
-        } else if let Some(interval) = interval(end_s, rest) {
-            self.run.timeline.push(interval);
-        } else {
-            self.unread += 1;
-        }
-    }
-
-    fn ended(mut self) -> Result<FoundRun, Unreadable> {
-        if let Some(wrong) = self.wrong.take() {
-            return Err(wrong);
-        }
-        if !self.statements {
-            return self.without_report();
-        }
-        if let Some(line) = self.checkpoint {
-            return broken(line, "it has checkpoints: its last report is of what came after them");
-        }
-        self.figures()?;
-        self.check()?;
-        let test = self.before.test.as_deref().and_then(native);
-        Ok(FoundRun { line: self.line, test, alike: alike(&self.run.totals), run: self.run })
-    }
-
-    fn without_report(&self) -> Result<FoundRun, Unreadable> {
-        if let Some((line, why)) = &self.fatal {
-            return broken(*line, format!("the run failed: {}", clip(why, TEXT_MAX)));
-        }
-        if self.report.contains_key("total time") {
-            let what = "it has no SQL statistics: it is no test of a database server";
-            return broken(self.last, what);
-        }
-        broken(self.last, "it is cut off: the run that begins in it has no report")
-    }
-
-    fn text(&self, key: &str) -> Result<(usize, &str), Unreadable> {
-        let Some((line, text)) = self.report.get(key) else {
-            return broken(self.last, format!("it is cut off: the report has no '{key}:'"));
         };
-        Ok((*line, text))
+        match self.0.iter().find(|(_, text)| is_checkpoint(text)) {
+            Some((line, _)) => {
+                broken(*line, "it has checkpoints: its last report is of what came after them")
+            }
+            None => Ok(Lines(&self.0[start..])),
+        }
+    }
+
+    /// Says of the last line what is missing.
+    fn cut<T>(self, what: impl Into<String>) -> Result<T, Unreadable> {
+        broken(self.0.last().map_or(1, |(line, _)| *line), what)
+    }
+
+    /// Finds the value behind `key:`. What follows a report, such as another program's, has later lines.
+    fn find(self, key: &str) -> Option<(usize, &'a str)> {
+        let value = |text: &'a str| text.strip_prefix(key)?.strip_prefix(':').map(str::trim);
+        self.0.iter().find_map(|(line, text)| Some((*line, value(text)?)))
     }
 
     /// Gives a value of the report, or says that it is none.
-    fn value<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
-        let (line, text) = self.text(key)?;
-        let none = || broken(line, format!("'{key}:' has no number in '{}'", clip(text, TEXT_MAX)));
+    fn read<T>(self, key: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
+        let Some((line, text)) = self.find(key) else {
+            return self.cut(format!("it is cut off: the report has no '{key}:'"));
+        };
+        let none =
+            || broken(line, format!("'{key}:' has no number in '{}'", clip(text, VALUE_MAX)));
         read(text).map_or_else(none, Ok)
     }
 
-    /// Gives a value that some versions do not print.
-    fn maybe<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<Option<T>, Unreadable> {
-        self.report.contains_key(key).then(|| self.value(key, read)).transpose()
+    fn count(self, key: &str) -> Result<u64, Unreadable> {
+        self.read(key, |text| text.split(' ').next()?.parse().ok())
     }
 
-    /// Fills in what the report says.
-    fn figures(&mut self) -> Result<(), Unreadable> {
+    /// Reads the last number of a value, such as the rate in `N (X per sec.)`.
+    fn value(self, key: &str) -> Result<f64, Unreadable> {
+        self.read(key, |text| decimal(text.rsplit('(').next()?))
+    }
+
+    /// Reads a time: milliseconds, or seconds where it says so.
+    fn micros(self, key: &str) -> Result<f64, Unreadable> {
+        let seconds = |text: &str| text.ends_with('s') && !text.ends_with("ms");
+        let unit = if self.find(key).is_some_and(|(_, text)| seconds(text)) { 1e6 } else { MS };
+        Ok(self.value(key)? * unit)
+    }
+
+    fn has(self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// Names the line with the length of the run.
+    fn time(self) -> &'static str {
+        if self.has("time elapsed") { "time elapsed" } else { "total time" }
+    }
+
+    fn totals(self) -> Result<ImportedTotals, Unreadable> {
         let [reads, writes, others, total] =
-            ["read", "write", "other", "total"].map(|key| self.value(key, count));
+            ["read", "write", "other", "total"].map(|key| self.count(key));
         let (reads, writes, others, total) = (reads?, writes?, others?, total?);
-        let sum = reads.checked_add(writes).and_then(|sum| sum.checked_add(others));
-        if sum != Some(total) {
+        if reads.saturating_add(writes).saturating_add(others) != total {
+            let line = self.find("total").map_or(1, |(line, _)| line);
             let what = format!("read, write and other do not add up to the total of {total}");
-            return broken(self.text("total")?.0, what);
+            return broken(line, what);
         }
-        let (ops, tps) = self.value("transactions", rated)?;
-        let deadlocks = self.maybe("deadlocks", rated)?;
-        let (statements, qps) = if let Some((_, qps)) = self.maybe("queries", rated)? {
-            (total, qps)
-        } else {
-            let (_, requests) = self.value("read/write requests", rated)?;
-            let (_, others) = self.value("other operations", rated)?;
+        let is_old = self.has("deadlocks");
+        let (statements, qps) = if self.has("queries") {
+            (total, self.value("queries")?)
+        } else if is_old {
             // 0.4 counts a BEGIN also where it sends none.
-            let is_old = deadlocks.is_some();
-            if is_old { (reads + writes, requests) } else { (total, requests + others) }
+            (total - others, self.value("read/write requests")?)
+        } else {
+            (total, self.value("read/write requests")? + self.value("other operations")?)
         };
-        let errors = deadlocks.map_or_else(|| self.value("ignored errors", rated), Ok)?.0;
-        let reconnects = self.maybe("reconnects", rated)?.map(|(count, _)| count);
-        self.run.measured_s = self.value("total time", seconds)?;
-        let totals = ImportedTotals { ops, statements, tps, qps, ..ImportedTotals::default() };
-        self.run.totals = ImportedTotals { reads, writes, others, errors, reconnects, ..totals };
-        self.times()
+        Ok(ImportedTotals {
+            ops: self.count("transactions")?,
+            statements,
+            tps: self.value("transactions")?,
+            qps,
+            reads,
+            writes,
+            others,
+            errors: self.count(if is_old { "deadlocks" } else { "ignored errors" })?,
+            reconnects: self.has("reconnects").then(|| self.count("reconnects")).transpose()?,
+        })
     }
 
-    fn times(&mut self) -> Result<(), Unreadable> {
+    /// Reads the times but for the histogram.
+    fn latency(self) -> Result<ImportedLatency, Unreadable> {
         let old = "total time taken by event execution";
-        let sum_s = match self.maybe(old, sum_of_old)? {
-            Some(sum_s) => sum_s,
-            None => self.value("sum", micros)? / 1e6,
-        };
-        let [min, avg, max] = ["min", "avg", "max"].map(|key| self.value(key, micros));
+        let sum_s = if self.has(old) { self.value(old)? } else { self.micros("sum")? / 1e6 };
+        let [min, avg, max] = ["min", "avg", "max"].map(|key| self.micros(key));
         let (min_us, _, max_us) = (min?, avg?, max?);
-        let events = self.value("total number of events", count)?;
+        let events = self.count("total number of events")?;
         let any = events > 0;
-        let percentile = self.maybe(PERCENTILE, percentile)?.filter(|_| any);
-        self.run.latency = ImportedLatency {
+        Ok(ImportedLatency {
             mean_us: any.then(|| sum_s * 1e6 / events as f64),
             min_us: any.then_some(min_us),
             max_us: any.then_some(max_us),
             sum_s,
-            percentile,
-            histogram: std::mem::take(&mut self.run.latency.histogram),
-        };
-        let [ops, times] = ["events (avg/stddev)", "execution time (avg/stddev)"]
-            .map(|key| self.value(key, pair).ok());
-        self.run.fairness = ops.zip(times).map(|(ops, times)| Fairness {
-            ops_mean: ops.0,
-            ops_stddev: ops.1,
-            time_mean_s: times.0,
-            time_stddev_s: times.1,
-        });
-        Ok(())
+            percentile: self.percentile()?.filter(|_| any),
+            histogram: Vec::new(),
+        })
     }
 
-    /// Notes what does not fit together, and what is missing.
-    fn check(&mut self) -> Result<(), Unreadable> {
-        let (run, mut found) = (&self.run, Vec::<Warning>::new());
-        let ImportedTotals { ops, tps, .. } = run.totals;
-        let events = self.value("total number of events", count)?;
+    /// Reads `95th percentile:  1.23` and `approx.  95 percentile:  1.23ms`.
+    fn percentile(self) -> Result<Option<ImportedPercentile>, Unreadable> {
+        let mut keys = self.0.iter().filter_map(|(_, text)| Some(text.split_once(':')?.0));
+        let of = |key: &'a str| Some((key, key.strip_suffix(" percentile")?.rsplit(' ').next()?));
+        let Some((key, number)) = keys.find_map(of) else { return Ok(None) };
+        let value_us = self.micros(key)?;
+        let percentile = number.trim_end_matches("th").parse().ok();
+        let percentile = percentile.filter(|of| (1..=100).contains(of));
+        Ok(percentile.map(|percentile| ImportedPercentile { percentile, value_us }))
+    }
+
+    /// Reads two lines of averages and deviations.
+    fn fairness(self) -> Option<Fairness> {
+        let pair = |key| {
+            let (average, deviation) = self.find(key)?.1.split_once('/')?;
+            Some((decimal(average)?, decimal(deviation)?))
+        };
+        let (ops_mean, ops_stddev) = pair("events (avg/stddev)")?;
+        let (time_mean_s, time_stddev_s) = pair("execution time (avg/stddev)")?;
+        Some(Fairness { ops_mean, ops_stddev, time_mean_s, time_stddev_s })
+    }
+
+    /// Reads lines of the histogram: `VALUE |STARS COUNT`.
+    fn histogram(self) -> Vec<ImportedBucket> {
+        let bucket = |text: &str| {
+            let (value, rest) = text.split_once('|')?;
+            let count = rest.trim_start_matches('*').trim().parse().ok()?;
+            Some(ImportedBucket { value_us: decimal(value.trim())? * MS, count })
+        };
+        let is_head = |text: &str| text.starts_with("Latency histogram");
+        let lines = self.0.iter().skip_while(|(_, text)| !is_head(text));
+        lines.filter_map(|(_, text)| bucket(text)).collect()
+    }
+
+    /// Reads the lines of intervals, and counts those that cannot be read.
+    fn timeline(self) -> (Vec<ImportedInterval>, u64) {
+        let (mut timeline, mut unread) = (Vec::<ImportedInterval>::new(), 0);
+        let at = |text: &'a str| {
+            let (end_s, rest) = number(text.strip_prefix('[')?)?;
+            Some((end_s, rest.strip_prefix('s')?.trim_start().strip_prefix(']')?))
+        };
+        for (end_s, rest) in self.0.iter().filter_map(|(_, text)| at(text)) {
+            if rest.contains("queue length:") {
+                if let Some(interval) = timeline.last_mut() {
+                    let count = |word| behind(rest, word).map(|count| count as u64);
+                    (interval.queued, interval.running) =
+                        (count("queue length"), count("concurrency"));
+                }
+            } else if let Some(interval) = interval(end_s, rest) {
+                timeline.push(interval);
+            } else {
+                unread += 1;
+            }
+        }
+        (timeline, unread)
+    }
+
+    /// Says what does not fit together, and what is missing.
+    fn warnings(self, run: &Imported, all: Lines, unread: u64) -> Result<Vec<Warning>, Unreadable> {
+        let Imported { measured_s, latency, clients, .. } = run;
+        let mut found = Vec::<Warning>::new();
         let mut doubt = |what: String| found.push(finding!(Contradiction, what).into());
-        if ops != events {
-            doubt(format!("{ops} transactions, and {events} events"));
+        let (events, tps) = (self.count("total number of events")?, run.totals.tps);
+        if (events as f64 / measured_s - tps).abs() > (tps * RATE_OFF).max(0.01) {
+            doubt(format!("{events} events in {measured_s} s, and {tps} a second"));
         }
-        let rate = events as f64 / run.measured_s;
-        if (rate - tps).abs() > (tps * RATE_OFF).max(0.01) {
-            doubt(format!("{events} events in {} s, and {tps} a second", run.measured_s));
+        let (sum_s, most_s) = (latency.sum_s, f64::from(*clients) * measured_s);
+        if run.rate.is_none() && sum_s > most_s * (1.0 + RATE_OFF) {
+            doubt(format!("{sum_s} s of latency in {measured_s} s of {clients} threads"));
         }
-        let most_s = f64::from(run.clients) * run.measured_s;
-        if run.rate.is_none() && run.latency.sum_s > most_s * (1.0 + RATE_OFF) {
-            doubt(format!(
-                "{} s of latency in {} s of {} threads",
-                run.latency.sum_s, run.measured_s, run.clients
-            ));
+        if let Some((_, why)) = all.find("FATAL") {
+            let unfinished = all.find("Number of unfinished transactions on forced shutdown");
+            let but = unfinished
+                .map_or_else(String::new, |(_, of)| format!(" ({of} unfinished transactions)"));
+            found.push(
+                finding!(ImportedFatal, clip(why, VALUE_MAX) + &clip(&but, VALUE_MAX)).into(),
+            );
         }
-        let shutdown = "Number of unfinished transactions on forced shutdown";
-        let unfinished = self.maybe(shutdown, count)?;
-        let but =
-            unfinished.map_or_else(String::new, |of| format!(" ({of} unfinished transactions)"));
-        let fatal = self.fatal.iter().map(|(_, why)| clip(why, TEXT_MAX) + &but);
-        found.extend(fatal.map(|why| finding!(ImportedFatal, why).into()));
-        if self.report.contains_key("deadlocks") {
+        if self.has("deadlocks") {
             found.push(finding!(ImportedRequests).into());
         }
         if run.fairness.is_none() {
             found.push(finding!(ImportedCut, "the fairness of threads").into());
         }
-        if self.unread > 0 {
-            found.push(finding!(ImportedCut, format!("{} lines of intervals", self.unread)).into());
+        if unread > 0 {
+            found.push(finding!(ImportedCut, format!("{unread} lines of intervals")).into());
         }
-        self.run.warnings = found;
-        Ok(())
+        Ok(found)
     }
 }
 
@@ -450,127 +456,59 @@ fn alike(totals: &ImportedTotals) -> Option<&'static str> {
         let found = count as f64 / totals.ops as f64;
         (found - each).abs() <= each * STATEMENTS_OFF
     };
-    let [reads, writes, others] = [totals.reads, totals.writes, totals.others];
-    // 0.4 and 0.5 have a write more.
-    let some = is(writes, 4.0) || is(writes, 5.0);
-    let name = match (reads, writes) {
-        (1.., 0) if is(reads, 14.0) => "read-only",
-        (1.., 1..) if is(reads, 14.0) && some => "read-write",
-        (0, 1..) if is(writes, 4.0) => "write-only",
-        _ => return None,
-    };
-    (others == 0 || is(others, 2.0)).then_some(name)
+    let others = totals.others == 0 || is(totals.others, 2.0);
+    let mut known = ALIKE.iter().filter(|_| others);
+    let found =
+        known.find(|(_, reads, writes)| is(totals.reads, *reads) && is(totals.writes, *writes));
+    found.map(|(name, ..)| *name)
 }
 
 /// Reads a line of an interval of any version.
 fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
-    let any = |names: &[&str]| names.iter().find_map(|name| number_after(rest, name));
-    let parts = rest.split_once("(r/w/o:").and_then(|(_, rest)| rest.split_once(')'));
-    let parts = parts.map(|(parts, _)| parts.split('/').map(number).collect::<Vec<_>>());
-    let part = |at: usize| parts.as_ref().and_then(|parts| parts.get(at).copied().flatten());
-    let new = rest.split_once("lat (ms,").and_then(|(_, of)| of.split_once("%):"));
-    let old = rest.split_once("response time:").and_then(|(_, of)| of.split_once("ms ("));
-    let times = match (new, old) {
-        (Some((percentile, rest)), _) => Some((percentile, rest)),
-        (None, Some((value, rest))) => {
-            rest.split_once('%').map(|(percentile, _)| (percentile, value))
-        }
-        (None, None) => None,
-    };
-    let percentile = times.and_then(|(percentile, value)| {
-        let (percentile, value_us) = (percentile.trim().parse().ok()?, number(value)? * MS);
-        (value_us > 0.0).then_some(ImportedPercentile { percentile, value_us })
-    });
+    let of = |word| behind(rest, word);
+    let parts = rest.split_once("(r/w/o: ").map_or("", |(_, parts)| parts).split(['/', ')']);
+    let parts: Vec<f64> = parts.map_while(|part| Some(number(part)?.0)).collect();
+    let part = |at: usize| parts.get(at).copied();
+    // `lat (ms,95%): 9.91`, or `response time: 9.91ms (95%)`.
+    let value = of("%)").or_else(|| of("response time")).filter(|value| *value > 0.0);
+    let percentile = rest.split_once('%').and_then(|(before, _)| before.rsplit([',', '(']).next());
+    let percentile = percentile.and_then(|percentile| percentile.parse().ok()).zip(value);
     Some(ImportedInterval {
         end_s,
-        clients: any(&["thds", "threads"])? as u32,
-        tps: any(&["tps"])?,
-        qps: any(&["qps"]),
-        reads_per_s: part(0).or_else(|| any(&["reads/s", "reads"])),
-        writes_per_s: part(1).or_else(|| any(&["writes/s", "writes"])),
+        clients: of(" thds").or_else(|| of(" threads"))? as u32,
+        tps: of(" tps")?,
+        qps: of(" qps"),
+        reads_per_s: part(0).or_else(|| of(" reads")),
+        writes_per_s: part(1).or_else(|| of(" writes")),
         others_per_s: part(2),
-        percentile,
-        errors_per_s: any(&["err/s", "errors"]),
-        reconnects_per_s: any(&["reconn/s", "reconnects"]),
+        percentile: percentile
+            .map(|(percentile, ms)| ImportedPercentile { percentile, value_us: ms * MS }),
+        errors_per_s: of(" err"),
+        reconnects_per_s: of(" reconn"),
         queued: None,
         running: None,
     })
 }
 
-/// Reads the number behind a name, with or without a colon.
-fn number_after(text: &str, name: &str) -> Option<f64> {
-    // `threads` ends like `reads`.
-    let starts = |at: &usize| text[..*at].ends_with([' ', '(']);
-    let at = text.match_indices(name).map(|(at, _)| at).find(starts)? + name.len();
-    number(text[at..].trim_start_matches(':'))
+/// Reads the number behind a word that begins so: `err/s: 1`, `err/s 1` and `errors: 1` are alike.
+fn behind(text: &str, word: &str) -> Option<f64> {
+    let (_, number_on) = text.split_once(word)?.1.split_once(' ')?;
+    Some(number(number_on)?.0)
 }
 
-/// Reads the number at the beginning of a text.
-fn number(text: &str) -> Option<f64> {
+/// Reads the number that a text begins with; gives what follows, too.
+fn number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    text[..end].parse().ok().filter(|number: &f64| number.is_finite())
+    let number = text[..end].parse().ok().filter(|number| *number < NUMBER_MAX)?;
+    Some((number, &text[end..]))
 }
 
-fn count(text: &str) -> Option<u64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-/// Reads a number that is nothing else: neither a sign nor an exponent.
+/// Reads a number that is nothing else. What is cut has no two decimals, or no whole unit.
 fn decimal(text: &str) -> Option<f64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|number: &f64| plain && number.is_finite())
-}
-
-/// Reads `N (X per sec.)`.
-fn rated(text: &str) -> Option<(u64, f64)> {
-    let (number, rate) = text.split_once('(')?;
-    Some((
-        count(number.trim_end())?,
-        decimal(rate.trim_end_matches(')').strip_suffix(" per sec.")?)?,
-    ))
-}
-
-fn seconds(text: &str) -> Option<f64> {
-    decimal(text.strip_suffix('s')?)
-}
-
-/// Reads the sum of times as 0.4 and 0.5 print it, whose unit came later.
-fn sum_of_old(text: &str) -> Option<f64> {
-    decimal(text.trim_end_matches('s'))
-}
-
-/// Reads a time: milliseconds, or as its unit says. What is cut has fewer decimals.
-fn micros(text: &str) -> Option<f64> {
-    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), _) => (number, MS),
-        (None, Some(number)) => (number, 1e6),
-        (None, None) => (text, MS),
-    };
-    let (_, decimals) = number.split_once('.')?;
-    Some(decimal(number.trim())? * unit).filter(|_| decimals.len() >= 2)
-}
-
-/// Reads ` 95th percentile:  1.23` and `approx.  95 percentile:  1.23ms`.
-fn percentile(text: &str) -> Option<ImportedPercentile> {
-    let (words, value) = text.split_once(':')?;
-    let number = words.split_whitespace().rev().nth(1)?.trim_end_matches("th");
-    let percentile = number.parse().ok().filter(|of| (1..=100).contains(of))?;
-    Some(ImportedPercentile { percentile, value_us: micros(value.trim())? })
-}
-
-/// Reads `AVG/STDDEV`.
-fn pair(text: &str) -> Option<(f64, f64)> {
-    let (average, deviation) = text.split_once('/')?;
-    let whole = deviation.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2);
-    Some((decimal(average)?, decimal(deviation)?)).filter(|_| whole)
-}
-
-/// Reads a line of the histogram: `VALUE |STARS COUNT`.
-fn bucket(text: &str) -> Option<(f64, u64)> {
-    let (value, rest) = text.split_once('|')?;
-    let stars = rest.trim_start_matches('*').trim();
-    Some((decimal(value.trim())?, count(stars)?))
+    let (number, unit) = number(text)?;
+    let (_, decimals) = text.strip_suffix(unit)?.split_once('.')?;
+    (decimals.len() >= 2 && UNITS.contains(&unit)).then_some(number)
 }
 
 #[cfg(test)]

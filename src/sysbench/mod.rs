@@ -33,7 +33,7 @@ use crate::stop::{Stop, locked};
 use arguments::{Parsed, parse};
 use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
-pub(crate) use import::{ToImport, import};
+pub(crate) use import::import;
 use output::Log;
 use settings::{Command, Ended, Refusal, Settings};
 #[cfg(test)]
