@@ -14,7 +14,7 @@ use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::plan::value::label;
 use crate::progress::say;
 use crate::run::{directory, random, warn};
-use crate::summary::{IMPORTED, Imported, Store, TextSource, collect};
+use crate::summary::{IMPORTED, Imported, Store, collect};
 use crate::terms::{counted, finding};
 
 /// Largest file that is read, bytes: a day's interval lines take less than 16 MiB.
@@ -33,7 +33,7 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
     let there = if out.is_dir() { collect(&[out.to_owned()])?.imported } else { Vec::new() };
     let there = there.into_iter().map(|(path, run)| (run.source.sha256, path));
     let mut known: HashMap<String, PathBuf> = there.collect();
-    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     for path in files {
         let (bytes, told) = read(path, &told)?;
         let file = &told.source.file;
@@ -43,23 +43,21 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
             let hint = "leave one of them out; what is imported already goes with its file";
             return Err(Error::data(what).hint(hint));
         }
-        let (mut whole, mut broken) = (Vec::new(), Vec::new());
-        for (number, run) in (1..).zip(runs(&bytes)) {
+        let (before, mut broken) = (found.len(), Vec::new());
+        for (number, run) in (1..).zip(runs(&bytes, &told)) {
             match run {
-                Ok(run) => whole.push(filled(run, number, &told)?),
+                Ok(run) => found.push(named(run, number)?),
                 Err(Unreadable { line, what }) => {
                     broken.push(format!("{file}: line {line}: {what}"))
                 }
             }
         }
-        if whole.is_empty() {
+        if found.len() == before {
             return Err(Error::data(broken.swap_remove(0))
                 .hint("loadgen import takes what sysbench 0.4 to 1.1 prints of a database test"));
         }
-        found.append(&mut whole);
-        left_out.append(&mut broken);
+        broken.iter().for_each(|what| warn(&format!("left out: {what}")));
     }
-    left_out.iter().for_each(|what| warn(&format!("left out: {what}")));
     let store = Store::open(out)?;
     for run in &found {
         store.write_imported(run)?;
@@ -90,8 +88,7 @@ fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
     told.source.sha256 = format!("{:x}", Sha256::digest(&bytes));
     if told.label.is_empty() {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let odd = |_| format!("sysbench {}", clip(&stem, VALUE_MAX));
-        told.label = label(&stem).unwrap_or_else(odd);
+        told.label = label(&stem).unwrap_or_else(|_| clip(&stem, VALUE_MAX));
     }
     if told.started_at.is_empty() {
         let modified = metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
@@ -100,48 +97,39 @@ fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
     Ok((bytes, told))
 }
 
-/// Fills in what a text does not tell. The user knows better than it.
-fn filled(found: FoundRun, number: u32, told: &Imported) -> Result<Imported> {
-    let FoundRun { line, test, alike, run } = found;
+/// Gives a run its number and its workload. The user knows better than the text.
+fn named(found: FoundRun, number: u32) -> Result<Imported> {
+    let FoundRun { line, test, alike, mut run } = found;
+    run.source.run = number;
     let alike = alike.map(str::to_owned);
-    let asked = Some(told.workload.clone()).filter(|name| !name.is_empty());
-    let Some(workload) = asked.or_else(|| test.clone()).or_else(|| alike.clone()) else {
-        let file = &told.source.file;
-        return Err(Error::usage(format!(
-            "{file}: line {line}: which workload it is of is not told"
-        ))
-        .hint("--workload NAME says it: loadgen workloads lists the names"));
-    };
-    let mut warnings = run.warnings;
+    if run.workload.is_empty() {
+        let Some(workload) = test.clone().or_else(|| alike.clone()) else {
+            let file = &run.source.file;
+            let what = format!("{file}: line {line}: which workload it is of is not told");
+            let hint = "--workload NAME says it: loadgen workloads lists the names";
+            return Err(Error::usage(what).hint(hint));
+        };
+        run.workload = workload;
+    }
     for (how, other) in [("a command line", test), ("the statements", alike)] {
-        if let Some(other) = other.filter(|other| *other != workload) {
-            let what = format!("{workload}, with {how} of {other}");
-            warnings.push(finding!(Contradiction, what).into());
+        if let Some(other) = other.filter(|other| *other != run.workload) {
+            let what = format!("{}, with {how} of {other}", run.workload);
+            run.warnings.push(finding!(Contradiction, what).into());
         }
     }
-    Ok(Imported {
-        schema: told.schema.clone(),
-        loadgen: told.loadgen.clone(),
-        import_id: told.import_id.clone(),
-        source: TextSource { run: number, version: run.source.version, ..told.source.clone() },
-        label: told.label.clone(),
-        notes: told.notes.clone(),
-        workload,
-        tables: told.tables.or(run.tables),
-        rows: told.rows.or(run.rows),
-        distribution: told.distribution.clone().or(run.distribution),
-        server_version: told.server_version.clone(),
-        started_at: told.started_at.clone(),
-        warnings,
-        ..run
-    })
+    Ok(run)
 }
 
 /// Says what was imported.
 fn one_line(run: &Imported) -> String {
     let Imported { label, workload, source, totals, .. } = run;
     let at = format!("{label}: {workload} at {}", run.cell().told());
-    let rates = format!("QPS {:.0}, tps {:.0}", totals.qps, totals.tps);
     let warned: String = run.warnings.iter().map(|of| format!("; {}", of.message)).collect();
-    format!("{} run {} ({}): {at}: {rates}{warned}", source.file, source.run, run.program())
+    format!(
+        "{} run {} ({}): {at}: QPS {:.0}{warned}",
+        source.file,
+        source.run,
+        run.program(),
+        totals.qps
+    )
 }
