@@ -62,8 +62,7 @@ pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unread
     let goes_on = |next: &str| !next.starts_with(BEGIN) && version(next).is_none();
     for part in lines.chunk_by(|_, (_, next)| goes_on(next)) {
         if part[0].1.starts_with(BEGIN) {
-            let run = Lines(part).run(&before, told);
-            found.push(run);
+            found.push(Lines(part).run(&before, told));
         }
         part.iter().for_each(|(_, text)| before.take(text));
     }
@@ -95,6 +94,7 @@ struct Preamble {
 
 impl Preamble {
     fn take(&mut self, line: &str) {
+        let command = line.split_once("sysbench ").filter(|(_, words)| words.contains("--"));
         if let Some(version) = version(line) {
             self.version = Some(version.to_owned());
         } else if let Some(name) = line.strip_prefix("Creating table 'sbtest") {
@@ -104,21 +104,16 @@ impl Preamble {
             self.rows = number(rest).map(|(rows, _)| rows as u64);
         } else if line.starts_with("Dropping table '") {
             (self.tables, self.rows) = (None, None);
-        } else {
-            self.command(line);
+        } else if let Some((_, words)) = command {
+            self.command(words);
         }
     }
 
-    /// Takes a command line, as a script echoes it.
-    fn command(&mut self, line: &str) {
-        let words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
-        let words = words.skip_while(|word| word.rsplit('/').next() != Some("sysbench"));
-        let (given, others): (Vec<&str>, Vec<&str>) =
-            words.partition(|word| word.starts_with("--"));
-        if given.is_empty() {
-            return;
-        }
-        self.test = others.get(1).copied().and_then(native);
+    /// Takes what follows the program in a command line, as a script echoes it.
+    fn command(&mut self, words: &str) {
+        let words = words.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+        let (given, others): (Vec<&str>, Vec<&str>) = words.partition(|of| of.starts_with("--"));
+        self.test = others.first().copied().and_then(native);
         self.options = Values::default();
         for (name, value) in given.iter().filter_map(|word| word[2..].split_once('=')) {
             if name == "test" {
@@ -137,14 +132,13 @@ impl Preamble {
 
     fn distribution(&self) -> Option<String> {
         let of = |option| self.options.text(option);
-        let [iterations, band, within] =
-            ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(of);
+        let [iter, pct, res] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(of);
         let text = match of("rand-type") {
             _ if !self.options.is_given("rand-type") => return None,
             "pareto" => format!("pareto:{}", of("rand-pareto-h")),
             "zipfian" => format!("zipf-adjacent:{}", of("rand-zipfian-exp")),
-            "gaussian" => format!("gaussian:{iterations}"),
-            "special" => format!("special:{iterations}/{band}/{within}"),
+            "gaussian" => format!("gaussian:{iter}"),
+            "special" => format!("special:{iter}/{pct}/{res}"),
             other => other.to_owned(),
         };
         known(&text)
@@ -153,7 +147,7 @@ impl Preamble {
 
 /// Writes a distribution as loadgen does, where it knows it.
 fn known(distribution: &str) -> Option<String> {
-    Some(distribution.parse::<Distribution>().ok()?.to_string())
+    Some(distribution.to_lowercase().parse::<Distribution>().ok()?.to_string())
 }
 
 /// Gives loadgen's name of a test, or of the path of its script, where it has one.
@@ -172,19 +166,17 @@ impl<'a> Lines<'a> {
     /// Reads a run from its first line on.
     fn run(self, before: &Preamble, told: &Imported) -> Result<FoundRun, Unreadable> {
         let (line, begin) = self.0[0];
-        let threads = begin[BEGIN.len()..].trim();
-        let Some(clients) = threads.parse().ok().filter(|clients: &u32| *clients > 0) else {
-            let threads = clip(threads, VALUE_MAX);
-            return broken(line, format!("there is no number of threads in '{threads}'"));
+        let clients = begin[BEGIN.len()..].trim().parse().ok();
+        let Some(clients) = clients.filter(|clients: &u32| *clients > 0) else {
+            return broken(line, "there is no number of threads");
         };
         let report = self.report()?;
-        let printed = |words| self.0.iter().find_map(|(_, text)| behind(text, words));
-        let of_0_4 =
-            |text: &str| known(&text.strip_prefix("Using ")?.split_once(' ')?.0.to_lowercase());
+        let of_0_4 = |text: &str| known(text.strip_prefix("Using ")?.split_once(' ')?.0);
         let distribution = self.0.iter().find_map(|(_, text)| of_0_4(text));
         let text = before.options.text("db-ps-mode") == "disable";
         let tables = before.number("tables", before.tables);
         let (timeline, unread) = self.timeline();
+        let histogram = self.0.iter().filter_map(|(_, text)| bucket(text)).collect();
         let mut run = Imported {
             source: TextSource { version: before.version.clone(), ..told.source.clone() },
             clients,
@@ -192,12 +184,12 @@ impl<'a> Lines<'a> {
             rows: told.rows.or(before.number("table-size", before.rows)),
             distribution: told.distribution.clone().or(distribution).or(before.distribution()),
             statements: text.then_some(StatementMode::Text),
-            rate: printed("Target transaction rate").filter(|rate| *rate > 0.0),
-            warmup_s: printed("Warmup time"),
-            seed: printed("number generator from seed").map(|seed| seed as u64),
+            rate: self.printed("Target transaction rate").filter(|rate| *rate > 0.0),
+            warmup_s: self.printed("Warmup time"),
+            seed: self.printed("number generator from seed").map(|seed| seed as u64),
             totals: report.totals()?,
             measured_s: report.value("time elapsed|total time")?,
-            latency: ImportedLatency { histogram: self.histogram(), ..report.latency()? },
+            latency: ImportedLatency { histogram, ..report.latency()? },
             fairness: report.fairness(),
             timeline,
             ..told.clone()
@@ -210,18 +202,15 @@ impl<'a> Lines<'a> {
     fn report(self) -> Result<Lines<'a>, Unreadable> {
         let start = self.0.iter().rposition(|(_, text)| *text == "queries performed:");
         let checkpoint = self.0.iter().find(|(_, text)| text.contains("] Checkpoint report:"));
-        match (start, checkpoint, self.find("FATAL")) {
+        let fatal = self.find("FATAL").map(|(line, why)| (line, clip(why, VALUE_MAX)));
+        match (start, checkpoint.map(|(line, _)| *line), fatal) {
             (Some(start), None, _) => Ok(Lines(&self.0[start..])),
-            (Some(_), Some((line, _)), _) => {
-                broken(*line, "it has checkpoints: its last report is of what came after them")
-            }
-            (None, _, Some((line, why))) => {
-                broken(line, format!("the run failed: {}", clip(why, VALUE_MAX)))
-            }
-            (None, ..) if self.has("time elapsed|total time") => {
+            (_, Some(line), _) => broken(line, "it has checkpoints: its last report is of a part"),
+            (.., Some((line, why))) => broken(line, format!("the run failed: {why}")),
+            _ if self.has("time elapsed|total time") => {
                 self.cut("it has no SQL statistics: it is no test of a database server")
             }
-            (None, ..) => self.cut("it is cut off: the run that begins in it has no report"),
+            _ => self.cut("it is cut off: the run that begins in it has no report"),
         }
     }
 
@@ -250,6 +239,11 @@ impl<'a> Lines<'a> {
         keys.split('|').find_map(find)
     }
 
+    /// Gives the number behind these words.
+    fn printed(self, words: &str) -> Option<f64> {
+        self.0.iter().find_map(|(_, text)| behind(text, words))
+    }
+
     fn has(self, keys: &str) -> bool {
         self.find(keys).is_some()
     }
@@ -260,8 +254,7 @@ impl<'a> Lines<'a> {
         let Some((line, text)) = self.find(keys) else {
             return self.cut(format!("it is cut off: the report has no '{key}:'"));
         };
-        let what = || format!("'{key}:' has no number in '{}'", clip(text, VALUE_MAX));
-        read(text).ok_or_else(|| Unreadable { line, what: what() })
+        read(text).map_or_else(|| broken(line, format!("'{key}:' has no number")), Ok)
     }
 
     fn count(self, keys: &str) -> Result<u64, Unreadable> {
@@ -327,16 +320,6 @@ impl<'a> Lines<'a> {
         Some(Fairness { ops_mean, ops_stddev, time_mean_s, time_stddev_s })
     }
 
-    /// Reads lines of the histogram: `VALUE |STARS COUNT`.
-    fn histogram(self) -> Vec<ImportedBucket> {
-        let bucket = |text: &str| {
-            let (value, rest) = text.split_once('|')?;
-            let count = rest.trim_start_matches('*').trim().parse().ok()?;
-            Some(ImportedBucket { value_us: decimal(value.trim())? * MS, count })
-        };
-        self.0.iter().filter_map(|(_, text)| bucket(text)).collect()
-    }
-
     /// Reads the lines of intervals, and counts those that cannot be read.
     fn timeline(self) -> (Vec<ImportedInterval>, u64) {
         let (mut timeline, mut unread) = (Vec::<ImportedInterval>::new(), 0);
@@ -362,16 +345,15 @@ impl<'a> Lines<'a> {
         let events = self.count("total number of events")?;
         let is_off = (events as f64 / measured_s - tps).abs() > (tps * RATE_OFF).max(0.01);
         let most_s = f64::from(*clients) * measured_s * (1.0 + RATE_OFF);
-        let unfinished = all.find("Number of unfinished transactions on forced shutdown");
-        let unfinished = unfinished.map(|(_, count)| format!(" ({count} unfinished transactions)"));
-        let fatal = all.find("FATAL").map(|(_, why)| clip(why, VALUE_MAX));
-        let fatal = fatal.map(|why| why + &unfinished.unwrap_or_default());
+        let left = all.printed("unfinished transactions on forced shutdown");
+        let left =
+            left.map(|count| format!(" ({count} unfinished transactions)")).unwrap_or_default();
         let off = || format!("{events} events in {measured_s} s, and {tps} a second");
         let long = || format!("{sum_s} s of latency in {measured_s} s of {clients} threads");
         let found = [
             is_off.then(|| finding!(Contradiction, off())),
             (rate.is_none() && sum_s > most_s).then(|| finding!(Contradiction, long())),
-            fatal.map(|why| finding!(ImportedFatal, why)),
+            all.find("FATAL").map(|(_, why)| finding!(ImportedFatal, clip(why, VALUE_MAX) + &left)),
             self.has("deadlocks").then(|| finding!(ImportedRequests)),
             run.fairness.is_none().then(|| finding!(ImportedCut, "the fairness of threads")),
             (unread > 0).then(|| finding!(ImportedCut, format!("{unread} lines of intervals"))),
@@ -428,6 +410,13 @@ fn percentile(text: &str) -> Option<ImportedPercentile> {
     let number = words.strip_suffix(" percentile")?.rsplit(' ').next()?.trim_end_matches("th");
     let percentile = number.parse().ok().filter(|of| (1..=100).contains(of))?;
     Some(ImportedPercentile { percentile, value_us: micros(value.trim())? })
+}
+
+/// Reads a line of the histogram: `VALUE |STARS COUNT`.
+fn bucket(text: &str) -> Option<ImportedBucket> {
+    let (value, rest) = text.split_once('|')?;
+    let count = rest.trim_start_matches('*').trim().parse().ok()?;
+    Some(ImportedBucket { value_us: decimal(value.trim())? * MS, count })
 }
 
 /// Reads the number behind a word that begins so: `err/s: 1`, `err/s 1` and `errors: 1` are alike.

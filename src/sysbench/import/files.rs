@@ -14,7 +14,7 @@ use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::plan::value::label;
 use crate::progress::say;
 use crate::run::{directory, random, warn};
-use crate::summary::{IMPORTED, Imported, Store, collect};
+use crate::summary::{IMPORTED, Imported, Store, TextSource, collect};
 use crate::terms::{counted, finding};
 
 /// Largest file that is read, bytes: a day's interval lines take less than 16 MiB.
@@ -31,14 +31,14 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
         ..told
     };
     let there = if out.is_dir() { collect(&[out.to_owned()])?.imported } else { Vec::new() };
-    let there = there.into_iter().map(|(path, run)| (run.source.sha256, path));
-    let mut known: HashMap<String, PathBuf> = there.collect();
+    let there =
+        there.into_iter().map(|(path, run)| (run.source.sha256, path.display().to_string()));
+    let mut known: HashMap<String, String> = there.collect();
     let mut found = Vec::new();
     for path in files {
         let (bytes, told) = read(path, &told)?;
         let file = &told.source.file;
-        if let Some(other) = known.insert(told.source.sha256.clone(), path.clone()) {
-            let other = other.display();
+        if let Some(other) = known.insert(told.source.sha256.clone(), file.clone()) {
             let what = format!("{file}: the same run is in {other}, and would count twice");
             let hint = "leave one of them out; what is imported already goes with its file";
             return Err(Error::data(what).hint(hint));
@@ -47,16 +47,15 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
         for (number, run) in (1..).zip(runs(&bytes, &told)) {
             match run {
                 Ok(run) => found.push(named(run, number)?),
-                Err(Unreadable { line, what }) => {
-                    broken.push(format!("{file}: line {line}: {what}"))
-                }
+                Err(what) => broken.push(what),
             }
         }
+        let at = |Unreadable { line, what }: &Unreadable| format!("{file}: line {line}: {what}");
         if found.len() == before {
-            return Err(Error::data(broken.swap_remove(0))
+            return Err(Error::data(at(&broken[0]))
                 .hint("loadgen import takes what sysbench 0.4 to 1.1 prints of a database test"));
         }
-        broken.iter().for_each(|what| warn(&format!("left out: {what}")));
+        broken.iter().for_each(|of| warn(&format!("left out: {}", at(of))));
     }
     let store = Store::open(out)?;
     for run in &found {
@@ -104,8 +103,8 @@ fn named(found: FoundRun, number: u32) -> Result<Imported> {
     let alike = alike.map(str::to_owned);
     if run.workload.is_empty() {
         let Some(workload) = test.clone().or_else(|| alike.clone()) else {
-            let file = &run.source.file;
-            let what = format!("{file}: line {line}: which workload it is of is not told");
+            let at = format!("{}: line {line}", run.source.file);
+            let what = format!("{at}: which workload it is of is not told");
             let hint = "--workload NAME says it: loadgen workloads lists the names";
             return Err(Error::usage(what).hint(hint));
         };
@@ -122,14 +121,8 @@ fn named(found: FoundRun, number: u32) -> Result<Imported> {
 
 /// Says what was imported.
 fn one_line(run: &Imported) -> String {
-    let Imported { label, workload, source, totals, .. } = run;
-    let at = format!("{label}: {workload} at {}", run.cell().told());
+    let Imported { label, workload, source: TextSource { file, run: number, .. }, .. } = run;
+    let at = format!("{workload} at {}: QPS {:.0}", run.cell().told(), run.totals.qps);
     let warned: String = run.warnings.iter().map(|of| format!("; {}", of.message)).collect();
-    format!(
-        "{} run {} ({}): {at}: QPS {:.0}{warned}",
-        source.file,
-        source.run,
-        run.program(),
-        totals.qps
-    )
+    format!("{file} run {number} ({}): {label}: {at}{warned}", run.program())
 }
