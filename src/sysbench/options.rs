@@ -261,6 +261,10 @@ impl Values {
         }
     }
 
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Gives what was given, in the order of the keys.
     pub(super) fn given(&self) -> impl Iterator<Item = (&'static Entry, &str)> {
         self.0.iter().map(|(key, text)| (get(key), text.as_str()))
