@@ -5,14 +5,14 @@
 
 mod files;
 
-use super::options::{self, Values, plain};
+use super::options::{self, Values};
 use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource, Warning,
 };
 use crate::terms::{StatementMode, finding};
-use crate::workload::{Distribution, builtin};
+use crate::workload::{Distribution, named};
 pub(crate) use files::import;
 
 /// A run begins with it.
@@ -153,10 +153,7 @@ fn known(distribution: &str) -> Option<String> {
 
 /// Gives loadgen's name of a test, or of the path of its script, where it has one.
 pub(crate) fn native(test: &str) -> Option<String> {
-    let name = test.rsplit('/').next()?.trim_end_matches(".lua");
-    let name = plain(if name == "select" { "point-select" } else { name });
-    let is = |known: &String| plain(known) == name;
-    Some(builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is))?.name)
+    Some(named(if test == "select" { "point-select" } else { test })?.name)
 }
 
 /// Lines of a run, each with its number; none is empty.
