@@ -657,7 +657,7 @@ fn command(steps: &[&Summary]) -> String {
 }
 
 /// Returns a word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     let is_plain = !word.is_empty() && word.chars().all(plain);
     if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

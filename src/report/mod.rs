@@ -39,6 +39,7 @@ pub use compare::{Comparison, Doubt, Question, compare, doubtful, pair};
 pub use explain::explain;
 pub use gate::{Gates, failed_share, gates, holds};
 pub use html::page;
+pub(crate) use html::quoted;
 #[cfg(test)]
 pub(crate) use metric::FIGURES;
 pub use metric::Metric;

@@ -101,7 +101,7 @@ fn takes(test: Option<Test>, group: Group) -> bool {
         Group::Points => test == Some(Test::RandomPoints),
         Group::Ranges => test == Some(Test::RandomRanges),
         Group::Legacy => test == Some(Test::Oltp),
-        _ => group != Group::Hint,
+        _ => true,
     }
 }
 
@@ -221,9 +221,8 @@ impl<'a> Arguments<'a> {
 
     /// Takes one line of a config file.
     fn setting(&mut self, name: &str, items: &[&str]) {
-        let entry = options::find(name);
-        let Some(entry) = entry.filter(|entry| !matches!(entry.group, Group::Own | Group::Hint))
-        else {
+        let known = options::find(name).filter(|entry| entry.group != Group::Own);
+        let Some(entry) = known else {
             let name = name.replace('-', "_");
             let why = "will not be exported, because the type is unknown";
             self.after_header.push_str(&format!("WARNING: Global option '{name}' {why}\n"));

@@ -1,4 +1,4 @@
-//! The options of sysbench, each once: for the parser, for `help`, and for the hints on native commands.
+//! The options of sysbench, each once: for the parser, for `help`, for hints on native commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +19,6 @@ pub(super) enum Group {
     Legacy,
     /// Of loadgen: the value follows `=`, or is the next word.
     Own,
-    /// For hints only.
-    Hint,
 }
 
 /// The form of a value.
@@ -48,24 +46,18 @@ impl Kind {
     }
 }
 
-/// The native flag that does the same.
+/// What does the same in a native command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Becomes {
-    /// This flag with the value.
-    Flag(&'static str),
-    /// This flag with a number of seconds.
-    Seconds(&'static str),
-    /// These flags where the value is one of these words; where there are none, any word.
-    Where(&'static [&'static str], &'static str),
-    /// `--distribution` with the word for it.
-    Distribution,
-    /// The native flag of this name.
+    /// These flags, `@` for the value; without `@` any value but the default is meant.
+    Flags(&'static str),
+    /// The flag of this name.
     Same,
     /// Nothing, and why.
     Nothing(&'static str),
 }
-use Becomes::{Distribution, Flag, Nothing, Same, Seconds, Where};
-use Group::{Database, General, Hint, Legacy, Log, Mysql, Own, Points, Random, Ranges, Tests};
+use Becomes::{Flags, Nothing, Same};
+use Group::{Database, General, Legacy, Log, Mysql, Own, Points, Random, Ranges, Tests};
 use Kind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
 
 pub(super) struct Entry {
@@ -83,105 +75,117 @@ pub(super) const ON: &[&str] = &["", "on", "true", "1"];
 /// Said of what is taken and has nothing behind it.
 pub(super) const REFUSED: &str = "refused";
 pub(super) const NO_EFFECT: &str = "taken, has no effect";
-const ANY: &[&str] = &[];
 const NONE: &str = "loadgen has no such thing";
-const SPECIAL: &str = "they are I, P and R of --distribution special:I/P/R";
-const NO_RANGES: &str = "--simple-ranges 0 --sum-ranges 0 --order-ranges 0 --distinct-ranges 0";
+const ALONE: &str = "it stands alone";
+const ALWAYS: &str = "timeline and histogram are always kept";
+const DRAWN: &str = "it goes into --distribution: special:I/P/R, pareto:H, zipf-adjacent:S";
+const RAND_TYPES: &str = "uniform, gaussian, special, pareto or zipfian";
+const DROP_IN: &str = "it goes with loadgen sysbench";
+const PRIMARY: &str = "id is always the primary key";
+const PGSQL: &str = "pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db pgsql-sslmode";
+const TABLE_OPTIONS: &str = "create-table-options mysql-table-options mysql-create-options";
+const NO_RANGES: &str = "simple-ranges 0, sum-ranges 0, order-ranges 0, distinct-ranges 0";
 const MYSQL_ONLY: &str = "servers are MySQL and MariaDB";
 
+const USAGE: &str = "Usage:\n  sysbench [options]... [testname] [command]\n\n\
+                     Commands implemented by most tests: prepare run cleanup help\n\nGeneral options:\n";
+const DRIVERS: &str =
+    "\n\nCompiled-in database drivers:\n  mysql - MySQL driver\n\nmysql options:\n";
+const MORE: &str = "\nSee 'sysbench <testname> help' for a list of options for each test.\n\n";
+
 macro_rules! options {
-    ($($group:ident $names:literal $kind:ident $default:literal $about:expr, $becomes:expr;)+) => {
+    ($($group:ident $names:tt $kind:ident $default:literal $about:expr, $becomes:expr;)+) => {
         &[$(Entry {
-            group: $group, names: $names, kind: $kind, default: $default, about: $about, becomes: $becomes,
+            group: $group, names: $names, kind: $kind, default: $default,
+            about: $about, becomes: $becomes,
         }),+]
     };
 }
 
 pub(super) const OPTIONS: &[Entry] = options! {
-    General "threads" Int "1" "clients, each with a connection", Flag("--clients");
-    General "events" Count "0" "events after which a run ends, 0 for any number", Flag("--ops");
-    General "time" Count "10" "seconds after which a run ends, 0 for any time", Seconds("--time");
-    General "warmup-time" Count "0" "seconds that a run goes on before it is measured", Seconds("--warmup");
-    General "forced-shutdown" Text "off" "seconds, or percent of the time, that a run may take longer", Nothing("--op-timeout gives up what does not end");
+    General "threads" Int "1" "clients, each with a connection", Flags("clients @");
+    General "events" Count "0" "events after which a run ends, 0 for any number", Flags("ops @");
+    General "time" Count "10" "seconds after which a run ends, 0 for any time", Flags("time @s");
+    General "warmup-time" Count "0" "seconds before a run is measured", Flags("warmup @s");
+    General "forced-shutdown" Text "off" "grace after the end", Nothing("--op-timeout is like it");
     General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
-    General "thread-init-timeout" Count "30" "seconds that a connection may take", Seconds("--connect-timeout");
-    General "max-requests" Int "0" "old name of events", Flag("--ops");
-    General "max-time" Int "0" "old name of time", Seconds("--time");
-    General "num-threads" Int "1" "old name of threads", Flag("--clients");
-    General "tx-rate" Int "0" "old name of rate", Flag("--rate");
-    General "rate" Count "0" "events a second, 0 for as many as there can be", Flag("--rate");
-    General "report-interval" Count "0" "seconds from one line of figures to the next, 0 for none", Seconds("--progress");
-    General "report-checkpoints" List "" "seconds at which a report is written and counters begin again", Nothing("the timeline is always kept");
+    General "thread-init-timeout" Count "30" "seconds to connect in", Flags("connect-timeout @s");
+    General "max-requests" Int "0" "old name of events", Flags("ops @");
+    General "max-time" Int "0" "old name of time", Flags("time @s");
+    General "num-threads" Int "1" "old name of threads", Flags("clients @");
+    General "tx-rate" Int "0" "old name of rate", Flags("rate @");
+    General "rate" Count "0" "events a second, 0 for as many as there can be", Flags("rate @");
+    General "report-interval" Count "0" "seconds a line, 0 for none", Flags("progress @s");
+    General "report-checkpoints" List "" "seconds at which a report is written", Nothing(ALWAYS);
     General "debug" Bool "off" "verbosity 5", Nothing(NONE);
     General "validate" Bool "off" NO_EFFECT, Nothing("answers are always checked");
-    General "help" Bool "off" "this text", Same;
-    General "version" Bool "off" "the version", Same;
+    General "help" Bool "off" "this text", Nothing(ALONE);
+    General "version" Bool "off" "the version", Nothing(ALONE);
     General "config-file" File "" "options of a file", Nothing(NONE);
     General "luajit-cmd" Text "" NO_EFFECT, Nothing(NONE);
-    Random "rand-type oltp-dist-type" Text "special" "uniform, gaussian, special, pareto or zipfian", Distribution;
-    Random "rand-spec-iter oltp-dist-iter" Int "12" "numbers whose mean gaussian and special take", Nothing(SPECIAL);
-    Random "rand-spec-pct oltp-dist-pct" Int "1" "width of the band of special, percent of the rows", Nothing(SPECIAL);
-    Random "rand-spec-res oltp-dist-res" Int "75" "keys of special that fall on the band, percent", Nothing(SPECIAL);
-    Random "rand-seed" Int "0" "seed of the keys, 0 for another each time", Flag("--seed");
-    Random "rand-pareto-h" Double "0.2" "shape of pareto", Nothing("it is H of --distribution pareto:H");
-    Random "rand-zipfian-exp" Double "0.8" "exponent of zipfian", Nothing("it is S of --distribution zipf-adjacent:S");
-    Log "verbosity" Int "3" "0 for fatal errors only, up to 5", Nothing("--quiet shows warnings and errors only");
-    Log "percentile" Int "95" "percentile of the latency, 1 to 100, 0 for none", Nothing("all are kept: loadgen report --metric p99");
-    Log "histogram" Bool "off" "the latency's histogram in the report", Nothing("the histogram is always kept");
+    Random "rand-type oltp-dist-type" Text "special" RAND_TYPES, Flags("distribution @");
+    Random "rand-spec-iter oltp-dist-iter" Int "12" "numbers whose mean is drawn", Nothing(DRAWN);
+    Random "rand-spec-pct oltp-dist-pct" Int "1" "width of the band, percent", Nothing(DRAWN);
+    Random "rand-spec-res oltp-dist-res" Int "75" "keys on the band, percent", Nothing(DRAWN);
+    Random "rand-seed" Int "0" "seed of the keys, 0 for another each time", Flags("seed @");
+    Random "rand-pareto-h" Double "0.2" "shape of pareto", Nothing(DRAWN);
+    Random "rand-zipfian-exp" Double "0.8" "exponent of zipfian", Nothing(DRAWN);
+    Log "verbosity" Int "3" "how much is shown, 0 to 5", Nothing("--quiet shows only warnings");
+    Log "percentile" Int "95" "shown, 0 for none", Nothing("all are kept: report --metric p99");
+    Log "histogram" Bool "off" "the latency's histogram in the report", Nothing(ALWAYS);
     Database "db-driver" Text "mysql" "mysql", Nothing(MYSQL_ONLY);
-    Database "db-ps-mode" Text "auto" "prepared statements: auto, or disable for text", Where(&["disable"], "--statements text");
+    Database "db-ps-mode" Text "auto" "auto, or disable for text", Flags("statements @");
     Database "db-debug" Bool "off" NO_EFFECT, Nothing(NONE);
-    Mysql "mysql-host" List "localhost" "host, localhost for the socket", Flag("--host");
-    Mysql "mysql-port" List "3306" "TCP port", Flag("--port");
-    Mysql "mysql-socket" List "" "Unix socket, used instead of the host", Flag("--socket");
-    Mysql "mysql-user" Text "sbtest" "account", Flag("--user");
-    Mysql "mysql-password" Text "" "its password", Where(ANY, "--password");
-    Mysql "mysql-db" Text "sbtest" "database of the tables", Flag("--database");
-    Mysql "mysql-ssl" Ssl "off" "encryption, or a mode of 1.1", Where(ON, "--ssl-mode REQUIRED");
-    Mysql "mysql-ssl-key" Text "" "this client's key", Flag("--ssl-key");
-    Mysql "mysql-ssl-ca" Text "" "certificates of authorities", Flag("--ssl-ca");
-    Mysql "mysql-ssl-cert" Text "" "this client's certificate", Flag("--ssl-cert");
+    Mysql "mysql-host" List "localhost" "host, localhost for the socket", Flags("host @");
+    Mysql "mysql-port" List "3306" "TCP port", Flags("port @");
+    Mysql "mysql-socket" List "" "Unix socket, used instead of the host", Flags("socket @");
+    Mysql "mysql-user" Text "sbtest" "account", Flags("user @");
+    Mysql "mysql-password" Text "" "its password", Flags("password");
+    Mysql "mysql-db" Text "sbtest" "database of the tables", Flags("database @");
+    Mysql "mysql-ssl" Ssl "off" "encryption, or a mode of 1.1", Flags("ssl-mode @");
+    Mysql "mysql-ssl-key" Text "" "this client's key", Flags("ssl-key @");
+    Mysql "mysql-ssl-ca" Text "" "certificates of authorities", Flags("ssl-ca @");
+    Mysql "mysql-ssl-cert" Text "" "this client's certificate", Flags("ssl-cert @");
     Mysql "mysql-ssl-cipher" Text "" REFUSED, Nothing(NONE);
     Mysql "mysql-compression" Bool "off" REFUSED, Nothing("other bytes would be measured");
     Mysql "mysql-compression-algorithms" Text "" REFUSED, Nothing(NONE);
     Mysql "mysql-debug" Bool "off" NO_EFFECT, Nothing(NONE);
-    Mysql "mysql-ignore-errors" List "1213,1020,1205" "errors after which an event begins again, or all", Where(ANY, "--on-error continue");
+    Mysql "mysql-ignore-errors" List "1213,1020,1205" "errors, or all", Flags("on-error continue");
     Mysql "mysql-dry-run" Bool "off" "no server is asked", Nothing(NONE);
-    Database "pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db pgsql-sslmode" Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
-    Hint "db" Text "" "", Flag("--database");
-    Tests "auto-inc oltp-auto-inc" Bool "on" "ids by AUTO_INCREMENT", Nothing("tables always have it");
-    Tests "create-secondary oltp-create-secondary" Bool "on" "an index on k", Nothing("the index on k is always made");
-    Tests "create-table-options mysql-table-options mysql-create-options" Text "" "words behind CREATE TABLE ()", Nothing(NONE);
-    Tests "delete-inserts oltp-delete-inserts" Double "1" "DELETE and INSERT of a row, pairs an event", Same;
+    Database PGSQL Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
+    Tests "auto-inc oltp-auto-inc" Bool "on" "AUTO_INCREMENT", Nothing("tables always have it");
+    Tests "create-secondary oltp-create-secondary" Bool "on" "index on k", Nothing("always made");
+    Tests TABLE_OPTIONS Text "" "words behind CREATE TABLE ()", Nothing(NONE);
+    Tests "delete-inserts oltp-delete-inserts" Double "1" "DELETE and INSERT, pairs an event", Same;
     Ranges "delta" Double "5" "width of a range", Same;
     Tests "distinct-ranges oltp-distinct-ranges" Double "1" "SELECT DISTINCT an event", Same;
     Tests "index-updates oltp-index-updates" Double "1" "UPDATE of k an event", Same;
-    Tests "mysql-storage-engine mysql-table-engine" Text "innodb" "engine of the tables", Nothing("tables are of InnoDB");
+    Tests "mysql-storage-engine mysql-table-engine" Text "innodb" "engine", Nothing("it is InnoDB");
     Tests "non-index-updates oltp-non-index-updates" Double "1" "UPDATE of c an event", Same;
-    Ranges "number-of-ranges" Double "10" "ranges of a SELECT", Flag("--random-ranges");
+    Ranges "number-of-ranges" Double "10" "ranges of a SELECT", Flags("random-ranges @");
     Tests "order-ranges oltp-order-ranges" Double "1" "SELECT with ORDER BY an event", Same;
     Tests "pgsql-variant" Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
     Tests "point-selects oltp-point-selects" Double "10" "SELECT of one row an event", Same;
     Points "random-points" Double "10" "values in IN ()", Same;
-    Tests "range-selects oltp-range-selects" Bool "on" "off leaves out the four kinds of ranges", Where(OFF, NO_RANGES);
-    Tests "range-size oltp-range-size" Double "100" "rows of a range", Flag("--range-size");
-    Tests "reconnect" Double "0" "events after which a client connects anew, 0 for never", Nothing(NONE);
-    Tests "secondary oltp-secondary" Bool "off" "id has a plain index, no primary key", Nothing("id is always the primary key");
+    Tests "range-size oltp-range-size" Double "100" "rows of a range", Same;
+    Tests "reconnect" Double "0" "events of a connection, 0 for all", Nothing(NONE);
+    Tests "secondary oltp-secondary" Bool "off" "a plain index of id", Nothing(PRIMARY);
     Tests "simple-ranges oltp-simple-ranges" Double "1" "SELECT of a range an event", Same;
-    Tests "skip-trx oltp-skip-trx" Bool "off" "no BEGIN and COMMIT", Nothing("this workload has no transaction");
+    Tests "skip-trx oltp-skip-trx" Bool "off" "no BEGIN, COMMIT", Nothing("it has no transaction");
     Tests "sum-ranges oltp-sum-ranges" Double "1" "SELECT SUM() an event", Same;
-    Tests "table-size oltp-table-size" Double "10000" "rows of a table", Flag("--rows");
-    Tests "tables oltp-tables-count" Double "1" "tables", Flag("--tables");
+    Tests "range-selects oltp-range-selects" Bool "on" "off leaves out ranges", Flags(NO_RANGES);
+    Tests "table-size oltp-table-size" Double "10000" "rows of a table", Flags("rows @");
+    Tests "tables oltp-tables-count" Double "1" "tables", Same;
     Legacy "oltp-read-only" Bool "off" "no statement writes", Nothing("loadgen read-only is it");
     Legacy "oltp-write-only" Bool "off" "no statement reads", Nothing("loadgen write-only is it");
     Legacy "oltp-test-mode" Text "complex" REFUSED, Nothing("each mode is a workload");
-    Legacy "oltp-table-name" Text "sbtest" REFUSED, Nothing("tables are sbtest1, sbtest2 and so on");
+    Legacy "oltp-table-name" Text "sbtest" REFUSED, Nothing("tables are sbtest1 and so on");
     Legacy "oltp-connect-delay mysql-engine-trx myisam-max-rows" Text "" NO_EFFECT, Nothing(NONE);
     Legacy "rand-init init-rng" Bool "off" NO_EFFECT, Nothing(NONE);
-    Own "output-version" Text "1.0" "whose output is written: 0.5, 1.0 or 1.1", Nothing("it goes with loadgen sysbench");
-    Own "loadgen-out" Text "" "directory of loadgen's own summary", Flag("--out");
-    Own "sysbench-binary" Text "" "program that does what loadgen cannot", Nothing("it goes with loadgen sysbench");
-    Own "explain" Bool "off" "prints the native command and runs nothing", Nothing("it goes with loadgen sysbench");
+    Own "output-version" Text "1.0" "whose output is written: 0.5, 1.0 or 1.1", Nothing(DROP_IN);
+    Own "loadgen-out" Text "" "directory of loadgen's own summary", Flags("out @");
+    Own "sysbench-binary" Text "" "program that does what loadgen cannot", Nothing(DROP_IN);
+    Own "explain" Bool "off" "prints the native command and runs nothing", Nothing(DROP_IN);
 };
 
 /// Finds an option by a name without dashes in front, in either spelling.
@@ -220,13 +224,12 @@ impl Entry {
 
     /// Tells whether it is parsed after the test is known.
     pub(super) fn of_test(&self) -> bool {
-        matches!(self.group, Tests | Points | Ranges | Legacy | Hint)
+        matches!(self.group, Tests | Points | Ranges | Legacy)
     }
 
     /// Shows it as sysbench's help does: name and form of the value.
     fn form(&self) -> String {
-        let tests = matches!(self.group, Tests | Points | Ranges | Legacy);
-        let name = if tests { self.underscored() } else { self.key().to_owned() };
+        let name = if self.of_test() { self.underscored() } else { self.key().to_owned() };
         name + match self.kind {
             Bool | Ssl => "[=on|off]",
             Int | Count | Double => "=N",
@@ -256,6 +259,10 @@ impl Values {
         if !self.0.contains_key(other) {
             self.0.entry(get(name).key()).or_insert_with(|| default.to_owned());
         }
+    }
+
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
 
     /// Gives what was given, in the order of the keys.
@@ -326,24 +333,16 @@ pub(super) fn listed(wanted: impl Fn(&Entry) -> bool) -> String {
 
 /// Gives the text of `--help`: the headings are sysbench's, for whoever looks for a list in it.
 pub(super) fn help() -> String {
-    let of = |group: Group| listed(|option| option.group == group);
-    [
-        "Usage:\n  sysbench [options]... [testname] [command]\n\n\
-         Commands implemented by most tests: prepare run cleanup help\n\nGeneral options:\n",
-        &of(General),
-        "\nPseudo-Random Numbers Generator options:\n",
-        &of(Random),
-        "\nLog options:\n",
-        &of(Log),
-        "\nGeneral database options:\n\n",
-        &of(Database),
-        "\n\nCompiled-in database drivers:\n  mysql - MySQL driver\n\nmysql options:\n",
-        &of(Mysql),
-        "\nCompiled-in tests:\n\nloadgen options:\n",
-        &of(Own),
-        "\nSee 'sysbench <testname> help' for a list of options for each test.\n\n",
-    ]
-    .concat()
+    let groups = [
+        (USAGE, General),
+        ("\nPseudo-Random Numbers Generator options:\n", Random),
+        ("\nLog options:\n", Log),
+        ("\nGeneral database options:\n\n", Database),
+        (DRIVERS, Mysql),
+        ("\nCompiled-in tests:\n\nloadgen options:\n", Own),
+    ];
+    let of = |(heading, group)| format!("{heading}{}", listed(|option| option.group == group));
+    groups.map(of).concat() + MORE
 }
 
 #[cfg(test)]

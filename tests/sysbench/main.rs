@@ -106,7 +106,7 @@ impl Seen<'_> {
                 let wrong = (ours != status).then(|| format!("status {ours}, not {status}: {why}"));
                 wrong.into_iter().chain(self.text()).collect()
             }
-            Some((Ours::NotYet, why)) => {
+            Some((Ours::Fewer, why)) => {
                 let same = self.ours.1.status == self.theirs.1.status && self.text().is_empty();
                 return same.then(|| format!("does so now: {why}")).into_iter().collect();
             }

@@ -469,17 +469,15 @@ fn a_driver_fails_at_the_first_connection_when_its_options_are_wrong() {
 }
 
 /// Lists the flags of loadgen that hints name.
-pub(crate) fn native_flags() -> impl Iterator<Item = &'static str> {
+pub(crate) fn native_flags() -> impl Iterator<Item = String> {
     let ours = |option: &options::Entry| match option.becomes {
-        Becomes::Flag(ours) | Becomes::Seconds(ours) | Becomes::Where(_, ours) => ours,
-        Becomes::Distribution => "--distribution",
-        Becomes::Same | Becomes::Nothing(_) => "",
+        Becomes::Flags(ours) => ours,
+        Becomes::Same => option.key(),
+        Becomes::Nothing(_) => "",
     };
-    options::OPTIONS
-        .iter()
-        .map(ours)
-        .flat_map(|ours| ours.split(' '))
-        .filter(|word| word.starts_with("--"))
+    let flag = |words: &str| words.split(' ').next().map(|flag| format!("--{flag}"));
+    let all = options::OPTIONS.iter().map(ours).filter(|ours| !ours.is_empty());
+    all.flat_map(|ours| ours.split(", ")).filter_map(flag)
 }
 
 /// What tests of several files start from.

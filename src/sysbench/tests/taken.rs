@@ -268,18 +268,18 @@ fn a_native_command_does_the_same_when_it_is_explained() {
         (
             "oltp_read_only --tables=4 --table-size=1000 --threads=8 --time=60 --mysql-host=db1 --mysql-password=hush \
              --range_selects=off --skip-trx --report-interval=1 run",
-            "loadgen read-only --tables 4 --rows 1000 --clients 8 --time 60s --warmup 0s --distribution special \
-             --statements prepared --host db1 --port 3306 --user sbtest --database sbtest --simple-ranges 0 \
-             --sum-ranges 0 --order-ranges 0 --distinct-ranges 0 --progress 1s --skip-trx --password --no-defaults \
+            "loadgen read-only --simple-ranges 0 --sum-ranges 0 --order-ranges 0 --distinct-ranges 0 --progress 1s \
+             --skip-trx --tables 4 --rows 1000 --clients 8 --time 60s --warmup 0s --distribution special \
+             --statements prepared --host db1 --port 3306 --user sbtest --database sbtest --password --no-defaults \
              --table-each",
             "not begun again",
         ),
         (
             "oltp_point_select --events=100 --time=0 --rate=50 --rand-type=uniform --db-ps-mode=disable \
              --mysql-socket=/x --mysql-ignore-errors=all --rand-seed=3 --loadgen-out=r run",
-            "loadgen point-select --tables 1 --rows 10000 --clients 1 --ops 100 --warmup 0s --rate 50 \
-             --distribution uniform --statements text --seed 3 --out r --socket /x --user sbtest --database sbtest \
-             --on-error continue --no-defaults",
+            "loadgen point-select --on-error continue --tables 1 --rows 10000 --clients 1 --ops 100 --warmup 0s \
+             --rate 50 --distribution uniform --statements text --seed 3 --out r --socket /x --user sbtest \
+             --database sbtest --no-defaults",
             "counted",
         ),
         (
@@ -290,9 +290,9 @@ fn a_native_command_does_the_same_when_it_is_explained() {
         ),
         (
             "select_random_ranges --number-of-ranges=2 --delta=9 --tables=4 --mysql-host=h run",
-            "loadgen random-ranges --tables 1 --rows 10000 --clients 1 --time 10s --warmup 0s --distribution special \
-             --statements prepared --host h --port 3306 --user sbtest --database sbtest --delta 9 \
-             --random-ranges 2 --no-defaults",
+            "loadgen random-ranges --delta 9 --random-ranges 2 --tables 1 --rows 10000 --clients 1 --time 10s \
+             --warmup 0s --distribution special --statements prepared --host h --port 3306 --user sbtest \
+             --database sbtest --no-defaults",
             "uniformly",
         ),
         (
@@ -317,8 +317,8 @@ fn a_native_command_does_the_same_when_it_is_explained() {
         ),
         (
             "oltp_insert --mysql-host=h --mysql-ssl=required cleanup",
-            "loadgen cleanup --host h --port 3306 --user sbtest --database sbtest --ssl-mode REQUIRED --no-defaults \
-             --yes",
+            "loadgen cleanup --host h --port 3306 --user sbtest --database sbtest --ssl-mode REQUIRED --yes \
+             --no-defaults",
             "only what",
         ),
     ] {
