@@ -36,6 +36,7 @@ const BOUNDS: &str = "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-
                       --rand-pareto-h is between 0 and 1, --rand-zipfian-exp is above 0, up to 10";
 const OLD_TABLES: &str = "the tables and statements are those of 1.0: no column is UNSIGNED, and each kind \
                           of statement draws its own table";
+const FIRST: &str = "the first is sbtest1, not sbtest";
 const PREFERRED: &str =
     "--mysql-ssl encrypts every connection, where sysbench may fall back to plain text";
 const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
@@ -129,34 +130,32 @@ impl<'a> Arguments<'a> {
         let mut words = args.into_iter();
         let mut options = Vec::new();
         while let Some(word) = words.next() {
-            let follows = self.theirs.last().map(|last| options::plain(last));
-            let Some(option) = word.strip_prefix("--") else {
-                self.theirs.push(word);
-                if follows.as_deref() == Some("--mysql-password") {
-                    self.hidden = Some(word);
-                }
-                let place = if self.test.is_none() { &mut self.test } else { &mut self.command };
-                if place.replace(word).is_some() {
-                    let shown = self.shown(word);
-                    return Err(usage(&format!("Unrecognized command line argument: {shown}")));
-                }
-                continue;
-            };
-            let (name, mut value) = split(option);
-            match options::find(name).filter(|entry| entry.group == Group::Own) {
-                None => self.theirs.push(word),
-                Some(entry) if entry.kind != Kind::Bool && value.is_none() => {
-                    let next = words.next();
-                    value = Some(next.ok_or_else(|| cannot(&format!("--{name} needs a value")))?);
-                }
-                Some(_) => {}
+            if self.theirs.last().is_some_and(|last| options::plain(last) == "--mysql-password") {
+                self.hidden = Some(word);
             }
-            match value {
-                Some(test) if name == "test" => {
+            let option = word.strip_prefix("--").map(split);
+            let known = option.and_then(|(name, _)| options::find(name));
+            let own = known.filter(|entry| entry.group == Group::Own);
+            if own.is_none() {
+                self.theirs.push(word);
+            }
+            match option {
+                Some(("test", Some(test))) => {
                     self.test = Some(test).filter(|test| !test.is_empty());
                     self.opening.stderr.push_str(OLD_FORM);
                 }
-                _ => options.push((name, value)),
+                Some((name, None)) if own.is_some_and(|entry| entry.kind != Kind::Bool) => {
+                    let value = words.next();
+                    let value = value.ok_or_else(|| cannot(&format!("--{name} needs a value")))?;
+                    options.push((name, Some(value)));
+                }
+                Some(option) => options.push(option),
+                None if self.test.is_none() => self.test = Some(word),
+                None if self.command.is_none() => self.command = Some(word),
+                None => {
+                    let shown = self.shown(word);
+                    return Err(usage(&format!("Unrecognized command line argument: {shown}")));
+                }
             }
         }
         let test = self.test.and_then(test_of);
@@ -183,9 +182,8 @@ impl<'a> Arguments<'a> {
             _ => {
                 // A password may be behind a misspelt name.
                 let hidden = name.contains("pas") || name.contains("pw");
-                let shown =
-                    value.map(|value| if hidden { "=***".into() } else { format!("={value}") });
-                let text = format!("invalid option: --{name}{}", shown.unwrap_or_default());
+                let value = value.map(|value| format!("={}", if hidden { "***" } else { value }));
+                let text = format!("invalid option: --{name}{}", value.unwrap_or_default());
                 self.wrong.get_or_insert_with(|| usage(&text));
             }
         }
@@ -200,21 +198,19 @@ impl<'a> Arguments<'a> {
 
     /// Takes the options of a config file, as far as it can be read.
     fn config_file(&mut self, path: &str) {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let text = error.to_string();
-                let text = text.split(" (os error").next().unwrap_or_default();
-                return self.opening.stderr.push_str(&format!("{path}: {text}\n"));
-            }
-        };
+        let bytes = fs::read(path).unwrap_or_else(|error| {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default();
+            self.opening.stderr.push_str(&format!("{path}: {text}\n"));
+            Vec::new()
+        });
         for (number, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
             let Some((name, text)) = line.split_once('=') else { continue };
             let items = items(text);
             self.setting(name, items.as_deref().unwrap_or_default());
             if items.is_none() {
-                let text = format!("unexpected EOL on line {number}\n");
-                return self.opening.stderr.push_str(&text);
+                self.opening.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
+                break;
             }
         }
     }
@@ -262,8 +258,16 @@ impl<'a> Arguments<'a> {
         let driver_fault = self.driver_fault()?;
         let (connect, server) = self.connect(env)?;
         self.undone(test, command)?;
-        let of_0_5 = test == Test::Oltp && self.test != Some(OLD);
-        self.noted(of_0_5);
+        let word = self.test.unwrap_or_default();
+        if word.contains('/') && super::scripts::is_another(word) {
+            let ours = "is not the script of sysbench 1.0.20: loadgen runs that one";
+            self.notes.push(format!("{word} {ours}"));
+        }
+        let of_0_5 = test == Test::Oltp && word != OLD;
+        if test == Test::Oltp {
+            let differs = if of_0_5 { "statements are text, as in 0.5" } else { FIRST };
+            self.notes.push(format!("{OLD_TABLES}; {differs}"));
+        }
         let test = match test {
             Test::Oltp if self.values.on("oltp-read-only") => Test::ReadOnly,
             Test::Oltp if self.values.on("oltp-write-only") => Test::WriteOnly,
@@ -386,11 +390,11 @@ impl<'a> Arguments<'a> {
         let none = percentile == 0 && self.values.on("histogram");
         fatal("--histogram cannot be used with --percentile=0").when(none)?;
         let verbosity = if self.values.on("debug") { 5 } else { verbosity };
-        for (level, text) in [(3, output::header(output) + "\n"), (2, take(&mut self.after_header))]
-        {
-            if verbosity >= level {
-                self.opening.stdout.push_str(&text);
-            }
+        if verbosity >= 3 {
+            self.opening.stdout.push_str(&(output::header(output) + "\n"));
+        }
+        if verbosity >= 2 {
+            self.opening.stdout.push_str(&self.after_header);
         }
         Ok(verbosity)
     }
@@ -404,10 +408,9 @@ impl<'a> Arguments<'a> {
             let usual = "requires a command argument. See 'sysbench";
             usage(&format!("The '{word}' test {usual} {word} help'"))
                 .when(self.command.is_none() && BUILT_IN.contains(&word))?;
-            let why =
-                format!("Cannot find benchmark '{word}': no such built-in test, file or module");
+            let why = "no such built-in test, file or module";
             let ours = "it is none of oltp_*, select_random_* and bulk_insert";
-            return Err(elsewhere(&why, ours));
+            return Err(elsewhere(&format!("Cannot find benchmark '{word}': {why}"), ours));
         };
         let bulk = test == Test::BulkInsert;
         let Some(command) = self.command else {
@@ -472,10 +475,10 @@ impl<'a> Arguments<'a> {
             cannot(&format!("--{key} {why}")).when(self.values.list(key).len() > 1)?;
         }
         let [host, port, socket] = lists.map(|key| self.values.list(key).concat());
+        let number = options::int(&port).and_then(|number| u16::try_from(number).ok());
         let wrong = || cannot(&format!("--mysql-port={port} is no port"));
-        let port =
-            options::int(&port).and_then(|port| u16::try_from(port).ok()).ok_or_else(wrong)?;
-        let port = if port == 0 { DEFAULT_PORT } else { port };
+        // Nothing is 0.
+        let port = Some(number.ok_or_else(wrong)?).filter(|port| *port > 0).unwrap_or(DEFAULT_PORT);
         let mut server = format!("on host '{host}', port {port}");
         let address = if !socket.is_empty() {
             server = format!("on socket '{socket}'");
@@ -544,22 +547,6 @@ impl<'a> Arguments<'a> {
             }
         }
         Ignored::Codes(codes)
-    }
-
-    /// Notes what differs.
-    fn noted(&mut self, of_0_5: bool) {
-        let word = self.test.unwrap_or_default();
-        if word.contains('/') && super::scripts::is_another(word) {
-            let note =
-                format!("{word} is not the script of sysbench 1.0.20: loadgen runs that one");
-            self.notes.push(note);
-        }
-        if word == OLD {
-            self.notes.push(format!("{OLD_TABLES}; the first is sbtest1, not sbtest"));
-        }
-        if of_0_5 {
-            self.notes.push(format!("{OLD_TABLES}; statements are text, as in 0.5"));
-        }
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
