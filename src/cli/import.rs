@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use crate::error::Result;
 use crate::plan::defaults;
 use crate::plan::value::{self, RowCount, TableCount};
-use crate::sysbench::{ToImport, import as import_sysbench};
+use crate::summary::Imported;
+use crate::sysbench::import as import_sysbench;
 use crate::workload::Distribution;
 
 /// The program whose output it is.
@@ -67,21 +68,17 @@ pub(crate) struct ImportArgs {
 }
 
 pub(super) fn import(args: ImportArgs) -> Result<()> {
-    let ImportArgs { program, files, label, workload, server_version, distribution, .. } = args;
-    let Printed::Sysbench = program;
-    let (tables, rows) = (args.tables.map(TableCount::small), args.rows.map(|rows| rows.0));
-    let (notes, started_at, out) = (args.notes.into_iter().collect(), args.started_at, args.out);
-    let of = ToImport {
-        files,
-        label,
-        workload,
-        server_version,
-        tables,
-        rows,
-        distribution,
-        started_at,
-        notes,
-        out,
+    let Printed::Sysbench = args.program;
+    let told = Imported {
+        label: args.label.or_else(|| args.server_version.clone()).unwrap_or_default(),
+        workload: args.workload.unwrap_or_default(),
+        server_version: args.server_version,
+        tables: args.tables.map(TableCount::small),
+        rows: args.rows.map(|rows| rows.0),
+        distribution: args.distribution.map(|of| of.to_string()),
+        started_at: args.started_at.map_or_else(String::new, |at| at.to_string()),
+        notes: args.notes.into_iter().collect(),
+        ..Imported::default()
     };
-    import_sysbench(&of)
+    import_sysbench(&args.files, told, &args.out)
 }

@@ -62,7 +62,9 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
     }
     words.retain(|word| *word != "sysbench");
     let mut said = Said::of(&words, loadgen)?;
-    flags.iter().for_each(|(flag, value)| said.say(flag, value));
+    for (flag, value) in flags {
+        said.say(flag, value);
+    }
     let command = said.command();
     let verbs = match said.theirs.len() {
         0 => return None,

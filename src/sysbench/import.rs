@@ -5,33 +5,27 @@
 
 mod files;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::error::clip;
+use super::options::{self, Values, plain};
+use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource, Warning,
 };
 use crate::terms::{StatementMode, finding};
 use crate::workload::{Distribution, builtin};
-pub(crate) use files::{ToImport, import};
+pub(crate) use files::import;
 
-/// Longest foreign text in a message, characters.
-const TEXT_MAX: usize = 80;
+/// A run begins with it.
+const BEGIN: &str = "Number of threads:";
 /// Printed rates are over a time that ends a little later than the total time.
 const RATE_OFF: f64 = 0.01;
 /// Statements an op, as a fork or an ignored error makes them differ from those of a workload.
 const STATEMENTS_OFF: f64 = 0.02;
+/// What stands behind numbers of a report.
+const UNITS: [&str; 4] = ["", "s", "ms", " per sec.)"];
+/// Numbers of a text are below it: they stay finite when units change.
+const NUMBER_MAX: f64 = 1e15;
 const MS: f64 = 1e3;
-
-/// The values of a report, by the words before the colon.
-const KEYS: &str = "read|write|other|total|transactions|queries|deadlocks|read/write requests|\
-                    other operations|ignored errors|reconnects|total time|total number of events|\
-                    total time taken by event execution|min|avg|max|sum|events (avg/stddev)|\
-                    execution time (avg/stddev)|percentile|percentile stats|\
-                    Number of unfinished transactions on forced shutdown";
-/// The key of the line with the percentile, whose words hold its number.
-const PERCENTILE: &str = "percentile";
 
 /// A run of a text that is whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +36,6 @@ pub(crate) struct FoundRun {
     pub test: Option<String>,
     /// The workload that has so many statements an op, where there is one only.
     pub alike: Option<&'static str>,
-    /// The text's part of it: the rest is the importer's.
     pub run: Imported,
 }
 
@@ -58,519 +51,399 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
     Err(Unreadable { line, what: what.into() })
 }
 
-/// Finds the runs of a text, one at least: what is broken is told in its place.
-pub(crate) fn runs(bytes: &[u8]) -> Vec<Result<FoundRun, Unreadable>> {
+/// Finds the runs of a text, one at least: what is broken is told in its place. What the user says of
+/// them is in `told`.
+pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unreadable>> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
-    if let Some(what) = no_text(text) {
-        return vec![broken(1, what)];
-    }
-    let (mut found, mut before, mut open) = (Vec::new(), Preamble::default(), None::<OpenRun>);
-    let mut last = 1;
-    for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-        last = line;
-        let version = version(text);
-        let threads = text.strip_prefix("Number of threads:");
-        if version.is_some() || threads.is_some() {
-            found.extend(open.take().map(OpenRun::ended));
+    let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, text)| !text.is_empty());
+    let lines: Vec<(usize, &str)> = lines.collect();
+    let (mut found, mut before) = (Vec::new(), Preamble::default());
+    let goes_on = |next: &str| !next.starts_with(BEGIN) && version(next).is_none();
+    for part in lines.chunk_by(|_, (_, next)| goes_on(next)) {
+        if part[0].1.starts_with(BEGIN) {
+            found.push(Lines(part).run(&before, told));
         }
-        before.take(text);
-        before.version = version.or(before.version);
-        if let Some(threads) = threads {
-            open = Some(OpenRun::new(line, threads, before.clone()));
-        } else if let Some(open) = &mut open {
-            open.take(line, text);
-        }
+        part.iter().for_each(|(_, text)| before.take(text));
     }
-    found.extend(open.map(OpenRun::ended));
     if found.is_empty() {
-        found.push(broken(last, "it has no line 'Number of threads:', with which a run begins"));
+        found.push(Lines(&lines).no_run(text.trim_start()));
     }
     found
 }
 
-/// Says why a text cannot be sysbench's.
-fn no_text(text: &str) -> Option<&'static str> {
-    let start = text.trim_start();
-    // An array begins like an interval line.
-    let array = start.strip_prefix('[').map(str::trim_start);
-    let json = start.starts_with('{') || array.is_some_and(|of| of.starts_with(['{', ']']));
-    let whys = [
-        (start.is_empty(), "it is empty"),
-        (text.contains('\0'), "it is no text"),
-        (json, "it is JSON, and not the text that sysbench prints"),
-    ];
-    whys.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
-}
-
 /// Reads the version of a header line.
-fn version(line: &str) -> Option<String> {
+fn version(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("sysbench ")?;
-    let version = rest.split_whitespace().next()?.trim_end_matches(':');
-    let is_one = version.starts_with(|c: char| c.is_ascii_digit()) && rest.len() > version.len();
-    let ours = rest.contains("(using loadgen").then(|| rest.to_owned());
-    is_one.then(|| ours.unwrap_or_else(|| version.to_owned()))
+    let rest = Some(rest).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
+    let ours = rest.contains("(using loadgen").then_some(rest);
+    ours.or_else(|| rest.split([' ', ':']).next())
 }
 
 /// What stands before a run and tells of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 struct Preamble {
     version: Option<String>,
+    /// Options of the last command line that was echoed, and loadgen's name of its test.
     test: Option<String>,
-    /// Options of the last command line that was echoed, written with `-`.
-    options: BTreeMap<String, String>,
-    /// Tables that prepare made, and the rows that it put into them.
-    made: BTreeSet<String>,
-    rows: BTreeSet<u64>,
+    options: Values,
+    /// Tables that prepare made, and the rows that it put into each.
+    tables: Option<u64>,
+    rows: Option<u64>,
 }
 
 impl Preamble {
     fn take(&mut self, line: &str) {
-        let quoted = || line.split('\'').nth(1).unwrap_or_default().to_owned();
-        if line.starts_with("Creating table '") {
-            self.made.insert(quoted());
-        } else if line.starts_with("Dropping table '") {
-            (self.made, self.rows) = Default::default();
+        let command = line.split_once("sysbench ").filter(|(_, words)| words.contains("--"));
+        if let Some(version) = version(line) {
+            self.version = Some(version.to_owned());
+        } else if let Some(name) = line.strip_prefix("Creating table 'sbtest") {
+            let table = number(name).map_or(1, |(number, _)| number as u64);
+            self.tables = self.tables.max(Some(table));
         } else if let Some(rest) = line.strip_prefix("Inserting ") {
-            let rows = rest.split(' ').next().and_then(|word| word.parse::<u64>().ok());
-            self.rows.extend(rows.filter(|_| rest.contains(" records into ")));
-        } else if line.contains("sysbench ") && version(line).is_none() {
-            self.command(line);
+            self.rows = number(rest).map(|(rows, _)| rows as u64);
+        } else if line.starts_with("Dropping table '") {
+            (self.tables, self.rows) = (None, None);
+        } else if let Some((_, words)) = command {
+            self.command(words);
         }
     }
 
-    /// Takes a command line, as a script echoes it.
-    fn command(&mut self, line: &str) {
-        let mut words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
-        let name = |word: &str| word.rsplit('/').next().map(str::to_owned);
-        if !words.any(|word| name(word).is_some_and(|name| name == "sysbench")) {
-            return;
-        }
-        let (mut options, mut others) = (BTreeMap::new(), Vec::new());
-        for word in words {
-            match word.strip_prefix("--").map(|word| word.split_once('=').unwrap_or((word, ""))) {
-                Some((name, value)) => {
-                    options.insert(name.replace('_', "-"), value.to_owned());
-                }
-                None => others.push(word),
+    /// Takes what follows the program in a command line, as a script echoes it.
+    fn command(&mut self, words: &str) {
+        let words = words.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+        let (given, others): (Vec<&str>, Vec<&str>) = words.partition(|of| of.starts_with("--"));
+        self.test = others.first().copied().and_then(native);
+        self.options = Values::default();
+        for (name, value) in given.iter().filter_map(|word| word[2..].split_once('=')) {
+            if name == "test" {
+                self.test = native(value);
+            } else if let Some(option) = options::find(name) {
+                self.options.set(option, value.to_owned());
             }
         }
-        let does = |word: &str| others.contains(&word);
-        if !options.is_empty() && (does("run") || does("prepare")) {
-            let test = options.get("test").map(String::as_str).or(others.first().copied());
-            self.test = test.and_then(name).map(|name| name.trim_end_matches(".lua").to_owned());
-            self.options = options;
-        }
     }
 
-    /// Finds an option by its names in all versions.
-    fn option(&self, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|name| self.options.get(*name)).map(String::as_str)
-    }
-
-    fn tables(&self) -> Option<u32> {
-        let given = self.option(&["tables", "oltp-tables-count"]).and_then(|n| n.parse().ok());
-        given.or_else(|| u32::try_from(self.made.len()).ok()).filter(|tables| *tables > 0)
-    }
-
-    fn rows(&self) -> Option<u64> {
-        let given = self.option(&["table-size", "oltp-table-size"]).and_then(|n| n.parse().ok());
-        let made = self.rows.first().filter(|_| self.rows.len() == 1).copied();
-        given.or(made).filter(|rows| *rows > 0)
+    /// Gives a number that a command line or prepare told.
+    fn number(&self, option: &str, made: Option<u64>) -> Option<u64> {
+        let given = self.options.is_given(option).then(|| self.options.count(option));
+        given.or(made).filter(|number| *number > 0)
     }
 
     fn distribution(&self) -> Option<String> {
-        let kind = self.option(&["rand-type", "oltp-dist-type"])?;
-        // What these change has no short form.
-        if self.options.keys().any(|name| name.contains("-spec-")) {
-            return None;
-        }
-        let with = |name, usual| format!(":{}", self.option(&[name]).unwrap_or(usual));
-        let text = match kind {
-            "pareto" => "pareto".to_owned() + &with("rand-pareto-h", "0.2"),
-            "zipfian" => "zipf-adjacent".to_owned() + &with("rand-zipfian-exp", "0.8"),
+        let of = |option| self.options.text(option);
+        let [iter, pct, res] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(of);
+        let text = match of("rand-type") {
+            _ if !self.options.is_given("rand-type") => return None,
+            "pareto" => format!("pareto:{}", of("rand-pareto-h")),
+            "zipfian" => format!("zipf-adjacent:{}", of("rand-zipfian-exp")),
+            "gaussian" => format!("gaussian:{iter}"),
+            "special" => format!("special:{iter}/{pct}/{res}"),
             other => other.to_owned(),
         };
-        Some(text.parse::<Distribution>().ok()?.to_string())
+        known(&text)
     }
 }
 
-/// Gives loadgen's name of a test, where it has one.
+/// Writes a distribution as loadgen does, where it knows it.
+fn known(distribution: &str) -> Option<String> {
+    Some(distribution.to_lowercase().parse::<Distribution>().ok()?.to_string())
+}
+
+/// Gives loadgen's name of a test, or of the path of its script, where it has one.
 pub(crate) fn native(test: &str) -> Option<String> {
-    let test = if test == "select" { "oltp_point_select" } else { test };
-    let is = |name: &String| name == test || name.replace('-', "_") == test;
-    let known = builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is));
-    known.map(|workload| workload.name)
+    let name = test.rsplit('/').next()?.trim_end_matches(".lua");
+    let name = plain(if name == "select" { "point-select" } else { name });
+    let is = |known: &String| plain(known) == name;
+    Some(builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is))?.name)
 }
 
-/// A run that is being read.
-#[derive(Default)]
-struct OpenRun {
-    line: usize,
-    last: usize,
-    before: Preamble,
-    run: Imported,
-    /// The lines of the last report.
-    report: BTreeMap<&'static str, (usize, String)>,
-    statements: bool,
-    checkpoint: Option<usize>,
-    fatal: Option<(usize, String)>,
-    /// Lines that look like those of intervals.
-    unread: u64,
-    wrong: Option<Unreadable>,
-}
+/// Lines of a run, each with its number; none is empty.
+#[derive(Clone, Copy)]
+struct Lines<'a>(&'a [(usize, &'a str)]);
 
-impl OpenRun {
-    fn new(line: usize, threads: &str, before: Preamble) -> OpenRun {
-        let statements = before.option(&["db-ps-mode"]) == Some("disable");
-        let clients = threads.trim().parse().ok().filter(|clients: &u32| *clients > 0);
-        let wrong =
-            Unreadable { line, what: format!("there is no number of threads in{threads:?}") };
-        let run = Imported {
-            source: TextSource { version: before.version.clone(), ..TextSource::default() },
-            clients: clients.unwrap_or_default(),
-            tables: before.tables(),
-            rows: before.rows(),
-            distribution: before.distribution(),
-            statements: statements.then_some(StatementMode::Text),
-            ..Imported::default()
+impl<'a> Lines<'a> {
+    /// Reads a run from its first line on.
+    fn run(self, before: &Preamble, told: &Imported) -> Result<FoundRun, Unreadable> {
+        let (line, begin) = self.0[0];
+        let clients = begin[BEGIN.len()..].trim().parse().ok();
+        let Some(clients) = clients.filter(|clients: &u32| *clients > 0) else {
+            return broken(line, "there is no number of threads");
         };
-        let wrong = clients.is_none().then_some(wrong);
-        OpenRun { line, last: line, before, run, wrong, ..OpenRun::default() }
-    }
-
-    fn take(&mut self, line: usize, text: &str) {
-        if !text.is_empty() {
-            self.last = line;
-        }
-        let run = &mut self.run;
-        if text.starts_with('[') {
-            self.in_brackets(line, text);
-        } else if let Some(why) = text.strip_prefix("FATAL:") {
-            self.fatal.get_or_insert((line, why.trim().to_owned()));
-        } else if text == "SQL statistics:" || text == "OLTP test statistics:" {
-            self.report.clear();
-            self.statements = true;
-        } else if text.starts_with("Latency histogram") {
-            run.latency.histogram.clear();
-        } else if let Some(rate) = text.strip_prefix("Target transaction rate:") {
-            run.rate = number(rate).filter(|rate| *rate > 0.0);
-        } else if let Some(time) = text.strip_prefix("Warmup time:") {
-            run.warmup_s = number(time);
-        } else if let Some((_, seed)) = text.split_once("number generator from seed (") {
-            run.seed = seed.split(')').next().and_then(|seed| seed.parse().ok());
-        } else if let Some(kind) = text.strip_prefix("Using ").filter(|of| of.contains("istribut"))
-        {
-            let kind = kind.split(' ').next().expect("one word at least").to_lowercase();
-            let known = kind.parse::<Distribution>().ok().map(|known| known.to_string());
-            run.distribution = known.or(run.distribution.take());
-        } else if let Some((value, count)) = bucket(text) {
-            run.latency.histogram.push(ImportedBucket { value_us: value * MS, count });
-        } else if let Some((words, value)) = text.split_once(':') {
-            let words = match words {
-                "time elapsed" => "total time",
-                words if words.ends_with(PERCENTILE) => PERCENTILE,
-                words => words,
-            };
-            if let Some(key) = KEYS.split('|').find(|key| *key == words) {
-                let value = if key == PERCENTILE { text } else { value.trim() };
-                // What follows a report, such as another program's, changes nothing in it.
-                self.report.entry(key).or_insert_with(|| (line, value.to_owned()));
-            }
-        }
-    }
-
-    /// Takes a line of an interval, or of what else is told at an instant.
-    fn in_brackets(&mut self, line: usize, text: &str) {
-        let Some((end, rest)) = text[1..].split_once(']') else { return };
-        let Some(end_s) = end.trim().strip_suffix('s').and_then(decimal) else { return };
-        if rest.contains("Checkpoint report:") {
-            self.checkpoint.get_or_insert(line);
-        } else if rest.contains("queue length:") {
-            let count = |name| number_after(rest, name).map(|count| count as u64);
-            if let Some(interval) = self.run.timeline.last_mut() {
-                interval.queued = count("queue length");
-                interval.running = count("concurrency");
-            }
-        } else if let Some(interval) = interval(end_s, rest) {
-            self.run.timeline.push(interval);
-        } else {
-            self.unread += 1;
-        }
-    }
-
-    fn ended(mut self) -> Result<FoundRun, Unreadable> {
-        if let Some(wrong) = self.wrong.take() {
-            return Err(wrong);
-        }
-        if !self.statements {
-            return self.without_report();
-        }
-        if let Some(line) = self.checkpoint {
-            return broken(line, "it has checkpoints: its last report is of what came after them");
-        }
-        self.figures()?;
-        self.check()?;
-        let test = self.before.test.as_deref().and_then(native);
-        Ok(FoundRun { line: self.line, test, alike: alike(&self.run.totals), run: self.run })
-    }
-
-    fn without_report(&self) -> Result<FoundRun, Unreadable> {
-        if let Some((line, why)) = &self.fatal {
-            return broken(*line, format!("the run failed: {}", clip(why, TEXT_MAX)));
-        }
-        if self.report.contains_key("total time") {
-            let what = "it has no SQL statistics: it is no test of a database server";
-            return broken(self.last, what);
-        }
-        broken(self.last, "it is cut off: the run that begins in it has no report")
-    }
-
-    fn text(&self, key: &str) -> Result<(usize, &str), Unreadable> {
-        let Some((line, text)) = self.report.get(key) else {
-            return broken(self.last, format!("it is cut off: the report has no '{key}:'"));
+        let report = self.report()?;
+        let of_0_4 = |text: &str| known(text.strip_prefix("Using ")?.split_once(' ')?.0);
+        let distribution = self.0.iter().find_map(|(_, text)| of_0_4(text));
+        let text = before.options.text("db-ps-mode") == "disable";
+        let tables = before.number("tables", before.tables);
+        let (timeline, unread) = self.timeline();
+        let histogram = self.0.iter().filter_map(|(_, text)| bucket(text)).collect();
+        let mut run = Imported {
+            source: TextSource { version: before.version.clone(), ..told.source.clone() },
+            clients,
+            tables: told.tables.or(tables.and_then(|tables| tables.try_into().ok())),
+            rows: told.rows.or(before.number("table-size", before.rows)),
+            distribution: told.distribution.clone().or(distribution).or(before.distribution()),
+            statements: text.then_some(StatementMode::Text),
+            rate: self.printed("Target transaction rate").filter(|rate| *rate > 0.0),
+            warmup_s: self.printed("Warmup time"),
+            seed: self.printed("number generator from seed").map(|seed| seed as u64),
+            totals: report.totals()?,
+            measured_s: report.value("time elapsed|total time")?,
+            latency: ImportedLatency { histogram, ..report.latency()? },
+            fairness: report.fairness(),
+            timeline,
+            ..told.clone()
         };
-        Ok((*line, text))
+        run.warnings = report.warnings(&run, self, unread)?;
+        Ok(FoundRun { line, test: before.test.clone(), alike: alike(&run.totals), run })
+    }
+
+    /// Gives the lines from the report on: no line before it is taken for one of it.
+    fn report(self) -> Result<Lines<'a>, Unreadable> {
+        let start = self.0.iter().rposition(|(_, text)| *text == "queries performed:");
+        let checkpoint = self.0.iter().find(|(_, text)| text.contains("] Checkpoint report:"));
+        let fatal = self.find("FATAL").map(|(line, why)| (line, clip(why, VALUE_MAX)));
+        match (start, checkpoint.map(|(line, _)| *line), fatal) {
+            (Some(start), None, _) => Ok(Lines(&self.0[start..])),
+            (_, Some(line), _) => broken(line, "it has checkpoints: its last report is of a part"),
+            (.., Some((line, why))) => broken(line, format!("the run failed: {why}")),
+            _ if self.has("time elapsed|total time") => {
+                self.cut("it has no SQL statistics: it is no test of a database server")
+            }
+            _ => self.cut("it is cut off: the run that begins in it has no report"),
+        }
+    }
+
+    /// Says why a text has no run.
+    fn no_run<T>(self, text: &str) -> Result<T, Unreadable> {
+        // An array begins like an interval line.
+        let json = text.starts_with('{') || text.starts_with('[') && text.contains('{');
+        match text {
+            "" => broken(1, "it is empty"),
+            _ if text.contains('\0') => broken(1, "it is no text"),
+            _ if json => broken(1, "it is JSON, and not the text that sysbench prints"),
+            _ => self.cut(format!("it has no line '{BEGIN}', with which a run begins")),
+        }
+    }
+
+    /// Says of the last line what is missing.
+    fn cut<T>(self, what: impl Into<String>) -> Result<T, Unreadable> {
+        broken(self.0.last().map_or(1, |(line, _)| *line), what)
+    }
+
+    /// Finds the value behind `key:`, where versions have several keys of the first that is there. What
+    /// follows a report, such as another program's, has later lines.
+    fn find(self, keys: &str) -> Option<(usize, &'a str)> {
+        let value = |text: &'a str, key| text.strip_prefix(key)?.strip_prefix(':').map(str::trim);
+        let find = |key| self.0.iter().find_map(|(line, text)| Some((*line, value(text, key)?)));
+        keys.split('|').find_map(find)
+    }
+
+    /// Gives the number behind these words.
+    fn printed(self, words: &str) -> Option<f64> {
+        self.0.iter().find_map(|(_, text)| behind(text, words))
+    }
+
+    fn has(self, keys: &str) -> bool {
+        self.find(keys).is_some()
     }
 
     /// Gives a value of the report, or says that it is none.
-    fn value<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
-        let (line, text) = self.text(key)?;
-        let none = || broken(line, format!("'{key}:' has no number in '{}'", clip(text, TEXT_MAX)));
-        read(text).map_or_else(none, Ok)
+    fn read<T>(self, keys: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
+        let key = keys.rsplit('|').next().unwrap_or(keys);
+        let Some((line, text)) = self.find(keys) else {
+            return self.cut(format!("it is cut off: the report has no '{key}:'"));
+        };
+        read(text).map_or_else(|| broken(line, format!("'{key}:' has no number")), Ok)
     }
 
-    /// Gives a value that some versions do not print.
-    fn maybe<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> Result<Option<T>, Unreadable> {
-        self.report.contains_key(key).then(|| self.value(key, read)).transpose()
+    fn count(self, keys: &str) -> Result<u64, Unreadable> {
+        self.read(keys, |text| text.split(' ').next()?.parse().ok())
     }
 
-    /// Fills in what the report says.
-    fn figures(&mut self) -> Result<(), Unreadable> {
-        let [reads, writes, others, total] =
-            ["read", "write", "other", "total"].map(|key| self.value(key, count));
-        let (reads, writes, others, total) = (reads?, writes?, others?, total?);
-        let sum = reads.checked_add(writes).and_then(|sum| sum.checked_add(others));
-        if sum != Some(total) {
+    /// Reads the last number of a value, such as the rate in `N (X per sec.)`.
+    fn value(self, keys: &str) -> Result<f64, Unreadable> {
+        self.read(keys, |text| decimal(text.rsplit('(').next()?))
+    }
+
+    fn totals(self) -> Result<ImportedTotals, Unreadable> {
+        let (reads, writes) = (self.count("read")?, self.count("write")?);
+        let (others, total) = (self.count("other")?, self.count("total")?);
+        if reads.saturating_add(writes).saturating_add(others) != total {
             let what = format!("read, write and other do not add up to the total of {total}");
-            return broken(self.text("total")?.0, what);
+            return broken(self.find("total").map_or(1, |(line, _)| line), what);
         }
-        let (ops, tps) = self.value("transactions", rated)?;
-        let deadlocks = self.maybe("deadlocks", rated)?;
-        let (statements, qps) = if let Some((_, qps)) = self.maybe("queries", rated)? {
-            (total, qps)
-        } else {
-            let (_, requests) = self.value("read/write requests", rated)?;
-            let (_, others) = self.value("other operations", rated)?;
+        let is_old = self.has("deadlocks");
+        let mut qps = self.value("queries|read/write requests")?;
+        if !is_old && !self.has("queries") {
+            qps += self.value("other operations")?;
+        }
+        Ok(ImportedTotals {
+            ops: self.count("transactions")?,
             // 0.4 counts a BEGIN also where it sends none.
-            let is_old = deadlocks.is_some();
-            if is_old { (reads + writes, requests) } else { (total, requests + others) }
-        };
-        let errors = deadlocks.map_or_else(|| self.value("ignored errors", rated), Ok)?.0;
-        let reconnects = self.maybe("reconnects", rated)?.map(|(count, _)| count);
-        self.run.measured_s = self.value("total time", seconds)?;
-        let totals = ImportedTotals { ops, statements, tps, qps, ..ImportedTotals::default() };
-        self.run.totals = ImportedTotals { reads, writes, others, errors, reconnects, ..totals };
-        self.times()
+            statements: if is_old { total - others } else { total },
+            tps: self.value("transactions")?,
+            qps,
+            reads,
+            writes,
+            others,
+            errors: self.count("deadlocks|ignored errors")?,
+            reconnects: self.has("reconnects").then(|| self.count("reconnects")).transpose()?,
+        })
     }
 
-    fn times(&mut self) -> Result<(), Unreadable> {
+    /// Reads the times but for the histogram.
+    fn latency(self) -> Result<ImportedLatency, Unreadable> {
         let old = "total time taken by event execution";
-        let sum_s = match self.maybe(old, sum_of_old)? {
-            Some(sum_s) => sum_s,
-            None => self.value("sum", micros)? / 1e6,
-        };
-        let [min, avg, max] = ["min", "avg", "max"].map(|key| self.value(key, micros));
-        let (min_us, _, max_us) = (min?, avg?, max?);
-        let events = self.value("total number of events", count)?;
+        let sum_s = if self.has(old) { self.value(old)? } else { self.read("sum", micros)? / 1e6 };
+        let (min_us, max_us) = (self.read("min", micros)?, self.read("max", micros)?);
+        let events = self.count("total number of events")?;
         let any = events > 0;
-        let percentile = self.maybe(PERCENTILE, percentile)?.filter(|_| any);
-        self.run.latency = ImportedLatency {
+        Ok(ImportedLatency {
             mean_us: any.then(|| sum_s * 1e6 / events as f64),
             min_us: any.then_some(min_us),
             max_us: any.then_some(max_us),
             sum_s,
-            percentile,
-            histogram: std::mem::take(&mut self.run.latency.histogram),
-        };
-        let [ops, times] = ["events (avg/stddev)", "execution time (avg/stddev)"]
-            .map(|key| self.value(key, pair).ok());
-        self.run.fairness = ops.zip(times).map(|(ops, times)| Fairness {
-            ops_mean: ops.0,
-            ops_stddev: ops.1,
-            time_mean_s: times.0,
-            time_stddev_s: times.1,
-        });
-        Ok(())
+            percentile: self.0.iter().find_map(|(_, text)| percentile(text)).filter(|_| any),
+            histogram: Vec::new(),
+        })
     }
 
-    /// Notes what does not fit together, and what is missing.
-    fn check(&mut self) -> Result<(), Unreadable> {
-        let (run, mut found) = (&self.run, Vec::<Warning>::new());
-        let ImportedTotals { ops, tps, .. } = run.totals;
-        let events = self.value("total number of events", count)?;
-        let mut doubt = |what: String| found.push(finding!(Contradiction, what).into());
-        if ops != events {
-            doubt(format!("{ops} transactions, and {events} events"));
+    /// Reads two lines of averages and deviations.
+    fn fairness(self) -> Option<Fairness> {
+        let pair = |key| {
+            let (average, deviation) = self.find(key)?.1.split_once('/')?;
+            Some((decimal(average)?, decimal(deviation)?))
+        };
+        let (ops_mean, ops_stddev) = pair("events (avg/stddev)")?;
+        let (time_mean_s, time_stddev_s) = pair("execution time (avg/stddev)")?;
+        Some(Fairness { ops_mean, ops_stddev, time_mean_s, time_stddev_s })
+    }
+
+    /// Reads the lines of intervals, and counts those that cannot be read.
+    fn timeline(self) -> (Vec<ImportedInterval>, u64) {
+        let (mut timeline, mut unread) = (Vec::<ImportedInterval>::new(), 0);
+        let found = self.0.iter().filter_map(|(_, text)| number(text.strip_prefix('[')?));
+        for (end_s, rest) in found.filter(|(_, rest)| rest.starts_with('s')) {
+            let count = |word| behind(rest, word).map(|count| count as u64);
+            let (queued, running) = (count("queue length"), count("concurrency"));
+            if let (Some(last), Some(_)) = (timeline.last_mut(), queued) {
+                (last.queued, last.running) = (queued, running);
+            } else if let Some(interval) = interval(end_s, rest) {
+                timeline.push(interval);
+            } else {
+                unread += 1;
+            }
         }
-        let rate = events as f64 / run.measured_s;
-        if (rate - tps).abs() > (tps * RATE_OFF).max(0.01) {
-            doubt(format!("{events} events in {} s, and {tps} a second", run.measured_s));
-        }
-        let most_s = f64::from(run.clients) * run.measured_s;
-        if run.rate.is_none() && run.latency.sum_s > most_s * (1.0 + RATE_OFF) {
-            doubt(format!(
-                "{} s of latency in {} s of {} threads",
-                run.latency.sum_s, run.measured_s, run.clients
-            ));
-        }
-        let shutdown = "Number of unfinished transactions on forced shutdown";
-        let unfinished = self.maybe(shutdown, count)?;
-        let but =
-            unfinished.map_or_else(String::new, |of| format!(" ({of} unfinished transactions)"));
-        let fatal = self.fatal.iter().map(|(_, why)| clip(why, TEXT_MAX) + &but);
-        found.extend(fatal.map(|why| finding!(ImportedFatal, why).into()));
-        if self.report.contains_key("deadlocks") {
-            found.push(finding!(ImportedRequests).into());
-        }
-        if run.fairness.is_none() {
-            found.push(finding!(ImportedCut, "the fairness of threads").into());
-        }
-        if self.unread > 0 {
-            found.push(finding!(ImportedCut, format!("{} lines of intervals", self.unread)).into());
-        }
-        self.run.warnings = found;
-        Ok(())
+        (timeline, unread)
+    }
+
+    /// Says what does not fit together, and what is missing.
+    fn warnings(self, run: &Imported, all: Lines, unread: u64) -> Result<Vec<Warning>, Unreadable> {
+        let Imported { measured_s, clients, rate, .. } = run;
+        let (tps, sum_s) = (run.totals.tps, run.latency.sum_s);
+        let events = self.count("total number of events")?;
+        let is_off = (events as f64 / measured_s - tps).abs() > (tps * RATE_OFF).max(0.01);
+        let most_s = f64::from(*clients) * measured_s * (1.0 + RATE_OFF);
+        let left = all.printed("unfinished transactions on forced shutdown");
+        let left =
+            left.map(|count| format!(" ({count} unfinished transactions)")).unwrap_or_default();
+        let off = || format!("{events} events in {measured_s} s, and {tps} a second");
+        let long = || format!("{sum_s} s of latency in {measured_s} s of {clients} threads");
+        let found = [
+            is_off.then(|| finding!(Contradiction, off())),
+            (rate.is_none() && sum_s > most_s).then(|| finding!(Contradiction, long())),
+            all.find("FATAL").map(|(_, why)| finding!(ImportedFatal, clip(why, VALUE_MAX) + &left)),
+            self.has("deadlocks").then(|| finding!(ImportedRequests)),
+            run.fairness.is_none().then(|| finding!(ImportedCut, "the fairness of threads")),
+            (unread > 0).then(|| finding!(ImportedCut, format!("{unread} lines of intervals"))),
+        ];
+        Ok(found.into_iter().flatten().map(Warning::from).collect())
     }
 }
 
 /// Names the workload that has so many statements an op, where there is one only.
 fn alike(totals: &ImportedTotals) -> Option<&'static str> {
-    let is = |count: u64, each: f64| {
-        let found = count as f64 / totals.ops as f64;
-        (found - each).abs() <= each * STATEMENTS_OFF
+    let each = |count: u64| {
+        let each = count as f64 / totals.ops as f64;
+        let is_whole = (each - each.round()).abs() <= each.round() * STATEMENTS_OFF;
+        is_whole.then_some(each.round() as u64)
     };
-    let [reads, writes, others] = [totals.reads, totals.writes, totals.others];
-    // 0.4 and 0.5 have a write more.
-    let some = is(writes, 4.0) || is(writes, 5.0);
-    let name = match (reads, writes) {
-        (1.., 0) if is(reads, 14.0) => "read-only",
-        (1.., 1..) if is(reads, 14.0) && some => "read-write",
-        (0, 1..) if is(writes, 4.0) => "write-only",
-        _ => return None,
-    };
-    (others == 0 || is(others, 2.0)).then_some(name)
+    match (each(totals.reads)?, each(totals.writes)?, each(totals.others)?) {
+        (14, 0, 0 | 2) => Some("read-only"),
+        // 0.4 and 0.5 have a write more.
+        (14, 4 | 5, 0 | 2) => Some("read-write"),
+        (0, 4, 0 | 2) => Some("write-only"),
+        _ => None,
+    }
 }
 
 /// Reads a line of an interval of any version.
 fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
-    let any = |names: &[&str]| names.iter().find_map(|name| number_after(rest, name));
-    let parts = rest.split_once("(r/w/o:").and_then(|(_, rest)| rest.split_once(')'));
-    let parts = parts.map(|(parts, _)| parts.split('/').map(number).collect::<Vec<_>>());
-    let part = |at: usize| parts.as_ref().and_then(|parts| parts.get(at).copied().flatten());
-    let new = rest.split_once("lat (ms,").and_then(|(_, of)| of.split_once("%):"));
-    let old = rest.split_once("response time:").and_then(|(_, of)| of.split_once("ms ("));
-    let times = match (new, old) {
-        (Some((percentile, rest)), _) => Some((percentile, rest)),
-        (None, Some((value, rest))) => {
-            rest.split_once('%').map(|(percentile, _)| (percentile, value))
-        }
-        (None, None) => None,
-    };
-    let percentile = times.and_then(|(percentile, value)| {
-        let (percentile, value_us) = (percentile.trim().parse().ok()?, number(value)? * MS);
-        (value_us > 0.0).then_some(ImportedPercentile { percentile, value_us })
-    });
+    let of = |word| behind(rest, word);
+    let parts = rest.split_once("(r/w/o: ").map_or("", |(_, parts)| parts).split(['/', ')']);
+    let mut parts = parts.map_while(|part| Some(number(part)?.0));
+    // `lat (ms,95%): 9.91`, or `response time: 9.91ms (95%)`.
+    let before = rest.split_once('%').map_or("", |(before, _)| before);
+    let percentile = before.rsplit([',', '(']).next().and_then(|number| number.parse().ok());
+    let value = of("%)").or_else(|| of("response time")).filter(|value| *value > 0.0);
+    let percentile = percentile.zip(value.map(|value| value * MS));
     Some(ImportedInterval {
         end_s,
-        clients: any(&["thds", "threads"])? as u32,
-        tps: any(&["tps"])?,
-        qps: any(&["qps"]),
-        reads_per_s: part(0).or_else(|| any(&["reads/s", "reads"])),
-        writes_per_s: part(1).or_else(|| any(&["writes/s", "writes"])),
-        others_per_s: part(2),
-        percentile,
-        errors_per_s: any(&["err/s", "errors"]),
-        reconnects_per_s: any(&["reconn/s", "reconnects"]),
-        queued: None,
-        running: None,
+        clients: of(" thds").or_else(|| of(" threads"))? as u32,
+        tps: of(" tps")?,
+        qps: of(" qps"),
+        reads_per_s: parts.next().or_else(|| of(" reads")),
+        writes_per_s: parts.next().or_else(|| of(" writes")),
+        others_per_s: parts.next(),
+        percentile: percentile
+            .map(|(percentile, value_us)| ImportedPercentile { percentile, value_us }),
+        errors_per_s: of(" err"),
+        reconnects_per_s: of(" reconn"),
+        ..ImportedInterval::default()
     })
 }
 
-/// Reads the number behind a name, with or without a colon.
-fn number_after(text: &str, name: &str) -> Option<f64> {
-    // `threads` ends like `reads`.
-    let starts = |at: &usize| text[..*at].ends_with([' ', '(']);
-    let at = text.match_indices(name).map(|(at, _)| at).find(starts)? + name.len();
-    number(text[at..].trim_start_matches(':'))
-}
-
-/// Reads the number at the beginning of a text.
-fn number(text: &str) -> Option<f64> {
-    let text = text.trim_start();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    text[..end].parse().ok().filter(|number: &f64| number.is_finite())
-}
-
-fn count(text: &str) -> Option<u64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-/// Reads a number that is nothing else: neither a sign nor an exponent.
-fn decimal(text: &str) -> Option<f64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|number: &f64| plain && number.is_finite())
-}
-
-/// Reads `N (X per sec.)`.
-fn rated(text: &str) -> Option<(u64, f64)> {
-    let (number, rate) = text.split_once('(')?;
-    Some((
-        count(number.trim_end())?,
-        decimal(rate.trim_end_matches(')').strip_suffix(" per sec.")?)?,
-    ))
-}
-
-fn seconds(text: &str) -> Option<f64> {
-    decimal(text.strip_suffix('s')?)
-}
-
-/// Reads the sum of times as 0.4 and 0.5 print it, whose unit came later.
-fn sum_of_old(text: &str) -> Option<f64> {
-    decimal(text.trim_end_matches('s'))
-}
-
-/// Reads a time: milliseconds, or as its unit says. What is cut has fewer decimals.
-fn micros(text: &str) -> Option<f64> {
-    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), _) => (number, MS),
-        (None, Some(number)) => (number, 1e6),
-        (None, None) => (text, MS),
-    };
-    let (_, decimals) = number.split_once('.')?;
-    Some(decimal(number.trim())? * unit).filter(|_| decimals.len() >= 2)
-}
-
-/// Reads ` 95th percentile:  1.23` and `approx.  95 percentile:  1.23ms`.
+/// Reads `95th percentile:  1.23` and `approx.  95 percentile:  1.23ms`.
 fn percentile(text: &str) -> Option<ImportedPercentile> {
     let (words, value) = text.split_once(':')?;
-    let number = words.split_whitespace().rev().nth(1)?.trim_end_matches("th");
+    let number = words.strip_suffix(" percentile")?.rsplit(' ').next()?.trim_end_matches("th");
     let percentile = number.parse().ok().filter(|of| (1..=100).contains(of))?;
     Some(ImportedPercentile { percentile, value_us: micros(value.trim())? })
 }
 
-/// Reads `AVG/STDDEV`.
-fn pair(text: &str) -> Option<(f64, f64)> {
-    let (average, deviation) = text.split_once('/')?;
-    let whole = deviation.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2);
-    Some((decimal(average)?, decimal(deviation)?)).filter(|_| whole)
+/// Reads a line of the histogram: `VALUE |STARS COUNT`.
+fn bucket(text: &str) -> Option<ImportedBucket> {
+    let (value, rest) = text.split_once('|')?;
+    let count = rest.trim_start_matches('*').trim().parse().ok()?;
+    Some(ImportedBucket { value_us: decimal(value.trim())? * MS, count })
 }
 
-/// Reads a line of the histogram: `VALUE |STARS COUNT`.
-fn bucket(text: &str) -> Option<(f64, u64)> {
-    let (value, rest) = text.split_once('|')?;
-    let stars = rest.trim_start_matches('*').trim();
-    Some((decimal(value.trim())?, count(stars)?))
+/// Reads the number behind a word that begins so: `err/s: 1`, `err/s 1` and `errors: 1` are alike.
+fn behind(text: &str, word: &str) -> Option<f64> {
+    let (_, number_on) = text.split_once(word)?.1.split_once(' ')?;
+    Some(number(number_on)?.0)
+}
+
+/// Reads the number that a text begins with; gives what follows, too.
+fn number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim_start_matches([' ', '(']);
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number = text[..end].parse().ok().filter(|number| *number < NUMBER_MAX)?;
+    Some((number, &text[end..]))
+}
+
+/// Reads a number that is nothing else. What is cut has no two decimals, or no whole unit.
+fn decimal(text: &str) -> Option<f64> {
+    let (number, unit) = number(text)?;
+    let (_, decimals) = text.strip_suffix(unit)?.split_once('.')?;
+    (decimals.len() >= 2 && UNITS.contains(&unit)).then_some(number)
+}
+
+/// Reads a time: milliseconds, or seconds where it says so.
+fn micros(text: &str) -> Option<f64> {
+    let seconds = text.ends_with('s') && !text.ends_with("ms");
+    Some(decimal(text)? * if seconds { 1e6 } else { MS })
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use crate::stop::{Stop, locked};
 use arguments::{Parsed, parse};
 use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
-pub(crate) use import::{ToImport, import};
+pub(crate) use import::import;
 use output::Log;
 use settings::{Command, Ended, Settings};
 #[cfg(test)]

@@ -260,6 +260,10 @@ impl Values {
         }
     }
 
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Gives the value of an option, or its default.
     pub(super) fn text(&self, name: &str) -> &str {
         let entry = get(name);

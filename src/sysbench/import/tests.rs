@@ -1,5 +1,10 @@
 use super::*;
 
+/// What is found where the user says nothing.
+fn runs(bytes: &[u8]) -> Vec<Result<FoundRun, Unreadable>> {
+    super::runs(bytes, &Imported::default())
+}
+
 /// What 1.0 prints of a run of oltp_read_only with these further lines in their places.
 fn text_of(header: &str, intervals: &str, histogram: &str) -> String {
     format!(
