@@ -12,8 +12,9 @@ use crate::workload::Distribution;
 /// Options that loadgen has other defaults for.
 const ALWAYS: &str = "threads time warmup-time rand-type db-ps-mode mysql-host mysql-port mysql-user \
                       mysql-db tables table-size";
-/// Old names of options whose values are set, and what asks for the command.
-const LEFT_OUT: &str = "num-threads max-requests max-time tx-rate explain";
+/// Options that others speak for: old names, parameters of the distribution, and what asks for the command.
+const LEFT_OUT: &str = "num-threads max-requests max-time tx-rate rand-spec-iter rand-spec-pct \
+                        rand-spec-res rand-pareto-h rand-zipfian-exp explain";
 
 /// Writes the command, and behind it lines that begin with `# `.
 pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
@@ -58,7 +59,7 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
 }
 
 /// Gives the options whose values do not say by themselves what is done.
-fn set(settings: &Settings) -> [(&'static str, String); 16] {
+fn set(settings: &Settings) -> [(&'static str, String); 17] {
     let Settings { test, command, connect, .. } = settings;
     let rows = settings.values.text("table-size");
     let (tables, rows) = match test {
@@ -85,6 +86,7 @@ fn set(settings: &Settings) -> [(&'static str, String); 16] {
         ("time", seconds.to_string()),
         ("rate", settings.rate.to_string()),
         ("rand-type", settings.distribution.to_string()),
+        ("rand-seed", settings.seed.to_string()),
         ("db-ps-mode", if text { "disable" } else { "auto" }.to_owned()),
         ("mysql-host", host),
         ("mysql-port", port),

@@ -2,7 +2,7 @@
 
 use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
 use crate::report::quoted;
-use crate::workload::{Schema, Workload, builtin};
+use crate::workload::{Schema, named};
 use Becomes::{Flags, Nothing, Same};
 
 /// A command of loadgen's, as hints need it.
@@ -81,13 +81,6 @@ fn option(flag: &str) -> Option<&'static Entry> {
     options::find(flag.strip_prefix("--")?)
 }
 
-/// Finds the workload of a name, or of a script's path.
-fn workload(word: &str) -> Option<Workload> {
-    let name = word.rsplit('/').next()?.trim_end_matches(".lua");
-    let is = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
-    builtin().into_iter().find(is)
-}
-
 /// A command in loadgen's words.
 pub(super) struct Said<'a> {
     verb: &'a NativeVerb,
@@ -102,7 +95,7 @@ pub(super) struct Said<'a> {
 impl<'a> Said<'a> {
     /// Finds the verb that does what is meant.
     pub(super) fn of(words: &[&str], loadgen: &'a [NativeVerb]) -> Option<Said<'a>> {
-        let workload = words.iter().find_map(|word| workload(word));
+        let workload = words.iter().find_map(|word| named(word));
         let does = words.iter().copied().find(|word| COMMANDS.contains(word));
         let does = does.filter(|_| workload.is_some());
         let name = match (&workload, does) {
