@@ -61,17 +61,18 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
 /// Gives the options whose values do not say by themselves what is done.
 fn set(settings: &Settings) -> [(&'static str, String); 17] {
     let Settings { test, command, connect, .. } = settings;
+    let run = *command == Command::Run;
     let rows = settings.values.text("table-size");
     let (tables, rows) = match test {
         Test::BulkInsert => (settings.threads, ""),
-        Test::RandomPoints | Test::RandomRanges if *command == Command::Run => (1, rows),
+        Test::RandomPoints | Test::RandomRanges if run => (1, rows),
         _ => (settings.tables, rows),
     };
     let (events, seconds) = match command {
         Command::Prewarm => (1, 0),
         _ => (settings.events, settings.time.as_secs()),
     };
-    let text = !settings.prepared || *test == Test::Insert;
+    let text = !settings.prepared || run && *test == Test::Insert;
     let (host, port, socket) = match &connect.address {
         Address::Tcp { host, port } => (host.clone(), port.to_string(), None),
         Address::Socket(path) => (String::new(), String::new(), Some(path)),

@@ -310,7 +310,7 @@ fn a_native_command_does_the_same_when_it_is_explained() {
         (
             "oltp_insert --mysql-host=h prewarm",
             "loadgen point-select --warm pool --clients 1 --ops 1 --warmup 0s --distribution special \
-             --statements text --host h --port 3306 --user sbtest --database sbtest --rows 10000 --tables 1 \
+             --statements prepared --host h --port 3306 --user sbtest --database sbtest --rows 10000 --tables 1 \
              --no-defaults",
             "",
         ),
