@@ -126,8 +126,8 @@ struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     fn words(&mut self, args: &'a [OsString]) -> Result<(), Opening> {
         let args: Option<Vec<&str>> = args.iter().map(|word| word.to_str()).collect();
-        let args = args.ok_or_else(|| cannot("a word of the command line is no UTF-8"))?;
-        let mut words = args.into_iter();
+        let wrong = || cannot("a word of the command line is no UTF-8");
+        let mut words = args.ok_or_else(wrong)?.into_iter();
         let mut options = Vec::new();
         while let Some(word) = words.next() {
             if self.theirs.last().is_some_and(|last| options::plain(last) == "--mysql-password") {
@@ -302,9 +302,11 @@ impl<'a> Arguments<'a> {
         })))
     }
 
-    /// Answers `--help` and `--version`, and finds whose output is written.
+    /// Answers `--help` and `--version`, and tells whose output is written.
     fn asked(&self) -> Result<OutputVersion, Opening> {
-        answer(&options::help()).when(self.values.on("help"))?;
+        if self.values.on("help") {
+            return Err(answer(&options::help()));
+        }
         answer("sysbench 1.0.20\n").when(self.values.on("version"))?;
         match self.values.text("output-version") {
             "0.5" => Ok(OutputVersion::V0_5),
@@ -316,8 +318,8 @@ impl<'a> Arguments<'a> {
 
     /// Refuses what is no whole number where one is needed, and limits that are none; reads old names.
     fn numbers(&mut self) -> Result<(), Opening> {
-        for (entry, text) in self.values.given().filter(|(entry, _)| entry.kind.is_int()) {
-            let name = entry.underscored();
+        for entry in options::OPTIONS.iter().filter(|entry| entry.kind.is_int()) {
+            let (name, text) = (entry.underscored(), self.values.text(entry.key()));
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;
             let is_below = number < 0 && entry.kind == Kind::Count;
@@ -439,8 +441,9 @@ impl<'a> Arguments<'a> {
 
     /// Refuses what has nothing like it here.
     fn undone(&self, test: Test, command: Command) -> Result<(), Opening> {
-        for (entry, text) in self.values.given().filter(|(entry, _)| entry.about == REFUSED) {
-            if let (false, Becomes::Nothing(why)) = (entry.is_usual(text), entry.becomes) {
+        for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
+            let usual = entry.is_usual(self.values.text(entry.key()));
+            if let (false, Becomes::Nothing(why)) = (usual, entry.becomes) {
                 return Err(cannot(&format!("--{} is refused: {why}", entry.key())));
             }
         }

@@ -71,10 +71,8 @@ pub(crate) fn main(
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
             let mut real = std::process::Command::new(&program);
-            if let Some(password) = &password {
-                // It is off the command line already.
-                real.env(PASSWORD, password.expose());
-            }
+            // It is off the command line already.
+            real.envs(password.iter().map(|password| (PASSWORD, password.expose())));
             let failed = real.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
         }
