@@ -159,7 +159,9 @@ impl<'a> Arguments<'a> {
             }
         }
         let test = self.test.and_then(test_of);
-        options.into_iter().for_each(|(name, value)| self.option(name, value, test));
+        for (name, value) in options {
+            self.option(name, value, test);
+        }
         Ok(())
     }
 
