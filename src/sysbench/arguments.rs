@@ -365,18 +365,10 @@ impl<'a> Arguments<'a> {
     }
 
     fn distribution(&self) -> Result<Distribution, Opening> {
-        // What is below 0 is out of bounds all the same.
-        let [iterations, band, within] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"]
-            .map(|name| self.values.int(name) as u32);
-        let distribution = match self.values.text("rand-type") {
-            "uniform" => Some(Distribution::Uniform),
-            "gaussian" => Distribution::gaussian(iterations),
-            "special" => Distribution::special(iterations, band, within),
-            "pareto" => Distribution::pareto(self.values.number("rand-pareto-h")),
-            "zipfian" => Distribution::zipf_adjacent(self.values.number("rand-zipfian-exp")),
-            name => return Err(fatal(&format!("Invalid random numbers distribution: {name}."))),
-        };
-        distribution.ok_or_else(|| cannot(BOUNDS))
+        let name = self.values.text("rand-type");
+        let is_one = ["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&name);
+        fatal(&format!("Invalid random numbers distribution: {name}.")).when(!is_one)?;
+        self.values.distribution().ok_or_else(|| cannot(BOUNDS))
     }
 
     /// Finds what is shown.

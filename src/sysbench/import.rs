@@ -132,23 +132,9 @@ impl Preamble {
     }
 
     fn distribution(&self) -> Option<String> {
-        let of = |option| self.options.text(option);
-        let [iter, pct, res] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"].map(of);
-        let text = match of("rand-type") {
-            _ if !self.options.is_given("rand-type") => return None,
-            "pareto" => format!("pareto:{}", of("rand-pareto-h")),
-            "zipfian" => format!("zipf-adjacent:{}", of("rand-zipfian-exp")),
-            "gaussian" => format!("gaussian:{iter}"),
-            "special" => format!("special:{iter}/{pct}/{res}"),
-            other => other.to_owned(),
-        };
-        known(&text)
+        let given = self.options.is_given("rand-type").then(|| self.options.distribution());
+        given.flatten().map(|known| known.to_string())
     }
-}
-
-/// Writes a distribution as loadgen does, where it knows it.
-fn known(distribution: &str) -> Option<String> {
-    Some(distribution.to_lowercase().parse::<Distribution>().ok()?.to_string())
 }
 
 /// Gives loadgen's name of a test, or of the path of its script, where it has one.
@@ -169,7 +155,10 @@ impl<'a> Lines<'a> {
             return broken(line, "there is no number of threads");
         };
         let report = self.report()?;
-        let of_0_4 = |text: &str| known(text.strip_prefix("Using ")?.split_once(' ')?.0);
+        let of_0_4 = |text: &str| {
+            let name = text.strip_prefix("Using ")?.split_once(' ')?.0.to_lowercase();
+            Some(name.parse::<Distribution>().ok()?.to_string())
+        };
         let distribution = self.0.iter().find_map(|(_, text)| of_0_4(text));
         let text = before.options.text("db-ps-mode") == "disable";
         let tables = before.number("tables", before.tables);

@@ -46,8 +46,9 @@ const PASSWORD: &str = "MYSQL_PWD";
 /// Counts the words before sysbench's own command line, if this is one: the program has its name, or
 /// `sysbench` is the first word.
 pub(crate) fn begins_at(args: &[OsString]) -> Option<usize> {
-    let is_name = |word: &OsString| Path::new(word).file_name() == Some(OsStr::new(NAME));
-    args.iter().take(2).position(is_name).map(|at| at + 1)
+    let named = args.first().and_then(|program| Path::new(program).file_name());
+    let asked = args.get(1).is_some_and(|word| word == NAME);
+    if named == Some(OsStr::new(NAME)) { Some(1) } else { asked.then_some(2) }
 }
 
 /// Does what a command line of sysbench's says; returns the exit status. `listen` begins to listen to

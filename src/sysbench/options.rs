@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::workload::Distribution;
+
 /// Where an option stands in `--help`, and which tests take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
@@ -285,6 +287,21 @@ impl Values {
 
     pub(super) fn seconds(&self, name: &str) -> Duration {
         Duration::from_secs(self.int(name) as u64)
+    }
+
+    /// Gives the distribution of the keys, unless its name is unknown or a parameter is out of bounds.
+    pub(super) fn distribution(&self) -> Option<Distribution> {
+        // So is what is below 0, or no number.
+        let [iterations, band, within] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"]
+            .map(|name| int(self.text(name)).unwrap_or(-1) as u32);
+        match self.text("rand-type") {
+            "uniform" => Some(Distribution::Uniform),
+            "gaussian" => Distribution::gaussian(iterations),
+            "special" => Distribution::special(iterations, band, within),
+            "pareto" => Distribution::pareto(self.number("rand-pareto-h")),
+            "zipfian" => Distribution::zipf_adjacent(self.number("rand-zipfian-exp")),
+            _ => None,
+        }
     }
 
     /// Reads the seconds since the start at which a report is written, ascending.
