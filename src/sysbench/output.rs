@@ -18,9 +18,6 @@ pub(crate) enum Level {
     Debug,
 }
 
-/// Bytes of a message at most, its newline included, its prefix not.
-const MESSAGE_MAX: usize = 4095;
-
 /// The log of one command: it swallows a message that is equal to the last one.
 pub(crate) struct Log {
     out: Box<dyn Write + Send>,
@@ -55,7 +52,8 @@ impl Log {
             Level::Debug => "DEBUG: ",
         };
         let mut line = format!("{prefix}{message}\n").into_bytes();
-        line.truncate(prefix.len() + MESSAGE_MAX);
+        // As sysbench cuts it: the newline counts, the prefix does not.
+        line.truncate(prefix.len() + 4095);
         self.put(&line);
     }
 
@@ -71,10 +69,9 @@ impl Log {
     /// Writes a line of an instant: such a line may repeat.
     pub(crate) fn stamped(&mut self, version: OutputVersion, at_s: u64, rest: &str) {
         if self.verbosity >= Level::Notice as u8 {
-            self.plain(&match version {
-                OutputVersion::V0_5 => format!("[{at_s:4}s] {rest}"),
-                OutputVersion::V1_0 | OutputVersion::V1_1 => format!("[ {at_s}s ] {rest}"),
-            });
+            let old = version == OutputVersion::V0_5;
+            let time = if old { format!("{at_s:4}s") } else { format!(" {at_s}s ") };
+            self.plain(&format!("[{time}] {rest}"));
         }
     }
 
@@ -85,14 +82,12 @@ impl Log {
 
     /// Writes the histogram. Its title obeys the verbosity, its rows do not.
     pub(crate) fn histogram(&mut self, times: &Times) {
-        let buckets = buckets(times);
-        let largest = buckets.iter().map(|(_, count)| *count).max().unwrap_or_default();
-        if largest == 0 {
-            return;
-        }
+        let mut buckets = buckets(times);
+        buckets.retain(|(_, count)| *count > 0);
+        let Some(largest) = buckets.iter().map(|(_, count)| *count).max() else { return };
         self.notice("Latency histogram (values are in milliseconds)");
         self.plain("       value  ------------- distribution ------------- count");
-        for (ms, count) in buckets.into_iter().filter(|(_, count)| *count > 0) {
+        for (ms, count) in buckets {
             let bar = "*".repeat((40.0 * count as f64 / largest as f64).round() as usize);
             self.plain(&format!("{ms:12.3} |{bar:<40} {count}"));
         }
@@ -206,28 +201,23 @@ pub(crate) fn interval(settings: &Settings, part: &Part) -> String {
 /// forced shutdown gave up.
 pub(crate) fn report(settings: &Settings, part: &Part, unfinished: Option<u64>) -> String {
     let EventCounts { reads, writes, others, events, ref times, ref by_client, .. } = part.counts;
-    let (old, new) =
-        (settings.output == OutputVersion::V0_5, settings.output == OutputVersion::V1_1);
+    let [old, new] = [OutputVersion::V0_5, OutputVersion::V1_1].map(|of| of == settings.output);
     let row = |name: &str, value: String| format!("    {name:<37}{value}");
     let count = |name: &str, count: u64| row(name, count.to_string());
     let rate = |name: &str, count: u64| {
         row(name, format!("{count:<6} ({:.2} per sec.)", part.per_second(count)))
     };
-    let ms = |name: &str, ms: f64| match old {
-        true => format!("         {name}{ms:38.2}ms"),
-        false => format!("         {name}{ms:40.2}"),
-    };
+    let (width, unit) = if old { (38, "ms") } else { (40, "") };
+    let ms = |name: &str, ms: f64| format!("         {name}{ms:width$.2}{unit}");
     let (all, elapsed) = (part.counts.statements(), format!("{:.4}s", seconds(part.to)));
     let percentile = settings.values.int("percentile");
-    let some = percentile > 0;
-    let at = percentile_ms(times, percentile);
+    let (some, at) = (percentile > 0, percentile_ms(times, percentile));
     let sum = times.sum_ns() as f64 / 1e6;
     let (min, max) = times.extremes_ns().unwrap_or_default();
     let lost = unfinished.unwrap_or_default();
     let given_up = format!("Number of unfinished transactions on forced shutdown: {lost}\n");
     shown(&[
-        (old, "OLTP test statistics:".into()),
-        (!old, "SQL statistics:".into()),
+        (true, format!("{} statistics:", if old { "OLTP test" } else { "SQL" })),
         (true, "    queries performed:".into()),
         (true, count("    read:", reads)),
         (true, count("    write:", writes)),
@@ -240,11 +230,9 @@ pub(crate) fn report(settings: &Settings, part: &Part, unfinished: Option<u64>) 
         (true, rate("ignored errors:", part.counts.ignored)),
         (true, rate("reconnects:", part.counts.reconnects) + "\n"),
         (unfinished.is_some(), given_up),
-        (new, "Throughput:".into()),
+        (true, if new { "Throughput:" } else { "General statistics:" }.into()),
         (new, row("events/s (eps):", format!("{:.4}", part.per_second(events)))),
-        (new, row("time elapsed:", elapsed.clone())),
-        (!new, "General statistics:".into()),
-        (!new, row("total time:", elapsed)),
+        (true, row(if new { "time elapsed:" } else { "total time:" }, elapsed)),
         (true, count("total number of events:", events)),
         (old, row("total time taken by event execution:", format!("{:.4}s", sum / 1e3))),
         (old, "    response time:".into()),
@@ -264,10 +252,13 @@ pub(crate) fn report(settings: &Settings, part: &Part, unfinished: Option<u64>) 
 
 /// Tells the mean over the clients, and the deviation of this population.
 fn fairness(name: &str, shares: &[ClientEvents], of: fn(&ClientEvents) -> f64) -> String {
-    let n = shares.len().max(1) as f64;
-    let mean = shares.iter().map(of).sum::<f64>() / n;
-    let squares: f64 = shares.iter().map(|share| (of(share) - mean).powi(2)).sum();
-    format!("    {name:<31}{mean:.4}/{:.2}", (squares / n).sqrt())
+    // Not sum(), which is -0 of nothing.
+    let mean = |of: &dyn Fn(&ClientEvents) -> f64| {
+        shares.iter().map(of).fold(0.0, |sum, one| sum + one) / shares.len().max(1) as f64
+    };
+    let usual = mean(&of);
+    let deviation = mean(&|share| (of(share) - usual).powi(2)).sqrt();
+    format!("    {name:<31}{usual:.4}/{deviation:.2}")
 }
 
 /// sysbench counts latencies in so many buckets, whose widths grow by one factor.
@@ -408,7 +399,7 @@ Threads fairness:
     #[test]
     fn report_holds_zeros_when_nothing_was_done() {
         let text = report(&usual(), &Part::default(), None);
-        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        assert!(["NaN", "inf", "-0"].iter().all(|odd| !text.contains(odd)), "{text}");
         assert!(text.contains("         min:                                    0.00\n"), "{text}");
     }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use super::failure;
+use super::failure::{self, INIT_FAILED};
 use super::output::{self, Level, Log, Part};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
@@ -24,8 +24,6 @@ use crate::summary::{Outcome, Phase, Store};
 /// How a run ended: as its summary says, with what was given up and why it ended early.
 type Over = (Outcome, u64, Option<Error>);
 
-/// Said where the time of a forced shutdown is over.
-const FORCED: &str = "The --max-time limit has expired, forcing shutdown...";
 /// Said where too many events wait for a client.
 const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
                           up with the specified event generation rate";
@@ -41,9 +39,7 @@ pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> R
     match report.measure().await {
         Ok(over) => return Ok(report.end(over)),
         Err(error) if is_stop(&error) => return Err(error),
-        Err(_) if report.seen.borrow().refused => {
-            locked(log).say(Level::Fatal, failure::INIT_FAILED);
-        }
+        Err(_) if report.seen.borrow().refused => locked(log).say(Level::Fatal, INIT_FAILED),
         Err(error) => say(error.render().trim_end()),
     }
     Ok(1)
@@ -81,13 +77,10 @@ async fn kept(plan: &Plan, link: &ServerLink, store: &Store, report: &Report<'_>
     steps.observer = Some(report);
     let mut planned = plan.steps().into_iter();
     let ran = steps.run(link, |_| Ok(planned.next())).await;
-    match steps.summaries.pop() {
-        Some(summary) => {
-            let unfinished = summary.latency.abandoned.unwrap_or(0);
-            Ok((summary.outcome, unfinished, ran.err()))
-        }
-        None => ran.and(Err(Error::failed("the run left no summary"))),
-    }
+    let Some(summary) = steps.summaries.pop() else {
+        return ran.and(Err(Error::failed("the run left no summary")));
+    };
+    Ok((summary.outcome, summary.latency.abandoned.unwrap_or(0), ran.err()))
 }
 
 /// The text of a run as it comes.
@@ -98,14 +91,12 @@ struct Report<'a> {
     seen: RefCell<Seen>,
 }
 
-/// What was counted so far: since the last line of figures and since the last report.
+/// What was counted so far: since the last line of figures, since the last report, since the start.
 #[derive(Default)]
 struct Seen {
     line: Part,
     part: Part,
-    /// Of the whole run.
-    events: u64,
-    unexpected: u64,
+    whole: Part,
     /// Nothing more is written, but for the status 1.
     refused: bool,
     /// The status is 1.
@@ -115,10 +106,7 @@ struct Seen {
 impl Report<'_> {
     async fn measure(&self) -> Result<Over> {
         let settings = self.settings;
-        let seed = match settings.seed {
-            0 => random()? >> 11,
-            seed => u64::from(seed),
-        };
+        let seed = if settings.seed > 0 { settings.seed.into() } else { random()? >> 11 };
         let plan = plan(settings, seed)?;
         let store = settings.out.as_deref().map(Store::open).transpose()?;
         let link = ServerLink::to(settings.connect.clone(), self.stop)?;
@@ -168,9 +156,9 @@ impl Report<'_> {
         let forced = abandoned > 0 && completed && forced_shutdown.is_some();
         let mut log = locked(self.log);
         if forced {
-            log.say(Level::Fatal, FORCED);
+            log.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
         } else if completed {
-            let of_events = events > 0 && seen.events >= events;
+            let of_events = events > 0 && seen.whole.counts.events >= events;
             let limit = if of_events { "Event" } else { "Time" };
             let line = format!("{limit} limit exceeded, exiting...");
             (0..threads).for_each(|_| log.say(Level::Info, &line));
@@ -180,11 +168,11 @@ impl Report<'_> {
             log.histogram(&seen.part.counts.times);
         }
         log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
-        if seen.unexpected > 0 {
+        let wrong = seen.whole.counts.unexpected;
+        if wrong > 0 {
             say(&format!(
-                "{} answers have another number of rows than a test on whole tables: \
-                 are tables and table-size those of prepare?",
-                seen.unexpected
+                "{wrong} answers have another number of rows than a test on whole tables: \
+                 are tables and table-size those of prepare?"
             ));
         }
         match error {
@@ -195,7 +183,6 @@ impl Report<'_> {
                 }
                 error.kind().exit_code()
             }
-            // sysbench has this status of its own.
             _ if forced => 2,
             _ => 0,
         }
@@ -219,12 +206,10 @@ impl Observer for Report<'_> {
         if interval.phase == Phase::Warmup || seen.refused {
             return;
         }
-        for part in [&mut seen.line, &mut seen.part] {
+        for part in [&mut seen.line, &mut seen.part, &mut seen.whole] {
             part.counts.merge(events);
             part.to += interval.end - interval.start;
         }
-        seen.events += events.events;
-        seen.unexpected += events.unexpected;
         if seen.part.to.is_multiple_of(SECOND) {
             self.due(seen, seen.part.to / SECOND, queue);
         }

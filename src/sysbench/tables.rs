@@ -19,8 +19,8 @@ use crate::workload::{Rows, Sampler, Stream, name_part, seed_of};
 /// Bytes of an INSERT at most, as in sysbench.
 const INSERT_MAX: usize = 512 * 1024 - 1;
 
-/// Statements, and what the failure of each is called.
-type Statements = Box<dyn Iterator<Item = (fn(String) -> During, String)>>;
+/// A line, if it is not empty, and the statements that follow it, with what a failure of each is called.
+type Part = (String, Box<dyn Iterator<Item = (fn(String) -> During, String)>>);
 type Done = std::result::Result<(), (During, Failure)>;
 
 /// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
@@ -40,10 +40,36 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     }
     let inbox = Inbox::default();
     let workers = (1..=threads).map(async |first| {
-        let done =
-            work(settings, log, link, &inbox, (first..=tables).step_by(threads as usize)).await;
+        // A dry run has none.
+        let mut session = None;
+        let work = async {
+            if !settings.values.on("mysql-dry-run") {
+                let opened = LeanSession::open_again(link, &inbox, None).await;
+                session = Some(opened.map_err(|failure| (During::Connect, failure))?);
+            }
+            let mine = (first..=tables).step_by(threads as usize);
+            let set = |name: &str| format!("SET {name}=2*1024*1024*1024");
+            let sets = vec![set("tmp_table_size"), set("max_heap_table_size")];
+            let ahead = (command == Command::Prewarm).then(|| part(String::new(), sets));
+            let all = ahead.into_iter().chain(mine.flat_map(|n| parts(settings, n)));
+            for (line, statements) in all {
+                if !line.is_empty() {
+                    locked(log).plain(&line);
+                }
+                let Some(session) = &mut session else { continue };
+                for (during, sql) in statements {
+                    let answer = session.run_text(&sql).await;
+                    answer.map_err(|failure| (during(sql), failure))?;
+                }
+            }
+            Ok(())
+        };
+        let done = work.await;
         if let Err((during, failure)) = &done {
             locked(log).fatal(&failure::lines(settings, during, failure));
+        }
+        if let Some(session) = session {
+            session.close(COURTESY).await;
         }
         done
     });
@@ -51,52 +77,13 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     Ok(Ended::from(all.iter().any(Done::is_err)))
 }
 
-/// Does what a thread has to; in a dry run it has no session.
-async fn work(
-    settings: &Settings,
-    log: &Mutex<Log>,
-    link: &ServerLink,
-    inbox: &Inbox,
-    tables: impl Iterator<Item = u32>,
-) -> Done {
-    let mut session = None;
-    if !settings.values.on("mysql-dry-run") {
-        let opened = LeanSession::open_again(link, inbox, None).await;
-        session = Some(opened.map_err(|failure| (During::Connect, failure))?);
-    }
-    let ahead = (settings.command == Command::Prewarm).then(|| {
-        let all = ["tmp_table_size", "max_heap_table_size"];
-        (String::new(), queries(all.map(|name| format!("SET {name}=2*1024*1024*1024")).to_vec()))
-    });
-    let parts = ahead.into_iter().chain(tables.flat_map(|table| parts(settings, table)));
-    let work = async {
-        for (line, statements) in parts {
-            if !line.is_empty() {
-                locked(log).plain(&line);
-            }
-            let Some(session) = &mut session else { continue };
-            for (during, sql) in statements {
-                let answer = session.run_text(&sql).await;
-                answer.map_err(|failure| (during(sql), failure))?;
-            }
-        }
-        Ok(())
-    };
-    let done = work.await;
-    if let Some(session) = session {
-        session.close(COURTESY).await;
-    }
-    done
+fn part(line: String, all: Vec<String>) -> Part {
+    (line, Box::new(all.into_iter().map(|sql| (During::Query as fn(String) -> During, sql))))
 }
 
-fn queries(all: Vec<String>) -> Statements {
-    Box::new(all.into_iter().map(|sql| (During::Query as fn(String) -> During, sql)))
-}
-
-/// Makes the parts of a command's work on a table: each a line, and what is sent then.
-fn parts(settings: &Settings, n: u32) -> Vec<(String, Statements)> {
+/// Makes the parts of a command's work on a table.
+fn parts(settings: &Settings, n: u32) -> Vec<Part> {
     let Settings { command, test, table_size: rows, ref values, output, .. } = *settings;
-    let part = |line: String, all: Vec<String>| (line, queries(all));
     let filled = test != Test::BulkInsert;
     match command {
         Command::Prepare => {
@@ -104,8 +91,7 @@ fn parts(settings: &Settings, n: u32) -> Vec<(String, Statements)> {
             let mut all = vec![part(format!("Creating table 'sbtest{n}'..."), create)];
             // Ids that `oltp_insert` draws could meet those of prepare.
             if filled && rows > 0 && (test != Test::Insert || values.on("auto-inc")) {
-                let line = format!("Inserting {rows} records into 'sbtest{n}'");
-                all.push((line, inserts(settings, n)));
+                all.push(inserts(settings, n));
             }
             if filled && values.on("create-secondary") {
                 let line = format!("Creating a secondary index on 'sbtest{n}'...");
@@ -150,15 +136,15 @@ fn create_table(settings: &Settings, table: u32) -> String {
     )
 }
 
-/// Makes the INSERTs of one table, one after the other.
-fn inserts(settings: &Settings, table: u32) -> Statements {
-    let rows = settings.table_size;
-    let with_ids = !settings.values.on("auto-inc");
+/// Fills a table, by one INSERT after the other.
+fn inserts(settings: &Settings, table: u32) -> Part {
+    let Settings { distribution, table_size: rows, seed, ref values, .. } = *settings;
+    let line = format!("Inserting {rows} records into 'sbtest{table}'");
+    let with_ids = !values.on("auto-inc");
     let columns = if with_ids { "(id, k, c, pad)" } else { "(k, c, pad)" };
-    let seed = u64::from(settings.seed);
-    let sampler = Sampler::new(settings.distribution, rows, seed);
-    let stream = seed_of(&[seed, name_part("sysbench prepare"), u64::from(table)]);
-    let (mut stream, texts) = (Stream::new(stream), Rows::new(settings.seed, table, rows));
+    let sampler = Sampler::new(distribution, rows, seed.into());
+    let stream = seed_of(&[seed.into(), name_part("sysbench prepare"), table.into()]);
+    let (mut stream, texts) = (Stream::new(stream), Rows::new(seed, table, rows));
     let row = move |id: u64| {
         let (text, k) = (texts.row(id), sampler.draw(&mut stream));
         let [c, pad] = [&text.c[..], &text.pad].map(String::from_utf8_lossy);
@@ -166,16 +152,16 @@ fn inserts(settings: &Settings, table: u32) -> Statements {
         format!("({id}{k}, '{c}', '{pad}')")
     };
     let mut rows = (1..=rows).map(row).peekable();
-    Box::new(std::iter::from_fn(move || {
-        let mut sql = String::with_capacity(INSERT_MAX);
-        sql += &format!("INSERT INTO sbtest{table}{columns} VALUES{}", rows.next()?);
+    let statements = std::iter::from_fn(move || {
+        let mut sql = format!("INSERT INTO sbtest{table}{columns} VALUES{}", rows.next()?);
         while let Some(row) = rows.next_if(|row| sql.len() + 1 + row.len() <= INSERT_MAX) {
             sql.push(',');
             sql += &row;
         }
         // A statement is sent when the next row does not fit, and at the end.
         Some((if rows.peek().is_some() { During::Rows } else { During::Rest }, sql))
-    }))
+    });
+    (line, Box::new(statements))
 }
 
 #[cfg(test)]
@@ -210,7 +196,7 @@ mod tests {
     }
 
     fn statements(settings: &Settings) -> Vec<String> {
-        inserts(settings, 1).map(|(_, sql)| sql).collect()
+        inserts(settings, 1).1.map(|(_, sql)| sql).collect()
     }
 
     #[test]
