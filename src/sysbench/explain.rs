@@ -4,43 +4,50 @@ use std::path::PathBuf;
 
 use super::arguments::script_of;
 use super::hints::{NativeVerb, Said};
-use super::options::{Group, Kind};
+use super::options::{Kind, OPTIONS, get};
 use super::settings::{Command, Settings, Test};
-use crate::mysql::options::{Address, SslMode};
+use crate::mysql::options::Address;
 use crate::workload::Distribution;
+
+/// Options that loadgen has other defaults for.
+const ALWAYS: &str = "threads time warmup-time rand-type db-ps-mode mysql-host mysql-port mysql-user \
+                      mysql-db tables table-size";
+/// Options that others speak for: old names, parameters of the distribution, and what asks for the command.
+const LEFT_OUT: &str = "num-threads max-requests max-time tx-rate rand-spec-iter rand-spec-pct \
+                        rand-spec-res rand-pareto-h rand-zipfian-exp explain";
 
 /// Writes the command, and behind it lines that begin with `# `.
 pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
-    let bulk = settings.test == Test::BulkInsert;
-    let (test, does) = match settings.command {
-        Command::Run => (settings.test, "run"),
-        Command::Prepare if bulk => (Test::BulkInsert, "prepare"),
+    let (test, does) = match (settings.test, settings.command) {
+        (test, Command::Run) => (test, "run"),
+        (Test::BulkInsert, Command::Prepare) => (Test::BulkInsert, "prepare"),
         // What else is done is the same for all tests.
-        Command::Prepare => (Test::PointSelect, "prepare"),
-        Command::Prewarm => (Test::PointSelect, "prewarm"),
-        Command::Cleanup => (Test::PointSelect, "cleanup"),
+        (_, Command::Prepare) => (Test::PointSelect, "prepare"),
+        (_, Command::Prewarm) => (Test::PointSelect, "prewarm"),
+        (_, Command::Cleanup) => (Test::PointSelect, "cleanup"),
     };
-    let words = [script_of(test), does];
-    let mut said = Said::of(&words, loadgen).expect("a test that runs is a workload");
-    let exact = exact(settings);
-    for (option, text) in settings.values.given() {
+    let mut said = Said::of(&[script_of(test), does], loadgen).expect("a test is a workload");
+    let mut values = settings.values.clone();
+    for (key, value) in set(settings) {
+        values.set(get(key), value);
+    }
+    for option in OPTIONS {
         let key = option.key();
-        let known = matches!(option.group, Group::Random | Group::Legacy | Group::Own)
-            || exact.iter().any(|(exact, _)| *exact == key);
-        let loops = (option.kind == Kind::Double).then(|| settings.values.count(key).to_string());
-        if !known && !option.is_usual(text) {
-            said.say(&format!("--{key}"), loops.as_deref().unwrap_or(text));
+        let text = values.text(key);
+        let counts = option.kind == Kind::Double && !text.is_empty();
+        let count = counts.then(|| values.count(key).to_string());
+        let is_of = |keys: &str| keys.split(' ').any(|known| known == key);
+        if !is_of(LEFT_OUT) && (is_of(ALWAYS) || !option.is_usual(text)) {
+            said.say(&format!("--{key}"), count.as_deref().unwrap_or(text));
         }
     }
-    for (key, value) in exact {
-        said.say(&format!("--{key}"), &value);
-    }
-    // A password is asked for: it is in no output.
-    let password = !settings.connect.password.is_empty();
-    let cleanup = settings.command == Command::Cleanup;
-    let always = [(true, "--no-defaults"), (true, "--table-each")];
-    for (wanted, switch) in [(password, "--password"), (cleanup, "--yes")].into_iter().chain(always)
-    {
+    for (wanted, switch) in [
+        // It asks: a password is in no output.
+        (!settings.connect.password.is_empty(), "--password"),
+        (settings.command == Command::Cleanup, "--yes"),
+        (true, "--no-defaults"),
+        (true, "--table-each"),
+    ] {
         if wanted && said.takes(switch) {
             said.words.push(switch.to_owned());
         }
@@ -51,51 +58,45 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
     format!("{command}\n{lines}")
 }
 
-/// Gives the options whose values matter whether they were given or not, by their keys.
-fn exact(settings: &Settings) -> Vec<(&'static str, String)> {
-    let Settings { test, threads, tables, table_size, connect, .. } = settings;
-    let ssl = &connect.ssl;
-    let path = |file: &Option<PathBuf>| {
-        file.as_ref().map_or_else(String::new, |file| file.display().to_string())
-    };
+/// Gives the options whose values do not say by themselves what is done.
+fn set(settings: &Settings) -> [(&'static str, String); 17] {
+    let Settings { test, command, connect, .. } = settings;
+    let run = *command == Command::Run;
+    let rows = settings.values.text("table-size");
     let (tables, rows) = match test {
-        Test::BulkInsert => (*threads, String::new()),
-        Test::RandomPoints | Test::RandomRanges if settings.command == Command::Run => {
-            (1, table_size.to_string())
-        }
-        _ => (*tables, table_size.to_string()),
+        Test::BulkInsert => (settings.threads, ""),
+        Test::RandomPoints | Test::RandomRanges if run => (1, rows),
+        _ => (settings.tables, rows),
     };
-    let (events, seconds) = match settings.command {
+    let (events, seconds) = match command {
         Command::Prewarm => (1, 0),
         _ => (settings.events, settings.time.as_secs()),
     };
-    let text = !settings.prepared || *test == Test::Insert;
+    let text = !settings.prepared || run && *test == Test::Insert;
     let (host, port, socket) = match &connect.address {
-        Address::Tcp { host, port } => (host.clone(), port.to_string(), String::new()),
-        Address::Socket(path) => (String::new(), String::new(), path.display().to_string()),
+        Address::Tcp { host, port } => (host.clone(), port.to_string(), None),
+        Address::Socket(path) => (String::new(), String::new(), Some(path)),
     };
-    let mode = if ssl.mode == SslMode::Disabled { "off".to_owned() } else { ssl.mode.to_string() };
-    vec![
+    let path =
+        |path: Option<&PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
+    [
         ("tables", tables.to_string()),
-        ("table-size", rows),
-        ("threads", threads.to_string()),
+        ("table-size", rows.to_owned()),
+        ("threads", settings.threads.to_string()),
         ("events", events.to_string()),
         ("time", seconds.to_string()),
-        ("warmup-time", settings.values.int("warmup-time").to_string()),
         ("rate", settings.rate.to_string()),
         ("rand-type", settings.distribution.to_string()),
-        ("db-ps-mode", if text { "disable" } else { "auto" }.to_owned()),
         ("rand-seed", settings.seed.to_string()),
-        ("loadgen-out", path(&settings.out)),
-        ("mysql-socket", socket),
+        ("db-ps-mode", if text { "disable" } else { "auto" }.to_owned()),
         ("mysql-host", host),
         ("mysql-port", port),
-        ("mysql-user", connect.user.clone()),
-        ("mysql-db", connect.database.clone()),
-        ("mysql-ssl", mode),
-        ("mysql-ssl-ca", path(&ssl.ca)),
-        ("mysql-ssl-cert", path(&ssl.cert)),
-        ("mysql-ssl-key", path(&ssl.key)),
+        ("mysql-socket", path(socket)),
+        ("mysql-ssl", connect.ssl.mode.to_string()),
+        ("mysql-ssl-ca", path(connect.ssl.ca.as_ref())),
+        ("mysql-ssl-cert", path(connect.ssl.cert.as_ref())),
+        ("mysql-ssl-key", path(connect.ssl.key.as_ref())),
+        ("loadgen-out", path(settings.out.as_ref())),
     ]
 }
 

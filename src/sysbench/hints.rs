@@ -2,7 +2,7 @@
 
 use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
 use crate::report::quoted;
-use crate::workload::{Schema, Workload, builtin};
+use crate::workload::{Schema, named};
 use Becomes::{Flags, Nothing, Same};
 
 /// A command of loadgen's, as hints need it.
@@ -21,10 +21,8 @@ pub(crate) struct NativeFlag {
 
 impl NativeVerb {
     fn flag(&self, name: &str) -> Option<&NativeFlag> {
-        let other = plain(name);
-        self.flags
-            .iter()
-            .find(|flag| flag.names.iter().any(|known| known == name || *known == other))
+        let name = plain(name);
+        self.flags.iter().find(|flag| flag.names.contains(&name))
     }
 }
 
@@ -44,8 +42,7 @@ pub(crate) struct Answer {
 /// Says a command line in loadgen's words, unless none of it is sysbench's.
 pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
     let (mut flags, mut words) = (Vec::new(), Vec::new());
-    let mut args =
-        args.iter().skip(1).map(String::as_str).filter(|arg| *arg != "sysbench").peekable();
+    let mut args = args.iter().skip(1).map(String::as_str).peekable();
     while let Some(arg) = args.next() {
         if !arg.starts_with('-') {
             words.push(arg);
@@ -63,8 +60,11 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
             flags.push((arg, value.unwrap_or_default()));
         }
     }
+    words.retain(|word| *word != "sysbench");
     let mut said = Said::of(&words, loadgen)?;
-    flags.iter().for_each(|(flag, value)| said.say(flag, value));
+    for (flag, value) in flags {
+        said.say(flag, value);
+    }
     let command = said.command();
     let verbs = match said.theirs.len() {
         0 => return None,
@@ -81,13 +81,6 @@ fn option(flag: &str) -> Option<&'static Entry> {
     options::find(flag.strip_prefix("--")?)
 }
 
-/// Finds the workload of a name, or of a script's path.
-fn workload(word: &str) -> Option<Workload> {
-    let name = word.rsplit('/').next()?.trim_end_matches(".lua");
-    let is = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
-    builtin().into_iter().find(is)
-}
-
 /// A command in loadgen's words.
 pub(super) struct Said<'a> {
     verb: &'a NativeVerb,
@@ -102,27 +95,28 @@ pub(super) struct Said<'a> {
 impl<'a> Said<'a> {
     /// Finds the verb that does what is meant.
     pub(super) fn of(words: &[&str], loadgen: &'a [NativeVerb]) -> Option<Said<'a>> {
-        let workload = words.iter().find_map(|word| workload(word));
-        let does = words.iter().find(|word| workload.is_some() && COMMANDS.contains(word));
+        let workload = words.iter().find_map(|word| named(word));
+        let does = words.iter().copied().find(|word| COMMANDS.contains(word));
+        let does = does.filter(|_| workload.is_some());
         let name = match (&workload, does) {
-            (Some(_), Some(verb @ (&"prepare" | &"cleanup"))) => verb,
+            (Some(_), Some(verb @ ("prepare" | "cleanup"))) => verb,
             (Some(workload), _) => &*workload.name,
             (None, _) => words.first()?,
         };
-        let more = match (workload.as_ref().map(|workload| workload.schema), does) {
-            // What else stands there is the verb's own.
-            (None, _) => words[1..].iter().map(|word| quoted(word)).collect(),
-            (Some(schema), Some(&"prepare")) if schema != Schema::default() => {
-                vec![format!("--schema {schema}")]
-            }
-            (_, Some(&"prewarm" | &"warmup")) => vec!["--warm pool".to_owned()],
-            (_, Some(&"help")) => vec!["--help".to_owned()],
-            _ => Vec::new(),
-        };
         let verb = loadgen.iter().find(|verb| verb.names.iter().any(|known| known == name))?;
-        let words = [vec![name.to_owned()], more].concat();
-        let theirs = does.iter().map(|word| (**word).to_owned()).collect();
-        Some(Said { verb, words, theirs, dropped: Vec::new() })
+        let mut ours = vec![name.to_owned()];
+        match (&workload, does) {
+            // What else stands there is the verb's own.
+            (None, _) => ours.extend(words[1..].iter().map(|word| quoted(word))),
+            (Some(workload), Some("prepare")) if workload.schema != Schema::default() => {
+                ours.push(format!("--schema {}", workload.schema));
+            }
+            (_, Some("prewarm" | "warmup")) => ours.push("--warm pool".to_owned()),
+            (_, Some("help")) => ours.push("--help".to_owned()),
+            _ => {}
+        }
+        let theirs = does.into_iter().map(str::to_owned).collect();
+        Some(Said { verb, words: ours, theirs, dropped: Vec::new() })
     }
 
     pub(super) fn takes(&self, flag: &str) -> bool {
@@ -133,28 +127,27 @@ impl<'a> Said<'a> {
     pub(super) fn say(&mut self, flag: &str, value: &str) {
         // A password is in no output.
         if flag.starts_with("-p") || flag == "--password" {
-            self.words.push("--password".to_owned());
-            return;
+            return self.words.push("--password".to_owned());
         }
         let option = option(flag);
-        let becomes = option.map_or(Nothing("is not known"), |option| option.becomes);
         // A number without a unit is sysbench's, where both have a flag of this name.
-        let theirs = matches!(becomes, Flags(_)) && value.bytes().all(|b| b.is_ascii_digit());
-        let ours = self.verb.flag(flag);
-        if let Some(ours) = ours.filter(|_| !theirs) {
-            let value = match value {
-                "" => String::new(),
-                _ if ours.takes_value => format!(" {}", quoted(value)),
-                _ => format!("={}", quoted(value)),
-            };
-            self.words.push(plain(flag) + &value);
-            return;
+        let number = value.bytes().all(|b| b.is_ascii_digit());
+        let theirs = option.filter(|option| number && matches!(option.becomes, Flags(_)));
+        if let Some(ours) = self.verb.flag(flag).filter(|_| theirs.is_none()) {
+            let mut word = plain(flag);
+            if !value.is_empty() {
+                word += if ours.takes_value { " " } else { "=" };
+                word += &quoted(value);
+            }
+            return self.words.push(word);
         }
-        if option.is_some() && ours.is_none() && !matches!(becomes, Same) {
+        let Some(option) = option else {
+            return self.dropped.push(format!("{flag}: is not known"));
+        };
+        if !self.takes(flag) && !matches!(option.becomes, Same) {
             self.theirs.push(flag.to_owned());
         }
-        let said =
-            option.map_or_else(|| Err("is not known".to_owned()), |o| self.becomes(o, value));
+        let said = self.becomes(option, value);
         for words in said.iter().flatten() {
             // sysbench takes what is said last.
             self.words.retain(|word| flag_of(word) != flag_of(words));
@@ -181,6 +174,7 @@ impl<'a> Said<'a> {
             ("db-ps-mode", "auto") => "prepared",
             ("db-ps-mode", "disable") => "text",
             ("mysql-ssl", word) if ON.contains(&word) => "REQUIRED",
+            ("mysql-ssl", "DISABLED") => "",
             ("mysql-ssl", word) if OFF.contains(&word) => "",
             // No limit is sysbench's 0, and loadgen's default but for the warmup.
             (_, "0") if option.kind.is_int() && key != "warmup-time" => "",

@@ -5,14 +5,14 @@
 
 mod files;
 
-use super::options::{self, Values, plain};
+use super::options::{self, Values};
 use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource, Warning,
 };
 use crate::terms::{StatementMode, finding};
-use crate::workload::{Distribution, builtin};
+use crate::workload::{Distribution, named};
 pub(crate) use files::import;
 
 /// A run begins with it.
@@ -64,7 +64,9 @@ pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unread
         if part[0].1.starts_with(BEGIN) {
             found.push(Lines(part).run(&before, told));
         }
-        part.iter().for_each(|(_, text)| before.take(text));
+        for (_, text) in part {
+            before.take(text);
+        }
     }
     if found.is_empty() {
         found.push(Lines(&lines).no_run(text.trim_start()));
@@ -98,8 +100,7 @@ impl Preamble {
         if let Some(version) = version(line) {
             self.version = Some(version.to_owned());
         } else if let Some(name) = line.strip_prefix("Creating table 'sbtest") {
-            let table = number(name).map_or(1, |(number, _)| number as u64);
-            self.tables = self.tables.max(Some(table));
+            self.tables = self.tables.max(Some(number(name).map_or(1, |(table, _)| table as u64)));
         } else if let Some(rest) = line.strip_prefix("Inserting ") {
             self.rows = number(rest).map(|(rows, _)| rows as u64);
         } else if line.starts_with("Dropping table '") {
@@ -152,10 +153,7 @@ fn known(distribution: &str) -> Option<String> {
 
 /// Gives loadgen's name of a test, or of the path of its script, where it has one.
 pub(crate) fn native(test: &str) -> Option<String> {
-    let name = test.rsplit('/').next()?.trim_end_matches(".lua");
-    let name = plain(if name == "select" { "point-select" } else { name });
-    let is = |known: &String| plain(known) == name;
-    Some(builtin().into_iter().find(|of| is(&of.name) || of.aliases.iter().any(is))?.name)
+    Some(named(if test == "select" { "point-select" } else { test })?.name)
 }
 
 /// Lines of a run, each with its number; none is empty.
@@ -384,10 +382,9 @@ fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
     let parts = rest.split_once("(r/w/o: ").map_or("", |(_, parts)| parts).split(['/', ')']);
     let mut parts = parts.map_while(|part| Some(number(part)?.0));
     // `lat (ms,95%): 9.91`, or `response time: 9.91ms (95%)`.
-    let before = rest.split_once('%').map_or("", |(before, _)| before);
-    let percentile = before.rsplit([',', '(']).next().and_then(|number| number.parse().ok());
-    let value = of("%)").or_else(|| of("response time")).filter(|value| *value > 0.0);
-    let percentile = percentile.zip(value.map(|value| value * MS));
+    let which = rest.split_once('%').and_then(|(of, _)| of.rsplit([',', '(']).next()?.parse().ok());
+    let value = of("%)").or_else(|| of("response time")).filter(|ms| *ms > 0.0).map(|ms| ms * MS);
+    let percentile = |(percentile, value_us)| ImportedPercentile { percentile, value_us };
     Some(ImportedInterval {
         end_s,
         clients: of(" thds").or_else(|| of(" threads"))? as u32,
@@ -396,8 +393,7 @@ fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
         reads_per_s: parts.next().or_else(|| of(" reads")),
         writes_per_s: parts.next().or_else(|| of(" writes")),
         others_per_s: parts.next(),
-        percentile: percentile
-            .map(|(percentile, value_us)| ImportedPercentile { percentile, value_us }),
+        percentile: which.zip(value).map(percentile),
         errors_per_s: of(" err"),
         reconnects_per_s: of(" reconn"),
         ..ImportedInterval::default()

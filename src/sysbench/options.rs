@@ -76,7 +76,6 @@ pub(super) const ON: &[&str] = &["", "on", "true", "1"];
 pub(super) const REFUSED: &str = "refused";
 pub(super) const NO_EFFECT: &str = "taken, has no effect";
 const NONE: &str = "loadgen has no such thing";
-const ALONE: &str = "it stands alone";
 const ALWAYS: &str = "timeline and histogram are always kept";
 const DRAWN: &str = "it goes into --distribution: special:I/P/R, pareto:H, zipf-adjacent:S";
 const RAND_TYPES: &str = "uniform, gaussian, special, pareto or zipfian";
@@ -119,8 +118,8 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "report-checkpoints" List "" "seconds at which a report is written", Nothing(ALWAYS);
     General "debug" Bool "off" "verbosity 5", Nothing(NONE);
     General "validate" Bool "off" NO_EFFECT, Nothing("answers are always checked");
-    General "help" Bool "off" "this text", Nothing(ALONE);
-    General "version" Bool "off" "the version", Nothing(ALONE);
+    General "help" Bool "off" "this text", Nothing(DROP_IN);
+    General "version" Bool "off" "the version", Nothing(DROP_IN);
     General "config-file" File "" "options of a file", Nothing(NONE);
     General "luajit-cmd" Text "" NO_EFFECT, Nothing(NONE);
     Random "rand-type oltp-dist-type" Text "special" RAND_TYPES, Flags("distribution @");
@@ -263,11 +262,6 @@ impl Values {
 
     pub(super) fn is_given(&self, name: &str) -> bool {
         self.0.contains_key(name)
-    }
-
-    /// Gives what was given, in the order of the keys.
-    pub(super) fn given(&self) -> impl Iterator<Item = (&'static Entry, &str)> {
-        self.0.iter().map(|(key, text)| (get(key), text.as_str()))
     }
 
     /// Gives the value of an option, or its default.

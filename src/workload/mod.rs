@@ -114,6 +114,13 @@ const FILES: [&str; 11] = files![
 /// Then those of the suite of 2007, as `[[workload]]`.
 const SUITE: &str = include_str!("../../profiles/workloads/phptest.toml");
 
+/// Finds the built-in workload of a name, of an alias, or of the path of sysbench's script.
+pub(crate) fn named(word: &str) -> Option<Workload> {
+    let name = word.rsplit('/').next()?.trim_end_matches(".lua").replace('_', "-");
+    let is = |known: &String| known.replace('_', "-") == name;
+    builtin().into_iter().find(|workload| is(&workload.name) || workload.aliases.iter().any(is))
+}
+
 /// Reads the built-in workloads, in the order of `loadgen workloads`.
 pub fn builtin() -> Vec<Workload> {
     let suite: Result<BTreeMap<String, Vec<Workload>>, _> = toml::from_str(SUITE);

@@ -27,6 +27,7 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
         schema: IMPORTED.to_owned(),
         loadgen: program(),
         import_id: format!("{:016x}", random()?),
+        source: TextSource { program: "sysbench".to_owned(), ..TextSource::default() },
         workload: native(&told.workload).unwrap_or(told.workload),
         ..told
     };
@@ -40,8 +41,7 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
         let file = &told.source.file;
         if let Some(other) = known.insert(told.source.sha256.clone(), file.clone()) {
             let what = format!("{file}: the same run is in {other}, and would count twice");
-            let hint = "leave one of them out; what is imported already goes with its file";
-            return Err(Error::data(what).hint(hint));
+            return Err(Error::data(what).hint("leave it out, or remove the other"));
         }
         let (before, mut broken) = (found.len(), Vec::new());
         for (number, run) in (1..).zip(runs(&bytes, &told)) {
@@ -55,7 +55,9 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
             return Err(Error::data(at(&broken[0]))
                 .hint("loadgen import takes what sysbench 0.4 to 1.1 prints of a database test"));
         }
-        broken.iter().for_each(|of| warn(&format!("left out: {}", at(of))));
+        for of in &broken {
+            warn(&format!("left out: {}", at(of)));
+        }
     }
     let store = Store::open(out)?;
     for run in &found {
@@ -82,7 +84,6 @@ fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
         return Err(refused(&format!("it is larger than {} MiB", FILE_MAX >> 20)));
     }
     let mut told = told.clone();
-    told.source.program = "sysbench".to_owned();
     told.source.file = path.display().to_string();
     told.source.sha256 = format!("{:x}", Sha256::digest(&bytes));
     if told.label.is_empty() {
@@ -103,8 +104,8 @@ fn named(found: FoundRun, number: u32) -> Result<Imported> {
     let alike = alike.map(str::to_owned);
     if run.workload.is_empty() {
         let Some(workload) = test.clone().or_else(|| alike.clone()) else {
-            let at = format!("{}: line {line}", run.source.file);
-            let what = format!("{at}: which workload it is of is not told");
+            let file = run.source.file;
+            let what = format!("{file}: line {line}: which workload it is of is not told");
             let hint = "--workload NAME says it: loadgen workloads lists the names";
             return Err(Error::usage(what).hint(hint));
         };

@@ -268,50 +268,49 @@ fn a_native_command_does_the_same_when_it_is_explained() {
         (
             "oltp_read_only --tables=4 --table-size=1000 --threads=8 --time=60 --mysql-host=db1 --mysql-password=hush \
              --range_selects=off --skip-trx --report-interval=1 run",
-            "loadgen read-only --simple-ranges 0 --sum-ranges 0 --order-ranges 0 --distinct-ranges 0 --progress 1s \
-             --skip-trx --tables 4 --rows 1000 --clients 8 --time 60s --warmup 0s --distribution special \
-             --statements prepared --host db1 --port 3306 --user sbtest --database sbtest --password --no-defaults \
-             --table-each",
+            "loadgen read-only --clients 8 --time 60s --warmup 0s --progress 1s --distribution special \
+             --statements prepared --host db1 --port 3306 --user sbtest --database sbtest --skip-trx \
+             --simple-ranges 0 --sum-ranges 0 --order-ranges 0 --distinct-ranges 0 --rows 1000 --tables 4 \
+             --password --no-defaults --table-each",
             "not begun again",
         ),
         (
             "oltp_point_select --events=100 --time=0 --rate=50 --rand-type=uniform --db-ps-mode=disable \
              --mysql-socket=/x --mysql-ignore-errors=all --rand-seed=3 --loadgen-out=r run",
-            "loadgen point-select --on-error continue --tables 1 --rows 10000 --clients 1 --ops 100 --warmup 0s \
-             --rate 50 --distribution uniform --statements text --seed 3 --out r --socket /x --user sbtest \
-             --database sbtest --no-defaults",
+            "loadgen point-select --clients 1 --ops 100 --warmup 0s --rate 50 --distribution uniform --seed 3 \
+             --statements text --socket /x --user sbtest --database sbtest --on-error continue --rows 10000 \
+             --tables 1 --out r --no-defaults",
             "counted",
         ),
         (
             "oltp_update_index --index_updates=3 --events=5 --mysql-host=h run",
-            "loadgen update-index --tables 1 --rows 10000 --clients 1 --ops 5 --warmup 0s --distribution special \
-             --statements prepared --host h --port 3306 --user sbtest --database sbtest --no-defaults",
+            "loadgen update-index --clients 1 --ops 5 --warmup 0s --distribution special --statements prepared \
+             --host h --port 3306 --user sbtest --database sbtest --rows 10000 --tables 1 --no-defaults",
             "--index-updates: loadgen update-index has no use for it",
         ),
         (
             "select_random_ranges --number-of-ranges=2 --delta=9 --tables=4 --mysql-host=h run",
-            "loadgen random-ranges --delta 9 --random-ranges 2 --tables 1 --rows 10000 --clients 1 --time 10s \
-             --warmup 0s --distribution special --statements prepared --host h --port 3306 --user sbtest \
-             --database sbtest --no-defaults",
+            "loadgen random-ranges --clients 1 --time 10s --warmup 0s --distribution special --statements prepared \
+             --host h --port 3306 --user sbtest --database sbtest --delta 9 --random-ranges 2 --rows 10000 \
+             --tables 1 --no-defaults",
             "uniformly",
         ),
         (
             "bulk_insert --threads=2 --mysql-host=h run",
-            "loadgen bulk-insert --tables 2 --clients 2 --time 10s --warmup 0s --distribution special \
-             --statements prepared --host h \
-             --port 3306 --user sbtest --database sbtest --no-defaults",
+            "loadgen bulk-insert --clients 2 --time 10s --warmup 0s --distribution special \
+             --statements prepared --host h --port 3306 --user sbtest --database sbtest --tables 2 --no-defaults",
             "an event is a row",
         ),
         (
             "oltp_common --threads=2 --tables=4 --secondary --mysql-host=h prepare",
-            "loadgen prepare --tables 4 --rows 10000 --jobs 2 --host h --port 3306 --user sbtest \
-             --database sbtest --no-defaults",
+            "loadgen prepare --jobs 2 --host h --port 3306 --user sbtest --database sbtest --rows 10000 \
+             --tables 4 --no-defaults",
             "id is always the primary key",
         ),
         (
             "oltp_insert --mysql-host=h prewarm",
-            "loadgen point-select --warm pool --tables 1 --rows 10000 --clients 1 --ops 1 --warmup 0s \
-             --distribution special --statements text --host h --port 3306 --user sbtest --database sbtest \
+            "loadgen point-select --warm pool --clients 1 --ops 1 --warmup 0s --distribution special \
+             --statements prepared --host h --port 3306 --user sbtest --database sbtest --rows 10000 --tables 1 \
              --no-defaults",
             "",
         ),
