@@ -3,12 +3,13 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::mem::take;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::options::{self, Becomes, Entry, Group, Kind, NO_EFFECT, OFF, ON, REFUSED, Values};
 use super::output;
-use super::settings::{Command, Ended, Ignored, Opening, OutputVersion, Settings, Test};
+use super::settings::{Command, Ignored, Opening, OutputVersion, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
@@ -18,15 +19,24 @@ const SOCKET: &str = "/run/mysqld/mysqld.sock";
 const OLD: &str = "oltp";
 /// Programs inside sysbench that have nothing to do with a database.
 const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+/// Options by their old names: these win where they are above a number.
+const OLD_NAMES: [(&str, &str, i32); 4] = [
+    ("num-threads", "threads", 1),
+    ("max-requests", "events", 0),
+    ("max-time", "time", 0),
+    ("tx-rate", "rate", 0),
+];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
 const NO_COMMAND: &str = "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
                           commands: prepare, prewarm, run, cleanup, help";
+const NO_HELP: &str = "'bulk_insert' test does not implement the 'help' command.";
 const COMMON_RUN: &str = "`init' function failed: /usr/share/sysbench/oltp_common.lua:22: this script is meant \
                           to be included by other OLTP scripts and should not be called directly.";
 const BOUNDS: &str = "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-spec-res are 0 to 100, \
                       --rand-pareto-h is between 0 and 1, --rand-zipfian-exp is above 0, up to 10";
 const OLD_TABLES: &str = "the tables and statements are those of 1.0: no column is UNSIGNED, and each kind \
                           of statement draws its own table";
+const FIRST: &str = "the first is sbtest1, not sbtest";
 const PREFERRED: &str =
     "--mysql-ssl encrypts every connection, where sysbench may fall back to plain text";
 const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
@@ -48,8 +58,13 @@ pub(crate) enum Parsed {
 /// Reads a command line without the program's name.
 pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening> {
     let mut read = Arguments::default();
-    read.words(args)?;
-    read.resolve(env)
+    let parsed = read.words(args).and_then(|()| read.resolve(env));
+    // What sysbench has written by then comes first.
+    parsed.map_err(|Opening { stdout, stderr, status }| Opening {
+        stdout: read.opening.stdout + &stdout,
+        stderr: read.opening.stderr + &stderr,
+        status,
+    })
 }
 
 const SCRIPTS: [(&str, Test); 13] = [
@@ -80,99 +95,100 @@ fn test_of(word: &str) -> Option<Test> {
     SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, test)| *test)
 }
 
-/// Tells whether a test declares the options of a group.
-fn takes(test: Test, group: Group) -> bool {
+/// Tells whether a test takes the options of a group.
+fn takes(test: Option<Test>, group: Group) -> bool {
     match group {
-        Group::Tests => test != Test::BulkInsert,
-        Group::Points => test == Test::RandomPoints,
-        Group::Ranges => test == Test::RandomRanges,
-        Group::Legacy => test == Test::Oltp,
-        _ => false,
+        Group::Tests => test != Some(Test::BulkInsert),
+        Group::Points => test == Some(Test::RandomPoints),
+        Group::Ranges => test == Some(Test::RandomRanges),
+        Group::Legacy => test == Some(Test::Oltp),
+        _ => true,
     }
 }
 
 #[derive(Default)]
-struct Arguments {
-    test: Option<String>,
-    command: Option<String>,
+struct Arguments<'a> {
+    test: Option<&'a str>,
+    command: Option<&'a str>,
     values: Values,
-    /// Words that only the test can know, and switches with a wrong value.
-    left: Vec<String>,
+    /// What is wrong with the first option that the test does not take.
+    wrong: Option<Opening>,
     opening: Opening,
     /// Lines for standard output behind the header.
     after_header: String,
     notes: Vec<String>,
     /// The words but for those of loadgen.
-    theirs: Vec<OsString>,
+    theirs: Vec<&'a str>,
     /// A word that may be a password: it is in no output.
-    hidden: Option<String>,
+    hidden: Option<&'a str>,
 }
 
-impl Arguments {
-    fn words(&mut self, args: &[OsString]) -> Result<(), Opening> {
-        let mut words = args.iter();
-        let mut before = "";
+impl<'a> Arguments<'a> {
+    fn words(&mut self, args: &'a [OsString]) -> Result<(), Opening> {
+        let args: Option<Vec<&str>> = args.iter().map(|word| word.to_str()).collect();
+        let wrong = || cannot("a word of the command line is no UTF-8");
+        let mut words = args.ok_or_else(wrong)?.into_iter();
+        let mut options = Vec::new();
         while let Some(word) = words.next() {
-            let Some(text) = word.to_str() else {
-                return self.cannot("a word of the command line is no UTF-8");
-            };
-            let follows = std::mem::replace(&mut before, text);
-            let Some(option) = text.strip_prefix("--") else {
-                if options::plain(follows) == "--mysql-password" {
-                    self.hidden = Some(text.to_owned());
-                }
-                self.positional(text)?;
-                self.theirs.push(word.clone());
-                continue;
-            };
-            let own = options::find(split(option).0).filter(|entry| entry.group == Group::Own);
-            let mut option = option.to_owned();
+            if self.theirs.last().is_some_and(|last| options::plain(last) == "--mysql-password") {
+                self.hidden = Some(word);
+            }
+            let option = word.strip_prefix("--").map(split);
+            let known = option.and_then(|(name, _)| options::find(name));
+            let own = known.filter(|entry| entry.group == Group::Own);
             if own.is_none() {
-                self.theirs.push(word.clone());
-            } else if own.is_some_and(|entry| entry.kind != Kind::Bool) && !option.contains('=') {
-                let Some(value) = words.next().and_then(|value| value.to_str()) else {
-                    return self.cannot(&format!("--{option} needs a value"));
-                };
-                option = format!("{option}={value}");
+                self.theirs.push(word);
             }
-            if let Some(test) = option.strip_prefix("test=") {
-                self.test = Some(test).filter(|test| !test.is_empty()).map(str::to_owned);
-                self.opening.stderr.push_str(OLD_FORM);
-            } else if !self.take(&option, |entry| !entry.of_test()) {
-                self.left.push(option);
+            match option {
+                Some(("test", Some(test))) => {
+                    self.test = Some(test).filter(|test| !test.is_empty());
+                    self.opening.stderr.push_str(OLD_FORM);
+                }
+                Some((name, None)) if own.is_some_and(|entry| entry.kind != Kind::Bool) => {
+                    let value = words.next();
+                    let value = value.ok_or_else(|| cannot(&format!("--{name} needs a value")))?;
+                    options.push((name, Some(value)));
+                }
+                Some(option) => options.push(option),
+                None if self.test.is_none() => self.test = Some(word),
+                None if self.command.is_none() => self.command = Some(word),
+                None => {
+                    let shown = self.shown(word);
+                    return Err(usage(&format!("Unrecognized command line argument: {shown}")));
+                }
             }
+        }
+        let test = self.test.and_then(test_of);
+        for (name, value) in options {
+            self.option(name, value, test);
         }
         Ok(())
     }
 
-    fn positional(&mut self, word: &str) -> Result<(), Opening> {
-        match (&self.test, &self.command) {
-            (None, _) => self.test = Some(word.to_owned()),
-            (_, None) => self.command = Some(word.to_owned()),
-            _ => {
-                let shown = self.shown(word);
-                return self.usage(&format!("Unrecognized command line argument: {shown}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes an option `name=value` of a group that counts now; false where there is no such option, or
-    /// its value is none of a switch.
-    fn take(&mut self, option: &str, counts: impl Fn(&Entry) -> bool) -> bool {
-        let (name, value) = split(option);
-        let Some(entry) = options::find(name).filter(|entry| counts(entry)) else {
-            return false;
-        };
+    /// Takes an option, if the test does, and if the value of a switch is one.
+    fn option(&mut self, name: &str, value: Option<&str>, test: Option<Test>) {
         let text = value.unwrap_or_default();
-        let is_switch = ON.contains(&text) || OFF.contains(&text);
-        let is_known = is_switch || entry.kind == Kind::Ssl && SslMode::parse(text).is_ok();
-        match entry.kind {
-            Kind::Bool | Kind::Ssl if value == Some("") || !is_known => return false,
-            Kind::File => self.config_file(text),
-            _ => self.set(entry, name, text.to_owned()),
+        let is_switch = value != Some("") && (ON.contains(&text) || OFF.contains(&text));
+        let fits = |kind| match kind {
+            Kind::Bool => is_switch,
+            Kind::Ssl => is_switch || SslMode::parse(text).is_ok(),
+            _ => true,
+        };
+        match options::find(name).filter(|entry| takes(test, entry.group)) {
+            Some(entry) if entry.kind == Kind::File => self.config_file(text),
+            Some(entry) if fits(entry.kind) => self.set(entry, name, text.to_owned()),
+            // It takes any option, and has nothing behind it.
+            None if test == Some(Test::BulkInsert) => {
+                self.notes.push(format!("--{name} is no option of this test: it has no effect"));
+            }
+            _ => {
+                // A password may be behind a misspelt name.
+                let hidden = name.contains("pas") || name.contains("pw");
+                let value = value.map(|value| format!("={}", if hidden { "***" } else { value }));
+                let text = format!("invalid option: --{name}{}", value.unwrap_or_default());
+                self.wrong.get_or_insert_with(|| usage(&text));
+            }
         }
-        true
     }
 
     fn set(&mut self, entry: &'static Entry, name: &str, text: String) {
@@ -184,84 +200,75 @@ impl Arguments {
 
     /// Takes the options of a config file, as far as it can be read.
     fn config_file(&mut self, path: &str) {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let text = error.to_string();
-                let text = text.split(" (os error").next().unwrap_or_default();
-                self.opening.stderr.push_str(&format!("{path}: {text}\n"));
-                return;
-            }
-        };
+        let bytes = fs::read(path).unwrap_or_else(|error| {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default();
+            self.opening.stderr.push_str(&format!("{path}: {text}\n"));
+            Vec::new()
+        });
         for (number, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
             let Some((name, text)) = line.split_once('=') else { continue };
             let items = items(text);
             self.setting(name, items.as_deref().unwrap_or_default());
             if items.is_none() {
                 self.opening.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
-                return;
+                break;
             }
         }
     }
 
     /// Takes one line of a config file.
-    fn setting(&mut self, name: &str, items: &[String]) {
+    fn setting(&mut self, name: &str, items: &[&str]) {
         let known = options::find(name).filter(|entry| entry.group != Group::Own);
         let Some(entry) = known else {
-            self.after_header.push_str(&format!(
-                "WARNING: Global option '{}' will not be exported, because the type is unknown\n",
-                name.replace('-', "_")
-            ));
+            let name = name.replace('-', "_");
+            let why = "will not be exported, because the type is unknown";
+            self.after_header.push_str(&format!("WARNING: Global option '{name}' {why}\n"));
             return;
         };
-        let word = items.first().cloned().unwrap_or_default();
-        let is_switch = matches!(entry.kind, Kind::Bool | Kind::Ssl);
         if entry.of_test() || entry.kind == Kind::File {
-            self.notes.push(format!("{name} in a config file has no effect, as in sysbench"));
-        } else if is_switch && OFF.contains(&word.as_str()) {
-            self.notes.push(format!("{name}={word} in a config file is on, as in sysbench"));
-            self.set(entry, name, "on".to_owned());
-        } else {
-            let text = match entry.kind {
-                Kind::Bool => "on".to_owned(),
-                Kind::List => items.join(","),
-                _ => word,
-            };
-            self.set(entry, name, text);
+            let note = format!("{name} in a config file has no effect, as in sysbench");
+            return self.notes.push(note);
         }
+        let word = items.first().copied().unwrap_or_default();
+        let text = match entry.kind {
+            Kind::Bool | Kind::Ssl if OFF.contains(&word) => {
+                self.notes.push(format!("{name}={word} in a config file is on, as in sysbench"));
+                "on".to_owned()
+            }
+            Kind::Bool => "on".to_owned(),
+            Kind::List => items.join(","),
+            _ => word.to_owned(),
+        };
+        self.set(entry, name, text);
     }
 
     /// Gives what is to be done, or what is printed instead.
-    fn resolve(mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
-        let test = self.test.as_deref().and_then(test_of);
+    fn resolve(&mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
+        let test = self.test.and_then(test_of);
         let output = self.asked()?;
         let program = self.values.text("sysbench-binary");
         if !program.is_empty() && (test.is_none() || self.values.text("db-driver") == "pgsql") {
-            let program = PathBuf::from(program);
-            return Ok(Parsed::HandOver { program, args: self.theirs });
+            let args = self.theirs.iter().map(OsString::from).collect();
+            return Ok(Parsed::HandOver { program: program.into(), args });
         }
         self.numbers()?;
-        let [threads, events, time] = self.limits()?;
-        let forced_shutdown = self.forced_shutdown(time)?;
+        let forced_shutdown = self.forced_shutdown()?;
         let distribution = self.distribution()?;
-        let rate = self.aliased("tx-rate", "rate", 0);
-        let checkpoints = self.values.list("report-checkpoints");
-        if let Some(item) = checkpoints.iter().find(|item| item.parse::<u32>().is_err()) {
-            return self.fatal(&format!("Invalid value for --report-checkpoints: '{item}'"));
-        }
         let verbosity = self.log(output)?;
-        let test = self.known(test)?;
-        self.declared(test)?;
-        let command = self.command(test)?;
-        self.undone()?;
-        let (tables, table_size) = self.tables(test, command)?;
+        let (test, command) = self.known(test)?;
         let driver_fault = self.driver_fault()?;
         let (connect, server) = self.connect(env)?;
-        let ignored = self.ignored();
-        let of_0_5 = test == Test::Oltp && self.test.as_deref() != Some(OLD);
-        self.noted(of_0_5);
-        if verbosity >= 2 {
-            self.opening.stdout.push_str(&self.after_header);
+        self.undone(test, command)?;
+        let word = self.test.unwrap_or_default();
+        if word.contains('/') && super::scripts::is_another(word) {
+            let ours = "is not the script of sysbench 1.0.20: loadgen runs that one";
+            self.notes.push(format!("{word} {ours}"));
+        }
+        let of_0_5 = test == Test::Oltp && word != OLD;
+        if test == Test::Oltp {
+            let differs = if of_0_5 { "statements are text, as in 0.5" } else { FIRST };
+            self.notes.push(format!("{OLD_TABLES}; {differs}"));
         }
         let test = match test {
             Test::Oltp if self.values.on("oltp-read-only") => Test::ReadOnly,
@@ -273,10 +280,10 @@ impl Arguments {
         Ok(Parsed::Settings(Box::new(Settings {
             test,
             command,
-            threads: threads as u32,
-            events: events as u64,
-            time: Duration::from_secs(time as u64),
-            rate: rate as u64,
+            threads: self.values.int("threads") as u32,
+            events: self.values.int("events") as u64,
+            time: self.values.seconds("time"),
+            rate: self.values.int("rate") as u64,
             forced_shutdown,
             verbosity,
             distribution,
@@ -284,80 +291,60 @@ impl Arguments {
             seed: self.values.int("rand-seed") as u32,
             connect,
             server,
-            ignored,
+            ignored: self.ignored(),
             prepared: self.values.text("db-ps-mode") != "disable" && !of_0_5,
-            tables,
-            table_size,
+            tables: self.values.count("tables") as u32,
+            table_size: self.values.count("table-size"),
             output,
             out: self.path("loadgen-out").or_else(out),
-            values: self.values,
-            notes: self.notes,
+            values: take(&mut self.values),
+            notes: take(&mut self.notes),
             driver_fault,
-            opening: self.opening,
+            opening: take(&mut self.opening),
         })))
     }
 
-    /// Answers `--help` and `--version`, and finds whose output is written.
+    /// Answers `--help` and `--version`, and tells whose output is written.
     fn asked(&self) -> Result<OutputVersion, Opening> {
         if self.values.on("help") {
-            return self.answer(&options::help());
+            return Err(answer(&options::help()));
         }
-        if self.values.on("version") {
-            return self.answer("sysbench 1.0.20\n");
-        }
+        answer("sysbench 1.0.20\n").when(self.values.on("version"))?;
         match self.values.text("output-version") {
             "0.5" => Ok(OutputVersion::V0_5),
             "1.0" => Ok(OutputVersion::V1_0),
             "1.1" => Ok(OutputVersion::V1_1),
-            _ => self.cannot("--output-version is one of 0.5, 1.0 and 1.1"),
+            _ => Err(cannot("--output-version is one of 0.5, 1.0 and 1.1")),
         }
     }
 
-    /// Refuses what is no whole number where one is needed.
-    fn numbers(&self) -> Result<(), Opening> {
+    /// Refuses what is no whole number where one is needed, and limits that are none; reads old names.
+    fn numbers(&mut self) -> Result<(), Opening> {
         for entry in options::OPTIONS.iter().filter(|entry| entry.kind.is_int()) {
-            let (name, text) = (entry.key(), self.values.text(entry.key()));
-            match options::int(text) {
-                None => {
-                    let name = entry.underscored();
-                    return self.usage(&format!("Invalid value for the '{name}' option: '{text}'"));
-                }
-                Some(..0) if entry.kind == Kind::Count => {
-                    return self.cannot(&format!("--{name}={text} is below 0"));
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the number of threads, of events, and of seconds.
-    fn limits(&mut self) -> Result<[i32; 3], Opening> {
-        let threads = self.aliased("num-threads", "threads", 1);
-        if threads < 1 {
-            return self.fatal(&format!("Invalid value for --threads: {threads}.\n"));
+            let (name, text) = (entry.underscored(), self.values.text(entry.key()));
+            let wrong = format!("Invalid value for the '{name}' option: '{text}'");
+            let number = options::int(text).ok_or_else(|| usage(&wrong))?;
+            let is_below = number < 0 && entry.kind == Kind::Count;
+            cannot(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
         }
         // 0.4 ends after so many events, unless told otherwise.
-        if self.test.as_deref() == Some(OLD) {
+        if self.test == Some(OLD) {
             self.values.set_unless("max-requests", "events", "10000");
             self.values.set_unless("max-time", "time", "0");
         }
-        let events = self.aliased("max-requests", "events", 0);
-        let time = self.aliased("max-time", "time", 0);
-        if events == 0 && time == 0 {
+        for (old, new, above) in OLD_NAMES {
+            let number = self.values.int(old);
+            if number > above {
+                self.warn(&format!("--{old} is deprecated, use --{new} instead"));
+                self.values.set(options::get(new), number.to_string());
+            }
+            let threads = self.values.int("threads");
+            invalid("threads", &format!("{threads}.\n")).when(threads < 1)?;
+        }
+        if self.values.int("events") == 0 && self.values.int("time") == 0 {
             self.warn("Both event and time limits are disabled, running an endless test");
         }
-        Ok([threads, events, time])
-    }
-
-    /// Reads an option, or its old name, which wins where it is above this.
-    fn aliased(&mut self, old: &str, new: &str, above: i32) -> i32 {
-        let number = self.values.int(old);
-        if number <= above {
-            return self.values.int(new);
-        }
-        self.warn(&format!("--{old} is deprecated, use --{new} instead"));
-        number
+        Ok(())
     }
 
     fn warn(&mut self, text: &str) {
@@ -365,16 +352,14 @@ impl Arguments {
     }
 
     /// Reads how much later than at its end a run is given up.
-    fn forced_shutdown(&self, time: i32) -> Result<Option<Duration>, Opening> {
-        let (text, time) = (self.values.text("forced-shutdown"), time as u64);
+    fn forced_shutdown(&self) -> Result<Option<Duration>, Opening> {
+        let (text, time) = (self.values.text("forced-shutdown"), self.values.int("time") as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {
             _ if text == "off" || time == 0 => return Ok(None),
             _ if text.is_empty() => time * 5 / 100,
             Ok(percent) if text.ends_with('%') => time * u64::from(percent) / 100,
             Ok(seconds) => seconds.into(),
-            Err(_) => {
-                return self.fatal(&format!("Invalid value for --forced-shutdown: '{text}'"));
-            }
+            Err(_) => return Err(invalid("forced-shutdown", &format!("'{text}'"))),
         };
         Ok(Some(Duration::from_secs(seconds)))
     }
@@ -389,130 +374,94 @@ impl Arguments {
             "special" => Distribution::special(iterations, band, within),
             "pareto" => Distribution::pareto(self.values.number("rand-pareto-h")),
             "zipfian" => Distribution::zipf_adjacent(self.values.number("rand-zipfian-exp")),
-            name => return self.fatal(&format!("Invalid random numbers distribution: {name}.")),
+            name => return Err(fatal(&format!("Invalid random numbers distribution: {name}."))),
         };
-        distribution.map_or_else(|| self.cannot(BOUNDS), Ok)
+        distribution.ok_or_else(|| cannot(BOUNDS))
     }
 
     /// Finds what is shown.
     fn log(&mut self, output: OutputVersion) -> Result<u8, Opening> {
+        let checkpoints = self.values.list("report-checkpoints");
+        if let Some(item) = checkpoints.iter().find(|item| item.parse::<u32>().is_err()) {
+            return Err(invalid("report-checkpoints", &format!("'{item}'")));
+        }
         // One byte in sysbench, too.
-        let (verbosity, percentile) =
-            (self.values.int("verbosity") as u8, self.values.int("percentile"));
-        if verbosity > 5 {
-            return self.ended(1, &format!("Invalid value for verbosity: {verbosity}\n"), "");
-        }
-        if !(0..=100).contains(&percentile) {
-            return self.fatal(&format!("Invalid value for --percentile: {percentile}"));
-        }
-        if percentile == 0 && self.values.on("histogram") {
-            return self.fatal("--histogram cannot be used with --percentile=0");
-        }
+        let verbosity = self.values.int("verbosity") as u8;
+        let text = format!("Invalid value for verbosity: {verbosity}\n");
+        Opening { status: 1, ..answer(&text) }.when(verbosity > 5)?;
+        let percentile = self.values.int("percentile");
+        invalid("percentile", &percentile.to_string()).when(!(0..=100).contains(&percentile))?;
+        let none = percentile == 0 && self.values.on("histogram");
+        fatal("--histogram cannot be used with --percentile=0").when(none)?;
         let verbosity = if self.values.on("debug") { 5 } else { verbosity };
         if verbosity >= 3 {
             self.opening.stdout.push_str(&(output::header(output) + "\n"));
         }
+        if verbosity >= 2 {
+            self.opening.stdout.push_str(&self.after_header);
+        }
         Ok(verbosity)
     }
 
-    /// Refuses what is no test of loadgen's; a test of sysbench's wants a command.
-    fn known(&self, test: Option<Test>) -> Result<Test, Opening> {
-        let given = self.command.is_some();
-        let word = match (test, self.test.as_deref()) {
-            (Some(test), _) if given => return Ok(test),
-            (Some(Test::BulkInsert), _) => return self.answer(""),
-            (Some(_), _) => return self.fatal(NO_COMMAND),
-            (None, None | Some("-")) => {
-                let why = "a script on standard input is Lua, which loadgen does not run";
-                return self.cannot(&format!("{why}; {HAND_OVER}"));
-            }
-            (None, Some(word)) => self.shown(word),
+    /// Finds test and command; a test of sysbench's wants a command.
+    fn known(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
+        let word = self.shown(self.test.unwrap_or("-"));
+        let Some(test) = test else {
+            let lua = "a script on standard input is Lua, which loadgen does not run";
+            cannot(&format!("{lua}; {HAND_OVER}")).when(word == "-")?;
+            let usual = "requires a command argument. See 'sysbench";
+            usage(&format!("The '{word}' test {usual} {word} help'"))
+                .when(self.command.is_none() && BUILT_IN.contains(&word))?;
+            let why = "no such built-in test, file or module";
+            let ours = "it is none of oltp_*, select_random_* and bulk_insert";
+            return Err(elsewhere(&format!("Cannot find benchmark '{word}': {why}"), ours));
         };
-        if BUILT_IN.contains(&word) && !given {
-            let usage = format!("requires a command argument. See 'sysbench {word} help'");
-            return self.usage(&format!("The '{word}' test {usage}"));
-        }
-        let text = format!("Cannot find benchmark '{word}': no such built-in test, file or module");
-        let why =
-            format!("'{word}' is none of oltp_*, select_random_* and bulk_insert; {HAND_OVER}");
-        self.fatal_with(&text, &why)
-    }
-
-    /// Takes the options that this test declares.
-    fn declared(&mut self, test: Test) -> Result<(), Opening> {
-        for option in std::mem::take(&mut self.left) {
-            if self.take(&option, |entry| takes(test, entry.group)) {
-                continue;
-            }
-            let (name, value) = split(&option);
-            let wrong = options::find(name)
-                .is_some_and(|entry| !entry.of_test() || takes(test, entry.group));
-            // It takes any option, and has nothing behind it.
-            if test == Test::BulkInsert && !wrong {
-                let note = format!("--{name} is no option of this test: it has no effect");
-                self.notes.push(note);
-                continue;
-            }
-            // A password may be behind a misspelt name.
-            let hidden = value.is_some() && (name.contains("pas") || name.contains("pw"));
-            let shown = if hidden { format!("{name}=***") } else { option };
-            return self.usage(&format!("invalid option: --{shown}"));
-        }
-        Ok(())
-    }
-
-    fn command(&self, test: Test) -> Result<Command, Opening> {
         let bulk = test == Test::BulkInsert;
-        match self.command.as_deref().unwrap_or_default() {
-            "prepare" => Ok(Command::Prepare),
-            "prewarm" | "warmup" if !bulk => Ok(Command::Prewarm),
-            "run" if test == Test::Common => self.fatal(COMMON_RUN),
-            "run" => Ok(Command::Run),
-            "cleanup" => Ok(Command::Cleanup),
-            "help" if bulk => {
-                self.usage("'bulk_insert' test does not implement the 'help' command.")
-            }
-            "help" => {
-                let word = self.test.as_deref().unwrap_or_default();
-                let name = word.rsplit('/').next().unwrap_or(word);
-                let listed = options::listed(|entry| takes(test, entry.group));
-                self.answer(&format!("{name} options:\n{listed}\n"))
-            }
-            word => self.usage(&format!("Unknown command: {}", self.shown(word))),
+        let Some(command) = self.command else {
+            return Err(if bulk { answer("") } else { fatal(NO_COMMAND) });
+        };
+        if let Some(wrong) = self.wrong.take() {
+            return Err(wrong);
         }
+        let command = match command {
+            "prepare" => Command::Prepare,
+            "prewarm" | "warmup" if !bulk => Command::Prewarm,
+            "run" if test == Test::Common => return Err(fatal(COMMON_RUN)),
+            "run" => Command::Run,
+            "cleanup" => Command::Cleanup,
+            "help" if bulk => return Err(usage(NO_HELP)),
+            "help" => {
+                let name = word.rsplit('/').next().unwrap_or(word);
+                let listed = |entry: &Entry| entry.of_test() && takes(Some(test), entry.group);
+                let listed = options::listed(listed);
+                return Err(answer(&format!("{name} options:\n{listed}\n")));
+            }
+            word => return Err(usage(&format!("Unknown command: {}", self.shown(word)))),
+        };
+        Ok((test, command))
     }
 
-    /// Refuses options that have nothing like them here, unless they are at their defaults.
-    fn undone(&self) -> Result<(), Opening> {
+    /// Refuses what has nothing like it here.
+    fn undone(&self, test: Test, command: Command) -> Result<(), Opening> {
         for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
             let usual = entry.is_usual(self.values.text(entry.key()));
             if let (false, Becomes::Nothing(why)) = (usual, entry.becomes) {
-                return self.cannot(&format!("--{} is refused: {why}", entry.key()));
+                return Err(cannot(&format!("--{} is refused: {why}", entry.key())));
             }
         }
-        Ok(())
-    }
-
-    /// Reads the number of tables, and of rows in each.
-    fn tables(&self, test: Test, command: Command) -> Result<(u32, u64), Opening> {
         let [tables, rows] = ["tables", "table-size"].map(|key| self.values.count(key));
-        if tables > TABLES_MAX.into() || rows > ROWS_MAX {
-            return self.cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"));
-        }
-        if tables == 0 && command == Command::Run && test != Test::BulkInsert {
-            return self.cannot("--tables leaves no table to run on");
-        }
-        Ok((tables as u32, rows))
+        cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"))
+            .when(tables > TABLES_MAX.into() || rows > ROWS_MAX)?;
+        let needs_table = command == Command::Run && test != Test::BulkInsert;
+        cannot("--tables leaves no table to run on").when(tables == 0 && needs_table)
     }
 
     /// Tells what sysbench finds wrong with its driver at the first connection.
     fn driver_fault(&self) -> Result<Option<String>, Opening> {
         let (driver, mode) = (self.values.text("db-driver"), self.values.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
-        if driver == "pgsql" {
-            let why = format!("--db-driver: servers are MySQL and MariaDB; {HAND_OVER}");
-            return self.fatal_with(&fault, &why);
-        }
+        let ours = "--db-driver: servers are MySQL and MariaDB";
+        elsewhere(&fault, ours).when(driver == "pgsql")?;
         let none = |key| self.values.list(key).is_empty();
         let faults = [
             (driver != "mysql", fault),
@@ -525,121 +474,84 @@ impl Arguments {
 
     /// Reads which server it is, and how messages name it.
     fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Opening> {
-        let [host, port, socket] =
-            ["mysql-host", "mysql-port", "mysql-socket"].map(|key| self.one(key));
-        let (host, port, socket) = (host?, port?, socket?);
-        let port = match port.parse() {
-            Ok(0) => DEFAULT_PORT,
-            Ok(port) => port,
-            Err(_) if port.is_empty() => DEFAULT_PORT,
-            Err(_) => return self.cannot(&format!("--mysql-port={port} is no port")),
-        };
-        let local = || env("MYSQL_UNIX_PORT").unwrap_or_else(|| SOCKET.into());
+        let lists = ["mysql-host", "mysql-port", "mysql-socket"];
+        for key in lists {
+            let why = "has several values: a run has one server; run it once for each";
+            cannot(&format!("--{key} {why}")).when(self.values.list(key).len() > 1)?;
+        }
+        let [host, port, socket] = lists.map(|key| self.values.list(key).concat());
+        let number = options::int(&port).and_then(|number| u16::try_from(number).ok());
+        let wrong = || cannot(&format!("--mysql-port={port} is no port"));
+        // Nothing is 0.
+        let port = Some(number.ok_or_else(wrong)?).filter(|port| *port > 0).unwrap_or(DEFAULT_PORT);
         let mut server = format!("on host '{host}', port {port}");
-        let address = match socket {
-            socket if !socket.is_empty() => {
-                server = format!("on socket '{socket}'");
-                Address::Socket(socket.into())
-            }
-            _ if host == "localhost" => Address::Socket(local().into()),
-            _ => Address::Tcp { host, port },
+        let address = if !socket.is_empty() {
+            server = format!("on socket '{socket}'");
+            Address::Socket(socket.into())
+        } else if host == "localhost" {
+            Address::Socket(env("MYSQL_UNIX_PORT").unwrap_or_else(|| SOCKET.into()).into())
+        } else {
+            Address::Tcp { host, port }
         };
         let user = self.values.text("mysql-user").to_owned();
-        if user.is_empty() {
-            return self.cannot("--mysql-user is empty: name the account");
-        }
-        let database = self.values.text("mysql-db").to_owned();
-        let password = self.password(env)?;
-        let ssl = self.ssl(&address)?;
-        let connect_timeout = self.values.seconds("thread-init-timeout");
-        let connect = ConnectOptions { address, user, password, database, ssl, connect_timeout };
+        cannot("--mysql-user is empty: name the account").when(user.is_empty())?;
+        let password = self.values.take("mysql-password").filter(|word| !word.is_empty());
+        let password = password.map(OsString::from).or_else(|| env("MYSQL_PWD"));
+        let password = password.unwrap_or_default().into_string();
+        let password = password.map_err(|_| cannot("MYSQL_PWD is no UTF-8"))?;
+        let connect = ConnectOptions {
+            ssl: self.ssl(&address)?,
+            address,
+            user,
+            password: Secret::new(password),
+            database: self.values.text("mysql-db").to_owned(),
+            connect_timeout: self.values.seconds("thread-init-timeout"),
+        };
         Ok((connect, server))
-    }
-
-    /// Gives the one value of a list, empty where there is none: a run has one server.
-    fn one(&self, key: &str) -> Result<String, Opening> {
-        match self.values.list(key)[..] {
-            [] => Ok(String::new()),
-            [item] => Ok(item.to_owned()),
-            _ => {
-                let why = "has several values: a run has one server; run it once for each";
-                self.cannot(&format!("--{key} {why}"))
-            }
-        }
-    }
-
-    /// Takes the password off the values.
-    fn password(&mut self, env: &Env<'_>) -> Result<Secret, Opening> {
-        let given = self.values.take("mysql-password").filter(|word| !word.is_empty());
-        match (given, env("MYSQL_PWD")) {
-            (Some(word), _) => Ok(Secret::new(word)),
-            (None, Some(word)) => match word.into_string() {
-                Ok(word) => Ok(Secret::new(word)),
-                Err(_) => self.cannot("MYSQL_PWD is no UTF-8"),
-            },
-            (None, None) => Ok(Secret::default()),
-        }
     }
 
     /// Reads how connections are encrypted; files without a name lie in the working directory.
     fn ssl(&mut self, address: &Address) -> Result<Ssl, Opening> {
-        let mode = match self.values.text("mysql-ssl") {
+        let mut mode = match self.values.text("mysql-ssl") {
             text if ON.contains(&text) => SslMode::Preferred,
             text => SslMode::parse(text).unwrap_or(SslMode::Disabled),
         };
         if mode == SslMode::Disabled {
             return Ok(Ssl::default());
         }
-        if matches!(address, Address::Socket(_)) {
-            return self.cannot("--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP");
-        }
         let [ca, mut cert, mut key] =
             ["mysql-ssl-ca", "mysql-ssl-cert", "mysql-ssl-key"].map(|key| self.path(key));
-        if key.is_some() != cert.is_some() {
-            return self.cannot("--mysql-ssl-key and --mysql-ssl-cert go together");
+        let ca = ca.filter(|_| mode.verifies());
+        cannot("--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP")
+            .when(matches!(address, Address::Socket(_)))?;
+        let one = key.is_some() != cert.is_some();
+        cannot("--mysql-ssl-key and --mysql-ssl-cert go together").when(one)?;
+        let none = mode.verifies() && ca.is_none();
+        cannot(&format!("--mysql-ssl={mode} needs --mysql-ssl-ca")).when(none)?;
+        if mode == SslMode::Preferred {
+            mode = SslMode::Required;
+            self.notes.push(PREFERRED.to_owned());
+            let found = ["client-cert.pem", "client-key.pem"].map(PathBuf::from);
+            if key.is_none() && found.iter().all(|file| file.exists()) {
+                [cert, key] = found.map(Some);
+            }
         }
-        if mode.verifies() && ca.is_none() {
-            return self.cannot(&format!("--mysql-ssl={mode} needs --mysql-ssl-ca"));
-        }
-        if mode != SslMode::Preferred {
-            return Ok(Ssl { mode, ca: ca.filter(|_| mode.verifies()), cert, key });
-        }
-        self.notes.push(PREFERRED.to_owned());
-        let found = ["client-cert.pem", "client-key.pem"].map(PathBuf::from);
-        if key.is_none() && found.iter().all(|file| file.exists()) {
-            [cert, key] = found.map(Some);
-        }
-        Ok(Ssl { mode: SslMode::Required, ca: None, cert, key })
+        Ok(Ssl { mode, ca, cert, key })
     }
 
     fn ignored(&mut self) -> Ignored {
-        let (mut codes, mut notes) = (Vec::new(), Vec::new());
+        let mut codes = Vec::new();
         for item in self.values.list("mysql-ignore-errors") {
             match item.parse() {
                 _ if item == "all" => return Ignored::All,
                 Ok(code) => codes.push(code),
                 Err(_) => {
-                    notes.push(format!("--mysql-ignore-errors: '{item}' is no error's number"));
+                    let note = format!("--mysql-ignore-errors: '{item}' is no error's number");
+                    self.notes.push(note);
                 }
             }
         }
-        self.notes.append(&mut notes);
         Ignored::Codes(codes)
-    }
-
-    /// Notes what differs.
-    fn noted(&mut self, of_0_5: bool) {
-        let word = self.test.as_deref().unwrap_or_default();
-        let another = word.contains('/') && super::scripts::is_another(word);
-        let notes = [
-            (
-                another,
-                format!("{word} is not the script of sysbench 1.0.20: loadgen runs that one"),
-            ),
-            (word == OLD, format!("{OLD_TABLES}; the first is sbtest1, not sbtest")),
-            (of_0_5, format!("{OLD_TABLES}; statements are text, as in 0.5")),
-        ];
-        self.notes.extend(notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)));
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -647,41 +559,46 @@ impl Arguments {
     }
 
     /// Shows a word, unless it may be a password.
-    fn shown<'a>(&self, word: &'a str) -> &'a str {
-        if self.hidden.as_deref() == Some(word) { "***" } else { word }
+    fn shown(&self, word: &'a str) -> &'a str {
+        if self.hidden == Some(word) { "***" } else { word }
     }
+}
 
-    /// Answers at once: all is well.
-    fn answer<T>(&self, text: &str) -> Result<T, Opening> {
-        self.ended(0, text, "")
+impl Opening {
+    /// Ends there, if this is so.
+    fn when(self, is_so: bool) -> Result<(), Opening> {
+        if is_so { Err(self) } else { Ok(()) }
     }
+}
 
-    /// Refuses what loadgen does not do.
-    fn cannot<T>(&self, why: &str) -> Result<T, Opening> {
-        self.ended(1, "", &format!("loadgen: {why}\n"))
-    }
+/// Answers at once: all is well.
+fn answer(text: &str) -> Opening {
+    Opening { stdout: text.to_owned(), ..Opening::default() }
+}
 
-    /// Refuses on standard error in sysbench's words.
-    fn usage<T>(&self, text: &str) -> Result<T, Opening> {
-        self.ended(1, "", &format!("{text}\n"))
-    }
+/// Refuses on standard error in sysbench's words.
+fn usage(text: &str) -> Opening {
+    Opening { stderr: format!("{text}\n"), status: 1, ..Opening::default() }
+}
 
-    /// Refuses on standard output in sysbench's words.
-    fn fatal<T>(&self, text: &str) -> Result<T, Opening> {
-        self.ended(1, &format!("FATAL: {text}\n"), "")
-    }
+/// Refuses what loadgen does not do.
+fn cannot(why: &str) -> Opening {
+    usage(&format!("loadgen: {why}"))
+}
 
-    /// Likewise, and says more on standard error in loadgen's.
-    fn fatal_with<T>(&self, text: &str, why: &str) -> Result<T, Opening> {
-        self.ended(1, &format!("FATAL: {text}\n"), &format!("loadgen: {why}\n"))
-    }
+/// Refuses on standard output in sysbench's words.
+fn fatal(text: &str) -> Opening {
+    Opening { stdout: format!("FATAL: {text}\n"), status: 1, ..Opening::default() }
+}
 
-    /// Ends behind what sysbench has written by then.
-    fn ended<T>(&self, status: Ended, stdout: &str, stderr: &str) -> Result<T, Opening> {
-        let Opening { stdout: before, stderr: said, .. } = &self.opening;
-        let (stdout, stderr) = (format!("{before}{stdout}"), format!("{said}{stderr}"));
-        Err(Opening { stdout, stderr, status })
-    }
+/// Likewise, for a value of an option.
+fn invalid(name: &str, value: &str) -> Opening {
+    fatal(&format!("Invalid value for --{name}: {value}"))
+}
+
+/// Likewise, and names the program that does it.
+fn elsewhere(text: &str, why: &str) -> Opening {
+    Opening { stderr: cannot(&format!("{why}; {HAND_OVER}")).stderr, ..fatal(text) }
 }
 
 /// Splits an option into its name and its value.
@@ -691,17 +608,15 @@ fn split(option: &str) -> (&str, Option<&str>) {
 
 /// Splits a value of a config file: blanks and commas part, quotes hold together, `#` begins a comment.
 /// None where a quote has no end.
-fn items(text: &str) -> Option<Vec<String>> {
+fn items(text: &str) -> Option<Vec<&str>> {
     let (mut items, mut rest) = (Vec::new(), text.trim_start());
     while let Some(first) = rest.chars().next().filter(|first| *first != '#') {
+        let ends = |c: char| c.is_whitespace() || c == ',';
         let (item, after) = match first {
             '"' | '\'' => rest[1..].split_once(first)?,
-            _ => {
-                let end = rest.find(|c: char| c.is_whitespace() || c == ',');
-                rest.split_at(end.unwrap_or(rest.len()))
-            }
+            _ => rest.split_once(ends).unwrap_or((rest, "")),
         };
-        items.push(item.to_owned());
+        items.push(item);
         rest = after.strip_prefix(',').unwrap_or(after).trim_start();
     }
     Some(items)

@@ -46,12 +46,8 @@ const PASSWORD: &str = "MYSQL_PWD";
 /// Counts the words before sysbench's own command line, if this is one: the program has its name, or
 /// `sysbench` is the first word.
 pub(crate) fn begins_at(args: &[OsString]) -> Option<usize> {
-    let name = args.first().and_then(|name| Path::new(name).file_name());
-    match args.get(1) {
-        _ if name == Some(OsStr::new(NAME)) => Some(1),
-        Some(first) if first == NAME => Some(2),
-        _ => None,
-    }
+    let is_name = |word: &OsString| Path::new(word).file_name() == Some(OsStr::new(NAME));
+    args.iter().take(2).position(is_name).map(|at| at + 1)
 }
 
 /// Does what a command line of sysbench's says; returns the exit status. `listen` begins to listen to
@@ -75,10 +71,8 @@ pub(crate) fn main(
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
             let mut real = std::process::Command::new(&program);
-            if let Some(password) = &password {
-                // It is off the command line already.
-                real.env(PASSWORD, password.expose());
-            }
+            // It is off the command line already.
+            real.envs(password.iter().map(|password| (PASSWORD, password.expose())));
             let failed = real.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
         }

@@ -7,7 +7,7 @@ use super::settings::{Settings, Test};
 use crate::error::Result;
 use crate::plan::knobs::Knobs;
 use crate::plan::{AsSysbench, Plan, StatementMode, StopAt, limits};
-use crate::workload::{Workload, builtin};
+use crate::workload::{Workload, named};
 
 /// `oltp_insert` where the rows get their ids from the client.
 const INSERT_UNIQUE: &str = include_str!("../../profiles/workloads/insert-unique.toml");
@@ -51,18 +51,12 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
     })
 }
 
-/// Finds the native workload of a test; None where there is nothing to run.
-pub(super) fn native(test: Test) -> Option<Workload> {
-    let name = script_of(test);
-    builtin().into_iter().find(|workload| workload.aliases.iter().any(|alias| alias == name))
-}
-
 fn workload(settings: &Settings) -> Result<Workload> {
     let values = &settings.values;
     if settings.test == Test::Insert && !values.on("auto-inc") {
         return Workload::parse(INSERT_UNIQUE, "oltp_insert");
     }
-    let mut workload = native(settings.test).expect("the common script is not run");
+    let mut workload = named(script_of(settings.test)).expect("the common script is not run");
     match settings.test {
         Test::UpdateIndex => workload.repeat(values.count("index-updates")),
         Test::UpdateNonIndex => workload.repeat(values.count("non-index-updates")),

@@ -10,10 +10,9 @@ pub(crate) use crate::plan::Ignored;
 use crate::workload::Distribution;
 
 /// The stock scripts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Test {
     /// Makes and drops tables, and cannot be run.
-    #[default]
     Common,
     PointSelect,
     ReadOnly,
@@ -30,9 +29,8 @@ pub(crate) enum Test {
     Oltp,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    #[default]
     Prepare,
     /// `prewarm`, and `warmup` of 1.1.
     Prewarm,
@@ -41,10 +39,9 @@ pub(crate) enum Command {
 }
 
 /// Whose output is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputVersion {
     V0_5,
-    #[default]
     V1_0,
     V1_1,
 }
