@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Write};
 
 use super::settings::{Ended, OutputVersion, Settings};
 use crate::error::{Error, Result};
-use crate::observe::{ClientEvents, EventCounts, Times};
+use crate::observe::{ClientEvents, EventCounts, Ns, Times, seconds};
 
 /// Levels of messages, by what `--verbosity` shows them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub(crate) enum Level {
     Fatal,
     /// Alerts and warnings of sysbench's log do not occur here.
@@ -18,9 +18,6 @@ pub(crate) enum Level {
     Debug,
 }
 
-/// Bytes of a message at most, its newline included, its prefix not.
-const MESSAGE_MAX: usize = 4095;
-
 /// The log of one command: it swallows a message that is equal to the last one.
 pub(crate) struct Log {
     out: Box<dyn Write + Send>,
@@ -28,7 +25,7 @@ pub(crate) struct Log {
     last: String,
     repeated: u32,
     /// Why a write failed first.
-    broken: Option<std::io::Error>,
+    pub broken: Option<std::io::Error>,
 }
 
 impl Log {
@@ -38,7 +35,7 @@ impl Log {
 
     /// Writes a message, of one line or several, and ends its last line.
     pub(crate) fn say(&mut self, level: Level, message: &str) {
-        if !self.shows(level) {
+        if level as u8 > self.verbosity {
             return;
         }
         if message == self.last {
@@ -46,18 +43,18 @@ impl Log {
             return;
         }
         if self.repeated > 0 {
-            let line = format!("(last message repeated {} times)\n", self.repeated);
-            self.put(line.as_bytes());
+            self.plain(&format!("(last message repeated {} times)", self.repeated));
         }
         (self.last, self.repeated) = (message.to_owned(), 0);
-        let body = format!("{message}\n").into_bytes();
-        let cut = &body[..body.len().min(MESSAGE_MAX)];
         let prefix = match level {
             Level::Fatal => "FATAL: ",
             Level::Notice | Level::Info => "",
             Level::Debug => "DEBUG: ",
         };
-        self.put(&[prefix.as_bytes(), cut].concat());
+        let mut line = format!("{prefix}{message}\n").into_bytes();
+        // As sysbench cuts it: the newline counts, the prefix does not.
+        line.truncate(prefix.len() + 4095);
+        self.put(&line);
     }
 
     /// Writes the lines of an error.
@@ -71,10 +68,12 @@ impl Log {
         self.say(Level::Notice, message);
     }
 
-    /// Writes a line that begins with the time: such a line may repeat.
-    pub(crate) fn stamped(&mut self, line: &str) {
-        if self.shows(Level::Notice) {
-            self.put(format!("{line}\n").as_bytes());
+    /// Writes a line of an instant: such a line may repeat.
+    pub(crate) fn stamped(&mut self, version: OutputVersion, at_s: u64, rest: &str) {
+        if self.verbosity >= Level::Notice as u8 {
+            let old = version == OutputVersion::V0_5;
+            let time = if old { format!("{at_s:4}s") } else { format!(" {at_s}s ") };
+            self.plain(&format!("[{time}] {rest}"));
         }
     }
 
@@ -85,20 +84,16 @@ impl Log {
 
     /// Writes the histogram. Its title obeys the verbosity, its rows do not.
     pub(crate) fn histogram(&mut self, times: &Times) {
-        let rows = histogram(times);
-        if !rows.is_empty() {
-            self.notice("Latency histogram (values are in milliseconds)");
-            self.put(rows.as_bytes());
-            self.notice(" ");
+        let mut buckets = buckets(times);
+        buckets.retain(|(_, count)| *count > 0);
+        let Some(largest) = buckets.iter().map(|(_, count)| *count).max() else { return };
+        self.notice("Latency histogram (values are in milliseconds)");
+        self.plain("       value  ------------- distribution ------------- count");
+        for (ms, count) in buckets {
+            let bar = "*".repeat((40.0 * count as f64 / largest as f64).round() as usize);
+            self.plain(&format!("{ms:12.3} |{bar:<40} {count}"));
         }
-    }
-
-    fn shows(&self, level: Level) -> bool {
-        level as u8 <= self.verbosity
-    }
-
-    pub(crate) fn is_broken(&self) -> bool {
-        self.broken.is_some()
+        self.notice(" ");
     }
 
     /// Gives the exit status of a command whose log could not be written: of a closed pipe that of the
@@ -118,27 +113,28 @@ impl Log {
     }
 }
 
-/// When the counts of a report were taken.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Span {
-    /// Seconds since the start.
-    pub total_s: f64,
-    /// Seconds since the start or the last checkpoint.
-    pub part_s: f64,
-    /// Transactions that a forced shutdown gave up.
-    pub unfinished: Option<u64>,
+/// What was counted between two instants, which count from the start of a run.
+#[derive(Default)]
+pub(crate) struct Part {
+    pub counts: EventCounts,
+    pub from: Ns,
+    pub to: Ns,
+}
+
+impl Part {
+    /// Takes what was counted, and begins the next part.
+    pub(crate) fn take(&mut self) -> Part {
+        let next = Part { from: self.to, to: self.to, ..Part::default() };
+        std::mem::replace(self, next)
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        let length_s = seconds(self.to - self.from);
+        if length_s > 0.0 { count as f64 / length_s } else { 0.0 }
+    }
 }
 
 pub(crate) const INITIALIZING: &str = "Initializing worker threads...\n";
-pub(crate) const STARTED: &str = "Threads started!\n";
-pub(crate) const TIME_LIMIT: &str = "Time limit exceeded, exiting...";
-pub(crate) const EVENT_LIMIT: &str = "Event limit exceeded, exiting...";
-pub(crate) const DONE: &str = "Done.\n";
-/// Fatal, where the time of a forced shutdown is over.
-pub(crate) const FORCED: &str = "The --max-time limit has expired, forcing shutdown...";
-/// Fatal, where too many events wait for a client.
-pub(crate) const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are \
-                                     unable to keep up with the specified event generation rate";
 
 /// Makes the first message of every command.
 pub(crate) fn header(version: OutputVersion) -> String {
@@ -150,49 +146,46 @@ pub(crate) fn header(version: OutputVersion) -> String {
     }
 }
 
+/// Joins those lines that are shown.
+fn shown(lines: &[(bool, String)]) -> String {
+    lines.iter().filter(|(shown, _)| *shown).flat_map(|(_, line)| [line, "\n"]).collect()
+}
+
 /// Makes the message that tells the options of a run.
 pub(crate) fn options(settings: &Settings) -> String {
-    let Settings { threads, rate, seed, values, .. } = settings;
+    let Settings { threads, rate, seed, time, forced_shutdown: grace, values, .. } = settings;
     let old = settings.output == OutputVersion::V0_5;
     let (warmup, every) = (values.int("warmup-time"), values.int("report-interval"));
     let at: Vec<String> = values.checkpoints().iter().map(ToString::to_string).collect();
-    let validation =
-        if old { "Additional request validation enabled." } else { "Validation checks: on." };
-    let generator = match (seed, old) {
-        (0, true) => "Random number generator seed is 0 and will be ignored\n".to_owned(),
-        (0, false) => "Initializing random number generator from current time\n".to_owned(),
-        _ => format!("Initializing random number generator from seed ({seed}).\n"),
-    };
-    let forced = settings.forced_shutdown.map(|grace| (settings.time + grace).as_secs());
-    let lines = [
-        (true, "Running the test with following options:".to_owned()),
+    let (checked, seeded) = (values.on("validate"), *seed > 0);
+    let forced_s = (*time + grace.unwrap_or_default()).as_secs();
+    shown(&[
+        (true, "Running the test with following options:".into()),
         (true, format!("Number of threads: {threads}")),
         (warmup > 0, format!("Warmup time: {warmup}s")),
         (*rate > 0, format!("Target transaction rate: {rate}/sec")),
         (every > 0, format!("Report intermediate results every {every} second(s)")),
         (!at.is_empty(), format!("Report checkpoint(s) at {} seconds", at.join(", "))),
-        (values.on("debug"), "Debug mode enabled.\n".to_owned()),
-        (values.on("validate"), format!("{validation}\n")),
-        (true, generator),
-        (forced.is_some(), format!("Forcing shutdown in {} seconds", forced.unwrap_or(0))),
-    ];
-    lines.into_iter().filter(|(shown, _)| *shown).map(|(_, line)| line + "\n").collect()
+        (values.on("debug"), "Debug mode enabled.\n".into()),
+        (checked && old, "Additional request validation enabled.\n".into()),
+        (checked && !old, "Validation checks: on.\n".into()),
+        (!seeded && old, "Random number generator seed is 0 and will be ignored\n".into()),
+        (!seeded && !old, "Initializing random number generator from current time\n".into()),
+        (seeded, format!("Initializing random number generator from seed ({seed}).\n")),
+        (grace.is_some(), format!("Forcing shutdown in {forced_s} seconds")),
+    ])
 }
 
-/// Makes an interval's line, `at_s` seconds after the start and `length_s` after the last one.
-pub(crate) fn interval(
-    settings: &Settings,
-    at_s: f64,
-    length_s: f64,
-    counts: &EventCounts,
-) -> String {
-    let rate = |count: u64| per_second(count, length_s);
-    let (tps, qps) = (rate(counts.events), rate(counts.statements()));
-    let (reads, writes, others) = (rate(counts.reads), rate(counts.writes), rate(counts.others));
-    let (errors, reconnects) = (rate(counts.ignored), rate(counts.reconnects));
+/// Makes an interval's line, but for its time.
+pub(crate) fn interval(settings: &Settings, part: &Part) -> String {
+    let counts = &part.counts;
+    let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;
+    let [tps, qps, reads, writes, others, errors, reconnects] =
+        [events, counts.statements(), reads, writes, others, ignored, reconnects]
+            .map(|count| part.per_second(count));
     let (threads, percentile) = (settings.threads, settings.values.int("percentile"));
     let latency = percentile_ms(&counts.times, percentile);
-    let rest = if settings.output == OutputVersion::V0_5 {
+    if settings.output == OutputVersion::V0_5 {
         format!(
             "threads: {threads}, tps: {tps:.2}, reads: {reads:.2}, writes: {writes:.2}, \
              response time: {latency:.2}ms ({percentile}%), errors: {errors:.2}, \
@@ -200,160 +193,103 @@ pub(crate) fn interval(
         )
     } else {
         format!(
-            "thds: {threads} tps: {tps:4.2} qps: {qps:4.2} (r/w/o: \
-             {reads:4.2}/{writes:4.2}/{others:4.2}) lat (ms,{percentile}%): {latency:4.2} \
-             err/s: {errors:4.2} reconn/s: {reconnects:4.2}"
+            "thds: {threads} tps: {tps:.2} qps: {qps:.2} (r/w/o: {reads:.2}/{writes:.2}/{others:.2}) \
+             lat (ms,{percentile}%): {latency:.2} err/s: {errors:.2} reconn/s: {reconnects:.2}"
         )
-    };
-    stamped(settings.output, at_s, &rest)
-}
-
-/// Makes a line of an instant.
-pub(crate) fn stamped(version: OutputVersion, at_s: f64, rest: &str) -> String {
-    match version {
-        OutputVersion::V0_5 => format!("[{at_s:4.0}s] {rest}"),
-        OutputVersion::V1_0 | OutputVersion::V1_1 => format!("[ {at_s:.0}s ] {rest}"),
     }
 }
 
-/// Makes the report of a run, or of its part up to a checkpoint.
-pub(crate) fn report(settings: &Settings, counts: &EventCounts, span: &Span) -> String {
-    let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;
-    let Span { total_s, part_s, unfinished } = *span;
-    let (old, total) = (settings.output == OutputVersion::V0_5, counts.statements());
-    let rated = |name: &str, count: u64| {
-        format!("    {name:<37}{count:<6} ({:.2} per sec.)\n", per_second(count, part_s))
-    };
-    let title = if old { "OLTP test statistics:" } else { "SQL statistics:" };
-    let mut out = format!("{title}\n    queries performed:\n");
-    for (name, count) in
-        [("read:", reads), ("write:", writes), ("other:", others), ("total:", total)]
-    {
-        out += &format!("        {name:<33}{count}\n");
-    }
-    out += &rated("transactions:", events);
-    if old {
-        out += &rated("read/write requests:", reads + writes);
-        out += &rated("other operations:", others);
-    } else {
-        out += &rated("queries:", total);
-    }
-    out += &(rated("ignored errors:", ignored) + &rated("reconnects:", reconnects) + "\n");
-    if let Some(count) = unfinished {
-        out += &format!("Number of unfinished transactions on forced shutdown: {count}\n\n");
-    }
-    if settings.output == OutputVersion::V1_1 {
-        let rate = per_second(events, part_s);
-        out += &format!("Throughput:\n    {:<37}{rate:.4}\n", "events/s (eps):");
-        out += &format!("    {:<37}{total_s:.4}s\n", "time elapsed:");
-    } else {
-        out += &format!("General statistics:\n    {:<37}{total_s:.4}s\n", "total time:");
-    }
-    out += &format!("    {:<37}{events}\n", "total number of events:");
-    out + &latency(settings, &counts.times) + &fairness(&counts.by_client)
-}
-
-fn latency(settings: &Settings, times: &Times) -> String {
-    let percentile = settings.values.int("percentile");
-    let (old, value) = (settings.output == OutputVersion::V0_5, percentile_ms(times, percentile));
-    let sum = times.sum_ns() as f64 / 1e6;
-    let (min, max) = times.extremes_ns().unwrap_or_default();
-    let [min, max] = [min, max].map(|ns| ns as f64 / 1e6);
-    let avg = sum / times.count().max(1) as f64;
-    let mut out = if old {
-        let seconds = sum / 1e3;
-        format!("    total time taken by event execution: {seconds:.4}s\n    response time:\n")
-    } else {
-        "\nLatency (ms):\n".to_owned()
+/// Makes the report of a run, or of its part up to a checkpoint. `unfinished` are transactions that a
+/// forced shutdown gave up.
+pub(crate) fn report(settings: &Settings, part: &Part, unfinished: Option<u64>) -> String {
+    let EventCounts { reads, writes, others, events, ref times, ref by_client, .. } = part.counts;
+    let [old, new] = [OutputVersion::V0_5, OutputVersion::V1_1].map(|of| of == settings.output);
+    let row = |name: &str, value: String| format!("    {name:<37}{value}");
+    let count = |name: &str, count: u64| row(name, count.to_string());
+    let rate = |name: &str, count: u64| {
+        row(name, format!("{count:<6} ({:.2} per sec.)", part.per_second(count)))
     };
     let (width, unit) = if old { (38, "ms") } else { (40, "") };
-    for (name, value) in [("min:", min), ("avg:", avg), ("max:", max)] {
-        out += &format!("         {name}{value:width$.2}{unit}\n");
-    }
-    out += &match (old, percentile) {
-        (true, 0) => String::new(),
-        (true, _) => format!("         approx. {percentile:3} percentile:{value:19.2}ms\n"),
-        (false, 0) => "         percentile stats:               disabled\n".to_owned(),
-        (false, _) => format!("        {percentile:3}th percentile: {value:27.2}\n"),
+    let ms = |name: &str, ms: f64| format!("         {name}{ms:width$.2}{unit}");
+    let (all, elapsed) = (part.counts.statements(), format!("{:.4}s", seconds(part.to)));
+    let percentile = settings.values.int("percentile");
+    let (some, at) = (percentile > 0, percentile_ms(times, percentile));
+    let sum = times.sum_ns() as f64 / 1e6;
+    let (min, max) = times.extremes_ns().unwrap_or_default();
+    let lost = unfinished.unwrap_or_default();
+    let given_up = format!("Number of unfinished transactions on forced shutdown: {lost}\n");
+    shown(&[
+        (true, format!("{} statistics:", if old { "OLTP test" } else { "SQL" })),
+        (true, "    queries performed:".into()),
+        (true, count("    read:", reads)),
+        (true, count("    write:", writes)),
+        (true, count("    other:", others)),
+        (true, count("    total:", all)),
+        (true, rate("transactions:", events)),
+        (old, rate("read/write requests:", reads + writes)),
+        (old, rate("other operations:", others)),
+        (!old, rate("queries:", all)),
+        (true, rate("ignored errors:", part.counts.ignored)),
+        (true, rate("reconnects:", part.counts.reconnects) + "\n"),
+        (unfinished.is_some(), given_up),
+        (true, if new { "Throughput:" } else { "General statistics:" }.into()),
+        (new, row("events/s (eps):", format!("{:.4}", part.per_second(events)))),
+        (true, row(if new { "time elapsed:" } else { "total time:" }, elapsed)),
+        (true, count("total number of events:", events)),
+        (old, row("total time taken by event execution:", format!("{:.4}s", sum / 1e3))),
+        (old, "    response time:".into()),
+        (!old, "\nLatency (ms):".into()),
+        (true, ms("min:", min as f64 / 1e6)),
+        (true, ms("avg:", sum / times.count().max(1) as f64)),
+        (true, ms("max:", max as f64 / 1e6)),
+        (old && some, format!("         approx. {percentile:3} percentile:{at:19.2}ms")),
+        (!old && some, format!("        {percentile:3}th percentile: {at:27.2}")),
+        (!old && !some, "         percentile stats:               disabled".into()),
+        (!old, ms("sum:", sum)),
+        (true, "\nThreads fairness:".into()),
+        (true, fairness("events (avg/stddev):", by_client, |share| share.events as f64)),
+        (true, fairness("execution time (avg/stddev):", by_client, |share| seconds(share.busy_ns))),
+    ])
+}
+
+/// Tells the mean over the clients, and the deviation of this population.
+fn fairness(name: &str, shares: &[ClientEvents], of: fn(&ClientEvents) -> f64) -> String {
+    // Not sum(), which is -0 of nothing.
+    let mean = |of: &dyn Fn(&ClientEvents) -> f64| {
+        shares.iter().map(of).fold(0.0, |sum, one| sum + one) / shares.len().max(1) as f64
     };
-    if old { out } else { out + &format!("         sum: {sum:39.2}\n") }
-}
-
-fn fairness(shares: &[ClientEvents]) -> String {
-    let (events, events_deviation) = spread(shares, |share| share.events as f64);
-    let (busy, busy_deviation) = spread(shares, |share| share.busy_ns as f64 / 1e9);
-    format!(
-        "\nThreads fairness:\n    events (avg/stddev):           {events:.4}/{events_deviation:.2}\n    \
-         execution time (avg/stddev):   {busy:.4}/{busy_deviation:.2}\n"
-    )
-}
-
-/// Gives the mean over the clients, and the deviation of this population.
-fn spread(shares: &[ClientEvents], of: impl Fn(&ClientEvents) -> f64) -> (f64, f64) {
-    let n = shares.len().max(1) as f64;
-    let mean = shares.iter().map(&of).sum::<f64>() / n;
-    let squares: f64 = shares.iter().map(|share| (of(share) - mean).powi(2)).sum();
-    (mean, (squares / n).sqrt())
-}
-
-fn per_second(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+    let usual = mean(&of);
+    let deviation = mean(&|share| (of(share) - usual).powi(2)).sqrt();
+    format!("    {name:<31}{usual:.4}/{deviation:.2}")
 }
 
 /// sysbench counts latencies in so many buckets, whose widths grow by one factor.
 const BUCKETS: usize = 1024;
 /// Milliseconds of the first and of the last bucket.
 const RANGE_MS: (f64, f64) = (0.001, 100_000.0);
-/// Characters of the longest bar.
-const BAR: u64 = 40;
 
-/// Logarithm of the factor between two buckets.
-fn width() -> f64 {
-    (RANGE_MS.1 / RANGE_MS.0).ln() / (BUCKETS - 1) as f64
-}
-
-/// Counts the times in sysbench's buckets.
-fn buckets(times: &Times) -> Vec<u64> {
-    let (mut counts, width) = (vec![0; BUCKETS], width());
+/// Counts the times in sysbench's buckets: the centre of each in milliseconds, and its count.
+fn buckets(times: &Times) -> Vec<(f64, u64)> {
+    // The logarithm of the factor.
+    let width = (RANGE_MS.1 / RANGE_MS.0).ln() / (BUCKETS - 1) as f64;
+    let centre_ms = |bucket: usize| RANGE_MS.0 * (bucket as f64 * width).exp();
+    let mut all: Vec<_> = (0..BUCKETS).map(|bucket| (centre_ms(bucket), 0)).collect();
     for (ns, count) in times.values() {
         let at = ((ns as f64 / 1e6).ln() - RANGE_MS.0.ln()) / width + 0.5;
-        counts[(at.max(0.0) as usize).min(BUCKETS - 1)] += count;
+        all[(at.max(0.0) as usize).min(BUCKETS - 1)].1 += count;
     }
-    counts
-}
-
-/// Gives the centre of a bucket.
-fn centre_ms(bucket: usize) -> f64 {
-    RANGE_MS.0 * (bucket as f64 * width()).exp()
+    all
 }
 
 /// Gives the percentile as sysbench finds it: the centre of a bucket; 0 where there is none.
 fn percentile_ms(times: &Times, percentile: i32) -> f64 {
-    if percentile == 0 || times.count() == 0 {
-        return 0.0;
-    }
     let rank = (times.count() as f64 * f64::from(percentile) / 100.0 + 0.5).floor() as u64;
     let mut seen = 0;
-    let bucket = buckets(times).into_iter().position(|count| {
+    let found = buckets(times).into_iter().find(|(_, count)| {
         seen += count;
         seen >= rank
     });
-    centre_ms(bucket.expect("no rank is above the count"))
-}
-
-/// Makes the rows of the histogram, each with its line's end; none where nothing was counted.
-fn histogram(times: &Times) -> String {
-    let counts = buckets(times);
-    let largest = counts.iter().copied().max().unwrap_or_default();
-    let mut out = String::new();
-    for (bucket, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-        if out.is_empty() {
-            out.push_str("       value  ------------- distribution ------------- count\n");
-        }
-        let bar = "*".repeat((BAR as f64 * count as f64 / largest as f64).round() as usize);
-        out += &format!("{:12.3} |{bar:<40} {count}\n", centre_ms(bucket));
-    }
-    out
+    found.filter(|_| percentile > 0).map_or(0.0, |(centre_ms, _)| centre_ms)
 }
 
 #[cfg(test)]
@@ -385,7 +321,9 @@ mod tests {
         }
     }
 
-    const SPAN: Span = Span { total_s: 4.0012, part_s: 2.0, unfinished: None };
+    fn part() -> Part {
+        Part { counts: counts(), from: 2_001_200_000, to: 4_001_200_000 }
+    }
 
     const QUERIES: &str = "    queries performed:
         read:                            42
@@ -413,9 +351,9 @@ Threads fairness:
     execution time (avg/stddev):   0.0035/0.00
 ";
 
-    fn said(settings: &Settings, span: &Span) -> String {
+    fn said(settings: &Settings, unfinished: Option<u64>) -> String {
         let kept = Kept::default();
-        kept.log(3).notice(&report(settings, &counts(), span));
+        kept.log(3).notice(&report(settings, &part(), unfinished));
         kept.text()
     }
 
@@ -426,12 +364,12 @@ Threads fairness:
             "SQL statistics:\n{QUERIES}    queries:                             60     (30.00 per \
              sec.)\n{TROUBLE}{general}{LATENCY}{FAIRNESS}\n"
         );
-        assert_eq!(said(&usual(), &SPAN), expected);
+        assert_eq!(said(&usual(), None), expected);
 
         let throughput = "Throughput:\n    events/s (eps):                      1.5000\n    time \
                           elapsed:                        4.0012s\n";
         let of_1_1 = Settings { output: OutputVersion::V1_1, ..usual() };
-        assert_eq!(said(&of_1_1, &SPAN), expected.replace(general, throughput));
+        assert_eq!(said(&of_1_1, None), expected.replace(general, throughput));
 
         let of_0_5 = Settings { output: OutputVersion::V0_5, ..usual() };
         let requests = "    read/write requests:                 54     (27.00 per sec.)
@@ -448,14 +386,13 @@ Threads fairness:
         let expected = format!(
             "OLTP test statistics:\n{QUERIES}{requests}{TROUBLE}{general}{response}{FAIRNESS}\n"
         );
-        assert_eq!(said(&of_0_5, &SPAN), expected);
+        assert_eq!(said(&of_0_5, None), expected);
     }
 
     #[test]
     fn report_says_so_when_a_percentile_is_off_or_a_shutdown_was_forced() {
-        let forced = Span { unfinished: Some(2), ..SPAN };
         let off = usual_with("--percentile=0");
-        let said = said(&off, &forced);
+        let said = said(&off, Some(2));
         assert!(said.contains("         percentile stats:               disabled\n"), "{said}");
         let line = "\n\nNumber of unfinished transactions on forced shutdown: 2\n\nGeneral";
         assert!(said.contains(line), "{said}");
@@ -463,38 +400,43 @@ Threads fairness:
 
     #[test]
     fn report_holds_zeros_when_nothing_was_done() {
-        let text = report(&usual(), &EventCounts::default(), &Span::default());
-        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        let text = report(&usual(), &Part::default(), None);
+        assert!(["NaN", "inf", "-0"].iter().all(|odd| !text.contains(odd)), "{text}");
         assert!(text.contains("         min:                                    0.00\n"), "{text}");
     }
 
     #[test]
     fn interval_line_is_that_of_the_version_when_one_is_chosen() {
-        let line = |output| interval(&Settings { output, ..usual() }, 2.0004, 2.0, &counts());
+        let stamped = |version, at_s, rest: &str| {
+            let kept = Kept::default();
+            kept.log(3).stamped(version, at_s, rest);
+            kept.text()
+        };
+        let line = |output| stamped(output, 2, &interval(&Settings { output, ..usual() }, &part()));
         assert_eq!(
             line(OutputVersion::V1_0),
             "[ 2s ] thds: 2 tps: 1.50 qps: 30.00 (r/w/o: 21.00/6.00/3.00) lat (ms,95%): 4.03 \
-             err/s: 0.50 reconn/s: 0.00"
+             err/s: 0.50 reconn/s: 0.00\n"
         );
         assert_eq!(line(OutputVersion::V1_1), line(OutputVersion::V1_0));
         assert_eq!(
             line(OutputVersion::V0_5),
             "[   2s] threads: 2, tps: 1.50, reads: 21.00, writes: 6.00, response time: 4.03ms \
-             (95%), errors: 0.50, reconnects:  0.00"
+             (95%), errors: 0.50, reconnects:  0.00\n"
         );
         assert_eq!(
-            stamped(OutputVersion::V1_0, 61.0, "queue length: 7, concurrency: 2"),
-            "[ 61s ] queue length: 7, concurrency: 2"
+            stamped(OutputVersion::V1_0, 61, "queue length: 7, concurrency: 2"),
+            "[ 61s ] queue length: 7, concurrency: 2\n"
         );
         assert_eq!(
-            stamped(OutputVersion::V0_5, 1.0, "Checkpoint report:"),
-            "[   1s] Checkpoint report:"
+            stamped(OutputVersion::V0_5, 1, "Checkpoint report:"),
+            "[   1s] Checkpoint report:\n"
         );
     }
 
     #[test]
     fn interval_latency_is_zero_when_there_was_no_event() {
-        let line = interval(&usual(), 1.0, 1.0, &EventCounts::default());
+        let line = interval(&usual(), &Part { to: 1_000_000_000, ..Part::default() });
         assert!(line.contains("lat (ms,95%): 0.00 err/s: 0.00"), "{line}");
     }
 
@@ -509,7 +451,7 @@ Threads fairness:
         log.notice(&header(most.output));
         log.notice(&options(&most));
         log.notice(INITIALIZING);
-        log.notice(STARTED);
+        log.notice("Threads started!\n");
         let version = env!("CARGO_PKG_VERSION");
         let expected = format!(
             "sysbench 1.0.20 (using loadgen {version})
@@ -577,10 +519,10 @@ Threads started!
             log.fatal(&[message.to_owned()]);
             log.say(Level::Info, "hidden");
         }
-        log.stamped("[ 1s ]");
-        log.stamped("[ 1s ]");
+        log.stamped(OutputVersion::V1_0, 1, "line");
+        log.stamped(OutputVersion::V1_0, 1, "line");
         log.notice("c");
-        let expected = "FATAL: a\n(last message repeated 2 times)\nFATAL: b\n[ 1s ]\n[ 1s ]\n(last \
+        let expected = "FATAL: a\n(last message repeated 2 times)\nFATAL: b\n[ 1s ] line\n[ 1s ] line\n(last \
                         message repeated 1 times)\nc\n";
         assert_eq!(kept.text(), expected);
     }

@@ -5,14 +5,14 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use super::failure;
-use super::output::{self, Level, Log, Span};
+use super::failure::{self, INIT_FAILED};
+use super::output::{self, Level, Log, Part};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
 use crate::engine::{self, During, Observer, Refused, StepContext};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::ServerLink;
-use crate::observe::{EventCounts, Ns, RecordedInterval, seconds};
+use crate::observe::{Ns, RecordedInterval};
 use crate::plan::Plan;
 use crate::progress::{Progress, say};
 use crate::run::before::unseen;
@@ -24,8 +24,9 @@ use crate::summary::{Outcome, Phase, Store};
 /// How a run ended: as its summary says, with what was given up and why it ended early.
 type Over = (Outcome, u64, Option<Error>);
 
-/// The status of a run whose time is over before it ends.
-const FORCED: Ended = 2;
+/// Said where too many events wait for a client.
+const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
+                          up with the specified event generation rate";
 const SECOND: Ns = 1_000_000_000;
 
 /// Runs the test; returns the exit status.
@@ -38,9 +39,7 @@ pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> R
     match report.measure().await {
         Ok(over) => return Ok(report.end(over)),
         Err(error) if is_stop(&error) => return Err(error),
-        Err(_) if report.seen.borrow().refused => {
-            locked(log).fatal(&[failure::INIT_FAILED.to_owned()]);
-        }
+        Err(_) if report.seen.borrow().refused => locked(log).say(Level::Fatal, INIT_FAILED),
         Err(error) => say(error.render().trim_end()),
     }
     Ok(1)
@@ -78,13 +77,10 @@ async fn kept(plan: &Plan, link: &ServerLink, store: &Store, report: &Report<'_>
     steps.observer = Some(report);
     let mut planned = plan.steps().into_iter();
     let ran = steps.run(link, |_| Ok(planned.next())).await;
-    match steps.summaries.pop() {
-        Some(summary) => {
-            let unfinished = summary.latency.abandoned.unwrap_or(0);
-            Ok((summary.outcome, unfinished, ran.err()))
-        }
-        None => ran.and(Err(Error::failed("the run left no summary"))),
-    }
+    let Some(summary) = steps.summaries.pop() else {
+        return ran.and(Err(Error::failed("the run left no summary")));
+    };
+    Ok((summary.outcome, summary.latency.abandoned.unwrap_or(0), ran.err()))
 }
 
 /// The text of a run as it comes.
@@ -95,17 +91,12 @@ struct Report<'a> {
     seen: RefCell<Seen>,
 }
 
-/// What was counted so far: since the last line of figures and since the last report.
+/// What was counted so far: since the last line of figures, since the last report, since the start.
 #[derive(Default)]
 struct Seen {
-    line: EventCounts,
-    part: EventCounts,
-    /// Of the whole run.
-    events: u64,
-    unexpected: u64,
-    /// Since the window's start: the end of what was counted, and the last report.
-    end: Ns,
-    part_at: Ns,
+    line: Part,
+    part: Part,
+    whole: Part,
     /// Nothing more is written, but for the status 1.
     refused: bool,
     /// The status is 1.
@@ -115,10 +106,7 @@ struct Seen {
 impl Report<'_> {
     async fn measure(&self) -> Result<Over> {
         let settings = self.settings;
-        let seed = match settings.seed {
-            0 => random()? >> 11,
-            seed => u64::from(seed),
-        };
+        let seed = if settings.seed > 0 { settings.seed.into() } else { random()? >> 11 };
         let plan = plan(settings, seed)?;
         let store = settings.out.as_deref().map(Store::open).transpose()?;
         let link = ServerLink::to(settings.connect.clone(), self.stop)?;
@@ -138,39 +126,28 @@ impl Report<'_> {
     }
 
     /// Writes what is due so many seconds after the start.
-    fn due(&self, seen: &mut Seen, at: u64, queue: [u64; 2]) {
-        let Settings { output, rate, time, .. } = *self.settings;
-        let at_s = at as f64;
-        let every = self.settings.values.int("report-interval") as u64;
+    fn due(&self, seen: &mut Seen, at_s: u64, [length, running]: [u64; 2]) {
+        let Settings { output, rate, time, ref values, .. } = *self.settings;
+        let every = values.int("report-interval") as u64;
         let mut log = locked(self.log);
-        if every > 0 && at.is_multiple_of(every) {
-            let counts = std::mem::take(&mut seen.line);
-            log.stamped(&output::interval(self.settings, at_s, every as f64, &counts));
+        if every > 0 && at_s.is_multiple_of(every) {
+            log.stamped(output, at_s, &output::interval(self.settings, &seen.line.take()));
             if rate > 0 && output != OutputVersion::V0_5 {
-                let [length, running] = queue;
                 let line = format!("queue length: {length}, concurrency: {running}");
-                log.stamped(&output::stamped(output, at_s, &line));
+                log.stamped(output, at_s, &line);
             }
         }
         // At the end there is the report.
-        let over = !time.is_zero() && at >= time.as_secs();
-        if !over && self.settings.values.checkpoints().iter().any(|due| u64::from(*due) == at) {
-            log.stamped(&output::stamped(output, at_s, "Checkpoint report:"));
-            self.report(&mut log, seen, None);
+        let over = !time.is_zero() && at_s >= time.as_secs();
+        if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
+            log.stamped(output, at_s, "Checkpoint report:");
+            log.notice(&output::report(self.settings, &seen.part.take(), None));
         }
-    }
-
-    /// Writes the report of what was counted since the last one.
-    fn report(&self, log: &mut Log, seen: &mut Seen, unfinished: Option<u64>) {
-        let counts = std::mem::take(&mut seen.part);
-        let part_s = seconds(seen.end - std::mem::replace(&mut seen.part_at, seen.end));
-        let span = Span { total_s: seconds(seen.end), part_s, unfinished };
-        log.notice(&output::report(self.settings, &counts, &span));
     }
 
     /// Writes the end of a run; returns its exit status.
     fn end(&self, (outcome, abandoned, error): Over) -> Ended {
-        let mut seen = self.seen.take();
+        let seen = self.seen.take();
         if seen.refused {
             return 1;
         }
@@ -179,23 +156,23 @@ impl Report<'_> {
         let forced = abandoned > 0 && completed && forced_shutdown.is_some();
         let mut log = locked(self.log);
         if forced {
-            log.say(Level::Fatal, output::FORCED);
+            log.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
         } else if completed {
-            let of_events = events > 0 && seen.events >= events;
-            let limit = if of_events { output::EVENT_LIMIT } else { output::TIME_LIMIT };
-            (0..threads).for_each(|_| log.say(Level::Info, limit));
-            log.say(Level::Info, output::DONE);
+            let of_events = events > 0 && seen.whole.counts.events >= events;
+            let limit = if of_events { "Event" } else { "Time" };
+            let line = format!("{limit} limit exceeded, exiting...");
+            (0..threads).for_each(|_| log.say(Level::Info, &line));
+            log.say(Level::Info, "Done.\n");
         }
         if self.settings.values.on("histogram") {
-            log.histogram(&seen.part.times);
+            log.histogram(&seen.part.counts.times);
         }
-        self.report(&mut log, &mut seen, forced.then_some(abandoned));
-        drop(log);
-        if seen.unexpected > 0 {
+        log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
+        let wrong = seen.whole.counts.unexpected;
+        if wrong > 0 {
             say(&format!(
-                "{} answers have another number of rows than a test on whole tables: \
-                 are tables and table-size those of prepare?",
-                seen.unexpected
+                "{wrong} answers have another number of rows than a test on whole tables: \
+                 are tables and table-size those of prepare?"
             ));
         }
         match error {
@@ -206,7 +183,7 @@ impl Report<'_> {
                 }
                 error.kind().exit_code()
             }
-            _ if forced => FORCED,
+            _ if forced => 2,
             _ => 0,
         }
     }
@@ -216,7 +193,7 @@ impl Observer for Report<'_> {
     fn started(&self) {
         self.of_threads("initialized");
         let mut log = locked(self.log);
-        log.notice(output::STARTED);
+        log.notice("Threads started!\n");
         let warmup = self.settings.values.int("warmup-time");
         if warmup > 0 {
             log.notice(&format!("Warming up for {warmup} seconds...\n"));
@@ -229,15 +206,14 @@ impl Observer for Report<'_> {
         if interval.phase == Phase::Warmup || seen.refused {
             return;
         }
-        seen.line.merge(events);
-        seen.part.merge(events);
-        seen.events += events.events;
-        seen.unexpected += events.unexpected;
-        seen.end += interval.end - interval.start;
-        if seen.end.is_multiple_of(SECOND) {
-            self.due(seen, seen.end / SECOND, queue);
+        for part in [&mut seen.line, &mut seen.part, &mut seen.whole] {
+            part.counts.merge(events);
+            part.to += interval.end - interval.start;
         }
-        if locked(self.log).is_broken() {
+        if seen.part.to.is_multiple_of(SECOND) {
+            self.due(seen, seen.part.to / SECOND, queue);
+        }
+        if locked(self.log).broken.is_some() {
             // Nobody reads what the run finds.
             self.stop.ask(Kind::Terminated);
         }
@@ -248,7 +224,7 @@ impl Observer for Report<'_> {
         let Refused::Client(during, failure) = refused else {
             // Threads say so until the run has ended.
             if !std::mem::replace(&mut seen.refused, true) {
-                locked(self.log).fatal(&[output::QUEUE_FULL.to_owned()]);
+                locked(self.log).say(Level::Fatal, QUEUE_FULL);
             }
             return;
         };

@@ -19,16 +19,9 @@ use crate::workload::{Rows, Sampler, Stream, name_part, seed_of};
 /// Bytes of an INSERT at most, as in sysbench.
 const INSERT_MAX: usize = 512 * 1024 - 1;
 
+/// A line, if it is not empty, and the statements that follow it, with what a failure of each is called.
+type Part = (String, Box<dyn Iterator<Item = (fn(String) -> During, String)>>);
 type Done = std::result::Result<(), (During, Failure)>;
-
-/// A thread of a command; in a dry run it has no session.
-struct Worker<'a> {
-    settings: &'a Settings,
-    log: &'a Mutex<Log>,
-    link: &'a ServerLink,
-    inbox: &'a Inbox,
-    session: Option<LeanSession>,
-}
 
 /// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
 /// the others go on, as in sysbench, whose status is 0 then.
@@ -47,13 +40,35 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     }
     let inbox = Inbox::default();
     let workers = (1..=threads).map(async |first| {
-        let mut worker = Worker { settings, log, link, inbox: &inbox, session: None };
-        let mine = (first..=tables).step_by(threads as usize);
-        let done = worker.work(mine).await;
+        // A dry run has none.
+        let mut session = None;
+        let work = async {
+            if !settings.values.on("mysql-dry-run") {
+                let opened = LeanSession::open_again(link, &inbox, None).await;
+                session = Some(opened.map_err(|failure| (During::Connect, failure))?);
+            }
+            let mine = (first..=tables).step_by(threads as usize);
+            let set = |name: &str| format!("SET {name}=2*1024*1024*1024");
+            let sets = vec![set("tmp_table_size"), set("max_heap_table_size")];
+            let ahead = (command == Command::Prewarm).then(|| part(String::new(), sets));
+            let all = ahead.into_iter().chain(mine.flat_map(|n| parts(settings, n)));
+            for (line, statements) in all {
+                if !line.is_empty() {
+                    locked(log).plain(&line);
+                }
+                let Some(session) = &mut session else { continue };
+                for (during, sql) in statements {
+                    let answer = session.run_text(&sql).await;
+                    answer.map_err(|failure| (during(sql), failure))?;
+                }
+            }
+            Ok(())
+        };
+        let done = work.await;
         if let Err((during, failure)) = &done {
             locked(log).fatal(&failure::lines(settings, during, failure));
         }
-        if let Some(session) = worker.session {
+        if let Some(session) = session {
             session.close(COURTESY).await;
         }
         done
@@ -62,78 +77,44 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     Ok(Ended::from(all.iter().any(Done::is_err)))
 }
 
-impl Worker<'_> {
-    async fn work(&mut self, tables: impl Iterator<Item = u32>) -> Done {
-        let command = self.settings.command;
-        if !self.settings.values.on("mysql-dry-run") {
-            let opened = LeanSession::open_again(self.link, self.inbox, None).await;
-            self.session = Some(opened.map_err(|failure| (During::Connect, failure))?);
-        }
-        if command == Command::Prewarm {
-            for variable in ["tmp_table_size", "max_heap_table_size"] {
-                self.query(format!("SET {variable}=2*1024*1024*1024")).await?;
+fn part(line: String, all: Vec<String>) -> Part {
+    (line, Box::new(all.into_iter().map(|sql| (During::Query as fn(String) -> During, sql))))
+}
+
+/// Makes the parts of a command's work on a table.
+fn parts(settings: &Settings, n: u32) -> Vec<Part> {
+    let Settings { command, test, table_size: rows, ref values, output, .. } = *settings;
+    let filled = test != Test::BulkInsert;
+    match command {
+        Command::Prepare => {
+            let create = vec![create_table(settings, n)];
+            let mut all = vec![part(format!("Creating table 'sbtest{n}'..."), create)];
+            // Ids that `oltp_insert` draws could meet those of prepare.
+            if filled && rows > 0 && (test != Test::Insert || values.on("auto-inc")) {
+                all.push(inserts(settings, n));
             }
-        }
-        for table in tables {
-            match command {
-                Command::Prepare => self.prepare(table).await?,
-                Command::Prewarm => self.prewarm(table).await?,
-                Command::Cleanup => {
-                    self.say(&format!("Dropping table 'sbtest{table}'..."));
-                    self.query(format!("DROP TABLE IF EXISTS sbtest{table}")).await?;
-                }
-                Command::Run => unreachable!("{command:?} has no tables to make"),
+            if filled && values.on("create-secondary") {
+                let line = format!("Creating a secondary index on 'sbtest{n}'...");
+                all.push(part(line, vec![format!("CREATE INDEX k_{n} ON sbtest{n}(k)")]));
             }
+            all
         }
-        Ok(())
-    }
-
-    fn say(&self, line: &str) {
-        locked(self.log).plain(line);
-    }
-
-    async fn query(&mut self, sql: String) -> Done {
-        self.send(During::Query, sql).await
-    }
-
-    async fn send(&mut self, during: fn(String) -> During, sql: String) -> Done {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        let answer = session.run_text(&sql).await;
-        answer.map(drop).map_err(|failure| (during(sql), failure))
-    }
-
-    async fn prepare(&mut self, table: u32) -> Done {
-        let settings = self.settings;
-        let Settings { test, table_size: rows, ref values, .. } = *settings;
-        self.say(&format!("Creating table 'sbtest{table}'..."));
-        self.query(create_table(settings, table)).await?;
-        if test == Test::BulkInsert {
-            return Ok(());
+        Command::Prewarm => {
+            let verb = if output == OutputVersion::V1_1 { "Preloading" } else { "Prewarming" };
+            let by_id = format!("SELECT * FROM sbtest{n} FORCE KEY (PRIMARY) LIMIT {rows}");
+            let by_k = format!("SELECT * FROM sbtest{n} WHERE k LIKE '%0%' LIMIT {rows}");
+            let read = vec![
+                format!("ANALYZE TABLE sbtest{n}"),
+                format!("SELECT AVG(id) FROM ({by_id}) t"),
+                format!("SELECT COUNT(*) FROM ({by_k}) t"),
+            ];
+            vec![part(format!("{verb} table sbtest{n}"), read)]
         }
-        // Ids that `oltp_insert` draws could meet those of prepare.
-        if rows > 0 && (test != Test::Insert || values.on("auto-inc")) {
-            self.say(&format!("Inserting {rows} records into 'sbtest{table}'"));
-            let rows = if self.session.is_some() { rows } else { 0 };
-            for (during, sql) in inserts(settings, table, rows) {
-                self.send(during, sql).await?;
-            }
+        Command::Cleanup => {
+            let drop = vec![format!("DROP TABLE IF EXISTS sbtest{n}")];
+            vec![part(format!("Dropping table 'sbtest{n}'..."), drop)]
         }
-        if values.on("create-secondary") {
-            self.say(&format!("Creating a secondary index on 'sbtest{table}'..."));
-            self.query(format!("CREATE INDEX k_{table} ON sbtest{table}(k)")).await?;
-        }
-        Ok(())
-    }
-
-    async fn prewarm(&mut self, table: u32) -> Done {
-        let (rows, output) = (self.settings.table_size, self.settings.output);
-        let verb = if output == OutputVersion::V1_1 { "Preloading" } else { "Prewarming" };
-        self.say(&format!("{verb} table sbtest{table}"));
-        self.query(format!("ANALYZE TABLE sbtest{table}")).await?;
-        let all = format!("SELECT * FROM sbtest{table} FORCE KEY (PRIMARY) LIMIT {rows}");
-        self.query(format!("SELECT AVG(id) FROM ({all}) t")).await?;
-        let all = format!("SELECT * FROM sbtest{table} WHERE k LIKE '%0%' LIMIT {rows}");
-        self.query(format!("SELECT COUNT(*) FROM ({all}) t")).await
+        Command::Run => Vec::new(),
     }
 }
 
@@ -155,18 +136,15 @@ fn create_table(settings: &Settings, table: u32) -> String {
     )
 }
 
-/// Makes the INSERTs of one table, one after the other.
-fn inserts(
-    settings: &Settings,
-    table: u32,
-    rows: u64,
-) -> impl Iterator<Item = (fn(String) -> During, String)> + use<> {
-    let with_ids = !settings.values.on("auto-inc");
+/// Fills a table, by one INSERT after the other.
+fn inserts(settings: &Settings, table: u32) -> Part {
+    let Settings { distribution, table_size: rows, seed, ref values, .. } = *settings;
+    let line = format!("Inserting {rows} records into 'sbtest{table}'");
+    let with_ids = !values.on("auto-inc");
     let columns = if with_ids { "(id, k, c, pad)" } else { "(k, c, pad)" };
-    let seed = u64::from(settings.seed);
-    let sampler = Sampler::new(settings.distribution, settings.table_size, seed);
-    let stream = seed_of(&[seed, name_part("sysbench prepare"), u64::from(table)]);
-    let (mut stream, texts) = (Stream::new(stream), Rows::new(settings.seed, table, rows));
+    let sampler = Sampler::new(distribution, rows, seed.into());
+    let stream = seed_of(&[seed.into(), name_part("sysbench prepare"), table.into()]);
+    let (mut stream, texts) = (Stream::new(stream), Rows::new(seed, table, rows));
     let row = move |id: u64| {
         let (text, k) = (texts.row(id), sampler.draw(&mut stream));
         let [c, pad] = [&text.c[..], &text.pad].map(String::from_utf8_lossy);
@@ -174,16 +152,16 @@ fn inserts(
         format!("({id}{k}, '{c}', '{pad}')")
     };
     let mut rows = (1..=rows).map(row).peekable();
-    std::iter::from_fn(move || {
-        let mut sql = String::with_capacity(INSERT_MAX);
-        sql += &format!("INSERT INTO sbtest{table}{columns} VALUES{}", rows.next()?);
+    let statements = std::iter::from_fn(move || {
+        let mut sql = format!("INSERT INTO sbtest{table}{columns} VALUES{}", rows.next()?);
         while let Some(row) = rows.next_if(|row| sql.len() + 1 + row.len() <= INSERT_MAX) {
             sql.push(',');
             sql += &row;
         }
         // A statement is sent when the next row does not fit, and at the end.
         Some((if rows.peek().is_some() { During::Rows } else { During::Rest }, sql))
-    })
+    });
+    (line, Box::new(statements))
 }
 
 #[cfg(test)]
@@ -217,8 +195,8 @@ mod tests {
         assert_eq!(create_table(&other, 3), expected);
     }
 
-    fn statements(settings: &Settings, rows: u64) -> Vec<String> {
-        inserts(settings, 1, rows).map(|(_, sql)| sql).collect()
+    fn statements(settings: &Settings) -> Vec<String> {
+        inserts(settings, 1).1.map(|(_, sql)| sql).collect()
     }
 
     #[test]
@@ -226,7 +204,7 @@ mod tests {
         for (rows, expected) in [(0, 0), (1, 1), (1000, 1), (10_000, 4), (100_000, 38)] {
             let distribution = "special".parse().expect("a distribution");
             let settings = Settings { table_size: rows, distribution, ..usual() };
-            let all = statements(&settings, rows);
+            let all = statements(&settings);
             assert_eq!(all.len(), expected, "{rows} rows");
             let counted: u64 = all.iter().map(|sql| sql.matches("')").count() as u64).sum();
             assert_eq!(counted, rows);
@@ -246,7 +224,7 @@ mod tests {
     #[test]
     fn rows_hold_ids_when_the_server_makes_none() {
         let settings = usual_with("--auto-inc=off --table-size=3");
-        let all = statements(&settings, 3);
+        let all = statements(&settings);
         let (head, values) = all[0].split_once(" VALUES").expect("an INSERT");
         assert_eq!(head, "INSERT INTO sbtest1(id, k, c, pad)");
         for (row, id) in values.split("),").zip(1_u64..) {
@@ -263,7 +241,7 @@ mod tests {
     fn k_falls_by_the_distribution_when_tables_are_filled() {
         let k = |distribution| {
             let settings = Settings { distribution, ..usual() };
-            let all = statements(&settings, 10_000).concat();
+            let all = statements(&settings).concat();
             let first = |row: &str| row.split(',').next().and_then(|k| k.parse::<u32>().ok());
             let keys: std::collections::BTreeSet<u32> = all.split('(').filter_map(first).collect();
             keys.len()
