@@ -7,7 +7,9 @@ use std::mem::take;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::options::{self, Becomes, Entry, Group, Kind, NO_EFFECT, OFF, ON, REFUSED, Values};
+use super::options::{
+    self, Becomes, Entry, Group, Kind, NO_EFFECT, OFF, ON, OptionValues, REFUSED,
+};
 use super::output;
 use super::settings::{Command, Ignored, Opening, OutputVersion, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
@@ -110,7 +112,7 @@ fn takes(test: Option<Test>, group: Group) -> bool {
 struct Arguments<'a> {
     test: Option<&'a str>,
     command: Option<&'a str>,
-    values: Values,
+    values: OptionValues,
     /// What is wrong with the first option that the test does not take.
     wrong: Option<Opening>,
     opening: Opening,

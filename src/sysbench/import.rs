@@ -5,7 +5,7 @@
 
 mod files;
 
-use super::options::{self, Values};
+use super::options::{self, OptionValues};
 use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
@@ -88,7 +88,7 @@ struct Preamble {
     version: Option<String>,
     /// Options of the last command line that was echoed, and loadgen's name of its test.
     test: Option<String>,
-    options: Values,
+    options: OptionValues,
     /// Tables that prepare made, and the rows that it put into each.
     tables: Option<u64>,
     rows: Option<u64>,
@@ -115,7 +115,7 @@ impl Preamble {
         let words = words.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
         let (given, others): (Vec<&str>, Vec<&str>) = words.partition(|of| of.starts_with("--"));
         self.test = others.first().copied().and_then(native);
-        self.options = Values::default();
+        self.options = OptionValues::default();
         for (name, value) in given.iter().filter_map(|word| word[2..].split_once('=')) {
             if name == "test" {
                 self.test = native(value);

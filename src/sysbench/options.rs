@@ -244,9 +244,9 @@ impl Entry {
 
 /// Options by their keys, as they were given last; a list has commas.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Values(BTreeMap<&'static str, String>);
+pub(crate) struct OptionValues(BTreeMap<&'static str, String>);
 
-impl Values {
+impl OptionValues {
     pub(super) fn set(&mut self, entry: &Entry, text: String) {
         self.0.insert(entry.key(), text);
     }

@@ -115,16 +115,16 @@ impl Log {
 
 /// What was counted between two instants, which count from the start of a run.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct Counted {
     pub counts: EventCounts,
     pub from: Ns,
     pub to: Ns,
 }
 
-impl Part {
+impl Counted {
     /// Takes what was counted, and begins the next part.
-    pub(crate) fn take(&mut self) -> Part {
-        let next = Part { from: self.to, to: self.to, ..Part::default() };
+    pub(crate) fn take(&mut self) -> Counted {
+        let next = Counted { from: self.to, to: self.to, ..Counted::default() };
         std::mem::replace(self, next)
     }
 
@@ -177,7 +177,7 @@ pub(crate) fn options(settings: &Settings) -> String {
 }
 
 /// Makes an interval's line, but for its time.
-pub(crate) fn interval(settings: &Settings, part: &Part) -> String {
+pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
     let counts = &part.counts;
     let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;
     let [tps, qps, reads, writes, others, errors, reconnects] =
@@ -201,7 +201,7 @@ pub(crate) fn interval(settings: &Settings, part: &Part) -> String {
 
 /// Makes the report of a run, or of its part up to a checkpoint. `unfinished` are transactions that a
 /// forced shutdown gave up.
-pub(crate) fn report(settings: &Settings, part: &Part, unfinished: Option<u64>) -> String {
+pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64>) -> String {
     let EventCounts { reads, writes, others, events, ref times, ref by_client, .. } = part.counts;
     let [old, new] = [OutputVersion::V0_5, OutputVersion::V1_1].map(|of| of == settings.output);
     let row = |name: &str, value: String| format!("    {name:<37}{value}");
@@ -321,8 +321,8 @@ mod tests {
         }
     }
 
-    fn part() -> Part {
-        Part { counts: counts(), from: 2_001_200_000, to: 4_001_200_000 }
+    fn part() -> Counted {
+        Counted { counts: counts(), from: 2_001_200_000, to: 4_001_200_000 }
     }
 
     const QUERIES: &str = "    queries performed:
@@ -400,7 +400,7 @@ Threads fairness:
 
     #[test]
     fn report_holds_zeros_when_nothing_was_done() {
-        let text = report(&usual(), &Part::default(), None);
+        let text = report(&usual(), &Counted::default(), None);
         assert!(["NaN", "inf", "-0"].iter().all(|odd| !text.contains(odd)), "{text}");
         assert!(text.contains("         min:                                    0.00\n"), "{text}");
     }
@@ -436,7 +436,7 @@ Threads fairness:
 
     #[test]
     fn interval_latency_is_zero_when_there_was_no_event() {
-        let line = interval(&usual(), &Part { to: 1_000_000_000, ..Part::default() });
+        let line = interval(&usual(), &Counted { to: 1_000_000_000, ..Counted::default() });
         assert!(line.contains("lat (ms,95%): 0.00 err/s: 0.00"), "{line}");
     }
 

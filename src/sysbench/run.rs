@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use tokio::sync::watch;
 
 use super::failure::{self, INIT_FAILED};
-use super::output::{self, Level, Log, Part};
+use super::output::{self, Counted, Level, Log};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
 use crate::engine::{self, During, Observer, Refused, StepContext};
@@ -94,9 +94,9 @@ struct Report<'a> {
 /// What was counted so far: since the last line of figures, since the last report, since the start.
 #[derive(Default)]
 struct Seen {
-    line: Part,
-    part: Part,
-    whole: Part,
+    line: Counted,
+    part: Counted,
+    whole: Counted,
     /// Nothing more is written, but for the status 1.
     refused: bool,
     /// The status is 1.

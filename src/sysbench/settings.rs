@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::options::Values;
+use super::options::OptionValues;
 use crate::mysql::ConnectOptions;
 pub(crate) use crate::plan::Ignored;
 use crate::workload::Distribution;
@@ -79,7 +79,7 @@ pub(crate) struct Settings {
     /// Directory of loadgen's own summary (`--loadgen-out`, LOADGEN_OUT).
     pub out: Option<PathBuf>,
     /// All options, but for the password.
-    pub values: Values,
+    pub values: OptionValues,
     /// Sentences for standard error: what was taken and does nothing.
     pub notes: Vec<String>,
     /// What sysbench finds wrong with its driver, at the first connection.

@@ -20,7 +20,7 @@ use crate::workload::{Rows, Sampler, Stream, name_part, seed_of};
 const INSERT_MAX: usize = 512 * 1024 - 1;
 
 /// A line, if it is not empty, and the statements that follow it, with what a failure of each is called.
-type Part = (String, Box<dyn Iterator<Item = (fn(String) -> During, String)>>);
+type TableWork = (String, Box<dyn Iterator<Item = (fn(String) -> During, String)>>);
 type Done = std::result::Result<(), (During, Failure)>;
 
 /// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
@@ -77,12 +77,12 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     Ok(Ended::from(all.iter().any(Done::is_err)))
 }
 
-fn part(line: String, all: Vec<String>) -> Part {
+fn part(line: String, all: Vec<String>) -> TableWork {
     (line, Box::new(all.into_iter().map(|sql| (During::Query as fn(String) -> During, sql))))
 }
 
 /// Makes the parts of a command's work on a table.
-fn parts(settings: &Settings, n: u32) -> Vec<Part> {
+fn parts(settings: &Settings, n: u32) -> Vec<TableWork> {
     let Settings { command, test, table_size: rows, ref values, output, .. } = *settings;
     let filled = test != Test::BulkInsert;
     match command {
@@ -137,7 +137,7 @@ fn create_table(settings: &Settings, table: u32) -> String {
 }
 
 /// Fills a table, by one INSERT after the other.
-fn inserts(settings: &Settings, table: u32) -> Part {
+fn inserts(settings: &Settings, table: u32) -> TableWork {
     let Settings { distribution, table_size: rows, seed, ref values, .. } = *settings;
     let line = format!("Inserting {rows} records into 'sbtest{table}'");
     let with_ids = !values.on("auto-inc");
