@@ -100,6 +100,22 @@ mod tests {
                 what: "--percentile: all are kept",
             },
             Case {
+                theirs: "loadgen report --percentile results/read-only",
+                ours: "loadgen report results/read-only",
+                what: "--percentile: all are kept",
+            },
+            Case {
+                theirs: "loadgen read-only --mysql-ssl off --range_selects off --threads run",
+                ours: "loadgen read-only --simple-ranges 0 --sum-ranges 0 --order-ranges 0 \
+                       --distinct-ranges 0",
+                what: "run, --mysql-ssl, --range_selects, --threads are",
+            },
+            Case {
+                theirs: "loadgen read-only --mysql-pasword HUNTER --mysql-ignore-errors= --threads 4",
+                ours: "loadgen read-only --clients 4",
+                what: "--mysql-pasword: is not known",
+            },
+            Case {
                 theirs: "loadgen sysbench oltp_delete --threads=8 --mysql-host=a;b --mysql-ssl=off run",
                 ours: "loadgen delete --clients 8 --host 'a;b'",
                 what: "run, --threads",

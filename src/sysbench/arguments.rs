@@ -13,6 +13,7 @@ use super::options::{
 use super::output;
 use super::settings::{Command, Ignored, Opening, OutputVersion, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
+use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// Where `localhost` is, unless MYSQL_UNIX_PORT says otherwise.
@@ -21,13 +22,6 @@ const SOCKET: &str = "/run/mysqld/mysqld.sock";
 const OLD: &str = "oltp";
 /// Programs inside sysbench that have nothing to do with a database.
 const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
-/// Options by their old names: these win where they are above a number.
-const OLD_NAMES: [(&str, &str, i32); 4] = [
-    ("num-threads", "threads", 1),
-    ("max-requests", "events", 0),
-    ("max-time", "time", 0),
-    ("tx-rate", "rate", 0),
-];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
 const NO_COMMAND: &str = "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
                           commands: prepare, prewarm, run, cleanup, help";
@@ -254,9 +248,12 @@ impl<'a> Arguments<'a> {
             let args = self.theirs.iter().map(OsString::from).collect();
             return Ok(Parsed::HandOver { program: program.into(), args });
         }
-        self.numbers()?;
+        self.limits()?;
         let forced_shutdown = self.forced_shutdown()?;
+        self.whole(|entry| entry.group == Group::Random)?;
         let distribution = self.distribution()?;
+        self.old_name("tx-rate", "rate", 0)?;
+        self.whole(|_| true)?;
         let verbosity = self.log(output)?;
         let (test, command) = self.known(test)?;
         let driver_fault = self.driver_fault()?;
@@ -320,31 +317,44 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Refuses what is no whole number where one is needed, and limits that are none; reads old names.
-    fn numbers(&mut self) -> Result<(), Opening> {
-        for entry in options::OPTIONS.iter().filter(|entry| entry.kind.is_int()) {
+    /// Refuses what is no whole number where one is needed.
+    fn whole(&self, wanted: impl Fn(&Entry) -> bool) -> Result<(), Opening> {
+        let entries = options::OPTIONS.iter().filter(|entry| entry.kind.is_int() && wanted(entry));
+        for entry in entries {
             let (name, text) = (entry.underscored(), self.values.text(entry.key()));
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;
             let is_below = number < 0 && entry.kind == Kind::Count;
             cannot(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
         }
+        Ok(())
+    }
+
+    /// Reads the limits of a run.
+    fn limits(&mut self) -> Result<(), Opening> {
         // 0.4 ends after so many events, unless told otherwise.
         if self.test == Some(OLD) {
             self.values.set_unless("max-requests", "events", "10000");
             self.values.set_unless("max-time", "time", "0");
         }
-        for (old, new, above) in OLD_NAMES {
-            let number = self.values.int(old);
-            if number > above {
-                self.warn(&format!("--{old} is deprecated, use --{new} instead"));
-                self.values.set(options::get(new), number.to_string());
-            }
-            let threads = self.values.int("threads");
-            invalid("threads", &format!("{threads}.\n")).when(threads < 1)?;
-        }
+        self.old_name("num-threads", "threads", 1)?;
+        let threads = self.values.int("threads");
+        invalid("threads", &format!("{threads}.\n")).when(threads < 1)?;
+        self.old_name("max-requests", "events", 0)?;
+        self.old_name("max-time", "time", 0)?;
         if self.values.int("events") == 0 && self.values.int("time") == 0 {
             self.warn("Both event and time limits are disabled, running an endless test");
+        }
+        Ok(())
+    }
+
+    /// Gives an option the value of its old name, where that is above a number.
+    fn old_name(&mut self, old: &str, new: &str, above: i32) -> Result<(), Opening> {
+        self.whole(|entry| [old, new].contains(&entry.key()))?;
+        let number = self.values.int(old);
+        if number > above {
+            self.warn(&format!("--{old} is deprecated, use --{new} instead"));
+            self.values.set(options::get(new), number.to_string());
         }
         Ok(())
     }
@@ -446,6 +456,8 @@ impl<'a> Arguments<'a> {
         let [tables, rows] = ["tables", "table-size"].map(|key| self.values.count(key));
         cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"))
             .when(tables > TABLES_MAX.into() || rows > ROWS_MAX)?;
+        cannot(&format!("{CLIENTS_MAX} threads are the most"))
+            .when(self.values.int("threads") as u32 > CLIENTS_MAX)?;
         let needs_table = command == Command::Run && test != Test::BulkInsert;
         cannot("--tables leaves no table to run on").when(tables == 0 && needs_table)
     }
@@ -508,7 +520,9 @@ impl<'a> Arguments<'a> {
     fn ssl(&mut self, address: &Address) -> Result<Ssl, Opening> {
         let mut mode = match self.values.text("mysql-ssl") {
             text if ON.contains(&text) => SslMode::Preferred,
-            text => SslMode::parse(text).unwrap_or(SslMode::Disabled),
+            text if OFF.contains(&text) => SslMode::Disabled,
+            // Any other word of a config file is on.
+            text => SslMode::parse(text).unwrap_or(SslMode::Preferred),
         };
         if mode == SslMode::Disabled {
             return Ok(Ssl::default());

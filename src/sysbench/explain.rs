@@ -34,8 +34,7 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
     for option in OPTIONS {
         let key = option.key();
         let text = values.text(key);
-        let counts = option.kind == Kind::Double && !text.is_empty();
-        let count = counts.then(|| values.count(key).to_string());
+        let count = (option.kind == Kind::Double).then(|| values.count(key).to_string());
         let is_of = |keys: &str| keys.split(' ').any(|known| known == key);
         if !is_of(LEFT_OUT) && (is_of(ALWAYS) || !option.is_usual(text)) {
             said.say(&format!("--{key}"), count.as_deref().unwrap_or(text));
@@ -106,12 +105,14 @@ fn differs(settings: &Settings) -> impl Iterator<Item = &'static str> {
     let run = command == Command::Run;
     let keys = run && matches!(test, Test::RandomPoints | Test::RandomRanges);
     let draws = command == Command::Prepare && settings.distribution != Distribution::Uniform;
+    let empty = settings.table_size == 0 && command != Command::Cleanup;
     let endless = run && settings.events == 0 && settings.time.is_zero();
     let lines = [
         (run, "an operation that fails is counted and not begun again"),
         (run && test == Test::BulkInsert, "an operation is many rows, an event is a row"),
         (keys || draws, "loadgen prepare draws k uniformly, sysbench prepare by --rand-type"),
         (endless, "a run has an end: without --time after 60 s"),
+        (empty, "loadgen has no table without rows"),
         (command == Command::Cleanup, "cleanup drops only what loadgen prepare made"),
     ];
     lines.into_iter().filter_map(|(differs, line)| differs.then_some(line))

@@ -2,7 +2,7 @@
 
 use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
 use crate::report::quoted;
-use crate::workload::{Schema, named};
+use crate::workload::{Schema, Workload, named};
 use Becomes::{Flags, Nothing, Same};
 
 /// A command of loadgen's, as hints need it.
@@ -43,6 +43,8 @@ pub(crate) struct Answer {
 pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
     let (mut flags, mut words) = (Vec::new(), Vec::new());
     let mut args = args.iter().skip(1).map(String::as_str).peekable();
+    let takes_value =
+        |flag| loadgen.iter().any(|verb| verb.flag(flag).is_some_and(|found| found.takes_value));
     while let Some(arg) = args.next() {
         if !arg.starts_with('-') {
             words.push(arg);
@@ -50,13 +52,17 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
             flags.push(given);
         } else {
             // `--threads 8` is not sysbench's grammar, and typed all the same.
-            let takes_value = match option(arg) {
-                Some(option) => !matches!(option.kind, Kind::Bool | Kind::Ssl),
-                None => loadgen.iter().any(|verb| verb.flag(arg).is_some_and(|f| f.takes_value)),
+            let is_switch = |next: &str| ON.contains(&next) || OFF.contains(&next);
+            let is_word = |next: &str| COMMANDS.contains(&next) || named(next).is_some();
+            let takes = |next: &str| match option(arg) {
+                Some(Entry { kind: Kind::Bool | Kind::Ssl, .. }) => is_switch(next),
+                Some(Entry { becomes: Nothing(_), .. }) => is_switch(next) || is_number(next),
+                Some(_) => !next.starts_with('-') && !is_word(next),
+                None => takes_value(arg) && !next.starts_with('-'),
             };
-            // A password may begin with a dash: it is in no output.
-            let password = plain(arg) == "--mysql-password";
-            let value = args.next_if(|next| takes_value && (password || !next.starts_with('-')));
+            // A password may begin with a dash, or follow a misspelt flag: it is in no output.
+            let password = arg.contains("pas") || arg.contains("pw");
+            let value = args.next_if(|next| password && !is_word(next) || takes(next));
             flags.push((arg, value.unwrap_or_default()));
         }
     }
@@ -76,9 +82,18 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
     Some(Answer { what: what.join("\n  "), command })
 }
 
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// Finds sysbench's option of a flag.
 fn option(flag: &str) -> Option<&'static Entry> {
     options::find(flag.strip_prefix("--")?)
+}
+
+/// Finds the workload of a name, or of a script: other paths are not sysbench's.
+fn test(word: &str) -> Option<Workload> {
+    named(word).filter(|_| !word.contains('/') || word.ends_with(".lua"))
 }
 
 /// A command in loadgen's words.
@@ -95,7 +110,7 @@ pub(super) struct Said<'a> {
 impl<'a> Said<'a> {
     /// Finds the verb that does what is meant.
     pub(super) fn of(words: &[&str], loadgen: &'a [NativeVerb]) -> Option<Said<'a>> {
-        let workload = words.iter().find_map(|word| named(word));
+        let workload = words.iter().find_map(|word| test(word));
         let does = words.iter().copied().find(|word| COMMANDS.contains(word));
         let does = does.filter(|_| workload.is_some());
         let name = match (&workload, does) {
@@ -131,8 +146,7 @@ impl<'a> Said<'a> {
         }
         let option = option(flag);
         // A number without a unit is sysbench's, where both have a flag of this name.
-        let number = value.bytes().all(|b| b.is_ascii_digit());
-        let theirs = option.filter(|option| number && matches!(option.becomes, Flags(_)));
+        let theirs = option.filter(|option| is_number(value) && matches!(option.becomes, Flags(_)));
         if let Some(ours) = self.verb.flag(flag).filter(|_| theirs.is_none()) {
             let mut word = plain(flag);
             if !value.is_empty() {
@@ -178,12 +192,14 @@ impl<'a> Said<'a> {
             ("mysql-ssl", word) if OFF.contains(&word) => "",
             // No limit is sysbench's 0, and loadgen's default but for the warmup.
             (_, "0") if option.kind.is_int() && key != "warmup-time" => "",
+            ("tables" | "table-size", "0") => "",
             _ => value,
         };
         let flags =
             ours.split(", ").map(|words| format!("--{}", words.replace('@', &quoted(value))));
         let flags: Vec<String> = flags.collect();
-        let none = if ours.contains('@') { value.is_empty() } else { usual };
+        let empty = value.is_empty() && option.kind != Kind::Bool;
+        let none = empty || usual && !ours.contains('@');
         match self.takes(flag_of(&flags[0])) {
             true if !none => Ok(flags),
             false if !none && !usual => Err(format!("loadgen {} has no use for it", self.words[0])),

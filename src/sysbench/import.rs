@@ -96,13 +96,17 @@ struct Preamble {
 
 impl Preamble {
     fn take(&mut self, line: &str) {
-        let command = line.split_once("sysbench ").filter(|(_, words)| words.contains("--"));
+        let command = line.split_once("sysbench ").filter(|(before, words)| {
+            let does = words.contains(" run") || words.contains(" prepare");
+            does && words.contains("--")
+                && before.ends_with([' ', '/', '"', '\'']) | before.is_empty()
+        });
         if let Some(version) = version(line) {
             self.version = Some(version.to_owned());
         } else if let Some(name) = line.strip_prefix("Creating table 'sbtest") {
             self.tables = self.tables.max(Some(number(name).map_or(1, |(table, _)| table as u64)));
         } else if let Some(rest) = line.strip_prefix("Inserting ") {
-            self.rows = number(rest).map(|(rows, _)| rows as u64);
+            self.rows = number(rest).map(|(rows, _)| rows as u64).or(self.rows);
         } else if line.starts_with("Dropping table '") {
             (self.tables, self.rows) = (None, None);
         } else if let Some((_, words)) = command {
@@ -128,7 +132,7 @@ impl Preamble {
     /// Gives a number that a command line or prepare told.
     fn number(&self, option: &str, made: Option<u64>) -> Option<u64> {
         let given = self.options.is_given(option).then(|| self.options.count(option));
-        given.or(made).filter(|number| *number > 0)
+        given.filter(|number| *number > 0).or(made)
     }
 
     fn distribution(&self) -> Option<String> {
@@ -192,7 +196,9 @@ impl<'a> Lines<'a> {
         let fatal = self.find("FATAL").map(|(line, why)| (line, clip(why, VALUE_MAX)));
         match (start, checkpoint.map(|(line, _)| *line), fatal) {
             (Some(start), None, _) => Ok(Lines(&self.0[start..])),
-            (_, Some(line), _) => broken(line, "it has checkpoints: its last report is of a part"),
+            (_, Some(line), _) => {
+                broken(line, "it has checkpoints: its last report is of what came after them")
+            }
             (.., Some((line, why))) => broken(line, format!("the run failed: {why}")),
             _ if self.has("time elapsed|total time") => {
                 self.cut("it has no SQL statistics: it is no test of a database server")
@@ -218,12 +224,12 @@ impl<'a> Lines<'a> {
         broken(self.0.last().map_or(1, |(line, _)| *line), what)
     }
 
-    /// Finds the value behind `key:`, where versions have several keys of the first that is there. What
-    /// follows a report, such as another program's, has later lines.
+    /// Finds the value behind the first line of one of these keys. What follows a report, such as another
+    /// program's, has later lines.
     fn find(self, keys: &str) -> Option<(usize, &'a str)> {
         let value = |text: &'a str, key| text.strip_prefix(key)?.strip_prefix(':').map(str::trim);
-        let find = |key| self.0.iter().find_map(|(line, text)| Some((*line, value(text, key)?)));
-        keys.split('|').find_map(find)
+        let any = |text| keys.split('|').find_map(|key| value(text, key));
+        self.0.iter().find_map(|(line, text)| Some((*line, any(text)?)))
     }
 
     /// Gives the number behind these words.
@@ -286,12 +292,16 @@ impl<'a> Lines<'a> {
         let (min_us, max_us) = (self.read("min", micros)?, self.read("max", micros)?);
         let events = self.count("total number of events")?;
         let any = events > 0;
+        let printed = self.0.iter().find(|(_, text)| text.contains(" percentile:"));
+        let read = |(line, text): &(usize, &str)| {
+            percentile(text).map_or_else(|| broken(*line, "'percentile:' has no number"), Ok)
+        };
         Ok(ImportedLatency {
             mean_us: any.then(|| sum_s * 1e6 / events as f64),
             min_us: any.then_some(min_us),
             max_us: any.then_some(max_us),
             sum_s,
-            percentile: self.0.iter().find_map(|(_, text)| percentile(text)).filter(|_| any),
+            percentile: printed.map(read).transpose()?.filter(|_| any),
             histogram: Vec::new(),
         })
     }
@@ -330,14 +340,17 @@ impl<'a> Lines<'a> {
         let Imported { measured_s, clients, rate, .. } = run;
         let (tps, sum_s) = (run.totals.tps, run.latency.sum_s);
         let events = self.count("total number of events")?;
+        let ops = run.totals.ops;
         let is_off = (events as f64 / measured_s - tps).abs() > (tps * RATE_OFF).max(0.01);
         let most_s = f64::from(*clients) * measured_s * (1.0 + RATE_OFF);
         let left = all.printed("unfinished transactions on forced shutdown");
         let left =
             left.map(|count| format!(" ({count} unfinished transactions)")).unwrap_or_default();
         let off = || format!("{events} events in {measured_s} s, and {tps} a second");
+        let other = || format!("{ops} transactions, and {events} events");
         let long = || format!("{sum_s} s of latency in {measured_s} s of {clients} threads");
         let found = [
+            (ops != events).then(|| finding!(Contradiction, other())),
             is_off.then(|| finding!(Contradiction, off())),
             (rate.is_none() && sum_s > most_s).then(|| finding!(Contradiction, long())),
             all.find("FATAL").map(|(_, why)| finding!(ImportedFatal, clip(why, VALUE_MAX) + &left)),
@@ -372,6 +385,7 @@ fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
     let mut parts = parts.map_while(|part| Some(number(part)?.0));
     // `lat (ms,95%): 9.91`, or `response time: 9.91ms (95%)`.
     let which = rest.split_once('%').and_then(|(of, _)| of.rsplit([',', '(']).next()?.parse().ok());
+    let which = which.filter(|percentile| (1..=100).contains(percentile));
     let value = of("%)").or_else(|| of("response time")).filter(|ms| *ms > 0.0).map(|ms| ms * MS);
     let percentile = |(percentile, value_us)| ImportedPercentile { percentile, value_us };
     Some(ImportedInterval {

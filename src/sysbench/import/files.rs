@@ -41,7 +41,7 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
         let file = &told.source.file;
         if let Some(other) = known.insert(told.source.sha256.clone(), file.clone()) {
             let what = format!("{file}: the same run is in {other}, and would count twice");
-            return Err(Error::data(what).hint("leave it out, or remove the other"));
+            return Err(Error::data(what).hint("leave this file out, or remove the other one"));
         }
         let (before, mut broken) = (found.len(), Vec::new());
         for (number, run) in (1..).zip(runs(&bytes, &told)) {

@@ -260,6 +260,11 @@ fn what_stands_before_a_run_tells_of_it() {
                     Creating table 'sbtest2'...\nInserting 5000 records into 'sbtest2'\n";
     let found = one(&(prepared.to_owned() + &text_of("", "", "")));
     assert_eq!((found.run.tables, found.run.rows), (Some(2), Some(5000)));
+    let told = "sysbench oltp_delete --tables=$T --table-size=7 prepare\nsysbench --version\n\
+                # sysbench results -- of host x\n";
+    let found = one(&(told.to_owned() + prepared + &text_of("", "", "")));
+    assert_eq!((found.test.as_deref(), found.run.tables), (Some("delete"), Some(2)));
+    assert_eq!(found.run.rows, Some(7));
     let dropped = prepared.to_owned() + "Dropping table 'sbtest1'...\n";
     assert_eq!(one(&(dropped + &text_of("", "", ""))).run.tables, None);
 }
@@ -338,6 +343,7 @@ fn a_percentile_that_was_not_asked_for_is_none() {
 fn numbers_that_contradict_each_other_are_noted() {
     for (of, by) in [
         ("events:              10000", "events:              10500"),
+        ("events:              10000", "events:              10004"),
         ("999.66", "900.00"),
         ("80012.34", "98012.34"),
     ] {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::options::Becomes;
 use super::settings::{Ignored, Opening, OutputVersion, Test};
 use super::*;
-use crate::mysql::options::Address;
+use crate::mysql::options::{Address, SslMode};
 use crate::stop::locked;
 
 mod taken;
@@ -110,6 +110,13 @@ const ANSWERED: &[Answered] = &[
         "--verbosity=9 --rand-type=z a",
         "FATAL: Invalid random numbers distribution: z.\n",
         "",
+    ),
+    answered("--rate=x --rand-type=z a", "FATAL: Invalid random numbers distribution: z.\n", ""),
+    answered("--threads=0 --verbosity=abc a", "FATAL: Invalid value for --threads: 0.\n\n", ""),
+    answered(
+        "--num-threads=2 --percentile=99.9 a",
+        "WARNING: --num-threads is deprecated, use --threads instead\n",
+        "Invalid value for the 'percentile' option: '99.9'\n",
     ),
     answered(
         "--num-threads=2 --percentile=101 a",
@@ -262,6 +269,7 @@ fn a_command_line_is_refused_with_a_hint_when_loadgen_cannot_do_it() {
         undone("oltp_insert --rate=-1 run", "", "below 0"),
         undone("oltp_insert --time=-1 run", "", "below 0"),
         undone("oltp_insert --tables=0 run", "@", "no table"),
+        undone("oltp_insert --threads=1000001 prepare", "@", "1000000 threads are the most"),
         undone("oltp_insert --output-version=2 run", "", "0.5, 1.0 and 1.1"),
         undone("oltp_insert run --loadgen-out", "", "needs a value"),
         undone("--test=oltp --oltp-test-mode=simple run", "@", "each mode is a workload"),
@@ -410,6 +418,8 @@ fn a_config_file_is_read_as_by_sysbench() {
         ""
     );
 
+    let s = read("mysql-host=h\nmysql-ssl=banana\n", "@ oltp_insert run");
+    assert_eq!(s.connect.ssl.mode, SslMode::Required);
     let s = read("mysql-user=a\nmysql-db=\"x\nthreads=7\n", "@ oltp_insert run");
     assert_eq!((s.connect.user.as_str(), s.connect.database.as_str(), s.threads), ("a", "", 1));
     assert_eq!(s.opening.stderr, "unexpected EOL on line 2\n");
