@@ -319,8 +319,8 @@ impl<'a> Arguments<'a> {
 
     /// Refuses what is no whole number where one is needed.
     fn whole(&self, wanted: impl Fn(&Entry) -> bool) -> Result<(), Opening> {
-        let entries = options::OPTIONS.iter().filter(|entry| entry.kind.is_int() && wanted(entry));
-        for entry in entries {
+        let whole = |entry: &&Entry| matches!(entry.kind, Kind::Int | Kind::Count);
+        for entry in options::OPTIONS.iter().filter(whole).filter(|entry| wanted(entry)) {
             let (name, text) = (entry.underscored(), self.values.text(entry.key()));
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;

@@ -2,7 +2,7 @@
 
 use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
 use crate::report::quoted;
-use crate::workload::{Schema, Workload, named};
+use crate::workload::{Schema, named};
 use Becomes::{Flags, Nothing, Same};
 
 /// A command of loadgen's, as hints need it.
@@ -72,14 +72,10 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
         said.say(flag, value);
     }
     let command = said.command();
-    let verbs = match said.theirs.len() {
-        0 => return None,
-        1 => "is",
-        _ => "are",
-    };
-    let mut what = vec![format!("{} {verbs} sysbench's", said.theirs.join(", "))];
+    let verb = if said.theirs.len() == 1 { "is" } else { "are" };
+    let mut what = vec![format!("{} {verb} sysbench's", said.theirs.join(", "))];
     what.append(&mut said.dropped);
-    Some(Answer { what: what.join("\n  "), command })
+    (!said.theirs.is_empty()).then(|| Answer { what: what.join("\n  "), command })
 }
 
 fn is_number(text: &str) -> bool {
@@ -89,11 +85,6 @@ fn is_number(text: &str) -> bool {
 /// Finds sysbench's option of a flag.
 fn option(flag: &str) -> Option<&'static Entry> {
     options::find(flag.strip_prefix("--")?)
-}
-
-/// Finds the workload of a name, or of a script: other paths are not sysbench's.
-fn test(word: &str) -> Option<Workload> {
-    named(word).filter(|_| !word.contains('/') || word.ends_with(".lua"))
 }
 
 /// A command in loadgen's words.
@@ -110,7 +101,7 @@ pub(super) struct Said<'a> {
 impl<'a> Said<'a> {
     /// Finds the verb that does what is meant.
     pub(super) fn of(words: &[&str], loadgen: &'a [NativeVerb]) -> Option<Said<'a>> {
-        let workload = words.iter().find_map(|word| test(word));
+        let workload = words.iter().find_map(|word| named(word));
         let does = words.iter().copied().find(|word| COMMANDS.contains(word));
         let does = does.filter(|_| workload.is_some());
         let name = match (&workload, does) {
@@ -191,7 +182,9 @@ impl<'a> Said<'a> {
             ("mysql-ssl", "DISABLED") => "",
             ("mysql-ssl", word) if OFF.contains(&word) => "",
             // No limit is sysbench's 0, and loadgen's default but for the warmup.
-            (_, "0") if option.kind.is_int() && key != "warmup-time" => "",
+            (_, "0") if matches!(option.kind, Kind::Int | Kind::Count) && key != "warmup-time" => {
+                ""
+            }
             ("tables" | "table-size", "0") => "",
             _ => value,
         };

@@ -96,11 +96,8 @@ struct Preamble {
 
 impl Preamble {
     fn take(&mut self, line: &str) {
-        let command = line.split_once("sysbench ").filter(|(before, words)| {
-            let does = words.contains(" run") || words.contains(" prepare");
-            does && words.contains("--")
-                && before.ends_with([' ', '/', '"', '\'']) | before.is_empty()
-        });
+        let does = line.contains("--") && (line.contains(" run") || line.contains(" prepare"));
+        let command = line.split_once("sysbench ").filter(|_| does);
         if let Some(version) = version(line) {
             self.version = Some(version.to_owned());
         } else if let Some(name) = line.strip_prefix("Creating table 'sbtest") {

@@ -42,12 +42,6 @@ pub(super) enum Kind {
     File,
 }
 
-impl Kind {
-    pub(super) fn is_int(self) -> bool {
-        matches!(self, Int | Count)
-    }
-}
-
 /// What does the same in a native command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Becomes {
@@ -217,10 +211,8 @@ impl Entry {
 
     /// Tells whether a value is that of its default.
     pub(super) fn is_usual(&self, value: &str) -> bool {
-        match self.kind {
-            Bool => ON.contains(&value) == ON.contains(&self.default),
-            _ => value == self.default,
-        }
+        let alike = self.kind == Bool && ON.contains(&value) == ON.contains(&self.default);
+        alike || value == self.default
     }
 
     /// Tells whether it is parsed after the test is known.

@@ -116,7 +116,8 @@ const SUITE: &str = include_str!("../../profiles/workloads/phptest.toml");
 
 /// Finds the built-in workload of a name, of an alias, or of the path of sysbench's script.
 pub(crate) fn named(word: &str) -> Option<Workload> {
-    let name = word.rsplit('/').next()?.trim_end_matches(".lua").replace('_', "-");
+    let script = word.strip_suffix(".lua").and_then(|path| path.rsplit('/').next());
+    let name = script.unwrap_or(word).replace('_', "-");
     let is = |known: &String| known.replace('_', "-") == name;
     builtin().into_iter().find(|workload| is(&workload.name) || workload.aliases.iter().any(is))
 }
