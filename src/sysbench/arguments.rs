@@ -417,8 +417,8 @@ impl<'a> Arguments<'a> {
             usage(&format!("The '{word}' test {usual} {word} help'"))
                 .when(self.command.is_none() && BUILT_IN.contains(&word))?;
             let why = "no such built-in test, file or module";
-            let ours = "it is none of oltp_*, select_random_* and bulk_insert";
-            return Err(elsewhere(&format!("Cannot find benchmark '{word}': {why}"), ours));
+            let ours = format!("'{word}' is none of oltp_*, select_random_* and bulk_insert");
+            return Err(elsewhere(&format!("Cannot find benchmark '{word}': {why}"), &ours));
         };
         let bulk = test == Test::BulkInsert;
         let Some(command) = self.command else {

@@ -287,7 +287,10 @@ fn line_ends_and_what_follows_the_report_change_nothing() {
     let wanted = one(&text);
     assert_eq!(one(&text.replace('\n', "\r\n")), wanted);
     assert_eq!(one(&format!("\u{feff}{text}")), wanted);
-    assert_eq!(one(&(text.clone() + "real: 0m10s\nmax: 7\ntotal: 5\n")), wanted);
+    assert_eq!(
+        one(&(text.clone() + "real: 0m10s\nmax: 7\ntotal: 5\ntime elapsed:  99.00s\n")),
+        wanted
+    );
     assert_eq!(one(text.trim_end()), wanted);
 }
 
@@ -391,6 +394,7 @@ fn what_is_no_run_is_refused_with_its_line() {
         (whole().replace("140000", "139999"), 17, "add up"),
         (whole().replace("999.66", "1e999"), 18, "'transactions:'"),
         (whole().replace("10.0030s", "NaNs"), 24, "'total time:'"),
+        (whole().replace("10.27", "10,27"), 31, "'percentile:'"),
     ] {
         let found = wrong(&text);
         assert!(found.what.contains(what), "{found:?} in {text}");
