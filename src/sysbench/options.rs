@@ -125,7 +125,7 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Random "rand-seed" Int "0" "seed of the keys, 0 for another each time", Flags("seed @");
     Random "rand-pareto-h" Double "0.2" "shape of pareto", Nothing(DRAWN);
     Random "rand-zipfian-exp" Double "0.8" "exponent of zipfian", Nothing(DRAWN);
-    Log "verbosity" Int "3" "how much is shown, 0 to 5", Nothing("--quiet shows only warnings");
+    Log "verbosity" Int "3" "how much is shown, 0 to 5", Nothing("--quiet shows warnings and errors only");
     Log "percentile" Int "95" "shown, 0 for none", Nothing("all are kept: report --metric p99");
     Log "histogram" Bool "off" "the latency's histogram in the report", Nothing(ALWAYS);
     Database "db-driver" Text "mysql" "mysql", Nothing(MYSQL_ONLY);
