@@ -102,7 +102,7 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "events" Count "0" "events after which a run ends, 0 for any number", Flags("ops @");
     General "time" Count "10" "seconds after which a run ends, 0 for any time", Flags("time @s");
     General "warmup-time" Count "0" "seconds before a run is measured", Flags("warmup @s");
-    General "forced-shutdown" Text "off" "grace after the end", Nothing("--op-timeout is like it");
+    General "forced-shutdown" Text "off" "seconds or %, or off", Nothing("--op-timeout is like it");
     General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
     General "thread-init-timeout" Count "30" "seconds to connect in", Flags("connect-timeout @s");
     General "max-requests" Int "0" "old name of events", Flags("ops @");
@@ -110,7 +110,7 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "num-threads" Int "1" "old name of threads", Flags("clients @");
     General "tx-rate" Int "0" "old name of rate", Flags("rate @");
     General "rate" Count "0" "events a second, 0 for as many as there can be", Flags("rate @");
-    General "report-interval" Count "0" "seconds a line, 0 for none", Flags("progress @s");
+    General "report-interval" Count "0" "seconds between lines, 0 for none", Flags("progress @s");
     General "report-checkpoints" List "" "seconds at which a report is written", Nothing(ALWAYS);
     General "debug" Bool "off" "verbosity 5", Nothing(NONE);
     General "validate" Bool "off" NO_EFFECT, Nothing("answers are always checked");
@@ -125,8 +125,8 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Random "rand-seed" Int "0" "seed of the keys, 0 for another each time", Flags("seed @");
     Random "rand-pareto-h" Double "0.2" "shape of pareto", Nothing(DRAWN);
     Random "rand-zipfian-exp" Double "0.8" "exponent of zipfian", Nothing(DRAWN);
-    Log "verbosity" Int "3" "how much is shown, 0 to 5", Nothing("--quiet shows warnings and errors only");
-    Log "percentile" Int "95" "shown, 0 for none", Nothing("all are kept: report --metric p99");
+    Log "verbosity" Int "3" "0 for fatal errors only, up to 5", Nothing("--quiet shows warnings and errors only");
+    Log "percentile" Int "95" "1 to 100, 0 for none", Nothing("all are kept: report --metric p99");
     Log "histogram" Bool "off" "the latency's histogram in the report", Nothing(ALWAYS);
     Database "db-driver" Text "mysql" "mysql", Nothing(MYSQL_ONLY);
     Database "db-ps-mode" Text "auto" "auto, or disable for text", Flags("statements @");
@@ -145,7 +145,7 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Mysql "mysql-compression" Bool "off" REFUSED, Nothing("other bytes would be measured");
     Mysql "mysql-compression-algorithms" Text "" REFUSED, Nothing(NONE);
     Mysql "mysql-debug" Bool "off" NO_EFFECT, Nothing(NONE);
-    Mysql "mysql-ignore-errors" List "1213,1020,1205" "errors, or all", Flags("on-error continue");
+    Mysql "mysql-ignore-errors" List "1213,1020,1205" "errors after which an event begins again, or all", Flags("on-error continue");
     Mysql "mysql-dry-run" Bool "off" "no server is asked", Nothing(NONE);
     Database PGSQL Text "" NO_EFFECT, Nothing(MYSQL_ONLY);
     Tests "auto-inc oltp-auto-inc" Bool "on" "AUTO_INCREMENT", Nothing("tables always have it");
