@@ -116,6 +116,22 @@ mod tests {
                 what: "--mysql-pasword: is not known",
             },
             Case {
+                theirs: "loadgen oltp_read_only --mysql-ssl=on --mysql-ssl=off --tables=4 --tables=8 \
+                         --events=5 --events=0 --range_selects=off --range_selects=on run",
+                ours: "loadgen read-only --tables 8",
+                what: "run, --mysql-ssl",
+            },
+            Case {
+                theirs: "loadgen oltp_read_write --oltp-skip-trx=on --threads=2 run",
+                ours: "loadgen read-write --skip-trx=on --clients 2",
+                what: "run, --oltp-skip-trx, --threads are",
+            },
+            Case {
+                theirs: "loadgen oltp_read_write prewarm",
+                ours: "loadgen point-select --warm pool",
+                what: "prewarm is",
+            },
+            Case {
                 theirs: "loadgen sysbench oltp_delete --threads=8 --mysql-host=a;b --mysql-ssl=off run",
                 ours: "loadgen delete --clients 8 --host 'a;b'",
                 what: "run, --threads",

@@ -30,8 +30,7 @@ const COMMON_RUN: &str = "`init' function failed: /usr/share/sysbench/oltp_commo
                           to be included by other OLTP scripts and should not be called directly.";
 const BOUNDS: &str = "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-spec-res are 0 to 100, \
                       --rand-pareto-h is between 0 and 1, --rand-zipfian-exp is above 0, up to 10";
-const OLD_TABLES: &str = "the tables and statements are those of 1.0: no column is UNSIGNED, and each kind \
-                          of statement draws its own table";
+const OLD_TABLES: &str = "tables are as in 1.0, without UNSIGNED, and a statement draws its own";
 const FIRST: &str = "the first is sbtest1, not sbtest";
 const PREFERRED: &str =
     "--mysql-ssl encrypts every connection, where sysbench may fall back to plain text";
@@ -321,7 +320,7 @@ impl<'a> Arguments<'a> {
     fn whole(&self, wanted: impl Fn(&Entry) -> bool) -> Result<(), Opening> {
         let whole = |entry: &&Entry| matches!(entry.kind, Kind::Int | Kind::Count);
         for entry in options::OPTIONS.iter().filter(whole).filter(|entry| wanted(entry)) {
-            let (name, text) = (entry.underscored(), self.values.text(entry.key()));
+            let (name, text) = (entry.key().replace('-', "_"), self.values.text(entry.key()));
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;
             let is_below = number < 0 && entry.kind == Kind::Count;
@@ -333,9 +332,11 @@ impl<'a> Arguments<'a> {
     /// Reads the limits of a run.
     fn limits(&mut self) -> Result<(), Opening> {
         // 0.4 ends after so many events, unless told otherwise.
-        if self.test == Some(OLD) {
-            self.values.set_unless("max-requests", "events", "10000");
-            self.values.set_unless("max-time", "time", "0");
+        let of_0_4 = [("max-requests", "events", "10000"), ("max-time", "time", "0")];
+        for (old, new, text) in of_0_4.into_iter().filter(|_| self.test == Some(OLD)) {
+            if ![old, new].iter().any(|name| self.values.is_given(name)) {
+                self.values.set(options::get(new), text.to_owned());
+            }
         }
         self.old_name("num-threads", "threads", 1)?;
         let threads = self.values.int("threads");
@@ -350,12 +351,13 @@ impl<'a> Arguments<'a> {
 
     /// Gives an option the value of its old name, where that is above a number.
     fn old_name(&mut self, old: &str, new: &str, above: i32) -> Result<(), Opening> {
-        self.whole(|entry| [old, new].contains(&entry.key()))?;
+        self.whole(|entry| entry.key() == old)?;
         let number = self.values.int(old);
-        if number > above {
-            self.warn(&format!("--{old} is deprecated, use --{new} instead"));
-            self.values.set(options::get(new), number.to_string());
+        if number <= above {
+            return self.whole(|entry| entry.key() == new);
         }
+        self.warn(&format!("--{old} is deprecated, use --{new} instead"));
+        self.values.set(options::get(new), number.to_string());
         Ok(())
     }
 
@@ -548,18 +550,12 @@ impl<'a> Arguments<'a> {
     }
 
     fn ignored(&mut self) -> Ignored {
-        let mut codes = Vec::new();
-        for item in self.values.list("mysql-ignore-errors") {
-            match item.parse() {
-                _ if item == "all" => return Ignored::All,
-                Ok(code) => codes.push(code),
-                Err(_) => {
-                    let note = format!("--mysql-ignore-errors: '{item}' is no error's number");
-                    self.notes.push(note);
-                }
-            }
-        }
-        Ignored::Codes(codes)
+        let items = self.values.list("mysql-ignore-errors");
+        let odd = items.iter().filter(|item| **item != "all" && item.parse::<u16>().is_err());
+        let note = |item| format!("--mysql-ignore-errors: '{item}' is no error's number");
+        self.notes.extend(odd.map(note));
+        let codes = items.iter().filter_map(|item| item.parse().ok()).collect();
+        if items.contains(&"all") { Ignored::All } else { Ignored::Codes(codes) }
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {

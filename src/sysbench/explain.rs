@@ -12,6 +12,7 @@ use crate::workload::Distribution;
 /// Options that loadgen has other defaults for.
 const ALWAYS: &str = "threads time warmup-time rand-type db-ps-mode mysql-host mysql-port mysql-user \
                       mysql-db tables table-size";
+const FROM_1: &str = "tables table-size range-size random-points number-of-ranges";
 /// Options that others speak for: old names, parameters of the distribution, and what asks for the command.
 const LEFT_OUT: &str = "num-threads max-requests max-time tx-rate rand-spec-iter rand-spec-pct \
                         rand-spec-res rand-pareto-h rand-zipfian-exp explain";
@@ -35,17 +36,26 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
         let key = option.key();
         let text = values.text(key);
         let count = (option.kind == Kind::Double).then(|| values.count(key).to_string());
+        let value = count.as_deref().unwrap_or(text);
         let is_of = |keys: &str| keys.split(' ').any(|known| known == key);
-        if !is_of(LEFT_OUT) && (is_of(ALWAYS) || !option.is_usual(text)) {
-            said.say(&format!("--{key}"), count.as_deref().unwrap_or(text));
+        let from_1 = is_of(FROM_1);
+        match value {
+            _ if is_of(LEFT_OUT) || option.is_usual(text) && !is_of(ALWAYS) => {}
+            "0" if text.is_empty() && from_1 => {}
+            "0" if from_1 => said.dropped.push(format!("--{key}: loadgen takes 1 and more")),
+            _ => said.say(&format!("--{key}"), value),
         }
     }
+    let run = settings.command == Command::Run && test != Test::BulkInsert;
+    // sysbench draws a table for each statement, and has one queue.
+    let each = if said.takes("--table-each") { "--table-each" } else { "--spread random" };
     for (wanted, switch) in [
+        (run && settings.rate > 0, "--engine-threads 1"),
         // It asks: a password is in no output.
         (!settings.connect.password.is_empty(), "--password"),
         (settings.command == Command::Cleanup, "--yes"),
         (true, "--no-defaults"),
-        (true, "--table-each"),
+        (run, each),
     ] {
         if wanted && said.takes(switch) {
             said.words.push(switch.to_owned());
@@ -105,14 +115,12 @@ fn differs(settings: &Settings) -> impl Iterator<Item = &'static str> {
     let run = command == Command::Run;
     let keys = run && matches!(test, Test::RandomPoints | Test::RandomRanges);
     let draws = command == Command::Prepare && settings.distribution != Distribution::Uniform;
-    let empty = settings.table_size == 0 && command != Command::Cleanup;
     let endless = run && settings.events == 0 && settings.time.is_zero();
     let lines = [
         (run, "an operation that fails is counted and not begun again"),
         (run && test == Test::BulkInsert, "an operation is many rows, an event is a row"),
         (keys || draws, "loadgen prepare draws k uniformly, sysbench prepare by --rand-type"),
         (endless, "a run has an end: without --time after 60 s"),
-        (empty, "loadgen has no table without rows"),
         (command == Command::Cleanup, "cleanup drops only what loadgen prepare made"),
     ];
     lines.into_iter().filter_map(|(differs, line)| differs.then_some(line))

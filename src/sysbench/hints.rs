@@ -43,8 +43,7 @@ pub(crate) struct Answer {
 pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
     let (mut flags, mut words) = (Vec::new(), Vec::new());
     let mut args = args.iter().skip(1).map(String::as_str).peekable();
-    let takes_value =
-        |flag| loadgen.iter().any(|verb| verb.flag(flag).is_some_and(|found| found.takes_value));
+    let native = |flag| loadgen.iter().any(|verb| verb.flag(flag).is_some_and(|f| f.takes_value));
     while let Some(arg) = args.next() {
         if !arg.starts_with('-') {
             words.push(arg);
@@ -56,9 +55,11 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
             let is_word = |next: &str| COMMANDS.contains(&next) || named(next).is_some();
             let takes = |next: &str| match option(arg) {
                 Some(Entry { kind: Kind::Bool | Kind::Ssl, .. }) => is_switch(next),
-                Some(Entry { becomes: Nothing(_), .. }) => is_switch(next) || is_number(next),
+                Some(Entry { becomes: Nothing(_), .. }) => {
+                    is_switch(next) || next.parse::<f64>().is_ok()
+                }
                 Some(_) => !next.starts_with('-') && !is_word(next),
-                None => takes_value(arg) && !next.starts_with('-'),
+                None => native(arg) && !next.starts_with('-'),
             };
             // A password may begin with a dash, or follow a misspelt flag: it is in no output.
             let password = arg.contains("pas") || arg.contains("pw");
@@ -76,10 +77,6 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
     let mut what = vec![format!("{} {verb} sysbench's", said.theirs.join(", "))];
     what.append(&mut said.dropped);
     (!said.theirs.is_empty()).then(|| Answer { what: what.join("\n  "), command })
-}
-
-fn is_number(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Finds sysbench's option of a flag.
@@ -106,6 +103,7 @@ impl<'a> Said<'a> {
         let does = does.filter(|_| workload.is_some());
         let name = match (&workload, does) {
             (Some(_), Some(verb @ ("prepare" | "cleanup"))) => verb,
+            (Some(_), Some("prewarm" | "warmup")) => "point-select",
             (Some(workload), _) => &*workload.name,
             (None, _) => words.first()?,
         };
@@ -126,7 +124,7 @@ impl<'a> Said<'a> {
     }
 
     pub(super) fn takes(&self, flag: &str) -> bool {
-        self.verb.flag(flag).is_some()
+        self.verb.flag(flag_of(flag)).is_some()
     }
 
     /// Says a flag in loadgen's words, and notes what is sysbench's.
@@ -137,9 +135,12 @@ impl<'a> Said<'a> {
         }
         let option = option(flag);
         // A number without a unit is sysbench's, where both have a flag of this name.
-        let theirs = option.filter(|option| is_number(value) && matches!(option.becomes, Flags(_)));
-        if let Some(ours) = self.verb.flag(flag).filter(|_| theirs.is_none()) {
-            let mut word = plain(flag);
+        let number = value.bytes().all(|b| b.is_ascii_digit());
+        let theirs = option.filter(|option| number && matches!(option.becomes, Flags(_)));
+        let mut word = option.map_or_else(|| plain(flag), |option| format!("--{}", option.key()));
+        if let Some(ours) = self.verb.flag(&word).filter(|_| theirs.is_none()) {
+            self.theirs.extend((word != plain(flag)).then(|| flag.to_owned()));
+            self.unsay(&word);
             if !value.is_empty() {
                 word += if ours.takes_value { " " } else { "=" };
                 word += &quoted(value);
@@ -153,14 +154,18 @@ impl<'a> Said<'a> {
             self.theirs.push(flag.to_owned());
         }
         let said = self.becomes(option, value);
-        for words in said.iter().flatten() {
-            // sysbench takes what is said last.
-            self.words.retain(|word| flag_of(word) != flag_of(words));
-            self.words.push(words.clone());
+        if let Flags(ours) = option.becomes {
+            ours.split(", ").for_each(|words| self.unsay(&format!("--{words}")));
         }
+        self.words.extend(said.iter().flatten().cloned());
         let asked = said.as_ref().is_ok_and(|words| words == &["--password"]);
         let why = said.err().or_else(|| asked.then(|| ASKED.to_owned()));
         self.dropped.extend(why.map(|why| format!("{flag}: {why}")));
+    }
+
+    /// Takes back what is said again: sysbench takes what is said last.
+    fn unsay(&mut self, words: &str) {
+        self.words.retain(|word| flag_of(word) != flag_of(words));
     }
 
     /// Gives the flags that an option with this value becomes, or why there are none.
@@ -185,7 +190,6 @@ impl<'a> Said<'a> {
             (_, "0") if matches!(option.kind, Kind::Int | Kind::Count) && key != "warmup-time" => {
                 ""
             }
-            ("tables" | "table-size", "0") => "",
             _ => value,
         };
         let flags =
@@ -214,5 +218,5 @@ impl<'a> Said<'a> {
 
 /// Gives a flag without its value.
 fn flag_of(word: &str) -> &str {
-    word.split(' ').next().unwrap_or(word)
+    word.split([' ', '=']).next().unwrap_or(word)
 }

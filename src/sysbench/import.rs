@@ -96,8 +96,7 @@ struct Preamble {
 
 impl Preamble {
     fn take(&mut self, line: &str) {
-        let does = line.contains("--") && (line.contains(" run") || line.contains(" prepare"));
-        let command = line.split_once("sysbench ").filter(|_| does);
+        let command = line.split_once("sysbench ").filter(|_| line.contains("--"));
         if let Some(version) = version(line) {
             self.version = Some(version.to_owned());
         } else if let Some(name) = line.strip_prefix("Creating table 'sbtest") {
@@ -115,6 +114,9 @@ impl Preamble {
     fn command(&mut self, words: &str) {
         let words = words.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
         let (given, others): (Vec<&str>, Vec<&str>) = words.partition(|of| of.starts_with("--"));
+        if !others.iter().any(|word| ["run", "prepare"].contains(word)) || given.is_empty() {
+            return;
+        }
         self.test = others.first().copied().and_then(native);
         self.options = OptionValues::default();
         for (name, value) in given.iter().filter_map(|word| word[2..].split_once('=')) {
@@ -289,7 +291,8 @@ impl<'a> Lines<'a> {
         let (min_us, max_us) = (self.read("min", micros)?, self.read("max", micros)?);
         let events = self.count("total number of events")?;
         let any = events > 0;
-        let printed = self.0.iter().find(|(_, text)| text.contains(" percentile:"));
+        let mut behind_max = self.0.iter().skip_while(|(_, text)| !text.starts_with("max:"));
+        let printed = behind_max.nth(1).filter(|(_, text)| text.contains(" percentile:"));
         let read = |(line, text): &(usize, &str)| {
             percentile(text).map_or_else(|| broken(*line, "'percentile:' has no number"), Ok)
         };
@@ -335,20 +338,23 @@ impl<'a> Lines<'a> {
     /// Says what does not fit together, and what is missing.
     fn warnings(self, run: &Imported, all: Lines, unread: u64) -> Result<Vec<Warning>, Unreadable> {
         let Imported { measured_s, clients, rate, .. } = run;
-        let (tps, sum_s) = (run.totals.tps, run.latency.sum_s);
-        let events = self.count("total number of events")?;
-        let ops = run.totals.ops;
-        let is_off = (events as f64 / measured_s - tps).abs() > (tps * RATE_OFF).max(0.01);
+        let ImportedTotals { ops, statements, tps, qps, .. } = run.totals;
+        let (sum_s, events) = (run.latency.sum_s, self.count("total number of events")?);
+        let off = |what, count: u64, rate: f64| {
+            let is_off = (count as f64 / measured_s - rate).abs() > (rate * RATE_OFF).max(0.01);
+            let told = format!("{count} {what} in {measured_s} s, and {rate} a second");
+            is_off.then(|| finding!(Contradiction, told))
+        };
         let most_s = f64::from(*clients) * measured_s * (1.0 + RATE_OFF);
         let left = all.printed("unfinished transactions on forced shutdown");
         let left =
             left.map(|count| format!(" ({count} unfinished transactions)")).unwrap_or_default();
-        let off = || format!("{events} events in {measured_s} s, and {tps} a second");
         let other = || format!("{ops} transactions, and {events} events");
         let long = || format!("{sum_s} s of latency in {measured_s} s of {clients} threads");
         let found = [
             (ops != events).then(|| finding!(Contradiction, other())),
-            is_off.then(|| finding!(Contradiction, off())),
+            off("events", events, tps),
+            off("statements", statements, qps),
             (rate.is_none() && sum_s > most_s).then(|| finding!(Contradiction, long())),
             all.find("FATAL").map(|(_, why)| finding!(ImportedFatal, clip(why, VALUE_MAX) + &left)),
             self.has("deadlocks").then(|| finding!(ImportedRequests)),

@@ -77,10 +77,7 @@ pub(crate) fn main(
             let failed = real.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
         }
-        Err(opening) => {
-            opening.write();
-            return Ok(opening.status);
-        }
+        Err(opening) => return Ok(opening.write()),
     };
     if settings.values.on("explain") {
         return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);

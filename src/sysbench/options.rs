@@ -105,10 +105,10 @@ pub(super) const OPTIONS: &[Entry] = options! {
     General "forced-shutdown" Text "off" "seconds or %, or off", Nothing("--op-timeout is like it");
     General "thread-stack-size" Size "64K" NO_EFFECT, Nothing(NONE);
     General "thread-init-timeout" Count "30" "seconds to connect in", Flags("connect-timeout @s");
-    General "max-requests" Int "0" "old name of events", Flags("ops @");
-    General "max-time" Int "0" "old name of time", Flags("time @s");
-    General "num-threads" Int "1" "old name of threads", Flags("clients @");
-    General "tx-rate" Int "0" "old name of rate", Flags("rate @");
+    General "max-requests" Count "0" "old name of events", Flags("ops @");
+    General "max-time" Count "0" "old name of time", Flags("time @s");
+    General "num-threads" Count "1" "old name of threads", Flags("clients @");
+    General "tx-rate" Count "0" "old name of rate", Flags("rate @");
     General "rate" Count "0" "events a second, 0 for as many as there can be", Flags("rate @");
     General "report-interval" Count "0" "seconds between lines, 0 for none", Flags("progress @s");
     General "report-checkpoints" List "" "seconds at which a report is written", Nothing(ALWAYS);
@@ -204,11 +204,6 @@ impl Entry {
         self.names.split(' ').next().expect("split gives one")
     }
 
-    /// Its name as sysbench's scripts have it.
-    pub(super) fn underscored(&self) -> String {
-        self.key().replace('-', "_")
-    }
-
     /// Tells whether a value is that of its default.
     pub(super) fn is_usual(&self, value: &str) -> bool {
         let alike = self.kind == Bool && ON.contains(&value) == ON.contains(&self.default);
@@ -222,7 +217,8 @@ impl Entry {
 
     /// Shows it as sysbench's help does: name and form of the value.
     fn form(&self) -> String {
-        let name = if self.of_test() { self.underscored() } else { self.key().to_owned() };
+        let name =
+            if self.of_test() { self.key().replace('-', "_") } else { self.key().to_owned() };
         name + match self.kind {
             Bool | Ssl => "[=on|off]",
             Int | Count | Double => "=N",
@@ -245,13 +241,6 @@ impl OptionValues {
 
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
-    }
-
-    /// Gives an option another default, unless it or another one is given.
-    pub(super) fn set_unless(&mut self, other: &str, name: &str, default: &str) {
-        if !self.0.contains_key(other) {
-            self.0.entry(get(name).key()).or_insert_with(|| default.to_owned());
-        }
     }
 
     pub(super) fn is_given(&self, name: &str) -> bool {

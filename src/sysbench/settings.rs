@@ -97,9 +97,11 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) fn write(&self) {
+    /// Writes the lines; returns the exit status.
+    pub(crate) fn write(&self) -> Ended {
         let _ = io::stdout().write_all(self.stdout.as_bytes());
         let _ = io::stderr().write_all(self.stderr.as_bytes());
+        self.status
     }
 }
 

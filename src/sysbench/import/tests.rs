@@ -261,7 +261,7 @@ fn what_stands_before_a_run_tells_of_it() {
     let found = one(&(prepared.to_owned() + &text_of("", "", "")));
     assert_eq!((found.run.tables, found.run.rows), (Some(2), Some(5000)));
     let told = "sysbench oltp_delete --tables=$T --table-size=7 prepare\nsysbench --version\n\
-                # sysbench results -- of host x\n";
+                # sysbench results -- of host x\nwaiting for sysbench --- still running\n";
     let found = one(&(told.to_owned() + prepared + &text_of("", "", "")));
     assert_eq!((found.test.as_deref(), found.run.tables), (Some("delete"), Some(2)));
     assert_eq!(found.run.rows, Some(7));
@@ -348,6 +348,7 @@ fn numbers_that_contradict_each_other_are_noted() {
         ("events:              10000", "events:              10500"),
         ("events:              10000", "events:              10004"),
         ("999.66", "900.00"),
+        ("15994.52", "1994.52"),
         ("80012.34", "98012.34"),
     ] {
         let found = one(&text_of("", "", "").replace(of, by));

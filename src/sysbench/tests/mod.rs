@@ -119,6 +119,17 @@ const ANSWERED: &[Answered] = &[
         "Invalid value for the 'percentile' option: '99.9'\n",
     ),
     answered(
+        "--num-threads=4 --threads=abc --percentile=101 a",
+        "WARNING: --num-threads is deprecated, use --threads instead\n\
+         FATAL: Invalid value for --percentile: 101\n",
+        "",
+    ),
+    answered(
+        "--threads=abc --num-threads=xyz a",
+        "",
+        "Invalid value for the 'num_threads' option: 'xyz'\n",
+    ),
+    answered(
         "--num-threads=2 --percentile=101 a",
         "WARNING: --num-threads is deprecated, use --threads instead\n\
          FATAL: Invalid value for --percentile: 101\n",
@@ -268,6 +279,7 @@ fn a_command_line_is_refused_with_a_hint_when_loadgen_cannot_do_it() {
         undone("oltp_insert --rand-type=pareto --rand-pareto-h=abc run", "", "between 0 and 1"),
         undone("oltp_insert --rate=-1 run", "", "below 0"),
         undone("oltp_insert --time=-1 run", "", "below 0"),
+        undone("oltp_insert --max-requests=-3 run", "", "below 0"),
         undone("oltp_insert --tables=0 run", "@", "no table"),
         undone("oltp_insert --threads=1000001 prepare", "@", "1000000 threads are the most"),
         undone("oltp_insert --output-version=2 run", "", "0.5, 1.0 and 1.1"),

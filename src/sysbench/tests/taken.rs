@@ -279,20 +279,21 @@ fn a_native_command_does_the_same_when_it_is_explained() {
              --mysql-socket=/x --mysql-ignore-errors=all --rand-seed=3 --loadgen-out=r run",
             "loadgen point-select --clients 1 --ops 100 --warmup 0s --rate 50 --distribution uniform --seed 3 \
              --statements text --socket /x --user sbtest --database sbtest --on-error continue --rows 10000 \
-             --tables 1 --out r --no-defaults",
+             --tables 1 --out r --engine-threads 1 --no-defaults --spread random",
             "counted",
         ),
         (
             "oltp_update_index --index_updates=3 --events=5 --mysql-host=h run",
             "loadgen update-index --clients 1 --ops 5 --warmup 0s --distribution special --statements prepared \
-             --host h --port 3306 --user sbtest --database sbtest --rows 10000 --tables 1 --no-defaults",
+             --host h --port 3306 --user sbtest --database sbtest --rows 10000 --tables 1 --no-defaults \
+             --spread random",
             "--index-updates: loadgen update-index has no use for it",
         ),
         (
             "select_random_ranges --number-of-ranges=2 --delta=9 --tables=4 --mysql-host=h run",
             "loadgen random-ranges --clients 1 --time 10s --warmup 0s --distribution special --statements prepared \
              --host h --port 3306 --user sbtest --database sbtest --delta 9 --random-ranges 2 --rows 10000 \
-             --tables 1 --no-defaults",
+             --tables 1 --no-defaults --spread random",
             "uniformly",
         ),
         (
