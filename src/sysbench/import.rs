@@ -388,7 +388,6 @@ fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
     let mut parts = parts.map_while(|part| Some(number(part)?.0));
     // `lat (ms,95%): 9.91`, or `response time: 9.91ms (95%)`.
     let which = rest.split_once('%').and_then(|(of, _)| of.rsplit([',', '(']).next()?.parse().ok());
-    let which = which.filter(|percentile| (1..=100).contains(percentile));
     let value = of("%)").or_else(|| of("response time")).filter(|ms| *ms > 0.0).map(|ms| ms * MS);
     let percentile = |(percentile, value_us)| ImportedPercentile { percentile, value_us };
     Some(ImportedInterval {
@@ -399,7 +398,7 @@ fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
         reads_per_s: parts.next().or_else(|| of(" reads")),
         writes_per_s: parts.next().or_else(|| of(" writes")),
         others_per_s: parts.next(),
-        percentile: which.zip(value).map(percentile),
+        percentile: which.zip(value).map(percentile).filter(|of| of.percentile <= 100),
         errors_per_s: of(" err"),
         reconnects_per_s: of(" reconn"),
         ..ImportedInterval::default()

@@ -59,7 +59,9 @@ impl Log {
 
     /// Writes the lines of an error.
     pub(crate) fn fatal(&mut self, messages: &[String]) {
-        messages.iter().for_each(|message| self.say(Level::Fatal, message));
+        for message in messages {
+            self.say(Level::Fatal, message);
+        }
     }
 
     pub(crate) fn notice(&mut self, message: &str) {
