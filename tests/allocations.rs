@@ -64,8 +64,8 @@ fn operations_allocate_nothing_and_two_records_over_tls() {
             run(&format!("loadgen {words} {how} --ops {ops} --out {out} {at}"))
         };
         let ((few, _), (many, ms)) = (of(100), of(100 + ops));
-        // Log-ins differ a little. A tick every 20 ms allocates once or twice.
-        let most = few + ops * most + 300 + ms / 4;
+        // Log-ins differ a little. A tick every 20 ms allocates once or twice, ten times on a full machine.
+        let most = few + ops * most + 300 + ms;
         assert!(many < most, "{words}: {few}, then {many} in {ms} ms");
     }
 }

@@ -54,7 +54,7 @@ const EXAMPLES: [(&str, [&str; 3]); 18] = [
         [
             "run profiles/smoke.toml",
             "run profiles/io-bound-point-select.toml --list",
-            "run profiles/version-cost.toml --scale 0.001 --program 11.8=/usr/sbin/mariadbd",
+            "run profiles/version-cost.toml --scale 0.001 --program 11.8=mariadbd",
         ],
     ),
     (
@@ -112,7 +112,7 @@ const EXAMPLES: [(&str, [&str; 3]); 18] = [
         [
             "recheck results/ --profile profiles/version-cost.toml --list",
             "recheck results/ --profile ab.toml",
-            "recheck results/ --profile ab.toml --baseline 8.0.33 --new 9.7.4 --max-repeats 24",
+            "recheck results/ --profile ab.toml --new 9.7.4 --max-repeats 24",
         ],
     ),
     (
@@ -193,8 +193,8 @@ pub(super) fn shaped(command: Command, all: bool) -> Command {
     let hides = |arg: &Arg| many && arg.get_long().is_some_and(is_rare);
     let hidden = command.get_arguments().filter(|arg| hides(arg)).count();
     let more = (hidden > 0).then(|| format!("`--help-all` shows {hidden} more flags."));
-    let after = command.get_after_help().map(ToString::to_string).into_iter().chain(more);
-    let after = after.collect::<Vec<_>>().join("\n\n");
+    let after = command.get_after_help().map(|text| join_lines(&text.to_string()));
+    let after = after.into_iter().chain(more).collect::<Vec<_>>().join("\n\n");
     let lines = examples(&name).expect("workloads have some");
     // Braces of an example would be taken for a part of the template.
     let examples =
@@ -205,6 +205,22 @@ pub(super) fn shaped(command: Command, all: bool) -> Command {
         let hide = hides(&arg);
         arg.hide_short_help(hide)
     })
+}
+
+/// Joins the lines of each paragraph, because clap breaks lines at the width of the terminal. A line that
+/// is indented, such as one of a profile, stays a line.
+fn join_lines(text: &str) -> String {
+    let mut joined = String::new();
+    let mut in_paragraph = false;
+    for line in text.lines() {
+        let is_prose = !line.is_empty() && !line.starts_with(' ');
+        if !joined.is_empty() {
+            joined.push(if in_paragraph && is_prose { ' ' } else { '\n' });
+        }
+        joined += line;
+        in_paragraph = is_prose;
+    }
+    joined
 }
 
 /// Returns the examples of a command, a line each; none of all of them together.
@@ -299,6 +315,26 @@ mod tests {
             let of = |text: &str| flags(text.split("Usage:").nth(1).expect("a usage"));
             assert_eq!(of(&text) + more, of(&all), "{verb}");
             assert!(of(&text) <= 24, "{text}");
+        }
+    }
+
+    #[test]
+    fn help_breaks_lines_once_when_the_terminal_has_80_columns() {
+        let (all, _) = crate::cli::command_with(true);
+        for verb in all.get_subcommands() {
+            let name = verb.get_name();
+            let (command, _) = crate::cli::command_with(true);
+            let asked = ["loadgen", name, "--help-all"];
+            let text = command.term_width(80).try_get_matches_from(asked).expect_err("help");
+            let lines: Vec<String> = text.to_string().lines().map(str::to_owned).collect();
+            for (line, next) in lines.iter().zip(&lines[1..]) {
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+                // The next line's first word would have had room.
+                let word = next.split(' ').next().filter(|word| !word.is_empty());
+                let is_prose = !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+                let room = word.is_some_and(|word| line.len() + 1 + word.len() <= 80);
+                assert!(!(is_prose && room), "{name}: {line}\n{next}");
+            }
         }
     }
 

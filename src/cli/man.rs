@@ -52,12 +52,14 @@ fn page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     if !after.is_empty() {
         // Lines that begin with a dot or an apostrophe would be orders.
-        let safe = |line: &str| {
+        let set = |line: &str| {
             let order = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
-            format!("{order}{line}\n")
+            let (begin, end) = if line.starts_with(' ') { (".nf\n", ".fi\n") } else { ("", "") };
+            format!("{begin}{order}{line}\n{end}")
         };
-        let lines: String = after.replace('\\', "\\e").lines().map(safe).collect();
-        write!(text, ".SH NOTES\n.nf\n{lines}.fi\n")?;
+        // Prose is filled; lines that are indented stay as they are.
+        let lines: String = after.replace('\\', "\\e").lines().map(set).collect();
+        write!(text, ".SH NOTES\n{lines}")?;
     }
     Ok(text)
 }

@@ -121,6 +121,13 @@ fn said(group: &Group, labels: [&str; 2], floor: f64, several: bool) -> String {
     if several && workloads.len() == 1 { format!("{}: {line}", workloads[0]) } else { line }
 }
 
+/// Says the verdict of one cell, for a file in which its row may stand alone.
+pub(super) fn cell_sentence(row: &Row, floor: f64) -> String {
+    let labels = [0, 1].map(|at| row.table.lines[at].label);
+    let sentence = said(&vec![row], labels, floor, false);
+    if row.is_apart() && is_difference(row) { sentence + APART } else { sentence }
+}
+
 fn workloads(group: &Group) -> Vec<String> {
     let mut names: Vec<String> = group.iter().map(|row| escape::line(row.table.workload)).collect();
     names.dedup();

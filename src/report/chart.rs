@@ -250,16 +250,35 @@ pub(crate) struct Course {
     value: fn(&Interval) -> Option<f64>,
 }
 
-pub(crate) const RATE: Course =
-    Course { names: ["ops/s"; 2], value: |interval| Some(interval.ops as f64 / interval.length_s) };
-/// None of an interval with too few ops to have such a percentile.
-pub(crate) const P99: Course = Course {
-    names: ["p99 service time, ms", "p99 response time, ms"],
-    value: |interval| {
-        let us = interval.response_p99_us.or(interval.p99_us);
-        us.filter(|_| !is_scarce(99.0, interval.ops)).map(|us| us / MS)
+pub(crate) const RATE_COURSES: &[Course] = &[Course {
+    names: ["ops/s"; 2],
+    value: |interval| Some(interval.ops as f64 / interval.length_s),
+}];
+/// The p99, which an interval with too few ops does not have, and the longest time, which each has.
+pub(crate) const TIME_COURSES: &[Course] = &[
+    Course {
+        names: ["p99 service time, ms", "p99 response time, ms"],
+        value: |interval| {
+            let us = interval.response_p99_us.or(interval.p99_us);
+            us.filter(|_| !is_scarce(99.0, interval.ops)).map(|us| us / MS)
+        },
     },
-};
+    Course {
+        names: ["longest service time, ms", "longest response time, ms"],
+        value: |interval| interval.response_max_us.or(interval.max_us).map(|us| us / MS),
+    },
+];
+
+/// Returns the first course that at least half of the intervals with ops have, else the last one.
+fn choose_course<'a>(courses: &'a [Course], steps: &[&Summary]) -> &'a Course {
+    let intervals = || steps.iter().flat_map(|step| &step.timeline).filter(|of| of.ops > 0);
+    let is_usual = |course: &&Course| {
+        let known = intervals().filter(|interval| (course.value)(interval).is_some());
+        known.count() * 2 >= intervals().count()
+    };
+    let last = courses.last().expect("a chart shows something");
+    courses.iter().find(is_usual).unwrap_or(last)
+}
 
 /// Returns the vertices that each line gets when there are so many.
 pub(crate) fn vertices_each(lines: usize) -> usize {
@@ -271,23 +290,25 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
 pub(crate) fn timelines(
     table: &Table,
     labels: &[&str],
-    what: &Course,
+    courses: &[Course],
     vertices: usize,
 ) -> Vec<Vec<Chart>> {
     let scale = |column: &Column| {
-        let steps = table.all().filter(|step| step.cell() == *column);
-        let values = steps.flat_map(|step| points(step, what)).flatten().map(|point| point.y);
-        Axis::around(what.names[usize::from(column.is_open())], 0.0, values)
+        let steps: Vec<&Summary> = table.all().filter(|step| step.cell() == *column).collect();
+        let course = choose_course(courses, &steps);
+        let values = steps.iter().flat_map(|step| points(step, course)).flatten();
+        let name = course.names[usize::from(column.is_open())];
+        (course, Axis::around(name, 0.0, values.map(|point| point.y)))
     };
-    let scales: Vec<Axis> = table.columns.iter().map(scale).collect();
+    let scales: Vec<(&Course, Axis)> = table.columns.iter().map(scale).collect();
     let of_line = |line: &Line| {
         let position = position(labels, line.label);
         let of = format!("{}, {}", escape::line(table.workload), label(line.label));
         let mut charts = Vec::new();
-        for (column, y) in table.columns.iter().zip(&scales) {
+        for (column, (course, y)) in table.columns.iter().zip(&scales) {
             for (steps, ended) in [(&line.steps, ""), (&line.left_out, ", did not complete")] {
                 let steps = among(column, steps);
-                let runs = steps.iter().flat_map(|step| runs(&points(step, what), vertices));
+                let runs = steps.iter().flat_map(|step| runs(&points(step, course), vertices));
                 let series = runs.map(|points| Series { label: position, points }).collect();
                 let timeline = steps.iter().flat_map(|step| &step.timeline);
                 let end = timeline.map(end_s).fold(0.0, f64::max);
@@ -552,7 +573,9 @@ pub fn picture<'a>(
             }
             Picture::Latency => percentiles(table, &labels)?,
             Picture::Timeline => {
-                timelines(table, &labels, &RATE, vertices_each(table.all().count())).concat()
+                let vertices = vertices_each(table.all().count() * 2);
+                let drawn = |courses| timelines(table, &labels, courses, vertices).concat();
+                interleave(drawn(RATE_COURSES), drawn(TIME_COURSES))
             }
         });
     }
@@ -567,6 +590,19 @@ pub fn picture<'a>(
     notes.extend(bars(&charts).map(str::to_owned));
     notes.extend(tables.into_iter().flat_map(differences));
     Ok(file(&charts, &labels, &notes))
+}
+
+/// Puts the charts of times beside those of rates.
+fn interleave(rates: Vec<Chart>, times: Vec<Chart>) -> Vec<Chart> {
+    let mut times = times.into_iter().peekable();
+    let mut charts = Vec::new();
+    for rate in rates {
+        let beside = times.next_if(|time| (&time.of, &time.title) == (&rate.of, &rate.title));
+        charts.push(rate);
+        charts.extend(beside);
+    }
+    charts.extend(times);
+    charts
 }
 
 /// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
@@ -833,9 +869,13 @@ mod tests {
             response_p99_us: None,
             response_max_us: None,
         };
-        assert_eq!(((P99.value)(&interval), (RATE.value)(&interval)), (None, Some(999.0)));
+        let values = |interval: &Interval| {
+            let [rate, p99, longest] = [&RATE_COURSES[0], &TIME_COURSES[0], &TIME_COURSES[1]];
+            [rate, p99, longest].map(|course| (course.value)(interval))
+        };
+        assert_eq!(values(&interval), [Some(999.0), None, Some(2.0)]);
         interval.ops = 1000;
-        assert_eq!((P99.value)(&interval), Some(1.0));
+        assert_eq!(values(&interval)[1], Some(1.0));
     }
 
     fn texts(axis: &Axis) -> Vec<&str> {

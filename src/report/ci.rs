@@ -30,21 +30,6 @@ const OUTCOMES: [(&str, &str); 14] = [
     ("no difference shown", "skipped"),
 ];
 
-/// Fields that a case tells, where they have a value.
-const TOLD: [&str; 11] = [
-    "reason",
-    "value",
-    "unit",
-    "runs",
-    "base_value",
-    "new_value",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "p_corrected",
-    "notes",
-];
-
 /// Writes the records of some pages.
 pub(super) fn write(pages: &[Page], format: Format) -> String {
     let mut records = records(pages);
@@ -100,13 +85,7 @@ fn junit(records: &[Record]) -> String {
         let [metric, new, base] = ["metric", "new", "base"].map(|field| text(record, field));
         format!("{}: {metric} of {new} against {base}", name(record, false))
     };
-    let told = |record: &Record| {
-        let given = TOLD.iter().map(|field| (field, text(record, field)));
-        let told = given
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(field, text)| format!("{field} {text}"));
-        markup(&told.collect::<Vec<_>>().join(", "))
-    };
+    let sentence = |record: &Record| markup(&text(record, "sentence"));
     let suite = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         testsuites { (PreEscaped("\n"))
@@ -115,12 +94,12 @@ fn junit(records: &[Record]) -> String {
                 @for record in records {
                     testcase classname=(markup(&text(record, "workload"))) name=(markup(&case(record))) {
                         @match outcome(record) {
-                            "failure" => failure type=(text(record, "verdict")) message=(told(record)) {},
-                            "error" => error type=(text(record, "verdict")) message=(told(record)) {},
-                            "skipped" => skipped message=(text(record, "verdict")) {},
+                            "failure" => failure type=(text(record, "verdict")) message=(sentence(record)) {},
+                            "error" => error type=(text(record, "verdict")) message=(sentence(record)) {},
+                            "skipped" => skipped message=(sentence(record)) {},
                             _ => {},
                         }
-                        system-out { (text(record, "verdict")) ": " (told(record)) }
+                        system-out { (sentence(record)) }
                     }
                     (PreEscaped("\n"))
                 }

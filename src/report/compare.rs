@@ -185,7 +185,7 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
         rows.iter().flatten().partition(|row| row.ratio.is_some());
     let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
     let what = |rows: &[&Row]| rows.iter().filter_map(|row| row.told()).collect::<Vec<_>>();
-    let pages = pages(&rows);
+    let pages = pages(&rows, question.floor);
     let lines = brief::below(&tables, &question.notes, &question.source);
     if pages.is_empty() {
         let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
@@ -515,18 +515,18 @@ fn are_blocks([one, other]: [&Cell; 2]) -> bool {
     blocks.is_some_and(|blocks| blocks.windows(2).all(|two| two[1].0 > two[0].1))
 }
 
-fn pages(rows: &[Vec<Row>]) -> Vec<Page> {
+fn pages(rows: &[Vec<Row>], floor: f64) -> Vec<Page> {
     let (found, bare): (Vec<&Vec<Row>>, Vec<&Vec<Row>>) = rows
         .iter()
         .partition(|rows| rows.iter().any(|row| row.ratio.is_some()) || crashed(rows[0].table));
-    let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows)).collect();
+    let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, floor)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
     last.below.extend(bare.into_iter().flatten().filter_map(Row::told));
     pages
 }
 
-fn page(table: &Table, rows: &[Row]) -> Page {
+fn page(table: &Table, rows: &[Row], floor: f64) -> Page {
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
     let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
@@ -543,10 +543,10 @@ fn page(table: &Table, rows: &[Row]) -> Page {
         label(table.lines[1].label),
         label(table.lines[0].label),
     );
-    Page::of(title, sheet(table, rows, how), lines).footed(table)
+    Page::of(title, sheet(table, rows, how, floor), lines).footed(table)
 }
 
-fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
+fn sheet(table: &Table, rows: &[Row], how: &str, floor: f64) -> Sheet {
     let values = rows.iter().flat_map(|row| [row.median(0), row.median(1)]).flatten();
     let decimals = table.metric.decimals(values);
     let bounds = |row: &Row| row.ratio.as_ref()?.bounds();
@@ -573,6 +573,7 @@ fn sheet(table: &Table, rows: &[Row], how: &str) -> Sheet {
         .filed("p_corrected", |row| row.ratio.as_ref().map(|ratio| ratio.p))
         .filed("in_blocks", |row| row.ratio.as_ref().is_some_and(|ratio| ratio.blocks))
         .both("verdict", "verdict", |row| row.verdict.to_string())
+        .filed("sentence", |row| answer::cell_sentence(row, floor))
         .filed("notes", |row| codes(table, &[0, 1], &row.column))
         .sheet()
 }

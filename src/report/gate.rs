@@ -21,7 +21,8 @@ const WHAT: &str = "medians over the runs, of errors their sum; latency is the r
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
     pub text: String,
-    pub held: usize,
+    /// A sentence for each gate and cell, by its verdict.
+    pub held: Vec<String>,
     pub failed: Vec<String>,
     pub undecided: Vec<String>,
     /// One of them is a percentile of too few answers.
@@ -142,6 +143,7 @@ fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
         })
         .text("label", |row| marked(table, row.at))
         .filed("reason", |row| row.found.why.clone())
+        .filed("sentence", Row::verdict_sentence)
         .sheet()
 }
 
@@ -150,37 +152,44 @@ impl Row<'_, '_> {
         let above = if self.found.why.is_empty() { "" } else { "above " };
         Some(format!("{above}{}", quantity_shown(self.gate.quantity, self.found.value?)))
     }
+
+    /// Returns the verdict with the value that decided it, or with the reason why there is none.
+    fn verdict_sentence(&self) -> String {
+        let verdict = match self.found.held {
+            Some(true) => "holds",
+            Some(false) => "FAILS",
+            None => return format!("is undecided: {}", self.found.why),
+        };
+        let (quantity, runs) = (self.gate.quantity, self.runs.len());
+        let value = self.shown().expect("what is decided has a value");
+        let (value, pooled) = match metric(quantity) {
+            Some(metric) => {
+                let metric = metric.in_loop(self.column.is_open());
+                (format!("{} is {value}", metric.name()), "median of")
+            }
+            None if quantity == Quantity::Errors => {
+                let count = self.found.value.map_or(0, |count| count as u64);
+                (format!("{} of all phases", terms::counted(count, "error")), "together in")
+            }
+            None => (format!("{} is {value}", share_in_words(&self.runs)), "together in"),
+        };
+        let pooled = if runs > 1 { format!(" ({pooled} {runs} runs)") } else { String::new() };
+        format!("{verdict}, {value}{pooled}")
+    }
 }
 
 impl Gates {
     fn count(&mut self, table: &Table, row: &Row) {
-        let (quantity, runs) = (row.gate.quantity, row.runs.len());
+        let sentences = match row.found.held {
+            Some(true) => &mut self.held,
+            Some(false) => &mut self.failed,
+            None => &mut self.undecided,
+        };
         let (cell, label) = (cell_named(table, &row.column), label(table.lines[row.at].label));
-        let of = format!("{cell}, {label}: {}", row.gate.text);
-        match row.found.held {
-            Some(true) => self.held += 1,
-            Some(false) => {
-                let value = row.shown().expect("it fails");
-                let (said, how) = match metric(quantity) {
-                    Some(metric) => {
-                        let metric = metric.in_loop(row.column.is_open());
-                        (format!("{} is {value}", metric.name()), "median of")
-                    }
-                    None if quantity == Quantity::Errors => {
-                        let count = row.found.value.map_or(0, |count| count as u64);
-                        (format!("{} of all phases", terms::counted(count, "error")), "together in")
-                    }
-                    None => (format!("{} is {value}", share_in_words(&row.runs)), "together in"),
-                };
-                let how = if runs > 1 { format!(" ({how} {runs} runs)") } else { String::new() };
-                self.failed.push(format!("{of} FAILS, {said}{how}"));
-            }
-            None => {
-                let scarce = |step: &&Summary| metric(quantity)?.scarce(step);
-                self.scarce |= row.runs.iter().find_map(scarce).is_some();
-                self.undecided.push(format!("{of} is undecided: {}", row.found.why));
-            }
-        }
+        sentences.push(format!("{cell}, {label}: {} {}", row.gate.text, row.verdict_sentence()));
+        let scarce = |step: &&Summary| metric(row.gate.quantity)?.scarce(step);
+        let is_undecided = row.found.held.is_none();
+        self.scarce |= is_undecided && row.runs.iter().find_map(scarce).is_some();
     }
 }
 

@@ -9,7 +9,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use super::brief::{self, MARK};
-use super::chart::{self, Chart, P99, Plot, RATE, Size, bounds, px};
+use super::chart::{self, Chart, Plot, RATE_COURSES, Size, TIME_COURSES, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
 use super::escape::{clip, markup};
 use super::layout;
@@ -50,7 +50,8 @@ const TIMES: &str = "Service times run from the call to its return; response tim
 const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: warm-up and drain, not \
                       counted. Red: operations failed; light red: an outage, until the rate was back. \
                       Steps at as many clients have one scale, whatever the label. Long timelines are \
-                      thinned out, extremes kept; no p99 of fewer than 1,000 operations is shown.";
+                      thinned out, extremes kept. An interval of fewer than 1,000 operations has no p99; \
+                      where most have fewer, the chart shows the longest time instead.";
 const CURVES: &str = "Medians of the repeats' percentiles, from their histograms, up to the last one \
                       with ten values beyond it in every repeat.";
 const BEST: &str = "Bold on grey: the best median of a column, and all that its runs do not tell from \
@@ -352,7 +353,11 @@ impl Shown<'_> {
     /// Draws the course of every step, a fold for each label.
     fn timelines(&self, table: &Table) -> Markup {
         let steps = self.steps.len();
-        let courses = if steps > RATES_ONLY_FROM { &[&RATE][..] } else { &[&RATE, &P99] };
+        let courses = if steps > RATES_ONLY_FROM {
+            &[RATE_COURSES][..]
+        } else {
+            &[RATE_COURSES, TIME_COURSES]
+        };
         let vertices = chart::vertices_each(steps * courses.len());
         let of = |course: &&_| chart::timelines(table, self.labels, course, vertices);
         let each: Vec<Vec<Vec<Chart>>> = courses.iter().map(of).collect();

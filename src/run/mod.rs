@@ -176,30 +176,32 @@ pub(crate) fn check_gates<'a>(
         let options = Options { format, notes, ..Options::default() };
         let judged = report::gates(&summaries, gates, &options)?;
         to_step_summary(|| Ok(judged.text));
-        all.held += judged.held;
+        all.held.extend(judged.held);
         all.failed.extend(judged.failed);
         all.undecided.extend(judged.undecided);
         all.scarce |= judged.scarce;
     }
-    gate_verdict(&all)?;
-    if all.held > 0 {
-        progress.note(&format!("{} of {} gates hold", all.held, all.held));
+    if let Some(text) = gate_list(&all, &all.held, "hold") {
+        progress.note(&text);
     }
-    Ok(())
+    gate_verdict(&all)
+}
+
+/// Lists the gates of one verdict, with how many of all they are.
+fn gate_list(gates: &Gates, sentences: &[String], verdict: &str) -> Option<String> {
+    let all = gates.held.len() + gates.failed.len() + gates.undecided.len();
+    let n = sentences.len();
+    (n > 0).then(|| format!("{n} of {all} gates {verdict}:\n  {}", sentences.join("\n  ")))
 }
 
 pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
-    let Gates { held, failed, undecided, scarce, .. } = gates;
-    let all = held + failed.len() + undecided.len();
-    let listed = |(lines, what): (&Vec<String>, &str)| {
-        let n = lines.len();
-        (n > 0).then(|| format!("{n} of {all} gates {what}:\n  {}", lines.join("\n  ")))
-    };
-    let parts = [(failed, "failed"), (undecided, "are undecided")].into_iter().filter_map(listed);
-    let text = parts.collect::<Vec<_>>().join("\n");
+    let Gates { failed, undecided, scarce, .. } = gates;
     if failed.is_empty() && undecided.is_empty() {
         return Ok(());
     }
+    let parts = [(failed, "failed"), (undecided, "are undecided")];
+    let lists = parts.into_iter().filter_map(|(of, verdict)| gate_list(gates, of, verdict));
+    let text = lists.collect::<Vec<_>>().join("\n");
     let hint = match scarce {
         _ if !failed.is_empty() => return Err(Error::new(Kind::Gate, text)),
         true => "a longer --time gives more answers to judge by",

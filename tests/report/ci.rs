@@ -89,7 +89,7 @@ fn junit_gets_a_case_for_each_gate() {
     hold_junit(&told.text);
     let counts = r#"tests="12" failures="1" errors="4" skipped="0""#;
     assert!(told.text.contains(counts), "{}", told.text);
-    let failed = r#"name="point-select, clients 8, c: qps&gt;=600"><failure type="fails" message="value 503.5"#;
+    let failed = r#"name="point-select, clients 8, c: qps&gt;=600"><failure type="fails" message="FAILS, QPS is 504/s (median of 6 runs)""#;
     assert!(told.text.contains(failed), "{}", told.text);
     assert!(!told.text.contains("<b>"), "{}", told.text);
 }
@@ -104,5 +104,7 @@ fn junit_gets_a_case_for_each_cell_of_a_comparison() {
     hold_junit(&told.text);
     assert!(told.text.contains(r#"tests="2" failures="1" errors="0""#), "{}", told.text);
     let name = "point-select, clients 8: qps of c against a &lt;b&gt;";
-    assert!(told.text.contains(&format!("{name}\"><failure type=\"worse\"")), "{}", told.text);
+    // The message has the ratio, as the answer on top of the table.
+    let failure = format!("{name}\"><failure type=\"worse\" message=\"c is slower than a &lt;b&gt;");
+    assert!(told.text.contains(&failure), "{}", told.text);
 }

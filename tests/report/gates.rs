@@ -44,7 +44,7 @@ fn a_cell_is_judged_by_the_median_of_its_repeats_and_by_all_of_their_errors() {
     steps[2].totals.errors = vec![error(2)];
     let told =
         judged(&steps, &[at_least(900.0), at_least(901.0), no_errors()], &Options::default());
-    assert_eq!(told.held, 1);
+    assert_eq!(told.held.len(), 1);
     assert_eq!(
         told.failed,
         [
@@ -74,7 +74,7 @@ fn an_open_loop_is_judged_by_its_response_time() {
     closed.latency.response = None;
     closed.step_id.push('c');
     let told = judged(&[closed.clone()], &[below("p99", p99 + 1.0)], &Options::default());
-    assert_eq!((told.held, told.failed.len()), (1, 0));
+    assert_eq!((told.held.len(), told.failed.len()), (1, 0));
     let told = judged(&[closed, paced], &[below("p99", 1.0)], &Options::default());
     assert!(told.failed[0].contains("FAILS, p99 service time is "), "{:?}", told.failed);
     assert!(told.failed[1].contains("FAILS, p99 response time is "), "{:?}", told.failed);
@@ -87,7 +87,7 @@ fn what_nobody_can_know_is_undecided() {
     let mut gone = step(1, "gone", 8, 1000.0);
     gone.outcome = Outcome::Aborted;
     let told = judged(&[few, gone], &[below("p99", 1e9)], &Options::default());
-    assert_eq!((told.held, told.failed.len()), (0, 0));
+    assert_eq!((told.held.len(), told.failed.len()), (0, 0));
     assert!(told.undecided[0].ends_with("p99 needs 1000 answers, and there are 999"));
     assert!(told.scarce);
     assert!(told.undecided[1].ends_with("no step completed"), "{:?}", told.undecided);
@@ -100,7 +100,7 @@ fn a_run_that_did_not_complete_hides_neither_its_errors_nor_itself() {
     steps[2].outcome = Outcome::Aborted;
     let wanted = [no_errors(), at_least(900.0)];
     let told = judged(&steps, &wanted, &Options::default());
-    assert_eq!((told.held, told.failed.len()), (0, 0), "{told:?}");
+    assert_eq!((told.held.len(), told.failed.len()), (0, 0), "{told:?}");
     assert_eq!(
         told.undecided,
         [
@@ -125,7 +125,7 @@ fn a_run_that_did_not_complete_hides_neither_its_errors_nor_itself() {
     // What was measured again is not missed; its errors stay.
     steps.push(repeat(&first, 3, 1000.0));
     let told = judged(&steps, &wanted, &Options::default());
-    assert_eq!((told.held, told.failed.len(), told.undecided.len()), (1, 1, 0), "{told:?}");
+    assert_eq!((told.held.len(), told.failed.len(), told.undecided.len()), (1, 1, 0), "{told:?}");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_run_that_did_not_complete_holds_no_gate_when_partial_steps_count() {
     cut.outcome = Outcome::Aborted;
     let partial = Options { partial: true, ..Options::default() };
     let told = judged(&[cut], &[at_least(900.0), no_errors()], &partial);
-    assert_eq!((told.held, told.undecided.len()), (0, 2), "{told:?}");
+    assert_eq!((told.held.len(), told.undecided.len()), (0, 2), "{told:?}");
     assert!(told.undecided[0].ends_with("1 of 1 runs did not complete"), "{told:?}");
 }
 
@@ -144,7 +144,7 @@ fn a_gate_of_errors_is_undecided_when_no_op_was_issued() {
     (idle.totals.ops, idle.latency.service.count) = (0, 0);
     assert_eq!(holds(&no_errors(), &idle).expect("sound").0, None);
     let told = judged(&[idle.clone()], &[no_errors()], &Options::default());
-    assert_eq!((told.held, told.undecided.len()), (0, 1), "{told:?}");
+    assert_eq!((told.held.len(), told.undecided.len()), (0, 1), "{told:?}");
     idle.totals.errors = vec![error(3)];
     assert_eq!(holds(&no_errors(), &idle).expect("sound").0, Some(false));
     idle.measured_s = 0.0;
@@ -158,7 +158,7 @@ fn a_share_of_errors_is_one_of_the_window() {
     failing.latency.failed.count = 10;
     let share = |limit: &str| gate(&format!("errors<{limit}"));
     let told = judged(&[failing], &[share("1.1%"), share("1%")], &Options::default());
-    assert_eq!((told.held, told.failed.len()), (1, 1));
+    assert_eq!((told.held.len(), told.failed.len()), (1, 1));
     assert!(
         told.failed[0].ends_with("FAILS, the failed share of the window's ops is 1.000 %"),
         "{:?}",
@@ -212,7 +212,7 @@ fn the_newest_invocation_is_judged_when_nothing_of_it_completed() {
     newest.outcome = Outcome::Aborted;
     let latest = Options { latest: true, ..Options::default() };
     let told = judged(&[older, newest], &[at_least(900.0)], &latest);
-    assert_eq!((told.held, told.undecided.len()), (0, 1), "{told:?}");
+    assert_eq!((told.held.len(), told.undecided.len()), (0, 1), "{told:?}");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn ops_without_an_answer_fail_a_gate_of_errors() {
     silent.totals.abandoned = 1000;
     let share = gate("errors<1%");
     let told = judged(&[silent], &[no_errors(), share], &Options::default());
-    assert_eq!((told.held, told.failed.len()), (0, 2));
+    assert_eq!((told.held.len(), told.failed.len()), (0, 2));
     assert!(told.failed[0].ends_with("FAILS, 1000 errors of all phases"), "{:?}", told.failed);
     assert!(told.failed[1].ends_with("is 100.000 %"), "{:?}", told.failed);
 }
@@ -249,8 +249,10 @@ fn every_format_has_the_gates() {
     assert!(markdown.contains("| 8 | qps\\>=2000 | 1000/s | 1 | ✗ FAILS | a\\|b |"), "{markdown}");
     let csv = in_format(Format::Csv);
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "workload,clients,rate,label,gate,value,unit,runs,verdict,reason");
-    assert_eq!(lines[2], "point-select,8,,a|b,qps>=2000,1000,statements/s,1,fails,");
+    assert_eq!(lines[0], "workload,clients,rate,label,gate,value,unit,runs,verdict,reason,sentence");
+    let fields = "point-select,8,,a|b,qps>=2000,1000,statements/s,1,fails,";
+    assert_eq!(lines[2], format!("{fields},\"FAILS, QPS is 1000/s\""));
+    assert!(lines[1].ends_with("\"holds, QPS is 1000/s\""), "{csv}");
     let json: Value = serde_json::from_str(&in_format(Format::Json)).expect("JSON");
     assert_eq!(json["layout"], "gates");
     assert_eq!(json["rows"][0]["verdict"], "holds");
@@ -289,7 +291,7 @@ fn a_failed_op_is_slower_than_any_service_level() {
     assert_eq!(lost(0, 11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
     assert_eq!(lost(0, 10, below("p99", 1e9)).0, Some(true));
     let gates = judged(&[step(0, "a", 8, 1000.0)], &[below("p99", 1e9)], &Options::default());
-    assert_eq!(gates.held, 1, "a gate is about the answers, and has `errors` for the rest");
+    assert_eq!(gates.held.len(), 1, "a gate is about the answers, and has `errors` for the rest");
 }
 
 struct Tried {

@@ -184,7 +184,7 @@ fn steps_that_did_not_complete_have_their_timelines_and_rows() {
     let row = row.split("</tr>").next().expect("its end");
     assert!(row.ends_with(">aborted, too many errors</td>"), "{row}");
     let svg = drawn(&steps, Picture::Timeline).expect("a picture");
-    assert_eq!(svg.matches("8 clients, did not complete").count(), 1);
+    assert_eq!(svg.matches("8 clients, did not complete").count(), 2, "rate and time");
 
     for step in &mut steps {
         step.outcome = Outcome::Interrupted;

@@ -1,11 +1,10 @@
 //! What sysbench does badly, and loadgen does instead.
 
-use std::io::Read;
-use std::time::{Duration, Instant};
+use nix::sys::signal::Signal;
 
 use crate::common::{query, skipped};
 use crate::databases::SANDBOXES;
-use crate::programs::{Ended, Place, Program, ended, replaced};
+use crate::programs::{Ended, Place, Program, Running, replaced};
 
 /// A place with tables; none where sysbench itself is in loadgen's place.
 fn prepared() -> Option<Place<'static>> {
@@ -26,35 +25,26 @@ fn counted(ended: &Ended, key: &str) -> u64 {
     line.split_whitespace().next().expect("a word").parse().expect("a count")
 }
 
-/// Waits until the program has statements on the server.
-fn connected(place: &Place) -> Vec<String> {
-    let sql =
-        format!("SELECT id FROM information_schema.processlist WHERE db = '{}'", place.db.name);
-    let began = Instant::now();
-    loop {
-        let ids: Vec<String> =
-            query(place.db.sandbox, &sql).into_iter().map(|mut row| row.remove(0)).collect();
-        if !ids.is_empty() && began.elapsed() > Duration::from_secs(1) {
-            return ids;
-        }
-        assert!(began.elapsed() < Duration::from_secs(20), "nobody connects");
-        std::thread::sleep(Duration::from_millis(50));
+/// Kills the connections of a run that has begun.
+fn kill_connections(place: &Place, run: &mut Running) {
+    run.wait_for(|line| line == "Threads started!");
+    let name = &place.db.name;
+    let sql = format!("SELECT id FROM information_schema.processlist WHERE db = '{name}'");
+    let ids: Vec<String> =
+        query(place.db.sandbox, &sql).into_iter().map(|mut row| row.remove(0)).collect();
+    assert!(!ids.is_empty(), "nobody is connected");
+    for id in ids {
+        query(place.db.sandbox, &format!("KILL {id}"));
     }
 }
 
 #[test]
 fn a_run_reports_what_it_measured_when_it_is_interrupted() {
     let Some(place) = prepared() else { return };
-    // `timeout` passes the signal on.
-    let mut child =
-        place.command("oltp_point_select {at} {t} --time=30 run").spawn().expect("it runs");
-    connected(&place);
-    let pid = nix::unistd::Pid::from_raw(child.id().try_into().expect("a pid"));
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("sent");
-    let mut stdout = String::new();
-    child.stdout.take().expect("a pipe").read_to_string(&mut stdout).expect("text");
-    let ended = ended(&child.wait_with_output().expect("it ends"));
-    let ended = Ended { stdout, ..ended };
+    let mut run = place.begin("oltp_point_select {at} {t} --time=50 --report-interval=1 run");
+    run.wait_for(|line| line.starts_with("[ ") && !line.contains("tps: 0.00"));
+    run.signal(Signal::SIGINT);
+    let ended = run.wait();
     assert!(counted(&ended, "transactions:") > 0, "{}", ended.stdout);
     assert!(ended.stdout.contains("execution time (avg/stddev):"), "{}", ended.stdout);
     assert!([124, 130].contains(&ended.status), "{}", ended.status);
@@ -63,13 +53,12 @@ fn a_run_reports_what_it_measured_when_it_is_interrupted() {
 #[test]
 fn a_run_reconnects_when_a_lost_connection_is_to_be_ignored() {
     let Some(place) = prepared() else { return };
-    let line =
-        "oltp_point_select {at} {t} --threads=2 --time=4 --mysql-ignore-errors=2013,2006 run";
-    let child = place.command(line).spawn().expect("it runs");
-    for id in connected(&place) {
-        query(place.db.sandbox, &format!("KILL {id}"));
-    }
-    let ended = ended(&child.wait_with_output().expect("it ends"));
+    // A low rate leaves the machine to the other tests.
+    let line = "oltp_point_select {at} {t} --threads=2 --time=8 --rate=100 \
+                --mysql-ignore-errors=2013,2006 run";
+    let mut run = place.begin(line);
+    kill_connections(&place, &mut run);
+    let ended = run.wait();
     assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
     assert!(counted(&ended, "reconnects:") >= 1, "{}", ended.stdout);
 }
@@ -77,11 +66,9 @@ fn a_run_reconnects_when_a_lost_connection_is_to_be_ignored() {
 #[test]
 fn a_run_fails_when_a_lost_connection_is_not_to_be_ignored() {
     let Some(place) = prepared() else { return };
-    let child = place.command("oltp_point_select {at} {t} --time=20 run").spawn().expect("it runs");
-    for id in connected(&place) {
-        query(place.db.sandbox, &format!("KILL {id}"));
-    }
-    let ended = ended(&child.wait_with_output().expect("it ends"));
+    let mut run = place.begin("oltp_point_select {at} {t} --time=50 run");
+    kill_connections(&place, &mut run);
+    let ended = run.wait();
     assert_eq!(ended.status, 1, "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("\nFATAL: "), "{}", ended.stdout);
     assert!(!ended.stdout.contains("SQL statistics:"), "{}", ended.stdout);

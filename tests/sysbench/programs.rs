@@ -1,10 +1,13 @@
 //! The two programs, each in a directory and a database of its own.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use loadgen::sandbox::Sandbox;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::databases::Db;
@@ -136,11 +139,51 @@ impl<'a> Place<'a> {
         ended(&self.command(line).output().expect("the program runs"))
     }
 
+    /// A run that goes on while the test does something.
+    pub(crate) fn begin(&self, line: &str) -> Running {
+        let mut child = self.command(line).spawn().expect("the program runs");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        Running { child, lines, stdout: String::new() }
+    }
+
     /// A run whose success the test needs.
     pub(crate) fn well(&self, line: &str) -> Ended {
         let ended = self.run(line);
         assert_eq!(ended.status, 0, "{line}: {}{}", ended.stdout, ended.stderr);
         ended
+    }
+}
+
+/// A program at work, and what it has printed so far.
+pub(crate) struct Running {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    stdout: String,
+}
+
+impl Running {
+    /// Reads lines up to one that fits: how far the program is does not depend on the machine's speed.
+    pub(crate) fn wait_for(&mut self, fits: impl Fn(&str) -> bool) {
+        loop {
+            let begin = self.stdout.len();
+            let read = self.lines.read_line(&mut self.stdout).expect("text");
+            assert!(read > 0, "it ended before: {}", self.stdout);
+            if fits(self.stdout[begin..].trim_end()) {
+                return;
+            }
+        }
+    }
+
+    /// Sends a signal to `timeout`, which passes it on.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().expect("a pid"));
+        nix::sys::signal::kill(pid, signal).expect("sent");
+    }
+
+    pub(crate) fn wait(mut self) -> Ended {
+        self.lines.read_to_string(&mut self.stdout).expect("text");
+        let ended = ended(&self.child.wait_with_output().expect("it ends"));
+        Ended { stdout: self.stdout, ..ended }
     }
 }
 
