@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::mysql::facts::without_advertisement;
 use crate::summary::{Driver, HostFacts, HostState, Link, Outcome, Server, Summary, durability};
 use crate::terms::{is_identity, joined};
 
@@ -308,7 +309,9 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
 pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(&mut found, "version", one.version.clone(), other.version.clone(), Weight::Server);
-    let [first, second] = [one, other].map(|server| server.version_comment.clone());
+    // Older summaries have what the build advertises.
+    let comment = |server: &Server| without_advertisement(&server.version_comment).to_owned();
+    let [first, second] = [one, other].map(comment);
     compare(&mut found, "version_comment", first, second, Weight::Server);
     // A server, or a proxy, that does not tell them has none: that is unknown.
     if !one.variables.is_empty() && !other.variables.is_empty() {

@@ -141,6 +141,12 @@ pub struct Driver {
 /// The seconds since FLUSH STATUS, in `SHOW GLOBAL STATUS`; since the start where there was none.
 pub(crate) const SINCE_FLUSH: &str = "Uptime_since_flush_status";
 
+/// Returns a version comment without what MariaDB's builds advertise in it, as in `Debian 13 -- Please
+/// help get to 10k stars at …`.
+pub(crate) fn without_advertisement(comment: &str) -> &str {
+    comment.split("-- ").next().unwrap_or(comment).trim_end()
+}
+
 /// What a commit waits for, in one cell: the binary log (`bl0`, or `bl1` with `sync_binlog` as
 /// `bl1s0`), the doublewrite buffer (`dw0`, `dw1`, or the name of another mode), InnoDB's log at
 /// commit (`trx2`) and how files are flushed, joined by slashes. What a server has no variable
@@ -182,6 +188,18 @@ mod tests {
 
     fn of(pairs: &[(&str, &str)]) -> Option<String> {
         durability(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+    }
+
+    #[test]
+    fn a_version_comment_keeps_all_but_an_advertisement() {
+        for (comment, kept) in [
+            ("Debian n/a -- Please help get to 10k stars at https://x", "Debian n/a"),
+            ("-- Please help get to 10k stars at https://x", ""),
+            ("MySQL Community Server - GPL", "MySQL Community Server - GPL"),
+            ("", ""),
+        ] {
+            assert_eq!(without_advertisement(comment), kept);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::control::{self, Asked, Variables, database, explain, one, optional, pairs, processes};
 use super::errors::Failure;
-use super::facts::{Driver, Server, SettingChange, durability};
+use super::facts::{Driver, Server, SettingChange, durability, without_advertisement};
 use super::options::{Address, ConnectOptions, SslMode};
 use super::session::{ServerLink, Session};
 use super::wire::{Inbox, LeanSession};
@@ -43,7 +43,7 @@ impl Product {
         let version = one(session, "SELECT VERSION()").await?.unwrap_or_default();
         // In just this form: proxies answer it themselves, and so give themselves away.
         let comment = optional(one(session, "select @@version_comment limit 1").await)?.flatten();
-        Ok(Product::of(&version, &comment.unwrap_or_default()))
+        Ok(Product::of(&version, without_advertisement(&comment.unwrap_or_default())))
     }
 
     pub fn of(version: &str, comment: &str) -> Product {

@@ -110,7 +110,8 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
     }
     let of =
         |wanted| found.keys().filter(move |(rank, ..)| *rank == wanted).map(|(.., code)| *code);
-    let differs = (!differences.is_empty()).then(|| differing_line(mark, differences));
+    let logs = tables.iter().flat_map(Table::all).any(has_binary_log);
+    let differs = (!differences.is_empty()).then(|| differing_line(mark, differences, logs));
     // What labels differ in has a line, unless too much failed.
     let is_kept = differs.is_some() && of(Rank::Failed).count() < LINES_MAX;
     let room = LINES_MAX - usize::from(is_kept);
@@ -183,9 +184,22 @@ fn steps<'a>(table: &Table<'a>, note: &Note) -> Vec<&'a Summary> {
     note.places.iter().flat_map(of_line).collect()
 }
 
-/// Returns `Differs: NAME ONE and OTHER, …` and whether it has all differences.
-fn differing_line(mark: &str, mut differences: Vec<(&str, Vec<&str>)>) -> (String, bool) {
+/// Tells whether a server wrote a binary log; where that is not known, it may have.
+fn has_binary_log(step: &Summary) -> bool {
+    let value = step.server.variables.get("log_bin");
+    value.is_none_or(|value| !["OFF", "0"].contains(&value.as_str()))
+}
+
+/// Returns `Differs: NAME ONE and OTHER, …` and whether it has all differences. Settings of the binary log
+/// come last where no server `logs`: they have no effect.
+fn differing_line(
+    mark: &str,
+    mut differences: Vec<(&str, Vec<&str>)>,
+    logs: bool,
+) -> (String, bool) {
+    let is_idle = |name: &str| !logs && (name == "sync_binlog" || name.starts_with("binlog_"));
     let place = |name: &str| match IMPORTANT.iter().position(|known| *known == name) {
+        _ if is_idle(name) => IMPORTANT.len() + 2,
         Some(at) => at,
         None if FOLLOWING.contains(&name) => IMPORTANT.len() + 1,
         None => IMPORTANT.len(),
@@ -384,12 +398,23 @@ mod tests {
                 ("version_that_has_a_long_name_and_a_long_value", vec!["one of them", "another"]),
             ]
         };
-        let said = differing_line("", differences());
+        let said = differing_line("", differences(), true);
         let line = "Differs: innodb_buffer_pool_size 128M and 1G, and 3 more: --notes";
         assert_eq!(said, (line.to_owned(), false));
-        let said = differing_line("* ", differences()[2..3].to_vec());
+        let said = differing_line("* ", differences()[2..3].to_vec(), true);
         let line = "* Differs: innodb_buffer_pool_size 128M and 1G.";
         assert_eq!(said, (line.to_owned(), true));
+    }
+
+    #[test]
+    fn settings_of_the_binary_log_come_last_when_no_server_writes_one() {
+        let differences =
+            || vec![("sync_binlog", vec!["0", "1"]), ("innodb_io_capacity", vec!["1", "2"])];
+        let first = |logs: bool| {
+            let (line, _) = differing_line("", differences(), logs);
+            line.split(' ').nth(1).expect("a name").to_owned()
+        };
+        assert_eq!([true, false].map(first), ["sync_binlog", "innodb_io_capacity"]);
     }
 
     #[test]
@@ -397,7 +422,7 @@ mod tests {
         let values: Vec<String> = (0..20).map(|at| format!("{at}{}", "x".repeat(200))).collect();
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         for many in 1..4 {
-            let (line, whole) = differing_line("* ", vec![("tables", values.clone()); many]);
+            let (line, whole) = differing_line("* ", vec![("tables", values.clone()); many], true);
             assert!(line.chars().count() <= LINE_MAX && !whole, "{line}");
             assert_eq!(line.contains("more: --notes"), many > 1, "{line}");
         }

@@ -105,6 +105,7 @@ fn junit_gets_a_case_for_each_cell_of_a_comparison() {
     assert!(told.text.contains(r#"tests="2" failures="1" errors="0""#), "{}", told.text);
     let name = "point-select, clients 8: qps of c against a &lt;b&gt;";
     // The message has the ratio, as the answer on top of the table.
-    let failure = format!("{name}\"><failure type=\"worse\" message=\"c is slower than a &lt;b&gt;");
+    let failure =
+        format!("{name}\"><failure type=\"worse\" message=\"c is slower than a &lt;b&gt;");
     assert!(told.text.contains(&failure), "{}", told.text);
 }

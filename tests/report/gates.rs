@@ -249,7 +249,10 @@ fn every_format_has_the_gates() {
     assert!(markdown.contains("| 8 | qps\\>=2000 | 1000/s | 1 | ✗ FAILS | a\\|b |"), "{markdown}");
     let csv = in_format(Format::Csv);
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "workload,clients,rate,label,gate,value,unit,runs,verdict,reason,sentence");
+    assert_eq!(
+        lines[0],
+        "workload,clients,rate,label,gate,value,unit,runs,verdict,reason,sentence"
+    );
     let fields = "point-select,8,,a|b,qps>=2000,1000,statements/s,1,fails,";
     assert_eq!(lines[2], format!("{fields},\"FAILS, QPS is 1000/s\""));
     assert!(lines[1].ends_with("\"holds, QPS is 1000/s\""), "{csv}");
