@@ -14,6 +14,7 @@
 mod cases;
 mod changed;
 mod masks;
+mod samples;
 
 use std::fmt::Write as _;
 use std::fs;

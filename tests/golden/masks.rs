@@ -157,7 +157,7 @@ impl Masks<'_> {
             for verdict in ["client-bound", "shared-host", "noisy"] {
                 line = line.replace(&format!(", {verdict}"), "");
             }
-            line = line.replace(", 1 outage", "");
+            line = line.replace("; 1 outage", "");
             while line.contains("  ") {
                 line = line.replace("  ", " ");
             }
