@@ -149,8 +149,12 @@ impl Desk {
             fs::copy(from, &to).expect("copied");
             fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).expect("set");
         }
-        std::os::unix::fs::symlink(root().join("profiles"), dir.path().join("work/profiles"))
-            .expect("a link");
+        for (program, link) in [
+            (root().join("profiles"), dir.path().join("work/profiles")),
+            (local.program.clone(), dir.path().join("other-mariadbd")),
+        ] {
+            std::os::unix::fs::symlink(program, link).expect("a link");
+        }
         let path = std::env::var("PATH").expect("PATH");
         let path = format!("{}:{path}:/usr/sbin", bin.display());
         Desk { dir, _server: server, path }
@@ -171,6 +175,7 @@ impl Desk {
             .env("USER", "root")
             .env("LOADGEN_BINARY", env!("CARGO_BIN_EXE_loadgen"))
             .env("MARIADBD", common::local().program)
+            .env("OTHER_MARIADBD", self.dir.path().join("other-mariadbd"))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a copy"))
             .stderr(log)

@@ -55,8 +55,8 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     pub display: DisplayArgs,
 
-    /// Measure a private server (this program, else mariadbd or mysqld from PATH), which is gone
-    /// at the end
+    /// Measure a private server (this program, else mariadbd or mysqld from PATH), which is gone at
+    /// the end; several are measured in turns
     #[arg(
         long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
         default_missing_value = "", value_parser = OsStringValueParser::new(),
@@ -65,7 +65,7 @@ pub(crate) struct MeasureArgs {
             "defaults_file", "defaults_extra_file", "no_defaults", "url"],
         help_heading = "Sandbox"
     )]
-    pub sandbox: Option<OsString>,
+    pub sandbox: Vec<OsString>,
 
     /// An option of the sandbox's server; may be given several times
     #[arg(
@@ -92,17 +92,40 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 impl MeasureArgs {
+    /// Refuses what only one server can have.
+    fn check_sandboxes(&self, asked: &Asked<'_>) -> Result<()> {
+        let servers = self.sandbox.len();
+        if servers < 2 {
+            return Ok(());
+        }
+        if self.label.is_some() {
+            return Err(Error::usage(format!(
+                "--label names one row, and there are {servers} servers"
+            ))
+            .hint("leave it away: the versions, else the programs, name the rows"));
+        }
+        if asked.slo.is_empty() {
+            return Ok(());
+        }
+        Err(Error::usage("--slo searches the highest rate of one server")
+            .hint("a command for each --sandbox, with the same --out"))
+    }
+
     /// Measures what is asked, on this server, or lists it.
     fn run(self, asked: &Asked<'_>, calibration: Option<PathBuf>, random_seed: bool) -> Result<()> {
+        self.check_sandboxes(asked)?;
         let out = self.out;
-        if self.list {
-            return print_data(&measure::list(asked, &out, random_seed)?);
-        }
         // An empty word stands for the program of PATH.
-        let program = |word: OsString| (!word.is_empty()).then(|| PathBuf::from(word));
-        let spec = Spec { options: self.sandbox_option, ..Spec::default() };
-        let sandbox = self.sandbox.map(|word| Spec { program: program(word), ..spec });
-        let place = Place { connection: self.connection, sandbox, probe: self.probe };
+        let sandbox = |word: OsString| Spec {
+            program: (!word.is_empty()).then(|| PathBuf::from(word)),
+            options: self.sandbox_option.clone(),
+            ..Spec::default()
+        };
+        let sandboxes = self.sandbox.into_iter().map(sandbox).collect();
+        let place = Place { connection: self.connection, sandboxes, probe: self.probe };
+        if self.list {
+            return print_data(&measure::list(asked, &place, &out, random_seed)?);
+        }
         let (progress, stop) = (self.display.progress(), &listen()?);
         measure::run(asked, &place, Invocation { progress, stop, out, calibration })
     }
@@ -110,7 +133,7 @@ impl MeasureArgs {
 
 pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let mut knobs = args.knobs.clone();
-    if args.measure.sandbox.is_some() && workload.schema.filled() {
+    if !args.measure.sandbox.is_empty() && workload.schema.filled() {
         // Its tables are made.
         let rows = knobs.rows.and_then(|rows| rows.0).unwrap_or(defaults::ROWS);
         knobs.rows = Some(RowsOrAuto(Some(rows)));

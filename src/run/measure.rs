@@ -1,12 +1,13 @@
 //! The verbs of one server. Those that measure have one pipeline: plan, progress, store, sandbox,
 //! connection, steps, gates, table. The others make, drop and verify the tables that prepare makes.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::servers::sized;
 use super::slo::{Slo, signature};
-use super::steps::{Job, Steps};
+use super::steps::{Job, Steps, server_label};
 use super::{
     Invocation, Place, calibration, check_gates, directory, finish, leave_out, print_data, runtime,
     start, tell_saved, terminal, to_step_summary,
@@ -21,7 +22,7 @@ use crate::plan::search::STEPS_MAX;
 use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
 use crate::report::{self, Format, Layout};
-use crate::sandbox::{Sandbox, Spec};
+use crate::sandbox::{self, Sandbox, Spec};
 use crate::stop::{Stop, or_stop};
 use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
@@ -104,15 +105,9 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     if place.probe.is_some() && prefix.is_empty() {
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
+    let turns = turns(asked, place, invocation.stop)?;
     let store = invocation.begin()?;
     let Invocation { mut progress, stop, calibration, out } = invocation;
-    let mut sandbox = None;
-    let target = if let Some(Spec { program, options, .. }) = place.sandbox.clone() {
-        let spec = Spec { program, options, ..asked.sandbox()? };
-        ConnectOptions::private(&sandbox.insert(start(&spec, stop, &mut progress)?).socket)
-    } else {
-        resolve::find(&place.connection, &Env::real(), &mut progress)?
-    };
     let (mut searching, mut ceiling, mut search) = (None, None, None);
     // The client of a load is no engine.
     if let Job::Sweep(plan) = asked.job {
@@ -123,10 +118,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         ceiling = calibration::find(calibration.as_deref(), &mut progress);
     }
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
-    let options = place.sandbox.as_ref().map_or_else(String::new, told_options);
     let mut steps = Steps {
-        label: asked.label.clone(),
-        options,
         notes: asked.notes.iter().cloned().collect(),
         repeats: asked.repeats,
         prefix,
@@ -134,17 +126,13 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         search,
         ..Steps::new(job, &store, &mut progress)?
     };
-    let outcome = runtime()?.block_on(async {
-        let link = ServerLink::new(&target, stop).await?;
-        asked.make_ready(&link, sandbox.is_some(), &mut steps).await?;
-        let mut planned = asked.steps().into_iter();
-        let next = |measured: &[Summary]| match &mut slo {
-            Some(slo) => slo.next(measured),
-            None => Ok(planned.next()),
-        };
-        steps.run(&link, next).await
-    });
-    let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
+    let mut ended = Ok(());
+    for turn in turns {
+        ended = turn.measure(asked, place, &mut slo, &mut steps, stop);
+        if ended.is_err() {
+            break;
+        }
+    }
     steps.progress.clear();
     let shown = match slo {
         Some(slo) => slo.tell(&steps.summaries),
@@ -152,12 +140,101 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, asked.gates.as_slice())), steps.progress);
-    tell_end(asked, outcome.is_ok(), &mut steps, &out);
-    finish([outcome, shown, gated, stopped], steps.progress)
+    tell_end(asked, place, ended.is_ok(), &mut steps, &out);
+    finish([ended, shown, gated], steps.progress)
+}
+
+/// Steps that follow each other on one server, which is private if there is a sandbox.
+struct Turn<'a> {
+    sandbox: Option<&'a Spec>,
+    label: Option<String>,
+    steps: Vec<Step>,
+}
+
+/// Returns one turn of all steps; of several servers one for each repeat and server, so that a drift of the
+/// host meets all of them.
+fn turns<'a>(asked: &Asked<'_>, place: &'a Place, stop: &Stop) -> Result<Vec<Turn<'a>>> {
+    let (steps, label) = (asked.steps(), asked.label.clone());
+    if place.sandboxes.len() < 2 {
+        return Ok(vec![Turn { sandbox: place.sandboxes.first(), label, steps }]);
+    }
+    let labels = labels(&place.sandboxes, stop)?;
+    let of = u32::try_from(steps.len() * labels.len()).unwrap_or(u32::MAX);
+    let (mut turns, mut number) = (Vec::new(), 0);
+    let repeats: BTreeSet<u32> = steps.iter().map(|step| step.repeat).collect();
+    for repeat in repeats {
+        for (sandbox, label) in place.sandboxes.iter().zip(&labels) {
+            let steps = steps.iter().filter(|step| step.repeat == repeat).map(|step| {
+                number += 1;
+                Step { number, place: number, of, ..*step }
+            });
+            let steps = steps.collect();
+            turns.push(Turn { sandbox: Some(sandbox), label: Some(label.clone()), steps });
+        }
+    }
+    Ok(turns)
+}
+
+/// Names several private servers: by their versions where these differ, else by their programs.
+fn labels(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
+    let by_version = |spec: &Spec| {
+        let version = sandbox::program_version(spec, &|| stop.asked().is_some())?;
+        Ok(server_label(&version, &options_text(spec)))
+    };
+    let by_program = |spec: &Spec| {
+        let path = sandbox::find_program(spec.program.as_deref())?;
+        Ok(format!("{}{}", path.display(), options_text(spec)))
+    };
+    let are_distinct =
+        |labels: &[String]| labels.iter().collect::<BTreeSet<_>>().len() == labels.len();
+    let labels = sandboxes.iter().map(by_version).collect::<Result<Vec<String>>>()?;
+    if are_distinct(&labels) {
+        return Ok(labels);
+    }
+    let labels = sandboxes.iter().map(by_program).collect::<Result<Vec<String>>>()?;
+    if are_distinct(&labels) {
+        return Ok(labels);
+    }
+    Err(Error::usage("several --sandbox name the same program: their rows would have one name")
+        .hint("--sandbox=/path/to/ONE --sandbox=/path/to/OTHER; two settings of one: loadgen run --help"))
+}
+
+impl Turn<'_> {
+    /// Starts the server if it is private, makes it ready, and measures the steps; a search chooses its own.
+    fn measure(
+        self,
+        asked: &Asked<'_>,
+        place: &Place,
+        slo: &mut Option<Slo>,
+        steps: &mut Steps<'_>,
+        stop: &Stop,
+    ) -> Result<()> {
+        steps.label = self.label;
+        steps.options = self.sandbox.map_or_else(String::new, options_text);
+        let mut sandbox = None;
+        let target = if let Some(Spec { program, options, .. }) = self.sandbox.cloned() {
+            let spec = Spec { program, options, ..asked.sandbox()? };
+            ConnectOptions::private(&sandbox.insert(start(&spec, stop, steps.progress)?).socket)
+        } else {
+            resolve::find(&place.connection, &Env::real(), steps.progress)?
+        };
+        let outcome = runtime()?.block_on(async {
+            let link = ServerLink::new(&target, stop).await?;
+            asked.make_ready(&link, sandbox.is_some(), steps).await?;
+            let mut planned = self.steps.into_iter();
+            let next = |measured: &[Summary]| match slo {
+                Some(slo) => slo.next(measured),
+                None => Ok(planned.next()),
+            };
+            steps.run(&link, next).await
+        });
+        let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
+        finish([outcome, stopped], steps.progress)
+    }
 }
 
 /// Writes the options of a private server behind its version, in the order given.
-fn told_options(spec: &Spec) -> String {
+fn options_text(spec: &Spec) -> String {
     let told = |(name, value): &(String, Option<String>)| {
         let value = value.as_ref().map_or_else(String::new, |value| format!("={value}"));
         format!(" {name}{value}")
@@ -167,7 +244,7 @@ fn told_options(spec: &Spec) -> String {
 }
 
 /// Says what was saved, also of a run that ended early.
-fn tell_end(asked: &Asked<'_>, complete: bool, steps: &mut Steps<'_>, out: &Path) {
+fn tell_end(asked: &Asked<'_>, place: &Place, complete: bool, steps: &mut Steps<'_>, out: &Path) {
     if complete {
         let layout = if asked.slo.is_empty() { Layout::Versions } else { Layout::Slo };
         return tell_saved(steps.saved, out, layout, steps.progress);
@@ -177,7 +254,8 @@ fn tell_end(asked: &Asked<'_>, complete: bool, steps: &mut Steps<'_>, out: &Path
     }
     let done = steps.summaries.iter().filter(|step| step.outcome == Outcome::Completed).count();
     // Nobody knows how many steps a search would have had.
-    let of = if asked.slo.is_empty() { asked.steps().len() } else { steps.summaries.len() };
+    let planned = asked.steps().len() * place.sandboxes.len().max(1);
+    let of = if asked.slo.is_empty() { planned } else { steps.summaries.len() };
     let dir = directory(out);
     let next = if done > 0 { format!(" Next: loadgen report {dir}") } else { String::new() };
     steps.progress.note(&format!("{done} of {of} steps completed; saved in {dir}.{next}"));
@@ -210,7 +288,12 @@ fn print_table(summaries: &[Summary], out: &Path) -> Result<()> {
 }
 
 /// Writes what is going to happen, for `--list`. A random seed is another one in the run.
-pub(crate) fn list(asked: &Asked<'_>, out: &Path, random_seed: bool) -> Result<String> {
+pub(crate) fn list(
+    asked: &Asked<'_>,
+    place: &Place,
+    out: &Path,
+    random_seed: bool,
+) -> Result<String> {
     let (mut lines, steps) = match asked.job {
         Job::Sweep(plan) => {
             asked.search()?;
@@ -220,6 +303,14 @@ pub(crate) fn list(asked: &Asked<'_>, out: &Path, random_seed: bool) -> Result<S
         Job::Load { spec, .. } => (list_load(spec), String::new()),
         Job::Suite(_) => unreachable!("no verb runs a suite"),
     };
+    if place.sandboxes.len() > 1 {
+        let programs = place.sandboxes.iter().map(|spec| {
+            let path = spec.program.as_ref().map(|path| path.display().to_string());
+            path.unwrap_or_else(|| "of the PATH".to_owned())
+        });
+        let programs = programs.collect::<Vec<String>>().join(", ");
+        lines.push(("sandboxes", format!("{programs}: each does these steps, in turns by repeat")));
+    }
     lines.push(("label", asked.label.clone().unwrap_or("the server's version".to_owned())));
     lines.extend(asked.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
     lines.push(("repeats", asked.repeats.to_string()));

@@ -49,8 +49,9 @@ impl Invocation<'_> {
 
 pub(crate) struct Place {
     pub(crate) connection: ConnectionArgs,
-    /// A private server's program, None in it for that of PATH, and its options.
-    pub(crate) sandbox: Option<Spec>,
+    /// Private servers, measured in turns: their programs, None for that of PATH, and their options. Without
+    /// any it is the server of `connection`.
+    pub(crate) sandboxes: Vec<Spec>,
     /// Words that go before a command which reads its host.
     pub(crate) probe: Option<String>,
 }

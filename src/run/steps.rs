@@ -79,6 +79,12 @@ pub struct Steps<'a> {
     pub summaries: Vec<Summary>,
 }
 
+/// Names a server without a label: by its version, or by the number of it and its options.
+pub(super) fn server_label(version: &str, options: &str) -> String {
+    let number = version.split('-').next().unwrap_or(version);
+    if options.is_empty() { version.to_owned() } else { format!("{number}{options}") }
+}
+
 impl<'a> Steps<'a> {
     /// Makes an invocation's first and only job, without a label.
     pub fn new(job: Job<'a>, store: &'a Store, progress: &'a mut Progress) -> Result<Steps<'a>> {
@@ -124,12 +130,7 @@ impl<'a> Steps<'a> {
     }
 
     fn label_on(&self, version: &str) -> String {
-        let number = version.split('-').next().unwrap_or(version);
-        match &self.label {
-            Some(label) => label.clone(),
-            None if self.options.is_empty() => version.to_owned(),
-            None => format!("{number}{}", self.options),
-        }
+        self.label.clone().unwrap_or_else(|| server_label(version, &self.options))
     }
 
     fn charset(&self) -> Option<&'a str> {
@@ -196,8 +197,8 @@ impl<'a> Steps<'a> {
         for warning in &warnings {
             self.progress.warn_once(&warning.to_string());
         }
-        let (version, comment) = (&seen.server.version, &seen.server.version_comment);
-        self.progress.note(&format!("{version} {comment} at {}: {what}", target.address));
+        let server = format!("{} {}", seen.server.version, seen.server.version_comment);
+        self.progress.note(&format!("{} at {}: {what}", server.trim_end(), target.address));
         if let Job::Sweep(plan) = self.job
             && let Some(dataset) = &dataset
             && let Some(text) = engine::queues_told(plan, spread, dataset.tables.count)

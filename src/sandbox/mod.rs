@@ -96,6 +96,33 @@ struct Start<'a> {
     interrupted: &'a dyn Fn() -> bool,
 }
 
+impl<'a> Start<'a> {
+    /// Makes the sandbox's directory, and asks the program about itself.
+    fn new(
+        spec: &'a Spec,
+        say: &'a mut dyn FnMut(&str),
+        interrupted: &'a dyn Fn() -> bool,
+    ) -> Result<Start<'a>> {
+        let options = spec.options.iter().map(|(name, value)| accept(name, value.as_deref()));
+        let options = options.collect::<Result<_>>()?;
+        let path = find_program(spec.program.as_deref())?;
+        let elsewhere = match &spec.data {
+            DataDir::Own | DataDir::CopyOf(_) => None,
+            DataDir::New(dir) | DataDir::Filled(dir) => Some(dir.as_path()),
+        };
+        let directory = Directory::choose(elsewhere)?;
+        let keeper = Keeper::start(directory.path.clone(), descriptors(spec.max_connections))?;
+        for dir in [&directory.data, &directory.scratch] {
+            fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
+        }
+        say(&format!("sandbox: {} in {}", path.display(), directory.path.display()));
+        let program = Program::default();
+        let mut start = Start { spec, path, options, program, directory, keeper, say, interrupted };
+        ask_program(&mut start)?;
+        Ok(start)
+    }
+}
+
 impl Start<'_> {
     /// Looks until there is something, or `None` after `limit`. An interruption is an error.
     fn until<T>(
@@ -187,6 +214,11 @@ fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
     move |why| Error::server(format!("{what}: {why}"))
 }
 
+/// Asks a sandbox's program for its version, and starts no server.
+pub(crate) fn program_version(spec: &Spec, interrupted: &dyn Fn() -> bool) -> Result<String> {
+    Ok(Start::new(spec, &mut |_| {}, interrupted)?.program.version)
+}
+
 impl Sandbox {
     /// Initialises and starts a server, makes sure that it is the one that answers on its
     /// socket and its port, as root without a password, and that it has a database `sbtest`.
@@ -199,22 +231,11 @@ impl Sandbox {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Sandbox> {
         let began = Instant::now();
-        let options = spec.options.iter().map(|(name, value)| accept(name, value.as_deref()));
-        let options = options.collect::<Result<_>>()?;
-        let path = find_program(spec.program.as_deref())?;
-        let (elsewhere, stops_within) = match &spec.data {
-            DataDir::Own | DataDir::CopyOf(_) => (None, STOPS_WITHIN),
-            DataDir::New(dir) | DataDir::Filled(dir) => (Some(dir.as_path()), ENDS_WELL_WITHIN),
+        let stops_within = match &spec.data {
+            DataDir::Own | DataDir::CopyOf(_) => STOPS_WITHIN,
+            DataDir::New(_) | DataDir::Filled(_) => ENDS_WELL_WITHIN,
         };
-        let directory = Directory::choose(elsewhere)?;
-        let keeper = Keeper::start(directory.path.clone(), descriptors(spec.max_connections))?;
-        for dir in [&directory.data, &directory.scratch] {
-            fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
-        }
-        say(&format!("sandbox: {} in {}", path.display(), directory.path.display()));
-        let program = Program::default();
-        let mut start = Start { spec, path, options, program, directory, keeper, say, interrupted };
-        ask_program(&mut start)?;
+        let mut start = Start::new(spec, say, interrupted)?;
         let program_version = start.program.version.clone();
         if let Some(version) = spec.version.as_ref().filter(|version| **version != program_version)
         {

@@ -232,3 +232,39 @@ fn the_sandbox_verb_does_it_all_and_leaves_nothing() {
     let left: Vec<_> = std::fs::read_dir(temporary.path()).expect("readable").collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn several_sandboxes_are_measured_in_turns_when_their_names_differ() {
+    let program = local().program;
+    let links = tempfile::tempdir().expect("a directory");
+    let other = links.path().join("other");
+    std::os::unix::fs::symlink(&program, &other).expect("a link");
+    let sandboxes = |programs: [&std::path::Path; 2]| {
+        let [one, other] = programs.map(|path| format!("--sandbox={}", path.display()));
+        let words = "--tables 1 --rows 100 --clients 1,2 --warmup 0 --ops 50 --repeat 2";
+        let results = Results::new();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        command.arg("point-select").args([one, other]).args(words.split_whitespace());
+        command.arg("--out").arg(results.dir());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        wait(command.spawn().expect("runs"), Instant::now(), &results)
+    };
+    // The versions are equal, so the programs name the rows.
+    let mut ended = sandboxes([&program, &other]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    ended.summaries.sort_by_key(|step| step.started_at.clone());
+    let turns: Vec<(u32, u32, &str)> = ended
+        .summaries
+        .iter()
+        .map(|step| (step.plan.repeat_index, step.cell().clients, step.label.as_str()))
+        .collect();
+    let [one, two] = [&program, &other].map(|path| path.to_str().expect("UTF-8"));
+    let expected = [1, 2].map(|n| [(n, 1, one), (n, 2, one), (n, 1, two), (n, 2, two)]);
+    assert_eq!(turns, expected.concat());
+    let runs: std::collections::BTreeSet<&str> =
+        ended.summaries.iter().map(|step| step.run_id.as_str()).collect();
+    assert_eq!(runs.len(), 1);
+
+    let ended = sandboxes([&program, &program]);
+    assert_eq!((ended.code, ended.summaries.len()), (2, 0), "{}", ended.stderr);
+}
