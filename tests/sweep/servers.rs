@@ -256,7 +256,7 @@ fn several_sandboxes_are_measured_in_turns_when_their_names_differ() {
     let turns: Vec<(u32, u32, &str)> = ended
         .summaries
         .iter()
-        .map(|step| (step.plan.repeat_index, step.cell().clients, step.label.as_str()))
+        .map(|step| (step.plan.repeat_index, step.plan.clients, step.label.as_str()))
         .collect();
     let [one, two] = [&program, &other].map(|path| path.to_str().expect("UTF-8"));
     let expected = [1, 2].map(|n| [(n, 1, one), (n, 2, one), (n, 1, two), (n, 2, two)]);
