@@ -11,7 +11,7 @@ use super::{Format, Options, brief, escape, write};
 use crate::error::Result;
 use crate::stats::{self, enough};
 use crate::summary::Summary;
-use crate::terms::{self, Gate, Property, Quantity};
+use crate::terms::{self, Gate, Property, Quantity, units};
 
 const NO_OP: &str = "no op was answered";
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
@@ -253,7 +253,7 @@ fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
 
 pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
     match quantity {
-        Quantity::Qps | Quantity::Tps => format!("{}/s", number(value, usize::from(value < 100.0))),
+        Quantity::Qps | Quantity::Tps => format!("{}/s", units::rate(value)),
         Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
         Quantity::Errors => number(value, 0),
         Quantity::ErrorShare => format!("{} %", number(value * 100.0, 3)),

@@ -21,6 +21,7 @@ use super::{Options, counted, imported};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Reported, Summary, VerdictKind, counter};
+use crate::terms::units::rate_decimals;
 use crate::terms::{self, OnError, Rate, StatementMode, named};
 use crate::workload::builtin;
 
@@ -380,6 +381,7 @@ impl Shown<'_> {
         }
         let place = |step: &Summary| position(self.labels, &step.label);
         let places: Vec<usize> = self.steps.iter().map(|step| place(step)).collect();
+        let decimals = rate_decimals(self.steps.iter().map(|step| step.totals.qps));
         let sheet = Rows::new(self.steps)
             .text("step", |step| clip(&step.step_id, TEXT_MAX))
             .text("label", |step| label(&step.label))
@@ -390,7 +392,7 @@ impl Shown<'_> {
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
             .shown("errors", |step| super::metric::errors(step))
-            .shown("QPS", |step| (step.totals.qps, 0))
+            .shown("QPS", |step| (step.totals.qps, decimals))
             .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
         let invoked: Vec<usize> = invocations.iter().map(|(_, steps)| place(steps[0])).collect();

@@ -551,6 +551,11 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
     below.extend((base.is_some() && by_zero).then(|| super::table::OF_ZERO.to_owned()));
+    // A rate has as many decimals as its smallest needs.
+    let decimals = |at: usize, of: usize| match metrics[at] {
+        rate if rate.is_rate() => rate.decimals(costs.iter().filter_map(|line| line[at])),
+        _ => of,
+    };
     // A 0 has no decimals.
     let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
     let column = table.columns[0];
@@ -558,8 +563,8 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
         .place(table, |_| column)
         .filed("label", |line| table.lines[*line].label);
     let mut others = Rows::new(lines.filter(|line| Some(*line) != base));
-    for (at, (head, names, _, decimals)) in COSTS.iter().enumerate() {
-        all = all.both(head, names[0], |line| shown(costs[*line][at], *decimals));
+    for (at, (head, names, _, of)) in COSTS.iter().enumerate() {
+        all = all.both(head, names[0], |line| shown(costs[*line][at], decimals(at, *of)));
         others = others.shown(head, |line| shown(relative(*line, at), 2));
     }
     all = all.text("dbms", |line| marked(table, *line));

@@ -8,6 +8,7 @@ use super::page::{self, Value};
 use crate::error::{Error, Result};
 use crate::stats::{is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
+use crate::terms::units::rate_decimals;
 use crate::terms::{self, Percentile, Property};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -183,12 +184,11 @@ impl Metric {
             // A median of two may lie between counts.
             return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
         }
-        let unit = self.unit().0;
         if self.is_rate() {
-            0
-        } else {
-            page::decimals(values.into_iter().map(|value| value / unit))
+            return rate_decimals(values);
         }
+        let unit = self.unit().0;
+        page::decimals(values.into_iter().map(|value| value / unit))
     }
 
     pub(crate) fn name(self) -> String {

@@ -12,6 +12,7 @@ use crate::judge::thresholds::LEVEL_FAILED_MAX;
 use crate::plan::search::{Found, STEPS_MAX, Search};
 use crate::stats::{self, Spread};
 use crate::summary::{Outcome, Summary, VerdictKind};
+use crate::terms::units::rate_decimals;
 use crate::terms::{self, Cell, Code, Gate, Quantity, joined};
 
 /// What one step says about its rate.
@@ -221,6 +222,7 @@ impl Searches<'_> {
         let mark = |at: usize| {
             if notes.iter().any(|note| note.marks(at, None)) { " *" } else { "" }
         };
+        let achieved = rate_decimals(steps().map(|(_, probe, _)| probe.step.totals.tps));
         let mut rows = Rows::new(steps().enumerate())
             .filed("workload", |_| self.first.workload.name.as_str())
             .filed("label", |_| self.first.label.as_str())
@@ -229,10 +231,7 @@ impl Searches<'_> {
             .both("search", "search", |(_, (number, ..))| *number)
             .shown("rate", |(_, (_, probe, _))| probe.step.plan.rate.map(|rate| rate.to_string()))
             .filed("rate", |(_, (_, probe, _))| probe.step.plan.rate)
-            .both("achieved", "achieved", |(_, (_, probe, _))| {
-                let tps = probe.step.totals.tps;
-                (tps, usize::from(tps < 100.0))
-            });
+            .both("achieved", "achieved", |(_, (_, probe, _))| (probe.step.totals.tps, achieved));
         for (at, gate) in self.level.iter().enumerate() {
             rows = rows.shown(&gate.text, |(_, (_, probe, _))| {
                 probe.numbers[at].map(|value| match value {

@@ -357,6 +357,54 @@ fn a_baseline_that_is_no_label_is_answered_with_the_labels() {
 fn a_cell_without_a_base_is_named() {
     let steps = [step(0, "base", 8, 1.0), step(1, "b", 8, 2.0), step(1, "b", 16, 2.0)];
     let text = report(&steps, &related("base", "qps"));
-    assert_eq!(grid(&text)[3], "2 (2.00x)   2      b");
+    assert_eq!(grid(&text)[3], "2.00 (2.00x)  2.00    b");
     assert!(text.contains("\nbase has no cell at 16: nothing to relate to there\n"), "{text}");
+}
+
+#[test]
+fn a_rate_has_three_digits_in_every_table_when_it_is_small() {
+    use crate::Options;
+    use loadgen::report::{Layout, Notes, Question, compare, gates, page};
+    // Statements and ops a second are alike in these steps.
+    let mut steps = [step(0, "old", 8, 0.45), step(1, "new", 8, 0.9)];
+    for step in &mut steps {
+        step.plan.rate = Some(2.5);
+        step.totals.backlog = Some(7);
+        step.warnings = serde_json::from_str(
+            r#"[{"code": "target_not_sustained", "message": "not sustained"}]"#,
+        )
+        .expect("a warning");
+    }
+    let closed = steps.clone().map(|mut step| {
+        step.plan.rate = None;
+        step.warnings = Vec::new();
+        step
+    });
+    let laid = |layout: Layout| {
+        let two = [Layout::Overhead, Layout::Delta].contains(&layout);
+        let [baseline, new] = ["old", "new"].map(|label| two.then(|| label.to_owned()));
+        report(&closed, &Options { layout, baseline, new, ..Options::default() })
+    };
+    let of: Vec<&Summary> = closed.iter().collect();
+    let asked = Question { base: "old".into(), new: "new".into(), ..Question::default() };
+    let gate = ["qps>=2".parse().expect("a gate")];
+    let html = page(&of, &Options::default());
+    for (what, text) in [
+        ("versions", laid(Layout::Versions)),
+        ("list", laid(Layout::List)),
+        ("peak", laid(Layout::Peak)),
+        ("relative", laid(Layout::Relative)),
+        ("overhead", laid(Layout::Overhead)),
+        ("per-op", laid(Layout::PerOp)),
+        ("compare", compare(&of, &asked).expect("a comparison").text),
+        ("gates", gates(&of, &gate, &Options::default()).expect("gates").text),
+        ("page", html.expect("a page")),
+    ] {
+        for rate in ["0.450", "0.900"] {
+            assert!(text.contains(rate), "{what}: no {rate} in {text}");
+        }
+    }
+    let brief = Options { notes: Notes::Brief, ..Options::default() };
+    let text = report(&steps, &brief);
+    assert!(text.contains("0.450 of 2.5/s"), "{text}");
 }
