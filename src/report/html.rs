@@ -16,7 +16,9 @@ use super::layout;
 use super::legend::legend;
 use super::notes::{self, entry, instant, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
-use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
+use super::table::{
+    self, Cell, Column, Item, Line, Table, in_time, is_comparable, known, merit, position,
+};
 use super::{Options, counted, imported};
 use crate::error::Result;
 use crate::stats;
@@ -491,6 +493,9 @@ fn best(table: &Table) -> BTreeSet<(usize, Column)> {
         let cells: Vec<Item> = cells.filter(|item| merit(item.cell).is_finite()).collect();
         let top = cells.iter().max_by(|a, b| merit(a.cell).total_cmp(&merit(b.cell)));
         let Some(top) = top.filter(|_| cells.len() > 1) else { continue };
+        if cells.iter().any(|item| !is_comparable(table.metric, [top.cell, item.cell])) {
+            continue;
+        }
         for item in &cells {
             let interval =
                 Ratio::of([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());

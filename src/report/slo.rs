@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::escape;
-use super::gate::{failed_share, holds, may_hold, quantity_shown};
+use super::gate::{holds, may_hold, quantity_shown};
+use super::metric::failed_share;
 use super::notes::{grouped, in_full, label, remarks};
 use super::page::{Page, Rows, Sheet, Value};
 use super::table::{Column, in_time};

@@ -321,6 +321,8 @@ fn errors_relate_without_dividing_by_zero() {
         let text = r#"[{"code": 1213, "sqlstate": "40001", "class": "server", "message": "", "count": 0}]"#;
         step.totals.errors = serde_json::from_str(text).expect("errors");
         step.totals.errors[0].count = n;
+        // Counts of unequal work have no ratio.
+        (step.plan.time_s, step.plan.ops) = (None, Some(1000));
         step
     };
     let steps = [count(0), count(4), count(u64::MAX)];
@@ -407,4 +409,46 @@ fn a_rate_has_three_digits_in_every_table_when_it_is_small() {
     let brief = Options { notes: Notes::Brief, ..Options::default() };
     let text = report(&steps, &brief);
     assert!(text.contains("0.450 of 2.5/s"), "{text}");
+}
+
+#[test]
+fn a_total_has_no_ratio_in_any_table_when_the_work_was_not_the_same() {
+    use crate::{Format, Options};
+    use loadgen::report::Layout;
+    let of = |windows: bool| {
+        let mut steps = [step(0, "old", 8, 1000.0), step(1, "new", 8, 2000.0)];
+        for (step, seconds) in steps.iter_mut().zip([1.5, 3.0]) {
+            (step.client.user_s, step.client.sys_s) = (seconds, seconds);
+            if !windows {
+                (step.plan.time_s, step.plan.ops) = (None, Some(1000));
+            }
+        }
+        steps
+    };
+    struct Case {
+        layout: Layout,
+        field: &'static str,
+        ratio: f64,
+    }
+    for Case { layout, field, ratio } in [
+        Case { layout: Layout::Relative, field: "relative", ratio: 0.5 },
+        Case { layout: Layout::Delta, field: "change_percent", ratio: -50.0 },
+        Case { layout: Layout::Overhead, field: "cost_percent", ratio: 100.0 },
+        Case { layout: Layout::Peak, field: "relative", ratio: 0.5 },
+    ] {
+        let metric = "client-seconds".parse().expect("a metric");
+        let options = Options { layout, metric, format: Format::Json, ..Options::default() };
+        let last = |windows: bool| {
+            let json = json(&of(windows), &options);
+            json["rows"].as_array().expect("rows").last().expect("a row")[field].clone()
+        };
+        assert!(last(true).is_null(), "{layout}");
+        assert!((last(false).as_f64().expect("a ratio") - ratio).abs() < 1e-9, "{layout}");
+    }
+    let cell = |windows: bool| {
+        let json = json(&of(windows), &related("old", "client-seconds"));
+        json["tables"][0]["lines"][1]["cells"][0].clone()
+    };
+    assert!(cell(true)["relative"].is_null() && cell(true)["value"] == 6.0, "{}", cell(true));
+    assert_eq!(cell(false)["relative"], 0.5);
 }
