@@ -13,7 +13,7 @@ use crate::observe::{
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, HostFacts, Interval, Phase, Server, Summary};
-use crate::terms::Value::{Micros, Number, Short};
+use crate::terms::Value::{Micros, Number, Rate, Short};
 use crate::terms::{Finding, counted, finding};
 use crate::workload::{Setting, Statement};
 
@@ -233,7 +233,7 @@ fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
         let grew = grew(&run.timeline.entries);
         let even = context.plan.arrival == Arrival::Uniform;
         if run.measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew) {
-            let [tps, rate, waiting] = [run.per_s(window.ops), rate, waiting].map(Short);
+            let (tps, waiting) = (Rate(run.per_s(window.ops)), Short(waiting));
             let more = if grew { ", more and more of them" } else { "" };
             found.push(finding!(NotSustained, tps, rate, waiting, more));
         }
@@ -329,14 +329,14 @@ impl LiveLine<'_> {
             }
             (Phase::Drain, _) => ("draining", "ending".to_owned()),
         };
-        let per_s = |n: u64| n as f64 / seconds((seen.end - seen.start).max(1));
+        let per_s = |n: u64| units::rate(n as f64 / seconds((seen.end - seen.start).max(1)));
         // A closed loop has no other time than the call's; an open one counts from the instant
         // that was intended.
         let (done, name, times) = match self.step.rate {
-            None => (format!("{:.0} QPS", per_s(seen.statements)), "service", Some(&seen.service)),
+            None => (format!("{} QPS", per_s(seen.statements)), "service", Some(&seen.service)),
             Some(rate) => {
                 let times = seen.paced.as_ref().map(|paced| &paced.response);
-                (format!("{:.0} of {rate} ops/s", per_s(seen.ops)), "response", times)
+                (format!("{} of {rate} ops/s", per_s(seen.ops)), "response", times)
             }
         };
         let time = |p: f64| {

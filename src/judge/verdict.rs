@@ -8,7 +8,7 @@ use super::thresholds::{
 };
 use crate::summary::VerdictKind::{ClientBound, Noisy, SharedHost};
 use crate::summary::{Share, Summary, ThreadShare, Verdict, VerdictKind, Warning};
-use crate::terms::Value::{Micros, Number, Share as Part};
+use crate::terms::Value::{Micros, Rate, Share as Part};
 use crate::terms::{Code, Finding, finding};
 
 const UNSTEADY: [Code; 2] = [Code::Drift, Code::LevelChange];
@@ -75,7 +75,7 @@ fn turns(step: &Summary, share: &Share) -> Option<Found> {
 fn near_ceiling(step: &Summary, share: &Share) -> Option<Found> {
     let ceiling = share.ceiling.as_ref().filter(|c| c.qps > 0.0)?;
     let part = Some(step.totals.qps / ceiling.qps).filter(|part| *part > OF_CEILING)?;
-    let (qps, most) = (Number(step.totals.qps, 0), Number(ceiling.qps, 0));
+    let (qps, most) = (Rate(step.totals.qps), Rate(ceiling.qps));
     Some((ClientBound, finding!(NearCeiling, qps, Part(part), most, Part(OF_CEILING))))
 }
 

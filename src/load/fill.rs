@@ -85,8 +85,8 @@ pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) ->
     let (each, seconds) = (units::count(filling.job.rows), elapsed.as_secs_f64());
     let mut closing = format!("{} of {each} rows in {seconds:.1} s", counted(tables, "table"));
     if rows > 0 {
-        let of_rows = short(rate(rows, rows_after.unwrap_or(elapsed)));
-        let all = short(rate(rows, elapsed));
+        let of_rows = short_rate(rate(rows, rows_after.unwrap_or(elapsed)));
+        let all = short_rate(rate(rows, elapsed));
         closing += &format!(" by {method}: {of_rows} rows/s, {all} rows/s with the indexes");
     }
     if found > 0 {
@@ -496,7 +496,7 @@ impl Throughput {
             "{} of {} {what} ({percent} %), {} {what}/s{left}",
             short(*rows as f64),
             short(self.total as f64),
-            short(rate)
+            short_rate(rate)
         )
     }
 }
@@ -517,6 +517,11 @@ pub(super) fn short(n: f64) -> String {
         }
     }
     format!("{n:.0}")
+}
+
+/// Writes a rate with three digits: `0.450`, `7.00`, `45.6k`.
+pub(super) fn short_rate(per_s: f64) -> String {
+    if per_s < 999.5 { units::rate(per_s) } else { short(per_s) }
 }
 
 fn span(seconds: f64) -> String {
@@ -758,6 +763,11 @@ mod throughput_tests {
             (1e10, "10.0G"),
         ] {
             assert_eq!(short(n), text, "{n}");
+        }
+        for (per_s, text) in
+            [(0.0, "0"), (0.45, "0.450"), (7.0, "7.00"), (999.4, "999"), (999.6, "1.00k")]
+        {
+            assert_eq!(short_rate(per_s), text, "{per_s}");
         }
         assert_eq!(span(2.0), "2 s");
         assert_eq!(span(600.0), "10 min");

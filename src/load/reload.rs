@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
 use super::dump::{Kind, Seen, classify, refuse_charset, unquoted};
-use super::fill::{Throughput, extended, lines, load_data, rate, short};
+use super::fill::{Throughput, extended, lines, load_data, rate, short, short_rate};
 use super::{Refused, ready_mark};
 use crate::error::{Error, Result};
 use crate::mysql::{
@@ -377,7 +377,7 @@ async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progre
     loop {
         tokio::time::sleep(LOOK).await;
         let [rows, taken] = [&counts.rows, &counts.taken].map(|n| n.load(Ordering::Relaxed));
-        let per_s = short(rate(rows, began.elapsed()));
+        let per_s = short_rate(rate(rows, began.elapsed()));
         let of_dump = format!("{} rows, {per_s} rows/s", short(rows as f64));
         let text = throughput.as_mut().map(|throughput| {
             throughput.at(Instant::now(), if what == "rows" { rows } else { taken });

@@ -14,7 +14,7 @@ const REPEATS_MAX: usize = 24;
 /// Ends what may be a drift of the host.
 const APART: &str = "; not measured in turn: the host may be the reason";
 /// The order of the lines.
-const ORDER: [Compared; 11] = [
+const ORDER: [Compared; 12] = [
     Compared::Worse,
     Compared::NoRatio,
     Compared::SlightlyWorse,
@@ -25,6 +25,7 @@ const ORDER: [Compared; 11] = [
     Compared::NotShown,
     Compared::TooFew,
     Compared::Same,
+    Compared::NotComparable,
     Compared::NotMeasured,
 ];
 
@@ -85,7 +86,10 @@ fn belongs(first: &Row, row: &Row) -> bool {
     alike
         && match row.verdict {
             Compared::Same | Compared::TooFew | Compared::Inconclusive | Compared::NotShown => true,
-            Compared::Incomplete | Compared::NoRatio | Compared::NotMeasured => {
+            Compared::Incomplete
+            | Compared::NoRatio
+            | Compared::NotComparable
+            | Compared::NotMeasured => {
                 first.what == row.what && first.table.workload == row.table.workload
             }
             _ => first.table.workload == row.table.workload,
@@ -101,7 +105,9 @@ fn said(group: &Group, labels: [&str; 2], floor: f64, several: bool) -> String {
             format!("{new} is worse than {base} {at}: {}", why())
         }
         Compared::NotMeasured => format!("{} {at}", why()),
-        Compared::Incomplete | Compared::NoRatio => format!("{} {at}: {}", first.verdict, why()),
+        Compared::Incomplete | Compared::NoRatio | Compared::NotComparable => {
+            format!("{} {at}: {}", first.verdict, why())
+        }
         Compared::Same => {
             let floor = number(floor * 100.0, usize::from(floor < 0.01));
             format!("no difference above {floor} % {at}")

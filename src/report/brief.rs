@@ -372,7 +372,8 @@ fn not_reached(steps: &[&Summary]) -> String {
         return Code::NotSustained.brief().to_owned();
     };
     let queued = counted(step.totals.backlog.unwrap_or(0), "request");
-    format!("Rate not reached: {:.0} of {rate:.0}/s; {queued} still queued.", step.totals.tps)
+    let done = units::rate(step.totals.tps);
+    format!("Rate not reached: {done} of {rate}/s; {queued} still queued.")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::page::{Page, Rows, Share};
 use super::{Format, Notes, escape, write};
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
+use crate::terms::units::rate_decimals;
 
 const BELOW: [&str; 2] = [
     "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: what \
@@ -33,17 +34,19 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
         escape::line(&host.cpu),
         escape::line(&host.kernel)
     );
+    let qps = rate_decimals(steps.iter().map(|step| step.qps));
+    let ceiling = rate_decimals(steps.iter().map(|step| step.ceiling_qps));
     let sheet = Rows::new(steps)
         .both("clients", "clients", |step| step.clients)
         .both("threads", "engine_threads", |step| step.engine_threads)
         .filed("measured_s", |step| step.measured_s)
-        .both("QPS", "qps", |step| (step.qps, 0))
+        .both("QPS", "qps", |step| (step.qps, qps))
         .both("CPU us/op", "us_per_op", |step| (step.us_per_op, 1))
         .both("busy", "busy", |step| Share(step.busy))
         .both("turn us", "turn_delay_us", |step| step.turn_delay_tail_us.map(|us| (us, 0)))
         .shown("at", |step| step.tail_percentile.map(|percentile| format!("p{percentile}")))
         .filed("turn_delay_percentile", |step| step.tail_percentile.map(f64::from))
-        .both("ceiling QPS", "ceiling_qps", |step| (step.ceiling_qps, 0))
+        .both("ceiling QPS", "ceiling_qps", |step| (step.ceiling_qps, ceiling))
         .both("others", "other_load", |step| step.other_load.map(Share))
         .both("stolen", "steal", |step| step.steal.map(Share))
         .both("verdict", "noisy", |step| match step.disturbed() {

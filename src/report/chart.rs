@@ -448,7 +448,12 @@ impl Axis {
         let (low, high) = ends(values.iter().copied()).unwrap_or((1.0, 1.0));
         // A single value stands in the middle.
         let (from, to) = if low < high { (low, high) } else { (low / 2.0, low * 2.0) };
-        let decimals = usize::from(values.iter().any(|value| value.fract() != 0.0));
+        // A rate that is asked for has three decimals at most.
+        let is_whole = |digits: &usize| {
+            let scaled = |value: &f64| value * 10_f64.powi(*digits as i32);
+            values.iter().all(|value| (scaled(value) - scaled(value).round()).abs() < 1e-6)
+        };
+        let decimals = (0..3).find(is_whole).unwrap_or(3);
         let ticks = values.iter().map(|at| (*at, short(*at, decimals))).collect();
         Axis { name: name.to_owned(), from, to, warp: logarithmic, ticks }
     }

@@ -13,7 +13,7 @@ use super::page::{Page, pretty, records};
 type Record = Map<String, Json>;
 
 /// What a case of JUnit's is, by its verdict; empty where it passes.
-const OUTCOMES: [(&str, &str); 14] = [
+const OUTCOMES: [(&str, &str); 15] = [
     ("holds", ""),
     ("better", ""),
     ("slightly better", ""),
@@ -25,6 +25,7 @@ const OUTCOMES: [(&str, &str); 14] = [
     ("no ratio", "error"),
     ("incomplete", "error"),
     ("not measured", "error"),
+    ("not comparable", "skipped"),
     ("too few repeats", "skipped"),
     ("inconclusive", "skipped"),
     ("no difference shown", "skipped"),

@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::answer::{self, answer};
-use super::gate::{failed_share, quantity_shown};
+use super::gate::quantity_shown;
+use super::metric::failed_share;
 use super::notes::{
     at_clients, both_values, cell_named, codes, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
 use super::table::{
-    self, Cell, Column, Table, among, imported_at, in_time, known, missing, tables,
+    self, Cell, Column, Table, among, imported_at, in_time, is_comparable, known, missing,
+    not_comparable, tables,
 };
 use super::{Format, Metric, Notes, Options, brief, escape, imported, write};
 use crate::error::{Error, Result};
@@ -100,8 +102,20 @@ impl Question {
         steps: &Reported<'a>,
         metric: Metric,
     ) -> Result<Vec<Table<'a>>> {
-        let options = Options { metric, latest: self.latest, strict: true, ..Options::default() };
-        let tables = of_two(&tables(steps, &options)?, self.labels())?;
+        let of_metric = |metric| {
+            let options =
+                Options { metric, latest: self.latest, strict: true, ..Options::default() };
+            of_two(&tables(steps, &options)?, self.labels())
+        };
+        let mut tables = of_metric(metric)?;
+        if metric == Metric::ERRORS {
+            // Errors of unequal work are compared as a share of the ops.
+            for (table, share) in tables.iter_mut().zip(of_metric(Metric::ERROR_SHARE)?) {
+                if common(table).iter().any(|(_, cells)| !is_comparable(metric, *cells)) {
+                    *table = share;
+                }
+            }
+        }
         if !self.force {
             tables.iter().try_for_each(comparable)?;
         }
@@ -263,7 +277,11 @@ pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Ro
         if let [Some(one), Some(other)] = cells {
             let times = times(tables, table, column, looks);
             row.ratio = Ratio::of([one, other], table.metric, times);
-            row.verdict = Compared::NoRatio;
+            row.verdict = if is_comparable(table.metric, [one, other]) {
+                Compared::NoRatio
+            } else {
+                Compared::NotComparable
+            };
         }
         row.what = row.what(labels, of.floor);
         Some(row)
@@ -363,9 +381,12 @@ impl Row<'_, '_> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
         let failed = self.cells.map(|cell| failed_share(&cell?.steps));
         let apart = (failed[0].unwrap_or(0.0) - failed[1].unwrap_or(0.0)).abs();
-        let is_shown = metric.is_rate() || metric == Metric::ERRORS;
+        let of_errors = [Metric::ERRORS, Metric::ERROR_SHARE].contains(&metric);
+        let is_shown = metric.is_rate() || of_errors;
         let failing = both && !is_shown && apart > floor.max(FAILED_MAX);
+        let is_comparable = self.verdict != Compared::NotComparable;
         let mut said = Vec::new();
+        said.extend(metric.by_work().filter(|_| !is_comparable).map(not_comparable));
         for (at, label) in labels.iter().enumerate() {
             let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
             let (left_out, label) = (among(&self.column, left_out), escape::line(label));
@@ -378,7 +399,8 @@ impl Row<'_, '_> {
             };
             let (missing, all) = missing(steps, &left_out);
             of_runs(missing, all, "did not complete");
-            let none = values.iter().filter(|value| both && !has_log(**value)).count();
+            let is_none = |value: &&f64| both && is_comparable && !has_log(**value);
+            let none = values.iter().filter(is_none).count();
             of_runs(none, values.len(), &format!("had no {} above 0", metric.name()));
             let share = quantity_shown(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
             said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
@@ -417,9 +439,9 @@ impl Row<'_, '_> {
 
     /// Returns what more runs may decide, or tell whether it matters.
     fn doubt(&self, of: [&str; 2]) -> Option<Doubt> {
-        use Compared::{Better, Incomplete, NoRatio, NotMeasured, Same, Worse};
+        use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
-            Better | Worse | Same | NoRatio => return None,
+            Better | Worse | Same | NoRatio | NotComparable => return None,
             Incomplete | NotMeasured => self.told()?,
             found => {
                 let ([base, new], at) = (of.map(label), at_clients(&self.column));
@@ -434,6 +456,9 @@ impl Row<'_, '_> {
 impl Ratio {
     /// Relates a cell to a base, p being multiplied by so much; nothing where a run has no logarithm.
     pub(super) fn of(cells: [&Cell; 2], metric: Metric, times: f64) -> Option<Ratio> {
+        if !is_comparable(metric, cells) {
+            return None;
+        }
         let turn = if metric.higher_is_better() { 1.0 } else { -1.0 };
         let log = |value: &f64| has_log(*value).then(|| value.ln() * turn);
         let logs = |cell: &Cell| cell.values.iter().map(log).collect::<Option<Vec<f64>>>();
@@ -516,9 +541,9 @@ fn are_blocks([one, other]: [&Cell; 2]) -> bool {
 }
 
 fn pages(rows: &[Vec<Row>], floor: f64) -> Vec<Page> {
-    let (found, bare): (Vec<&Vec<Row>>, Vec<&Vec<Row>>) = rows
-        .iter()
-        .partition(|rows| rows.iter().any(|row| row.ratio.is_some()) || crashed(rows[0].table));
+    let is_told = |row: &Row| row.ratio.is_some() || row.verdict == Compared::NotComparable;
+    let (found, bare): (Vec<&Vec<Row>>, Vec<&Vec<Row>>) =
+        rows.iter().partition(|rows| rows.iter().any(is_told) || crashed(rows[0].table));
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, floor)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
 use crate::summary::Summary;
-use crate::terms::{self, joined};
+use crate::terms::{self, joined, units};
 
 const US: f64 = 1e6;
 /// Differing settings that a text names.
@@ -136,9 +136,9 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let title = format!(
             "{}: QPS {} with {}, {} with {}: {} %",
             cell_named(table, &row.column),
-            number(one, 0),
+            units::rate(one),
             label(table.lines[0].label),
-            number(other, 0),
+            units::rate(other),
             label(table.lines[1].label),
             signed(100.0 * (other / one - 1.0), 1),
         );

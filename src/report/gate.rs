@@ -3,7 +3,7 @@
 
 use std::ops::RangeBounds;
 
-use super::metric::{Metric, Time, errors, with_longer};
+use super::metric::{Metric, Time, errors, failed, failed_share, given_up, with_longer};
 use super::notes::{cell_named, label, marked, noted};
 use super::page::{Page, Rows, Sheet, Value, number};
 use super::table::{Column, Table, among, missing, tables};
@@ -11,7 +11,7 @@ use super::{Format, Options, brief, escape, write};
 use crate::error::Result;
 use crate::stats::{self, enough};
 use crate::summary::Summary;
-use crate::terms::{self, Gate, Property, Quantity};
+use crate::terms::{self, Gate, Property, Quantity, units};
 
 const NO_OP: &str = "no op was answered";
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
@@ -262,19 +262,11 @@ fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
 
 pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
     match quantity {
-        Quantity::Qps | Quantity::Tps => format!("{}/s", number(value, usize::from(value < 100.0))),
+        Quantity::Qps | Quantity::Tps => format!("{}/s", units::rate(value)),
         Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
         Quantity::Errors => number(value, 0),
         Quantity::ErrorShare => format!("{} %", number(value * 100.0, 3)),
     }
-}
-
-pub fn failed_share(steps: &[&Summary]) -> Option<f64> {
-    let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
-    // What was given up is among the times with its age.
-    let all = count(failed) + count(|step| step.latency.own().count);
-    let bad = count(failed) + count(given_up);
-    (all > 0.0).then(|| (bad / all).min(1.0))
 }
 
 /// Says what the share of failed ops is one of: older summaries know less.
@@ -292,18 +284,4 @@ fn known_errors(steps: &[&Summary]) -> Option<f64> {
     let all: f64 = steps.iter().map(|step| errors(step) as f64).sum();
     let idle = failed_share(steps).is_none() && steps.iter().all(|step| step.totals.ops == 0);
     (all > 0.0 || !idle).then_some(all)
-}
-
-/// Counts the ops of the window that failed or are in doubt, which are not among the times. Older
-/// summaries know all phases' doubts only.
-fn failed(step: &Summary) -> u64 {
-    let in_doubt = step.latency.in_doubt.unwrap_or(step.totals.in_doubt);
-    step.latency.failed.count.saturating_add(in_doubt)
-}
-
-/// Counts the ops of the window that were given up, and arrivals that were never issued: both are
-/// among the times. Older summaries know those of all phases only.
-fn given_up(step: &Summary) -> u64 {
-    let issued = step.latency.abandoned;
-    issued.map_or(step.totals.abandoned, |issued| issued.saturating_add(step.latency.unissued()))
 }

@@ -16,11 +16,14 @@ use super::layout;
 use super::legend::legend;
 use super::notes::{self, entry, instant, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
-use super::table::{self, Cell, Column, Item, Line, Table, in_time, known, merit, position};
+use super::table::{
+    self, Cell, Column, Item, Line, Table, in_time, is_comparable, known, merit, position,
+};
 use super::{Options, counted, imported};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Reported, Summary, VerdictKind, counter};
+use crate::terms::units::rate_decimals;
 use crate::terms::{self, OnError, Rate, StatementMode, named};
 use crate::workload::builtin;
 
@@ -385,6 +388,7 @@ impl Shown<'_> {
         }
         let place = |step: &Summary| position(self.labels, &step.label);
         let places: Vec<usize> = self.steps.iter().map(|step| place(step)).collect();
+        let decimals = rate_decimals(self.steps.iter().map(|step| step.totals.qps));
         let sheet = Rows::new(self.steps)
             .text("step", |step| clip(&step.step_id, TEXT_MAX))
             .text("label", |step| label(&step.label))
@@ -395,7 +399,7 @@ impl Shown<'_> {
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
             .shown("errors", |step| super::metric::errors(step))
-            .shown("QPS", |step| (step.totals.qps, 0))
+            .shown("QPS", |step| (step.totals.qps, decimals))
             .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
         let invoked: Vec<usize> = invocations.iter().map(|(_, steps)| place(steps[0])).collect();
@@ -494,6 +498,9 @@ fn best(table: &Table) -> BTreeSet<(usize, Column)> {
         let cells: Vec<Item> = cells.filter(|item| merit(item.cell).is_finite()).collect();
         let top = cells.iter().max_by(|a, b| merit(a.cell).total_cmp(&merit(b.cell)));
         let Some(top) = top.filter(|_| cells.len() > 1) else { continue };
+        if cells.iter().any(|item| !is_comparable(table.metric, [top.cell, item.cell])) {
+            continue;
+        }
         for item in &cells {
             let interval =
                 Ratio::of([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());

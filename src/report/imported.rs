@@ -10,6 +10,7 @@ use super::{Metric, escape};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{Difference, Weight};
 use crate::summary::{Imported, Summary, Warning};
+use crate::terms::units::rate_decimals;
 use crate::terms::{self, finding};
 
 /// Longest foreign text in a note, characters.
@@ -77,7 +78,10 @@ pub(super) fn counted(tables: &[Table]) -> Option<String> {
 
 /// Tells where the runs come from.
 pub(super) fn origin(tables: &[Table]) -> Sheet {
-    Rows::new(tables.iter().flat_map(|table| table.runs().imported))
+    let runs = tables.iter().flat_map(|table| table.runs().imported);
+    let runs: Vec<&Imported> = runs.collect();
+    let decimals = rate_decimals(runs.iter().map(|run| run.totals.qps));
+    Rows::new(runs)
         .text("label", |run| label(&run.label))
         .text("workload", |run| escape::clip(&run.workload, CELL_MAX))
         .shown("clients", |run| run.cell().to_string())
@@ -88,7 +92,7 @@ pub(super) fn origin(tables: &[Table]) -> Sheet {
         .shown("seconds", |run| (run.measured_s, 1))
         .shown("ops", |run| run.totals.ops)
         .shown("errors", |run| run.totals.errors)
-        .shown("QPS", |run| (run.totals.qps, 0))
+        .shown("QPS", |run| (run.totals.qps, decimals))
         .sheet()
 }
 

@@ -16,7 +16,10 @@ use super::page::{
     self, CLIENTS, Conditions, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty,
     ratio_decimals, shape,
 };
-use super::table::{Cell, Column, Item, Line, NO_RATIO, Table, known, labels, merit, ratio, speed};
+use super::table::{
+    Cell, Column, Item, Line, NO_RATIO, Table, is_comparable, known, labels, merit, not_comparable,
+    ratio, speed,
+};
 use super::{Layout, Metric, Options, metric, slo, suites};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, Difference};
@@ -348,7 +351,7 @@ fn peak(table: &Table) -> Page {
     let peaks: Vec<Option<Item>> = (0..table.lines.len()).map(peak).collect();
     let found = || peaks.iter().copied().flatten();
     let decimals = table.metric.decimals(found().map(|item| value(&item)));
-    let top = found().reduce(best).map(|item| value(&item));
+    let top = found().reduce(best);
     let seen = Rows::new(peaks.iter().enumerate())
         .shown("peak", |(_, peak)| peak.map(|item| table.metric.shown(value(&item), decimals)))
         .shown("clients", |(_, peak)| peak.map(|item| item.column.to_string()))
@@ -357,7 +360,10 @@ fn peak(table: &Table) -> Page {
         .place_and_metric(table, |item| item.column)
         .filed("label", |item| item.line.label)
         .filed("value", value)
-        .filed("relative", |item| speed(&table.metric, top?, value(item)))
+        .filed("relative", |item| {
+            let top = top.filter(|top| is_comparable(table.metric, [top.cell, item.cell]))?;
+            speed(&table.metric, value(&top), value(item))
+        })
         .filed("notes", |item| codes(table, &[item.at], &item.column));
     let sheets = vec![seen.sheet(), records.sheet()];
     let title = vec![format!("{}; the best of each label", title(table))];
@@ -551,6 +557,11 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
     below.extend((base.is_some() && by_zero).then(|| super::table::OF_ZERO.to_owned()));
+    // A rate has as many decimals as its smallest needs.
+    let decimals = |at: usize, of: usize| match metrics[at] {
+        rate if rate.is_rate() => rate.decimals(costs.iter().filter_map(|line| line[at])),
+        _ => of,
+    };
     // A 0 has no decimals.
     let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
     let column = table.columns[0];
@@ -558,8 +569,8 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
         .place(table, |_| column)
         .filed("label", |line| table.lines[*line].label);
     let mut others = Rows::new(lines.filter(|line| Some(*line) != base));
-    for (at, (head, names, _, decimals)) in COSTS.iter().enumerate() {
-        all = all.both(head, names[0], |line| shown(costs[*line][at], *decimals));
+    for (at, (head, names, _, of)) in COSTS.iter().enumerate() {
+        all = all.both(head, names[0], |line| shown(costs[*line][at], decimals(at, *of)));
         others = others.shown(head, |line| shown(relative(*line, at), 2));
     }
     all = all.text("dbms", |line| marked(table, *line));
@@ -583,8 +594,10 @@ struct Pair {
     column: Column,
     from: f64,
     to: f64,
-    /// Percent; none where it would be a division by 0.
+    /// Percent; none where it would be a division by 0, or of totals of unequal work.
     change: Option<f64>,
+    /// Of totals of unequal work, the metric to use.
+    instead: Option<&'static str>,
 }
 
 fn labels_of(tables: &[Table], options: &Options) -> Result<[String; 2]> {
@@ -613,7 +626,10 @@ fn pairs<'a>(
     let tables = of_pair(tables, options)?.into_iter().map(|table| {
         let pair = |(column, cells): (Column, [&Cell; 2])| {
             let [from, to] = cells.map(|cell| cell.spread.median);
-            Pair { column, from, to, change: change(&table, from, to) }
+            let is_comparable = is_comparable(table.metric, cells);
+            let instead = table.metric.by_work().filter(|_| !is_comparable);
+            let change = if is_comparable { change(&table, from, to) } else { None };
+            Pair { column, from, to, change, instead }
         };
         let pairs: Vec<Pair> = common(&table).into_iter().map(pair).collect();
         (table, pairs)
@@ -720,8 +736,14 @@ fn extremes(pairs: &[Pair]) -> Option<[(Column, f64); 2]> {
     Some([changes().min_by(by)?, changes().rev().max_by(by)?])
 }
 
-fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Option<String> {
-    pairs.into_iter().any(|pair| pair.change.is_none()).then(|| NO_RATIO.to_owned())
+/// Says why changes are missing, each reason once.
+fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for pair in pairs.into_iter().filter(|pair| pair.change.is_none()) {
+        let reason = pair.instead.map_or_else(|| NO_RATIO.to_owned(), not_comparable);
+        push_new(&mut reasons, reason);
+    }
+    reasons
 }
 
 /// Returns `5-16%`; whole percents, as published, where they are as large as that.

@@ -8,6 +8,7 @@ use super::page::{self, Value};
 use crate::error::{Error, Result};
 use crate::stats::{is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
+use crate::terms::units::rate_decimals;
 use crate::terms::{self, Percentile, Property};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -102,7 +103,8 @@ impl Metric {
     pub const QPS: Metric = Metric::Figure(&FIGURES[0]);
     pub const TPS: Metric = Metric::Figure(&FIGURES[1]);
     pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
-    const SECONDS: Metric = Metric::Figure(&FIGURES[3]);
+    pub const ERROR_SHARE: Metric = Metric::Figure(&FIGURES[3]);
+    const SECONDS: Metric = Metric::Figure(&FIGURES[4]);
 
     /// Returns itself, or what the steps of one workload are measured in: of a time, which one. The
     /// others were imported.
@@ -154,6 +156,11 @@ impl Metric {
         self == Metric::SECONDS
     }
 
+    /// Returns what to use instead of a total, which more work has more of; none where it is none.
+    pub(crate) fn by_work(self) -> Option<&'static str> {
+        self.figure().by_work
+    }
+
     pub(crate) fn higher_is_better(self) -> bool {
         self.figure().higher_is_better
     }
@@ -183,12 +190,12 @@ impl Metric {
             // A median of two may lie between counts.
             return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
         }
-        let unit = self.unit().0;
-        if self.is_rate() {
-            0
-        } else {
-            page::decimals(values.into_iter().map(|value| value / unit))
+        // One op of a million may have failed.
+        if self.is_rate() || self == Metric::ERROR_SHARE {
+            return rate_decimals(values);
         }
+        let unit = self.unit().0;
+        page::decimals(values.into_iter().map(|value| value / unit))
     }
 
     pub(crate) fn name(self) -> String {
@@ -242,6 +249,10 @@ impl Metric {
                 "qps" => totals.qps,
                 "tps" => totals.tps,
                 "errors" => totals.errors as f64,
+                "errors%" => {
+                    let tried = totals.ops.saturating_add(totals.errors);
+                    return (tried > 0).then(|| 100.0 * totals.errors as f64 / tried as f64);
+                }
                 "seconds" => run.measured_s,
                 _ => return None,
             });
@@ -346,6 +357,8 @@ pub struct Figure {
     pub(crate) heading: &'static str,
     pub(crate) unit_in_words: &'static str,
     pub(crate) higher_is_better: bool,
+    /// Of a total, the metric that compares runs whose work is not the same.
+    pub(crate) by_work: Option<&'static str>,
     pub(crate) value: fn(&Summary) -> Option<f64>,
 }
 
@@ -360,57 +373,59 @@ const MS: f64 = 1e3;
 const KB: f64 = 1024.0;
 
 macro_rules! figures {
-    ($($name:literal $aliases:tt, $unit:literal, $heading:literal, $words:literal, $higher:literal, $value:expr;)*) => {
+    ($($name:literal $aliases:tt, $unit:literal, $heading:literal, $words:literal, $higher:literal, $by_work:expr, $value:expr;)*) => {
         &[$(Figure {
             name: $name, aliases: &$aliases, unit: $unit, heading: $heading,
-            unit_in_words: $words, higher_is_better: $higher, value: $value,
+            unit_in_words: $words, higher_is_better: $higher, by_work: $by_work, value: $value,
         }),*]
     };
 }
 
 /// All of them, in the order in which errors and the help name them.
 pub(crate) const FIGURES: &[Figure] = figures! {
-    "qps" [], "statements/s", "QPS", "statements a second", true, |s| Some(s.totals.qps);
-    "tps" [], "ops/s", "TPS", "ops a second", true, |s| Some(s.totals.tps);
-    "errors" [], "errors", "errors", "a step, all phases", false, |s| Some(errors(s) as f64);
-    "seconds" [], "s", "seconds", "from the start to the end", false, |s| Some(s.measured_s);
-    "rows" ["rows/s"], "rows/s", "rows", "rows a second", true,
+    "qps" [], "statements/s", "QPS", "statements a second", true, None, |s| Some(s.totals.qps);
+    "tps" [], "ops/s", "TPS", "ops a second", true, None, |s| Some(s.totals.tps);
+    "errors" [], "errors", "errors", "a step, all phases", false, Some("errors%"), |s| Some(errors(s) as f64);
+    "errors%" ["error-share"], "%", "failed ops", "percent of the window's ops", false, None,
+        |s| Some(failed_share(&[s])? * 100.0);
+    "seconds" [], "s", "seconds", "from the start to the end", false, Some("qps"), |s| Some(s.measured_s);
+    "rows" ["rows/s"], "rows/s", "rows", "rows a second", true, None,
         |s| Some(s.totals.rows as f64 / s.measured_s);
-    "iops" [], "reads/s", "IOPS", "InnoDB's reads a second", true,
+    "iops" [], "reads/s", "IOPS", "InnoDB's reads a second", true, None,
         |s| s.counter_per_s("Innodb_data_reads");
-    "innodb-reads" [], "reads/op", "InnoDB's reads an op", "reads", false,
+    "innodb-reads" [], "reads/op", "InnoDB's reads an op", "reads", false, None,
         |s| s.counter_per_op("Innodb_data_reads");
-    "miss" [], "pages/op", "misses an op", "pages read from storage", false,
+    "miss" [], "pages/op", "misses an op", "pages read from storage", false, None,
         |s| s.counter_per_op("Innodb_buffer_pool_reads");
-    "miss%" ["misspct"], "%", "misses", "percent of the pages asked of the buffer pool", false,
+    "miss%" ["misspct"], "%", "misses", "percent of the pages asked of the buffer pool", false, None,
         miss_percent;
-    "pages-written" [], "pages/op", "pages written an op", "pages", false,
+    "pages-written" [], "pages/op", "pages written an op", "pages", false, None,
         |s| s.counter_per_op("Innodb_buffer_pool_pages_flushed");
-    "log-writes" [], "writes/op", "log writes an op", "writes to InnoDB's log", false,
+    "log-writes" [], "writes/op", "log writes an op", "writes to InnoDB's log", false, None,
         |s| s.counter_per_op("Innodb_log_writes");
-    "log-bytes" [], "bytes/op", "log bytes an op", "bytes written to InnoDB's log", false,
+    "log-bytes" [], "bytes/op", "log bytes an op", "bytes written to InnoDB's log", false, None,
         |s| s.counter_per_op("Innodb_os_log_written");
-    "handlers" [], "calls/op", "handler calls an op", "calls of the storage engine", false, handlers;
-    "ahi" [], "%", "adaptive hash index", "percent of the searches that it answered", true, ahi;
-    "server-cpu" [], "us/op", "server CPU an op", "microseconds", false, server_cpu_us;
-    "cs" [], "switches/op", "context switches an op", "of the server's process", false,
+    "handlers" [], "calls/op", "handler calls an op", "calls of the storage engine", false, None, handlers;
+    "ahi" [], "%", "adaptive hash index", "percent of the searches that it answered", true, None, ahi;
+    "server-cpu" [], "us/op", "server CPU an op", "microseconds", false, None, server_cpu_us;
+    "cs" [], "switches/op", "context switches an op", "of the server's process", false, None,
         |s| of_process(s, |p| Some(p.voluntary_switches? as f64 + p.involuntary_switches? as f64));
-    "reads" [], "reads/op", "disk reads an op", "of the server's host", false,
+    "reads" [], "reads/op", "disk reads an op", "of the server's host", false, None,
         |s| of_host(s, |h| Some(h.disk_reads? as f64));
-    "read-time" [], "us/op", "disk read time an op", "microseconds, of the server's host", false,
+    "read-time" [], "us/op", "disk read time an op", "microseconds, of the server's host", false, None,
         read_us;
-    "rkb" [], "KB/op", "KB read an op", "by the server's process, from storage", false,
+    "rkb" [], "KB/op", "KB read an op", "by the server's process, from storage", false, None,
         |s| of_process(s, |p| Some(p.read_bytes? as f64 / KB));
-    "wkb" [], "KB/op", "KB written an op", "by the server's process, to storage", false,
+    "wkb" [], "KB/op", "KB written an op", "by the server's process, to storage", false, None,
         |s| of_process(s, |p| Some(p.write_bytes? as f64 / KB));
-    "cpu" ["client-cpu"], "us/op", "client CPU an op", "microseconds", false,
+    "cpu" ["client-cpu"], "us/op", "client CPU an op", "microseconds", false, None,
         |s| s.client.us_per_op;
-    "client-seconds" [], "s", "client CPU", "seconds, user and system", false,
+    "client-seconds" [], "s", "client CPU", "seconds, user and system", false, Some("cpu"),
         |s| Some(s.client.user_s + s.client.sys_s);
-    "rtt" [], "us", "round trip of an empty query", "microseconds", false, |s| s.client.rtt_us;
+    "rtt" [], "us", "round trip of an empty query", "microseconds", false, None, |s| s.client.rtt_us;
 };
 
-const TIMES: &[Figure] = figures! { "times" [], "us", "", "microseconds", false, |_| None; };
+const TIMES: &[Figure] = figures! { "times" [], "us", "", "microseconds", false, None, |_| None; };
 
 fn miss_percent(step: &Summary) -> Option<f64> {
     let status = step.status()?;
@@ -448,6 +463,28 @@ pub(super) fn errors(step: &Summary) -> u64 {
     let counts = step.totals.errors.iter().map(|error| error.count);
     // What is given up has no error of its own.
     counts.fold(step.totals.abandoned, u64::saturating_add)
+}
+
+pub fn failed_share(steps: &[&Summary]) -> Option<f64> {
+    let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
+    // What was given up is among the times with its age.
+    let all = count(failed) + count(|step| step.latency.own().count);
+    let bad = count(failed) + count(given_up);
+    (all > 0.0).then(|| (bad / all).min(1.0))
+}
+
+/// Counts the ops of the window that failed or are in doubt, which are not among the times. Older
+/// summaries know all phases' doubts only.
+pub(super) fn failed(step: &Summary) -> u64 {
+    let in_doubt = step.latency.in_doubt.unwrap_or(step.totals.in_doubt);
+    step.latency.failed.count.saturating_add(in_doubt)
+}
+
+/// Counts the ops of the window that were given up, and arrivals that were never issued: both are
+/// among the times. Older summaries know those of all phases only.
+pub(super) fn given_up(step: &Summary) -> u64 {
+    let issued = step.latency.abandoned;
+    issued.map_or(step.totals.abandoned, |issued| issued.saturating_add(step.latency.unissued()))
 }
 
 fn of_process(step: &Summary, of: fn(&ProcessCost) -> Option<f64>) -> Option<f64> {

@@ -37,12 +37,12 @@ pub(crate) use calibration::calibration;
 pub use chart::picture;
 pub use compare::{Comparison, Doubt, Question, compare, doubtful, pair};
 pub use explain::explain;
-pub use gate::{Gates, failed_share, gates, holds};
+pub use gate::{Gates, gates, holds};
 pub use html::page;
 pub(crate) use html::quoted;
 #[cfg(test)]
 pub(crate) use metric::FIGURES;
-pub use metric::Metric;
+pub use metric::{Metric, failed_share};
 pub use notes::remarks;
 
 use crate::error::{Error, Result};

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::brief::{MARK, follows, rank};
 use super::escape::line as shown_line;
 use super::imported;
-use super::table::{Column, Line, NO_RATIO, Table, among};
+use super::table::{Column, Line, NO_RATIO, Table, among, is_comparable, not_comparable};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
 use crate::stats::enough;
@@ -539,11 +539,15 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
 pub(crate) fn unrelated(table: &Table) -> Vec<String> {
     let Some(label) = &table.baseline else { return Vec::new() };
     let base = table.line(label);
-    let (mut lacking, mut by_zero) = (Vec::new(), false);
+    let (mut lacking, mut by_zero, mut unequal) = (Vec::new(), false, false);
     for column in &table.columns {
         let mut cells = table.lines.iter().filter_map(|line| line.cells.get(column));
-        if base.is_some_and(|line| line.cells.contains_key(column)) {
-            by_zero |= cells.any(|cell| cell.relative.is_none());
+        if let Some(base) = base.and_then(|line| line.cells.get(column)) {
+            for cell in cells.filter(|cell| cell.relative.is_none()) {
+                let is_comparable = is_comparable(table.metric, [base, cell]);
+                by_zero |= is_comparable;
+                unequal |= !is_comparable;
+            }
         } else if cells.next().is_some() {
             lacking.push(column.to_string());
         }
@@ -551,7 +555,8 @@ pub(crate) fn unrelated(table: &Table) -> Vec<String> {
     let (label, columns) = (shown_line(label), lacking.join(", "));
     let text = || format!("{label} has no cell at {columns}: nothing to relate to there");
     let lacking = (!lacking.is_empty()).then(text);
-    lacking.into_iter().chain(by_zero.then(|| NO_RATIO.to_owned())).collect()
+    let unequal = table.metric.by_work().filter(|_| unequal).map(not_comparable);
+    lacking.into_iter().chain(by_zero.then(|| NO_RATIO.to_owned())).chain(unequal).collect()
 }
 
 /// Returns `8 clients`, or `clients 8, rate 100/s`.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::escape;
-use super::gate::{failed_share, holds, may_hold, quantity_shown};
+use super::gate::{holds, may_hold, quantity_shown};
+use super::metric::failed_share;
 use super::notes::{grouped, in_full, label, remarks};
 use super::page::{Page, Rows, Sheet, Value};
 use super::table::{Column, in_time};
@@ -12,6 +13,7 @@ use crate::judge::thresholds::LEVEL_FAILED_MAX;
 use crate::plan::search::{Found, STEPS_MAX, Search};
 use crate::stats::{self, Spread};
 use crate::summary::{Outcome, Summary, VerdictKind};
+use crate::terms::units::rate_decimals;
 use crate::terms::{self, Cell, Code, Gate, Quantity, joined};
 
 /// What one step says about its rate.
@@ -221,6 +223,7 @@ impl Searches<'_> {
         let mark = |at: usize| {
             if notes.iter().any(|note| note.marks(at, None)) { " *" } else { "" }
         };
+        let achieved = rate_decimals(steps().map(|(_, probe, _)| probe.step.totals.tps));
         let mut rows = Rows::new(steps().enumerate())
             .filed("workload", |_| self.first.workload.name.as_str())
             .filed("label", |_| self.first.label.as_str())
@@ -229,10 +232,7 @@ impl Searches<'_> {
             .both("search", "search", |(_, (number, ..))| *number)
             .shown("rate", |(_, (_, probe, _))| probe.step.plan.rate.map(|rate| rate.to_string()))
             .filed("rate", |(_, (_, probe, _))| probe.step.plan.rate)
-            .both("achieved", "achieved", |(_, (_, probe, _))| {
-                let tps = probe.step.totals.tps;
-                (tps, usize::from(tps < 100.0))
-            });
+            .both("achieved", "achieved", |(_, (_, probe, _))| (probe.step.totals.tps, achieved));
         for (at, gate) in self.level.iter().enumerate() {
             rows = rows.shown(&gate.text, |(_, (_, probe, _))| {
                 probe.numbers[at].map(|value| match value {

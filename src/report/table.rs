@@ -19,6 +19,10 @@ use crate::terms::named;
 pub(crate) const NO_RATIO: &str = "no ratio where it would be a division by 0";
 /// The same of numbers that are related to the first, which may lack one.
 pub(crate) const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
+/// Says why a total has no ratio; `instead` is what has one.
+pub(crate) fn not_comparable(instead: &str) -> String {
+    format!("a total has no ratio where the work is not the same (use --metric {instead})")
+}
 /// Labels that an error lists, and the longest of them, characters.
 const NAMED_MAX: usize = 20;
 const LABEL_MAX: usize = 60;
@@ -187,7 +191,8 @@ impl<'a> Table<'a> {
     pub(crate) fn relate(&mut self, label: &str) {
         let base = self.line(label).map_or_else(BTreeMap::new, |line| line.cells.clone());
         for (column, cell) in self.lines.iter_mut().flat_map(|line| &mut line.cells) {
-            let base = base.get(column).map(|base| base.spread.median);
+            let base = base.get(column).filter(|base| is_comparable(self.metric, [base, cell]));
+            let base = base.map(|base| base.spread.median);
             cell.relative = base.and_then(|base| speed(&self.metric, base, cell.spread.median));
         }
         self.baseline = Some(label.to_owned());
@@ -381,6 +386,25 @@ pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
 pub(crate) fn imported_at(run: &Imported) -> (Timestamp, &str, u32) {
     let at = run.started_at.parse().unwrap_or(Timestamp::MAX);
     (at, &run.source.sha256, run.source.run)
+}
+
+/// Tells whether a metric of two cells has a ratio: a total has none where the work is not the same.
+pub(crate) fn is_comparable(metric: Metric, cells: [&Cell; 2]) -> bool {
+    if metric.by_work().is_none() {
+        return true;
+    }
+    let measured = cells.iter().flat_map(|cell| &cell.steps).map(|step| fixed_work(step));
+    // What was imported does not tell what it was asked for.
+    let imported = cells.iter().flat_map(|cell| &cell.imported).map(|run| Some(run.totals.ops));
+    let amounts: Option<BTreeSet<u64>> = measured.chain(imported).collect();
+    amounts.is_some_and(|amounts| amounts.len() == 1)
+}
+
+/// Returns the work of a step that did what it was asked for, in ops, or in rows of a load; none where
+/// the time ended it.
+fn fixed_work(step: &Summary) -> Option<u64> {
+    let whole = step.plan.time_s.is_none() && step.outcome == Outcome::Completed;
+    whole.then(|| step.plan.ops.unwrap_or(step.totals.rows))
 }
 
 /// Returns a number that is the higher, the better a value is.

@@ -637,9 +637,10 @@ fn line(summary: &Summary) -> String {
     let cpu = format!("CPU {user_s:.2} s user {sys_s:.2} s system");
     let what = match (&summary.load, &summary.suite) {
         (Some(load), _) => {
-            let (rows, per_s, n) = (units::count(load.rows), load.rows_per_s, load.statements);
+            let (rows, per_s) = (units::count(load.rows), units::rate(load.rows_per_s));
+            let n = load.statements;
             format!(
-                "{rows} rows in {measured_s:.3} s, {per_s:.0} rows/s, {n} statements, client {cpu}"
+                "{rows} rows in {measured_s:.3} s, {per_s} rows/s, {n} statements, client {cpu}"
             )
         }
         (_, Some(suite)) => {
@@ -658,10 +659,10 @@ fn step(summary: &Summary) -> String {
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |n| Value::Micros(n).to_string());
     let failed = failed(summary);
     let mut text = format!(
-        "{} {}: {:.0} QPS, {name} time p50 {}, p99 {}, max {}, {}",
+        "{} {}: {} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
         summary.cell().told(),
-        totals.qps,
+        units::rate(totals.qps),
         ms(percentile(summary, 50.0, |times| times.p50_us)),
         ms(percentile(summary, 99.0, |times| times.p99_us)),
         ms(summary.latency.own().max_us),
@@ -743,7 +744,7 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
     };
     let ms = |us: f64| Value::Micros(us).to_string().trim_end_matches(" ms").to_owned();
     [
-        median(|step| Some(step.totals.qps), |qps| format!("{qps:.0}")),
+        median(|step| Some(step.totals.qps), units::rate),
         median(|step| percentile(step, 50.0, |times| times.p50_us), ms),
         median(|step| percentile(step, 99.0, |times| times.p99_us), ms),
         median(|step| Some(errors(step) as f64), |errors| format!("{errors:.0}")),

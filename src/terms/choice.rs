@@ -168,6 +168,8 @@ choices! {
         Incomplete "incomplete";
         /// A run has no number above 0
         NoRatio "no ratio";
+        /// A total of work that was not the same
+        NotComparable "not comparable";
         /// One label has not measured it
         NotMeasured "not measured";
     }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::units;
+
 /// A thing found about a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
@@ -20,6 +22,8 @@ pub enum Value {
     Micros(f64),
     /// A number of so many decimals.
     Number(f64, usize),
+    /// Ops, statements or the like a second, with three significant digits.
+    Rate(f64),
     /// A number with a decimal, unless that is 0, or the number 100 or more.
     Short(f64),
 }
@@ -280,6 +284,7 @@ impl fmt::Display for Value {
                 ms if ms < 100.0 => write!(f, "{ms:.2} ms"),
                 ms => write!(f, "{ms:.0} ms"),
             },
+            Value::Rate(per_s) => f.write_str(&units::rate(*per_s)),
             Value::Number(number, decimals) => write!(f, "{number:.decimals$}"),
             Value::Short(number) if *number >= 100.0 => write!(f, "{number:.0}"),
             Value::Short(number) => {

@@ -29,6 +29,9 @@ const DURATION_UNITS: [(&str, u64); 5] = [
 const TIME_UNITS: [(&str, u64); 5] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
+/// A rate below each of these needs one more digit after the point. One op in an hour is 0.00028.
+const RATE_LIMITS: [f64; 6] = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001];
+
 /// Reads a count: a number, then nothing, `k M G` (powers of 1000) or `Ki Mi Gi` (powers of
 /// 1024). A fraction is fine where the result is whole: `1.5M`.
 ///
@@ -93,6 +96,19 @@ pub fn duration(length: Duration) -> String {
         _ => second,
     };
     decimal(nanos, size, unit)
+}
+
+/// Gives the digits after the point that the smallest of some rates, but for zeros, needs for three
+/// that say something.
+pub(crate) fn rate_decimals(per_s: impl IntoIterator<Item = f64>) -> usize {
+    let sizes = per_s.into_iter().map(f64::abs);
+    let least = sizes.filter(|size| *size > 0.0).fold(f64::INFINITY, f64::min);
+    RATE_LIMITS.iter().filter(|limit| least < **limit).count()
+}
+
+/// Writes a rate with three significant digits, or all before the point: `0.450`, `42.0`, `26747`.
+pub(crate) fn rate(per_s: f64) -> String {
+    format!("{per_s:.0$}", rate_decimals([per_s]))
 }
 
 /// Writes a number in units of a power of ten, or whole ones of another, without zeros at its end.
@@ -218,6 +234,29 @@ mod tests {
             assert_eq!(duration(Duration::from_millis(millis)), text);
         }
         assert_eq!(duration(Duration::from_nanos(1)), "0.000001ms");
+    }
+
+    #[test]
+    fn a_rate_has_three_digits_when_it_is_small() {
+        struct Case {
+            per_s: f64,
+            shown: &'static str,
+        }
+        for Case { per_s, shown } in [
+            Case { per_s: 0.0, shown: "0" },
+            Case { per_s: 0.000_278, shown: "0.000278" },
+            Case { per_s: 0.05, shown: "0.0500" },
+            Case { per_s: 0.45, shown: "0.450" },
+            Case { per_s: 0.9, shown: "0.900" },
+            Case { per_s: 9.25, shown: "9.25" },
+            Case { per_s: 42.0, shown: "42.0" },
+            Case { per_s: 100.4, shown: "100" },
+            Case { per_s: 26_747.4, shown: "26747" },
+        ] {
+            assert_eq!(rate(per_s), shown, "{per_s}");
+        }
+        assert_eq!(rate_decimals([1234.5, 0.0, 7.25]), 2, "a zero needs no digits");
+        assert_eq!(rate_decimals([]), 0);
     }
 
     proptest! {

@@ -413,6 +413,9 @@ fn compare() {
         "compare open --base 5.6.24 --new 10.11",
         "compare open --base 5.6.24 --new 10.11 --metric p99",
         "compare timed --base 5.6.24 --new 10.11",
+        "compare timed --base 5.6.24 --new 10.11 --metric client-seconds",
+        "compare closed --base 5.6.24 --new 10.11 --metric client-seconds",
+        "compare closed --base 5.6.24 --new 10.11 --metric errors",
         "compare older --base 5.6.24 --new 10.11",
         "compare ended outages --base many --new done",
         "compare ended outages --base reconnect --new canned --force",
@@ -421,6 +424,7 @@ fn compare() {
         all.extend(in_formats(line));
     }
     all.extend(cases([
+        "compare closed --base 5.6.24 --new 10.11 --metric client-seconds --fail-on-regression",
         "compare closed --base none --new 10.11",
         "compare closed --base 10.11 --new 10.11",
         "compare phptest --base 5.6.24 --new 10.11",

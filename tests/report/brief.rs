@@ -255,7 +255,7 @@ fn a_shared_host_is_told_with_its_load() {
     step.client.same_host = true;
     step.verdict = Some(Verdict { kind: VerdictKind::SharedHost, reasons: Vec::new() });
     let text = report(&[step], &brief());
-    assert!(text.contains("\n1       a *\n"), "{text}");
+    assert!(text.contains("\n1.00    a *\n"), "{text}");
     let line = "* Client and server shared a full host: fine for A/B, not for publishing.";
     assert_eq!(said(&text).lines, [line]);
 }

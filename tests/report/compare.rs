@@ -678,3 +678,96 @@ fn two_labels_need_no_flags_and_more_are_named() {
     let (code, text) = named(&two[..6], [None, None]).expect_err("nothing to compare with");
     assert!(code == 4 && text.contains("one label only: old"), "{text}");
 }
+
+/// Which work the runs of both labels did.
+enum Work {
+    /// What the window had time for.
+    Window,
+    /// So many ops of each label.
+    Ops([u64; 2]),
+    /// So many rows of each label.
+    Load([u64; 2]),
+}
+
+/// Runs of two labels; each of the new one took twice the CPU, and twice the time.
+fn costing(work: &Work) -> Vec<Summary> {
+    let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+    for step in &mut steps {
+        let at = usize::from(step.label == "new");
+        let times = [1.0, 2.0][at];
+        (step.client.user_s, step.client.sys_s) = (3.0 * times, 1.0 * times);
+        match work {
+            Work::Window => continue,
+            Work::Ops(ops) => step.plan.ops = Some(ops[at]),
+            Work::Load(rows) => step.totals.rows = rows[at],
+        }
+        (step.plan.time_s, step.measured_s) = (None, 60.0 * times);
+    }
+    steps
+}
+
+#[test]
+fn a_total_has_a_verdict_only_when_the_work_was_the_same() {
+    struct Case {
+        work: Work,
+        metric: &'static str,
+        verdict: &'static str,
+        worse: usize,
+        unknown: usize,
+    }
+    let no = |work, metric| Case { work, metric, verdict: "not comparable", worse: 0, unknown: 1 };
+    let yes = |work, metric| Case { work, metric, verdict: "worse", worse: 1, unknown: 0 };
+    for Case { work, metric, verdict, worse, unknown } in [
+        no(Work::Window, "client-seconds"),
+        no(Work::Window, "seconds"),
+        no(Work::Ops([1000, 2000]), "client-seconds"),
+        no(Work::Load([1000, 2000]), "seconds"),
+        yes(Work::Ops([1000, 1000]), "client-seconds"),
+        yes(Work::Ops([1000, 1000]), "seconds"),
+        yes(Work::Load([1000, 1000]), "client-seconds"),
+        yes(Work::Load([1000, 1000]), "seconds"),
+    ] {
+        let steps = costing(&work);
+        let asked = Question {
+            metric: metric.parse().expect(metric),
+            format: Format::Json,
+            ..question("old", "new")
+        };
+        let told = compared(&steps, &asked).expect("a comparison");
+        let json: Value = serde_json::from_str(&told.text).expect("JSON");
+        let row = &json["rows"][0];
+        assert_eq!(row["verdict"], verdict, "{metric}: {row}");
+        assert_eq!(row["ratio"].is_null(), verdict == "not comparable", "{metric}: {row}");
+        assert!(row["base_value"].is_f64() && row["new_value"].is_f64(), "{row}");
+        assert_eq!((told.worse.len(), told.unknown.len()), (worse, unknown), "{told:?}");
+        assert!(told.open.iter().all(|_| verdict == "worse"), "more runs tell nothing: {told:?}");
+    }
+}
+
+#[test]
+fn errors_are_compared_as_a_share_of_the_ops_when_the_work_was_not_the_same() {
+    let share = |work: &Work, ops: [u64; 2]| {
+        let mut steps = costing(work);
+        for step in &mut steps {
+            let at = usize::from(step.label == "new");
+            // As many errors among more ops are fewer of them.
+            step.latency.service.count = ops[at];
+            step.latency.failed.count = 100;
+            step.totals.errors = serde_json::from_str(
+                r#"[{"code": 1213, "sqlstate": "40001", "class": "server", "message": "", "count": 100}]"#,
+            )
+            .expect("errors");
+        }
+        let asked =
+            Question { metric: Metric::ERRORS, format: Format::Json, ..question("old", "new") };
+        let told = compared(&steps, &asked).expect("a comparison");
+        let json: Value = serde_json::from_str(&told.text).expect("JSON");
+        let row = &json["rows"][0];
+        let text = |field: &str| row[field].as_str().expect(field).to_owned();
+        (text("metric"), row["new_value"].as_f64().expect("a value"), text("verdict"))
+    };
+    let window = share(&Work::Window, [900, 9_900]);
+    assert_eq!(window, ("errors%".to_owned(), 1.0, "better".to_owned()));
+    let fixed = share(&Work::Ops([1000, 1000]), [900, 900]);
+    assert_eq!(fixed, ("errors".to_owned(), 100.0, "same".to_owned()));
+}

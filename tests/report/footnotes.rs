@@ -27,7 +27,7 @@ fn warnings_mark_their_numbers_and_say_where() {
     // An aside marks nothing.
     assert_eq!(
         &grid(&text)[1..],
-        ["1        1*     a", "1        -      b *", "1        -      c"]
+        ["1.00    1.00*   a", "1.00       -    b *", "1.00       -    c"]
     );
     assert!(text.contains("\n* the rate rose by 93..95 % (a at 16; b)\n"), "{text}");
     assert!(text.contains("\n* pages were read (b)\n"), "{text}");
@@ -41,7 +41,7 @@ fn same_host_and_debug_builds_are_said_once() {
     steps[1].client.same_host = true;
     let text = plain(&steps);
     // Whose CPUs the client took is no doubt of its own.
-    assert_eq!(&grid(&text)[1..], ["1       a *", "1       b"]);
+    assert_eq!(&grid(&text)[1..], ["1.00    a *", "1.00    b"]);
     assert_eq!(lines_of(&steps, "debug_build"), [0]);
     assert_eq!(lines_of(&steps, "same_host"), [0, 1]);
     assert_eq!(text.matches("the client ran on the server's host").count(), 1, "{text}");
@@ -59,7 +59,7 @@ fn labels_that_were_measured_otherwise_say_so() {
     other.server.transport = "socket".to_owned();
     other.workload.statements[0].sql = "SELECT 1".to_owned();
     let text = plain(&[step(0, "a", 8, 1.0), other, step(2, "c", 8, 1.0)]);
-    assert_eq!(&grid(&text)[1..], ["1       a", "1       b *", "1       c"]);
+    assert_eq!(&grid(&text)[1..], ["1.00    a", "1.00    b *", "1.00    c"]);
     let note = "* other conditions: tables 1 instead of 8, other SQL, transport socket instead of tcp \
                 (b)\n";
     assert!(text.contains(note), "{text}");
@@ -80,7 +80,7 @@ fn labels_whose_driver_data_or_commits_differ_say_so() {
     steps[2].server.durability = Some("bl0/dw0/trx2/O_DIRECT".to_owned());
     steps[1].driver.capabilities.push("mariadb_metadata_cache".to_owned());
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["1       a", "1       b *", "1       c *"]);
+    assert_eq!(&grid(&text)[1..], ["1.00    a", "1.00    b *", "1.00    c *"]);
     let caches = "* other conditions: driver mysql_async with deprecate_eof and \
                   mariadb_metadata_cache instead of mysql_async with deprecate_eof (b)\n";
     assert!(text.contains(caches), "{text}");
@@ -143,7 +143,7 @@ fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
     steps[2].server.tls_cipher = Some("TLS_AES_256_GCM_SHA384".to_owned());
     let text = plain(&steps);
     // Settings are what is compared; another way to the server is not.
-    assert_eq!(&grid(&text)[1..], ["1       a", "1       b", "1       c *"]);
+    assert_eq!(&grid(&text)[1..], ["1.00    a", "1.00    b", "1.00    c *"]);
     for note in [
         "* other overheads: performance schema ON instead of OFF, slow query log ON instead of OFF \
          (b)\n",
@@ -203,10 +203,10 @@ fn what_is_not_the_server_s_number_has_its_footnote() {
     assert_eq!(
         &grid(&text)[1..],
         [
-            "1        1*     a",
-            "1        -      b *",
-            "1        -      c *",
-            "1        -      older"
+            "1.00    1.00*   a",
+            "1.00       -    b *",
+            "1.00       -    c *",
+            "1.00       -    older"
         ]
     );
     for note in [

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 #[test]
 fn markdown_is_a_table_below_its_title() {
-    let mut steps = [step(0, "a|b", 8, 1000.4), step(1, "<b>`x`_y", 16, 2.0)];
+    let mut steps = [step(0, "a|b", 8, 1000.4), step(1, "<b>`x`_y", 16, 200.0)];
     steps[0].loadgen.profile = "debug".to_owned();
     let table = "**point-select: QPS, statements a second, by concurrent clients**\n\
                  \n\
                  | 8 | 16 | label |\n\
                  | ---: | ---: | :--- |\n\
                  | 1000 | - | a\\|b \\* |\n\
-                 | - | 2 | \\<b\\>\\`x\\`\\_y |\n";
+                 | - | 200 | \\<b\\>\\`x\\`\\_y |\n";
     let markdown = Options { format: Format::Markdown, ..Options::default() };
     assert_eq!(
         report(&steps, &markdown),

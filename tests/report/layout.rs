@@ -101,9 +101,9 @@ fn columns_are_as_wide_as_their_widest_cell_needs() {
     assert_eq!(
         grid(&text),
         [
-            " 1            2  100000000  concurrent clients",
-            " 5      1234567          -  a",
-            "12            -          7  b",
+            "    1            2  100000000  concurrent clients",
+            " 5.40   1234567.00          -  a",
+            "12.00            -       7.00  b",
         ]
     );
 }
@@ -144,12 +144,12 @@ fn paced_steps_have_columns_of_their_own() {
         step.step_id = format!("{}-{rate}", step.step_id);
         step
     };
-    let text = plain(&[paced(1000.0, 999.0), step(0, "a", 16, 5.0), paced(500.5, 500.0)]);
+    let text = plain(&[paced(1000.0, 999.0), step(0, "a", 16, 500.0), paced(500.5, 500.0)]);
     assert_eq!(
         grid(&text),
         [
-            "16      clients 8, rate 500.5/s  clients 8, rate 1000/s  concurrent clients",
-            " 5                          500                     999  a"
+            " 16     clients 8, rate 500.5/s  clients 8, rate 1000/s  concurrent clients",
+            "500                         500                     999  a"
         ]
     );
     let text = plain(&[paced(1000.0, 999.0), paced(500.5, 500.0)]);

@@ -288,10 +288,13 @@ fn a_division_by_zero_is_no_number() {
         assert!(!csv.contains("inf"), "{csv}");
     }
     let overhead = report(&steps, &between(Layout::Overhead, "a", "b"));
-    assert_eq!(collapsed(&overhead)[2..5], ["8 100 100 0.0", "16 0 50 -", "32 0 0 0.0"]);
+    assert_eq!(
+        collapsed(&overhead)[2..5],
+        ["8 100.0 100.0 0.0", "16 0.0 50.0 -", "32 0.0 0.0 0.0"]
+    );
     let relative = report(&steps, &laid(Layout::Relative));
     let words = relative.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    assert!(words.into_iter().any(|line| line == "b 50 -"), "{relative}");
+    assert!(words.into_iter().any(|line| line == "b 50.0 -"), "{relative}");
     assert_eq!(relative.matches(no_ratio).count(), 1, "{relative}");
     // Not a single change: the row is there all the same.
     let steps = [step(0, "a", 8, 0.0), step(1, "b", 8, 50.0)];
@@ -508,10 +511,13 @@ fn each_number_of_clients_has_a_list_and_its_own_footnotes() {
     let text = report(&steps, &Options { layout: Layout::List, ..in_full() });
     let pages: Vec<&str> = text.split("\n\n").collect();
     assert!(
-        pages[0].starts_with("point-select: QPS, statements a second; 8 clients\n  • 10 QPS - a")
+        pages[0].starts_with("point-select: QPS, statements a second; 8 clients\n  • 10.0 QPS - a")
     );
     let second = text.split("; 16 clients\n").nth(1).expect("a second list");
-    assert!(second.starts_with("  • 40 QPS - b\n  • 30 QPS - a *\n\n* of drift (a)\n"), "{text}");
+    assert!(
+        second.starts_with("  • 40.0 QPS - b\n  • 30.0 QPS - a *\n\n* of drift (a)\n"),
+        "{text}"
+    );
     assert!(!pages[1].contains('*'), "{text}");
     // In short, what all lists have stands below the last of them.
     let text = report(&steps, &laid(Layout::List));

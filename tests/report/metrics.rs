@@ -321,6 +321,8 @@ fn errors_relate_without_dividing_by_zero() {
         let text = r#"[{"code": 1213, "sqlstate": "40001", "class": "server", "message": "", "count": 0}]"#;
         step.totals.errors = serde_json::from_str(text).expect("errors");
         step.totals.errors[0].count = n;
+        // Counts of unequal work have no ratio.
+        (step.plan.time_s, step.plan.ops) = (None, Some(1000));
         step
     };
     let steps = [count(0), count(4), count(u64::MAX)];
@@ -357,6 +359,96 @@ fn a_baseline_that_is_no_label_is_answered_with_the_labels() {
 fn a_cell_without_a_base_is_named() {
     let steps = [step(0, "base", 8, 1.0), step(1, "b", 8, 2.0), step(1, "b", 16, 2.0)];
     let text = report(&steps, &related("base", "qps"));
-    assert_eq!(grid(&text)[3], "2 (2.00x)   2      b");
+    assert_eq!(grid(&text)[3], "2.00 (2.00x)  2.00    b");
     assert!(text.contains("\nbase has no cell at 16: nothing to relate to there\n"), "{text}");
+}
+
+#[test]
+fn a_rate_has_three_digits_in_every_table_when_it_is_small() {
+    use crate::Options;
+    use loadgen::report::{Layout, Notes, Question, compare, gates, page};
+    // Statements and ops a second are alike in these steps.
+    let mut steps = [step(0, "old", 8, 0.45), step(1, "new", 8, 0.9)];
+    for step in &mut steps {
+        step.plan.rate = Some(2.5);
+        step.totals.backlog = Some(7);
+        step.warnings = serde_json::from_str(
+            r#"[{"code": "target_not_sustained", "message": "not sustained"}]"#,
+        )
+        .expect("a warning");
+    }
+    let closed = steps.clone().map(|mut step| {
+        step.plan.rate = None;
+        step.warnings = Vec::new();
+        step
+    });
+    let laid = |layout: Layout| {
+        let two = [Layout::Overhead, Layout::Delta].contains(&layout);
+        let [baseline, new] = ["old", "new"].map(|label| two.then(|| label.to_owned()));
+        report(&closed, &Options { layout, baseline, new, ..Options::default() })
+    };
+    let of: Vec<&Summary> = closed.iter().collect();
+    let asked = Question { base: "old".into(), new: "new".into(), ..Question::default() };
+    let gate = ["qps>=2".parse().expect("a gate")];
+    let html = page(&of, &Options::default());
+    for (what, text) in [
+        ("versions", laid(Layout::Versions)),
+        ("list", laid(Layout::List)),
+        ("peak", laid(Layout::Peak)),
+        ("relative", laid(Layout::Relative)),
+        ("overhead", laid(Layout::Overhead)),
+        ("per-op", laid(Layout::PerOp)),
+        ("compare", compare(&of, &asked).expect("a comparison").text),
+        ("gates", gates(&of, &gate, &Options::default()).expect("gates").text),
+        ("page", html.expect("a page")),
+    ] {
+        for rate in ["0.450", "0.900"] {
+            assert!(text.contains(rate), "{what}: no {rate} in {text}");
+        }
+    }
+    let brief = Options { notes: Notes::Brief, ..Options::default() };
+    let text = report(&steps, &brief);
+    assert!(text.contains("0.450 of 2.5/s"), "{text}");
+}
+
+#[test]
+fn a_total_has_no_ratio_in_any_table_when_the_work_was_not_the_same() {
+    use crate::{Format, Options};
+    use loadgen::report::Layout;
+    let of = |windows: bool| {
+        let mut steps = [step(0, "old", 8, 1000.0), step(1, "new", 8, 2000.0)];
+        for (step, seconds) in steps.iter_mut().zip([1.5, 3.0]) {
+            (step.client.user_s, step.client.sys_s) = (seconds, seconds);
+            if !windows {
+                (step.plan.time_s, step.plan.ops) = (None, Some(1000));
+            }
+        }
+        steps
+    };
+    struct Case {
+        layout: Layout,
+        field: &'static str,
+        ratio: f64,
+    }
+    for Case { layout, field, ratio } in [
+        Case { layout: Layout::Relative, field: "relative", ratio: 0.5 },
+        Case { layout: Layout::Delta, field: "change_percent", ratio: -50.0 },
+        Case { layout: Layout::Overhead, field: "cost_percent", ratio: 100.0 },
+        Case { layout: Layout::Peak, field: "relative", ratio: 0.5 },
+    ] {
+        let metric = "client-seconds".parse().expect("a metric");
+        let options = Options { layout, metric, format: Format::Json, ..Options::default() };
+        let last = |windows: bool| {
+            let json = json(&of(windows), &options);
+            json["rows"].as_array().expect("rows").last().expect("a row")[field].clone()
+        };
+        assert!(last(true).is_null(), "{layout}");
+        assert!((last(false).as_f64().expect("a ratio") - ratio).abs() < 1e-9, "{layout}");
+    }
+    let cell = |windows: bool| {
+        let json = json(&of(windows), &related("old", "client-seconds"));
+        json["tables"][0]["lines"][1]["cells"][0].clone()
+    };
+    assert!(cell(true)["relative"].is_null() && cell(true)["value"] == 6.0, "{}", cell(true));
+    assert_eq!(cell(false)["relative"], 0.5);
 }

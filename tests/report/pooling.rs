@@ -97,10 +97,10 @@ fn the_latest_invocation_is_one_a_label_and_workload() {
     let old = [step(0, "a", 8, 1.0), step(0, "a", 16, 2.0), step(0, "b", 8, 3.0)];
     let new = step(9, "a", 16, 20.0);
     let steps = [old.as_slice(), &[new]].concat();
-    assert_eq!(grid(&plain(&steps))[1], "1       11      a");
+    assert_eq!(grid(&plain(&steps))[1], "1.00    11.00   a");
     let latest = Options { latest: true, ..Options::default() };
     let text = report(&steps, &latest);
-    assert_eq!(&grid(&text)[1..], ["3        -      b", "-       20      a"]);
+    assert_eq!(&grid(&text)[1..], ["3.00        -   b", "   -    20.00   a"]);
 }
 
 #[test]
@@ -110,18 +110,18 @@ fn only_completed_steps_fill_cells_unless_asked() {
     ended.reason = Some("SIGINT".to_owned());
     let steps = [step(0, "a", 8, 100.0), ended.clone(), step(1, "b", 16, 70.0)];
     let text = plain(&steps);
-    assert_eq!(&grid(&text)[1..], ["100      -*     a", "  -     70      b"]);
+    assert_eq!(&grid(&text)[1..], ["100.0      -*   a", "    -   70.0    b"]);
     let note = "* left out, because it did not complete: interrupted, SIGINT (a at 16)\n";
     assert!(text.contains(note), "{text}");
     let partial = Options { partial: true, ..in_full() };
     let text = report(&steps, &partial);
-    assert_eq!(&grid(&text)[1..], ["100     50*     a", "  -     70      b"]);
+    assert_eq!(&grid(&text)[1..], ["100.0   50.0*   a", "    -   70.0    b"]);
     assert!(text.contains("* did not complete: interrupted, SIGINT (a at 16)\n"), "{text}");
 
     let error = try_report(&[ended.clone()], &Options::default()).expect_err("nothing to show");
     assert_eq!(error.kind(), Kind::Data);
     assert!(error.render().contains("--partial"));
-    assert_eq!(grid(&report(&[ended], &partial))[1], "50      a *");
+    assert_eq!(grid(&report(&[ended], &partial))[1], "50.0    a *");
     assert_eq!(try_report(&[], &partial).expect_err("nothing").kind(), Kind::Data);
 }
 
@@ -131,7 +131,7 @@ fn a_step_without_a_window_has_no_number() {
     empty.outcome = Outcome::Aborted;
     empty.measured_s = 0.0;
     let partial = Options { partial: true, ..Options::default() };
-    assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-*       5      a");
+    assert_eq!(grid(&report(&[empty, step(0, "a", 16, 5.0)], &partial))[1], "-*      5.00    a");
 }
 
 /// Two invocations of a label; the second has other rows.
@@ -151,8 +151,8 @@ fn of_invocations_that_clash_the_newest_is_shown_and_noted() {
     let elsewhere = step(0, "a", 16, 50.0);
     let steps = vec![second.clone(), first.clone(), elsewhere, step(1, "b", 16, 70.0)];
     let text = plain(&steps);
-    assert!(grid(&text)[1].starts_with("  -     70      b"), "{text}");
-    assert!(grid(&text)[2].starts_with("300      -      a"), "{text}");
+    assert!(grid(&text)[1].starts_with("    -   70.0    b"), "{text}");
+    assert!(grid(&text)[2].starts_with("300.0      -    a"), "{text}");
     assert!(text.contains(CLASH), "{text}");
     let csv = Options { format: Format::Csv, ..Options::default() };
     let csv = report(&steps, &csv);

@@ -33,7 +33,7 @@
     const path = group.querySelector('.l').getAttribute('d').slice(1).replace(/h0$/, '');
     return path.split(' ').map((p) => p.split(',').map(Number));
   };
-  const digits = (value) => Number(value.toPrecision(3)).toLocaleString('en', { maximumFractionDigits: 3 });
+  const digits = (value) => Number(value.toPrecision(3)).toLocaleString('en', { maximumSignificantDigits: 3 });
   const nearest = (list, x) =>
     list.reduce((best, item, i) => (Math.abs(item[0] - x) < Math.abs(list[best][0] - x) ? i : best), 0);
 

@@ -15,7 +15,7 @@ use crate::plan::value::label;
 use crate::progress::say;
 use crate::run::{directory, random, warn};
 use crate::summary::{IMPORTED, Imported, Store, TextSource, collect};
-use crate::terms::{counted, finding};
+use crate::terms::{counted, finding, units};
 
 /// Largest file that is read, bytes: a day's interval lines take less than 16 MiB.
 const FILE_MAX: u64 = 64 << 20;
@@ -123,7 +123,8 @@ fn named(found: FoundRun, number: u32) -> Result<Imported> {
 /// Says what was imported.
 fn one_line(run: &Imported) -> String {
     let Imported { label, workload, source: TextSource { file, run: number, .. }, .. } = run;
-    let at = format!("{workload} at {}: QPS {:.0}", run.cell().told(), run.totals.qps);
+    let qps = units::rate(run.totals.qps);
+    let at = format!("{workload} at {}: QPS {qps}", run.cell().told());
     let warned: String = run.warnings.iter().map(|of| format!("; {}", of.message)).collect();
     format!("{file} run {number} ({}): {label}: {at}{warned}", run.program())
 }
