@@ -671,6 +671,9 @@ fn check(
             });
         }
     }
+    if expected.nulls && answer.nulls > 0 {
+        return Some(format!("{} NULLs in columns that have none", answer.nulls));
+    }
     if let Some(wanted) = expected.value
         && value != Some(wanted)
         && answer.rows > 0
@@ -690,13 +693,14 @@ mod tests {
     use super::*;
 
     fn answer(rows: u64, affected: u64) -> Answer {
-        Answer { rows, affected }
+        Answer { rows, affected, nulls: 0 }
     }
 
     #[test]
     fn answers_are_held_against_bounds() {
         let all = (0, u64::MAX);
-        let anything = Check { rows: all, affected: all, content: false, value: None };
+        let anything =
+            Check { rows: all, affected: all, content: false, value: None, nulls: false };
         let wrong = |expected: &Check, answer| check(expected, answer, None, None);
         let exactly = Check { rows: (1, 1), ..anything };
         assert_eq!(wrong(&exactly, answer(1, 0)), None);
@@ -711,5 +715,8 @@ mod tests {
         let value = Check { value: Some(101), ..exactly };
         let text = "the value is no number instead of 101";
         assert_eq!(wrong(&value, answer(1, 0)).as_deref(), Some(text));
+        let null = Answer { nulls: 1, ..answer(1, 0) };
+        assert_eq!(wrong(&exactly, null), None);
+        assert!(wrong(&Check { nulls: true, ..exactly }, null).is_some());
     }
 }
