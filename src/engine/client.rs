@@ -2,7 +2,6 @@
 //! again where the policy has lost ones reopened.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use super::connection::{Connection, Control, Handles, Leaving, open_again, pauses};
 use super::errors::{Change, OpError};
@@ -18,8 +17,6 @@ use crate::workload::{Effect, rows};
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.
 const CONTENT_EVERY: u64 = 16;
-/// A client that pauses looks so often whether the step was ended.
-const END_SEEN: Ns = 100_000_000;
 
 /// Runs ops until the window ends, or an error ends the step; returns the session, if there is one
 /// then.
@@ -216,12 +213,13 @@ impl<'a> Client<'a> {
                 break;
             }
             now = self.op().await?;
-            if let Some(pause) = thread.job().plan.think {
+            if let Some((pause, pauses)) = thread.job().plan.think.zip(thread.pauses.as_ref()) {
                 // None follows the last op of a step with --ops: the window ends with its answer.
                 if self.state.measured.get() && self.quota == Some(0) {
                     break;
                 }
-                now = think(thread, now, pause).await;
+                let until = now.saturating_add(pause.as_nanos() as Ns);
+                now = pauses.until(until, || thread.now()).await;
             }
         }
         self.send_rows(Asked::Rest).await?;
@@ -654,19 +652,6 @@ fn ends_by_ops(thread: &ThreadState) -> bool {
     thread.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
 }
 
-/// Pauses from an instant on, but not beyond the window's end; returns when it is over.
-async fn think(thread: &ThreadState, from: Ns, pause: Duration) -> Ns {
-    let until = from.saturating_add(pause.as_nanos() as Ns);
-    let mut now = from;
-    while now < until.min(thread.window.get().end) {
-        // The end may move meanwhile.
-        let next = until.min(thread.window.get().end).min(now + END_SEEN);
-        tokio::time::sleep_until((thread.origin + Duration::from_nanos(next)).into()).await;
-        now = thread.now();
-    }
-    now
-}
-
 /// Holds an answer against the workload; returns what is wrong with it.
 fn check(
     expected: &Check,
@@ -685,6 +670,9 @@ fn check(
                 max => format!("{number} {what} instead of {min} to {max}"),
             });
         }
+    }
+    if expected.nulls && answer.nulls > 0 {
+        return Some(format!("{} NULLs in columns that have none", answer.nulls));
     }
     if let Some(wanted) = expected.value
         && value != Some(wanted)
@@ -705,13 +693,14 @@ mod tests {
     use super::*;
 
     fn answer(rows: u64, affected: u64) -> Answer {
-        Answer { rows, affected }
+        Answer { rows, affected, nulls: 0 }
     }
 
     #[test]
     fn answers_are_held_against_bounds() {
         let all = (0, u64::MAX);
-        let anything = Check { rows: all, affected: all, content: false, value: None };
+        let anything =
+            Check { rows: all, affected: all, content: false, value: None, nulls: false };
         let wrong = |expected: &Check, answer| check(expected, answer, None, None);
         let exactly = Check { rows: (1, 1), ..anything };
         assert_eq!(wrong(&exactly, answer(1, 0)), None);
@@ -726,5 +715,8 @@ mod tests {
         let value = Check { value: Some(101), ..exactly };
         let text = "the value is no number instead of 101";
         assert_eq!(wrong(&value, answer(1, 0)).as_deref(), Some(text));
+        let null = Answer { nulls: 1, ..answer(1, 0) };
+        assert_eq!(wrong(&exactly, null), None);
+        assert!(wrong(&Check { nulls: true, ..exactly }, null).is_some());
     }
 }

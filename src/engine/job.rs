@@ -108,6 +108,8 @@ pub(crate) struct Check {
     /// The first column is a `c` that proves itself.
     pub content: bool,
     pub value: Option<u64>,
+    /// A column that has no NULL by its own definition holds none.
+    pub nulls: bool,
 }
 
 /// So many ids from the one after a base on.
@@ -259,6 +261,9 @@ impl Job {
             affected: bounds(&expect.affected),
             content: expect.content == Some(Content::C),
             value: expect.value.as_ref().map(|value| value.value(options)),
+            // MySQL before 8.0 and MariaDB call the columns of a ROLLUP by their tables' flags.
+            nulls: statement.sql.contains("{table}")
+                && !statement.sql.to_ascii_uppercase().contains("ROLLUP"),
         }
     }
 
@@ -672,6 +677,21 @@ pub(crate) mod tests {
         let mut drawn = Params::default();
         generator(seed).draw(&mut drawn, &job.statements[0].sources, from);
         drawn
+    }
+
+    #[test]
+    fn nulls_are_wrong_where_a_column_is_one_of_the_tables() {
+        for (sql, nulls) in [
+            ("SELECT c FROM {table} WHERE id = 1", true),
+            ("SELECT k, COUNT(*) FROM {table} GROUP BY k WITH rollup", false),
+            ("SELECT c FROM other", false),
+        ] {
+            let text = format!(
+                "name = 'x'\nabout = 'y'\n[[transaction]]\n[[transaction.statement]]\nsql = '{sql}'\n"
+            );
+            let workload = Workload::parse(&text, "w").unwrap_or_else(|e| panic!("{}", e.render()));
+            assert_eq!(compiled(workload).statements[0].check.nulls, nulls, "{sql}");
+        }
     }
 
     proptest! {

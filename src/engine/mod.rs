@@ -4,6 +4,7 @@
 //! round robin; no lock, no atomic and no channel an operation; one recorder a thread, merged
 //! at the end.
 
+mod alarm;
 mod client;
 mod connection;
 mod errors;

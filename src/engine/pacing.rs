@@ -5,29 +5,23 @@
 //! is woken at the instant, and a client that takes an arrival while another one is due wakes
 //! the next. So arrivals are served first come, first served, never skipped and never batched.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tokio::sync::Notify;
-
+use super::alarm::Alarm;
 use super::job::{Job, place, queues};
-use crate::error::{Error, Result};
-use crate::observe::{Ns, Recorder, Timer};
+use crate::error::Result;
+use crate::observe::{Ns, Recorder};
 use crate::plan::Arrival;
 use crate::terms::add;
 use crate::workload::{Stream, name_part, seed_of};
 
 pub(crate) const NEVER: Ns = Ns::MAX;
-/// Nearer arrivals are waited for by yielding: to be woken by the kernel takes up to so long.
-const NEAR: Ns = 100_000;
-/// A turn of at most so many of the shortest ones did nothing but look: an answer or an arrival
-/// takes several times as long.
-const IDLE: Ns = 3;
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
 
@@ -140,37 +134,7 @@ impl Window {
 
 pub(crate) struct Pacing {
     pub queues: RefCell<Queues>,
-    /// A client waits for an earlier arrival than the dispatcher does.
-    earlier: Notify,
-    timer: Timer,
-    /// How long the thread has looked for work in vain so far, instead of waiting for it.
-    pub spun: Cell<Ns>,
-}
-
-struct Spin {
-    /// The last one's start; [`NEVER`] after a park.
-    since: Ns,
-    last: Ns,
-    /// Two in a row were no longer than this. It holds for the whole step: of a saturated thread, which
-    /// has no idle turn, the shortest of its work would pass for one.
-    shortest: Ns,
-}
-
-impl Spin {
-    const NONE: Spin = Spin { since: NEVER, last: NEVER, shortest: NEVER };
-
-    /// Ends a turn; returns its length if nothing was to do in it, else 0.
-    fn idle(&mut self, now: Ns) -> Ns {
-        let turn = now.saturating_sub(self.since);
-        self.since = now;
-        if turn == 0 {
-            return 0;
-        }
-        self.shortest = self.shortest.min(turn.max(self.last));
-        self.last = turn;
-        let known = self.shortest != NEVER;
-        if known && turn <= self.shortest.saturating_mul(IDLE) { turn } else { 0 }
-    }
+    pub alarm: Alarm,
 }
 
 pub(crate) struct Queues {
@@ -179,7 +143,6 @@ pub(crate) struct Queues {
     places: Vec<(usize, bool)>,
     /// Queues with idle clients, by the instant that one of them must wake at.
     due: BTreeSet<(Ns, usize)>,
-    armed: Ns,
     window: Window,
     warmup: Ns,
     /// The warm-up's backlog is drained: no arrivals from its planned end on to the window.
@@ -202,10 +165,8 @@ struct Queue {
 impl Pacing {
     /// Makes the queues of these clients of a thread; within a runtime only.
     pub(crate) fn new(job: &Job, clients: &[u32], window: Window) -> Result<Pacing> {
-        let timer =
-            Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
         let queues = RefCell::new(Queues::new(job, clients, window.of_arrivals()));
-        Ok(Pacing { queues, earlier: Notify::new(), timer, spun: Cell::new(0) })
+        Ok(Pacing { queues, alarm: Alarm::new()? })
     }
 
     /// Waits for the next arrival for the client at a place of the thread; None when there will be
@@ -214,39 +175,17 @@ impl Pacing {
         poll_fn(|context| {
             let mut queues = self.queues.borrow_mut();
             let taken = queues.take(place, now(), context.waker());
-            if queues.due.first().is_some_and(|(first, _)| *first < queues.armed) {
-                queues.armed = 0;
-                self.earlier.notify_one();
+            if let Some((first, _)) = queues.due.first() {
+                self.alarm.expect(*first);
             }
             taken
         })
         .await
     }
 
+    /// Runs for ever: wakes clients for what is due.
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
-        let mut spin = Spin::NONE;
-        loop {
-            let now = origin.elapsed().as_nanos() as Ns;
-            self.spun.set(self.spun.get() + spin.idle(now));
-            let next = self.queues.borrow_mut().wake_due(now);
-            if next != NEVER && next <= now.saturating_add(NEAR) {
-                // The runtime looks at the sockets in between.
-                tokio::task::yield_now().await;
-                continue;
-            }
-            spin.since = NEVER;
-            self.queues.borrow_mut().armed = next;
-            if next == NEVER {
-                self.earlier.notified().await;
-            } else {
-                self.timer.set(origin + Duration::from_nanos(next - NEAR));
-                tokio::select! {
-                    expired = self.timer.expired() => expired?,
-                    () = self.earlier.notified() => {}
-                }
-            }
-            self.queues.borrow_mut().armed = 0;
-        }
+        self.alarm.run(origin, |now| self.queues.borrow_mut().wake_due(now)).await
     }
 
     /// Arrivals that are due and not taken yet.
@@ -256,7 +195,7 @@ impl Pacing {
 
     pub(crate) fn set_window(&self, window: Window) {
         if self.queues.borrow_mut().set_window(window.of_arrivals()) {
-            self.earlier.notify_one();
+            self.alarm.look();
         }
     }
 }
@@ -288,7 +227,6 @@ impl Queues {
             all: tables.iter().map(queue).collect(),
             places,
             due: BTreeSet::new(),
-            armed: 0,
             window,
             warmup: job.plan.warmup.as_nanos() as Ns,
             draining: false,
@@ -459,6 +397,8 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::engine::job::tests::{TABLES, a_plan, job_of};
     use crate::mysql::Tables;
@@ -738,21 +678,6 @@ mod tests {
         let ended = simulation.run(100 * S, |now| now + MS, |_, _| {});
         assert_eq!(simulation.served.len(), 1001);
         assert!(ended < 2 * S, "every client ends: {ended}");
-    }
-
-    #[test]
-    fn one_turn_that_a_clock_made_short_makes_no_work_of_the_idle_ones() {
-        let mut spin = Spin::NONE;
-        let mut now = 5 * MS;
-        let mut turn = |length: Ns| {
-            now += length;
-            spin.idle(now)
-        };
-        assert_eq!(turn(1_000), 0, "the first one after a park has no start");
-        assert_eq!([turn(1_000), turn(1_100)], [0, 1_100], "two tell how long an idle one takes");
-        assert_eq!(turn(20_000), 0, "work");
-        assert_eq!(turn(3), 3);
-        assert_eq!([turn(1_000), turn(20_000), turn(3_000)], [1_000, 0, 3_000]);
     }
 
     fn poisson(per_s: f64, seed: u64) -> Arrivals {

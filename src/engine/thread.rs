@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::Refused;
+use super::alarm::{Alarm, Pauses};
 use super::client;
 use super::connection::{self, Connection, Leaving, close_all, pauses};
 use super::errors::{Event, Events, Failures, OpError, OutageWatch, Pending, add_entry, add_error};
@@ -134,7 +135,12 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
 }
 
 async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Leaving>> {
-    tokio::time::sleep_until(state.origin.into()).await;
+    // Without a warm-up the window opens here: tokio's timers would be a millisecond or two late.
+    let start = Timer::new().map_err(no_timer)?;
+    while state.origin > Instant::now() {
+        start.set(state.origin);
+        start.expired().await.map_err(no_timer)?;
+    }
     let mut tasks: JoinSet<Option<Leaving>> = JoinSet::new();
     for (client, connection) in state.clients.iter().zip(connections) {
         tasks.spawn_local(client::run(Rc::clone(state), Rc::clone(client), connection));
@@ -151,10 +157,10 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
                 Some(Err(panic)) => return Err(Error::failed(format!("a client: {panic}"))),
             },
             // Without it an open loop would issue nothing more, and a probe see nothing.
-            Some(ended) = helpers.join_next() => return Err(Error::failed(match ended {
-                Ok(Err(e)) => format!("cannot wait for a kernel timer: {e}"),
-                Err(panic) => format!("what runs beside the clients: {panic}"),
-            })),
+            Some(ended) = helpers.join_next() => return Err(match ended {
+                Ok(Err(e)) => no_timer(e),
+                Err(panic) => Error::failed(format!("what runs beside the clients: {panic}")),
+            }),
             Ok(()) = ticks.changed() => {
                 let now = state.now();
                 state.tick(now);
@@ -177,8 +183,12 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
     Ok(sessions)
 }
 
-/// Starts what runs beside the clients: probes of the turn delay, and what wakes the clients of an
-/// open loop. They end only with an error.
+fn no_timer(e: io::Error) -> Error {
+    Error::failed(format!("cannot wait for a kernel timer: {e}"))
+}
+
+/// Starts what runs beside the clients: probes of the turn delay, and what wakes clients at their
+/// instants. They end only with an error.
 fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     let mut tasks = JoinSet::new();
     let of = Rc::clone(state);
@@ -187,6 +197,12 @@ fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
         let of = Rc::clone(state);
         tasks.spawn_local(async move {
             of.pacing.as_ref().expect("an open loop").dispatch(of.origin).await
+        });
+    }
+    if state.pauses.is_some() {
+        let of = Rc::clone(state);
+        tasks.spawn_local(async move {
+            of.pauses.as_ref().expect("a closed loop with pauses").dispatch(of.origin).await
         });
     }
     tasks
@@ -286,6 +302,7 @@ pub(crate) struct ThreadState {
     /// By table: SQL of each statement around its parameters; empty unless in text mode.
     pub texts: Vec<Vec<Vec<String>>>,
     pub pacing: Option<Pacing>,
+    pub pauses: Option<Pauses>,
     pub clients: Vec<Rc<ClientState>>,
 }
 
@@ -353,6 +370,7 @@ impl ThreadState {
             watch: RefCell::new(SelfWatch::new()),
             picks: tables.clone().map(|t| job.picks(t)).collect(),
             pacing: pacing.transpose()?,
+            pauses: job.plan.think.map(|_| Pauses::new(window.end)).transpose()?,
             texts: tables.filter(|_| text).map(|t| job.text_pieces(t)).collect(),
             clients: clients.iter().map(client).collect(),
         })
@@ -414,6 +432,15 @@ impl ThreadState {
         if let Some(pacing) = &self.pacing {
             pacing.set_window(window);
         }
+        if let Some(pauses) = &self.pauses {
+            pauses.set_end(window.end);
+        }
+    }
+
+    /// Gives what wakes clients at their instants; None where they only wait for answers.
+    fn alarm(&self) -> Option<&Alarm> {
+        let pacing = self.pacing.as_ref().map(|pacing| &pacing.alarm);
+        pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
     }
 
     /// Tells the watch over outages what happened up to now; the drain has none.
@@ -427,7 +454,7 @@ impl ThreadState {
     }
 
     pub(crate) fn look(&self, now: Ns) {
-        let spun = self.pacing.as_ref().map_or(0, |pacing| pacing.spun.get());
+        let spun = self.alarm().map_or(0, |alarm| alarm.spun.get());
         self.watch.borrow_mut().look(now, self.window.get(), spun);
     }
 
@@ -500,13 +527,14 @@ impl ThreadState {
         self.abandon();
         self.report(Ns::MAX);
         let ended = self.now();
+        let spins = self.alarm().is_some();
         self.recorder.into_inner().finish(ended);
         ThreadCounts {
             ops_by_client: self.clients.iter().map(|client| client.ops.get()).collect(),
             ops_by_table: self.ops_by_table.into_iter().map(Cell::into_inner).collect(),
             ledger: self.ledger.into_inner(),
             failures: self.failures.into_inner(),
-            usage: vec![self.watch.into_inner().into_usage(self.pacing.is_some())],
+            usage: vec![self.watch.into_inner().into_usage(spins)],
             ended,
             paced: self.pacing.map(|pacing| pacing.queues.into_inner().counts),
         }
@@ -564,7 +592,7 @@ struct Look {
     /// Not parked, since its start.
     busy: Duration,
     scheduled: Option<Scheduled>,
-    /// Of an open loop: looking for work, since its start.
+    /// Looking for work, since its start, where clients are woken at their instants.
     spun: Ns,
 }
 
@@ -638,7 +666,7 @@ impl SelfWatch {
         due
     }
 
-    pub(crate) fn into_usage(self, paced: bool) -> ThreadUsage {
+    pub(crate) fn into_usage(self, spins: bool) -> ThreadUsage {
         // Without a window there was nothing to see.
         let [first, last] = self.looks.unwrap_or_default();
         let wall = Duration::from_nanos(last.at.saturating_sub(first.at));
@@ -646,7 +674,7 @@ impl SelfWatch {
         let (ran, waited) = (scheduled.map(|s| s.ran), scheduled.map(|s| s.waited));
         let spun = Duration::from_nanos(last.spun.saturating_sub(first.spun));
         let (work, of) = match ran.zip(waited) {
-            Some((ran, waited)) if paced => (ran.saturating_sub(spun), wall.saturating_sub(waited)),
+            Some((ran, waited)) if spins => (ran.saturating_sub(spun), wall.saturating_sub(waited)),
             // The runtime's account lacks the system calls that ask for ready sockets, also those
             // that find some at once; the scheduler's lacks the time that the thread was stopped.
             _ => (last.busy.saturating_sub(first.busy).max(ran.unwrap_or(Duration::ZERO)), wall),
@@ -782,9 +810,9 @@ mod tests {
     }
 
     /// A thread between half a second, 10 ms on a core until then, and a last look.
-    fn usage(last: Look, paced: bool) -> ThreadShare {
+    fn usage(last: Look, spins: bool) -> ThreadShare {
         let first = look(500, 0, 10, 0, 0);
-        SelfWatch { looks: Some([first, last]), ..watch() }.into_usage(paced).share
+        SelfWatch { looks: Some([first, last]), ..watch() }.into_usage(spins).share
     }
 
     #[test]

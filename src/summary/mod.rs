@@ -433,15 +433,15 @@ contract! {
 
     /// One engine thread between the first and the last look of the window.
     pub struct ThreadShare {
-        /// Part of the time in which it had something to do: in a closed loop, all that it did not
-        /// wait for sockets; in an open loop, its CPU time without `spun_s`, of the time that it
+        /// Part of the time in which it had something to do: in a closed loop without `--think`, all
+        /// that it did not wait for sockets; else its CPU time without `spun_s`, of the time that it
         /// had a core.
         pub busy: f64,
         /// Length of that time, seconds.
         pub wall_s: f64,
         /// CPU of the thread, seconds; null where the kernel does not tell.
         pub cpu_s: Option<f64>,
-        /// Of these, looking for something to do; 0 in a closed loop.
+        /// Of these, looking for something to do; 0 in a closed loop without `--think`.
         pub spun_s: f64,
         /// Time that it could have run and another thread had the core, seconds (`schedstat`).
         pub descheduled_s: Option<f64>,

@@ -45,6 +45,50 @@ fn without_faults_both_modes_measure_and_print_the_table() {
     }
 }
 
+/// An answer of one column of text that is never NULL, with this row, as packets.
+fn one_row(row: &[u8]) -> Action {
+    let column = b"\x03def\0\0\0\x01c\x01c\x0c\x2d\0\x80\0\0\0\xfe\x01\0\0\0\0";
+    let payloads: [&[u8]; 4] = [&[1], column, row, &[0xfe, 0, 0, 2, 0, 0, 0]];
+    let packet = |(number, payload): (u8, &[u8])| {
+        [&[u8::try_from(payload.len()).expect("short"), 0, 0, number], payload].concat()
+    };
+    Action::Garbage((1..).zip(payloads).flat_map(packet).collect())
+}
+
+struct OddRow {
+    name: &'static str,
+    mode: &'static str,
+    row: &'static [u8],
+    class: &'static str,
+}
+
+#[test]
+fn a_row_that_is_none_of_its_columns_is_an_error_whatever_is_checked_of_it() {
+    for OddRow { name, mode, row, class } in [
+        OddRow { name: "one byte", mode: "prepared", row: b"\0", class: "lost" },
+        OddRow { name: "cut", mode: "prepared", row: b"\0\0\x03xy", class: "lost" },
+        OddRow { name: "longer", mode: "prepared", row: b"\0\0\x01xy", class: "lost" },
+        OddRow { name: "NULL", mode: "prepared", row: b"\0\x04", class: "wrong" },
+        OddRow { name: "cut", mode: "text", row: b"\x03xy", class: "lost" },
+        OddRow { name: "longer", mode: "text", row: b"\x01xy", class: "lost" },
+        OddRow { name: "NULL", mode: "text", row: b"\xfb", class: "wrong" },
+    ] {
+        let server = canned(vec![fault(At::Statement(100), one_row(row))]);
+        let words = format!(
+            "point-select --tables 8 --clients 1 --warmup 0 --ops 1000 --statements {mode}"
+        );
+        let ended = run_canned(&words, &server);
+        assert_eq!(ended.code, 1, "{name}, {mode}: {}", ended.stderr);
+        let totals = &ended.only().totals;
+        let classes: Vec<&str> = totals.errors.iter().map(|error| &*error.class).collect();
+        assert_eq!((classes.as_slice(), totals.ops), (&[class][..], 99), "{name}, {mode}");
+    }
+    // The same answer with a whole row is one.
+    let server = canned(vec![fault(At::Statement(100), one_row(b"\0\0\x01x"))]);
+    let ended = run_canned("point-select --tables 8 --clients 1 --warmup 0 --ops 1000", &server);
+    assert_eq!((ended.code, ended.only().totals.ops), (0, 1000), "{}", ended.stderr);
+}
+
 struct WrongAnswer {
     workload: &'static str,
     action: Action,

@@ -1,6 +1,6 @@
 //! Answers: what a client wants to know of them, whatever a server sends, without memory for the rest.
 //!
-//! No number of a server's sizes anything. Rows and definitions are counted and skipped as they come.
+//! No number of a server's sizes anything. Rows and definitions are walked over and skipped as they come.
 
 use mysql_async::Error as Driver;
 use mysql_common::io::ParseBuf;
@@ -21,14 +21,22 @@ const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 /// `SERVER_MORE_RESULTS_EXISTS`.
 const MORE: u16 = 8;
-/// A column's flag.
+/// A column's flags.
+const NOT_NULL: u8 = 1;
 const UNSIGNED: u8 = 0x20;
+
+/// A column's type and the lower half of its flags.
+type Column = [u8; 2];
+/// That of a definition that is too long to be looked at: no type of a server's.
+const UNKNOWN: Column = [0x7f, 0];
 
 /// Rows of an answer's first result, and rows affected as its last OK says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
     pub rows: u64,
     pub affected: u64,
+    /// NULLs in columns that the answer itself says have none.
+    pub nulls: u64,
 }
 
 /// How much of an answer is wanted.
@@ -76,9 +84,9 @@ pub struct Decoder {
     goes_on: bool,
     /// Results that ended, of several.
     results: u64,
-    columns: u16,
-    /// Type and flags of the first column.
-    column: [u8; 2],
+    columns: Vec<Column>,
+    /// The first column of the first result.
+    column: Column,
     cell: Vec<u8>,
     /// Bytes of `cell`, where it holds a value of this answer.
     found: Option<usize>,
@@ -95,8 +103,10 @@ impl Decoder {
 
     /// Begins an answer; `number` is that of its first packet.
     pub fn expect(&mut self, kind: Kind, want: Want, number: u8) {
-        let cell = std::mem::take(&mut self.cell);
-        *self = Decoder { kind, want, number, cell, ..Decoder::new(self.deprecate_eof) };
+        let (cell, mut columns) =
+            (std::mem::take(&mut self.cell), std::mem::take(&mut self.columns));
+        columns.clear();
+        *self = Decoder { kind, want, number, cell, columns, ..Decoder::new(self.deprecate_eof) };
     }
 
     /// Uses as many bytes as it can, up to the answer's end, and returns how many. The others (no more
@@ -167,11 +177,11 @@ impl Decoder {
 
     /// Tells how many bytes of a payload must be there before it is looked at.
     fn wanted(&self, first: Option<&u8>) -> usize {
-        match (self.state, first) {
+        match (self.state, self.kind, first) {
             _ if self.goes_on => 0,
-            (State::First, _) | (_, Some(&(END | ERROR))) => HEAD_MAX,
-            _ if self.looks() => HEAD_MAX,
-            _ => 1,
+            // Of what was prepared, the definitions are counted only.
+            (State::Columns(_), Kind::Prepare, Some(..END)) => 1,
+            _ => HEAD_MAX,
         }
     }
 
@@ -180,9 +190,7 @@ impl Decoder {
         self.want == Want::First
             && self.results == 0
             && match self.state {
-                State::Columns(left) => {
-                    self.kind == Kind::Binary && left == self.definitions(self.columns)
-                }
+                State::Columns(_) => self.kind == Kind::Binary && self.columns.is_empty(),
                 State::Rows => self.answer.rows == 0,
                 _ => false,
             }
@@ -218,17 +226,23 @@ impl Decoder {
             }
             State::First if first == NULL => return Err("a file is asked for"),
             State::First => {
-                self.columns = count(head).ok_or("no count of columns")?;
-                self.state = State::Columns(self.definitions(self.columns));
+                let count = count(head).ok_or("no count of columns")?;
+                self.columns.clear();
+                self.state = State::Columns(self.definitions(count));
             }
             State::Columns(1) if !self.deprecate_eof && !end => return Err("unknown packet"),
             State::Columns(left) => {
-                if self.looks() {
-                    // It ends with type, flags, decimals, 0, 0.
-                    self.column = match head {
-                        [.., kind, flags, _, _, _, _] if head.len() == length => [*kind, *flags],
-                        _ => return Err("no definition of a column"),
+                if self.kind != Kind::Prepare && (left > 1 || self.deprecate_eof) {
+                    let known = (head.len() == length).then(|| definition(head));
+                    let column = match known {
+                        // No cell of this column is kept, or its type is not needed.
+                        None if !self.looks() => UNKNOWN,
+                        known => known.flatten().ok_or("no definition of a column")?,
                     };
+                    if self.looks() {
+                        self.column = column;
+                    }
+                    self.columns.push(column);
                 }
                 self.state = match left {
                     1 if self.kind == Kind::Prepare => State::Done,
@@ -245,6 +259,7 @@ impl Decoder {
                 self.end(status.ok_or("cut end of rows")?);
             }
             State::Rows if first == 0 || self.kind == Kind::Text => {
+                self.answer.nulls += self.walk(head, length).ok_or("malformed row")?;
                 if self.looks() {
                     self.keep(head).ok_or("no first cell")?;
                 }
@@ -281,24 +296,57 @@ impl Decoder {
         Some(())
     }
 
+    /// Walks over a row, which must hold a value for each column and nothing else; counts the NULLs of
+    /// columns that have none. What lies behind the head is not looked at.
+    #[inline]
+    fn walk(&self, row: &[u8], length: usize) -> Option<u64> {
+        let binary = self.kind == Kind::Binary;
+        // A zero, then a bitmap that begins at its third bit.
+        let mut at = if binary { 1 + bitmap_bytes(self.columns.len()) } else { 0 };
+        let bitmap = if binary { row.get(1..at)? } else { &[] };
+        let mut nulls = 0;
+        for (i, column) in self.columns.iter().enumerate() {
+            if at > row.len() {
+                return Some(nulls);
+            }
+            let null = match binary {
+                true => bitmap[(i + 2) / 8] >> ((i + 2) % 8) & 1 == 1,
+                false => row.get(at) == Some(&NULL),
+            };
+            if null {
+                nulls += u64::from(column[1] & NOT_NULL);
+                at += usize::from(!binary);
+                continue;
+            }
+            if binary && *column == UNKNOWN {
+                return Some(nulls);
+            }
+            let Some(size) = size(column[0], binary, &row[at..]) else {
+                return (row.len() < length).then_some(nulls);
+            };
+            at = at.saturating_add(size);
+            // The rest of a longer one comes in another packet.
+            if at > length && length < PACKET_MAX {
+                return None;
+            }
+        }
+        (at == length || (at > length && length == PACKET_MAX)).then_some(nulls)
+    }
+
     /// Keeps the first cell of a row, unless it is NULL.
     fn keep(&mut self, row: &[u8]) -> Option<()> {
         let mut rest = ParseBuf(row);
         let null = if self.kind == Kind::Text {
             row.first() == Some(&NULL)
         } else {
-            // A zero, then a bitmap that begins at its third bit.
-            rest.checked_eat(1 + (usize::from(self.columns) + 9) / 8)?[1] & 4 != 0
+            rest.checked_eat(1 + bitmap_bytes(self.columns.len()))?[1] & 4 != 0
         };
         if null {
             return Some(());
         }
-        let length = match self.column[0] {
-            0x01 => 1,
-            0x02 | 0x0d => 2,
-            0x03 | 0x04 | 0x09 => 4,
-            0x05 | 0x08 => 8,
-            _ => rest.checked_eat_lenenc_int()?,
+        let length = match fixed(self.column[0]) {
+            Some(length) => length as u64,
+            None => rest.checked_eat_lenenc_int()?,
         };
         let kept = usize::try_from(length).map_or(CELL_MAX, |length| length.min(CELL_MAX));
         self.cell.clear();
@@ -313,7 +361,64 @@ fn ok(packet: &[u8]) -> Option<(u64, u16)> {
     let mut rest = ParseBuf(packet.get(1..)?);
     let affected = rest.checked_eat_lenenc_int()?;
     let _insert_id = rest.checked_eat_lenenc_int()?;
-    Some((affected, rest.checked_eat_u16_le()?))
+    let status = rest.checked_eat_u16_le()?;
+    let _warnings = rest.checked_eat_u16_le()?;
+    Some((affected, status))
+}
+
+/// Reads type and flags of a column from its definition.
+fn definition(packet: &[u8]) -> Option<Column> {
+    // Catalog, schema, and table and column, each by two names.
+    let mut rest = packet;
+    for _ in 0..6 {
+        rest = rest.get(measure(rest)?..)?;
+    }
+    // Twelve bytes: character set, length, type, flags, decimals, 0, 0.
+    match rest {
+        [12, _, _, _, _, _, _, kind, flags, _, _, _, _, ..] => Some([*kind, *flags]),
+        _ => None,
+    }
+}
+
+/// Counts the bytes of a binary row's bitmap of NULLs, which begins at its third bit.
+fn bitmap_bytes(columns: usize) -> usize {
+    (columns + 9) / 8
+}
+
+/// Gives the bytes of a binary value that is always as long; None of one that tells its length.
+fn fixed(kind: u8) -> Option<usize> {
+    match kind {
+        0x01 => Some(1),
+        0x02 | 0x0d => Some(2),
+        0x03 | 0x04 | 0x09 => Some(4),
+        0x05 | 0x08 => Some(8),
+        _ => None,
+    }
+}
+
+/// Tells how many bytes the value has that these begin with, its length included.
+#[inline]
+fn size(kind: u8, binary: bool, bytes: &[u8]) -> Option<usize> {
+    match fixed(kind) {
+        Some(size) if binary => Some(size),
+        _ => measure(bytes),
+    }
+}
+
+/// Tells how many bytes a length has together with what it counts.
+#[inline]
+fn measure(bytes: &[u8]) -> Option<usize> {
+    match bytes.first()? {
+        length @ ..NULL => Some(1 + usize::from(*length)),
+        _ => measure_long(bytes),
+    }
+}
+
+#[cold]
+fn measure_long(bytes: &[u8]) -> Option<usize> {
+    let mut rest = ParseBuf(bytes);
+    let length = usize::try_from(rest.checked_eat_lenenc_int()?).ok()?;
+    (bytes.len() - rest.0.len()).checked_add(length)
 }
 
 fn count(head: &[u8]) -> Option<u16> {
@@ -339,10 +444,9 @@ mod tests {
 
     const ONE: &[u8] = &[1];
     const VARCHAR: &[u8] = b"\x03def\x01s\x01t\x01t\x01c\x01c\x0c\x2d\0\x80\0\0\0\xfd\0\0\0\0\0";
-    const BIGINT: &[u8] =
-        b"\x03def\x01s\x01t\x01t\x02id\x02id\x0c\x3f\0\x14\0\0\0\x08\x03\x42\0\0\0";
+    const BIGINT: &[u8] = b"\x03def\x01s\x01t\x01t\x02id\x02id\x0c\x3f\0\x14\0\0\0\x08\0\x42\0\0\0";
     const UBIGINT: &[u8] =
-        b"\x03def\x01s\x01t\x01t\x02id\x02id\x0c\x3f\0\x14\0\0\0\x08\x23\x42\0\0\0";
+        b"\x03def\x01s\x01t\x01t\x02id\x02id\x0c\x3f\0\x14\0\0\0\x08\x20\x42\0\0\0";
     const OLD_END: &[u8] = &[END, 0, 0, 2, 0];
     const OLD_MORE: &[u8] = &[END, 0, 0, 10, 0];
     const END_OF: &[u8] = &[END, 0, 0, 2, 0, 0, 0];
@@ -419,7 +523,7 @@ mod tests {
 
     #[expect(clippy::unnecessary_wraps, reason = "it stands where failed() does")]
     fn counted(rows: u64, affected: u64) -> Asked<Answer> {
-        Ok(Answer { rows, affected })
+        Ok(Answer { rows, affected, nulls: 0 })
     }
 
     fn failed(code: u16, sqlstate: &str, message: &str) -> Asked<Answer> {
@@ -468,7 +572,7 @@ mod tests {
                     VARCHAR,
                     DEFINED,
                     b"\0\xf8\x01\x11\0\0\0\0\0\0\0",
-                    ROW_FF,
+                    b"\0\xf8\x01\x12\0\0\0\0\0\0\0",
                     END_OF,
                 ],
                 counted(2, 0),
@@ -588,11 +692,22 @@ mod tests {
             ("no count", true, Text, &[OLD_END]),
             ("no count", false, Text, &[b"\xfe\0\0\0\0\0\x01\0\0"]),
             ("no definition", false, Binary, &[ONE, b"\x03def\0"]),
+            ("no definition", true, Text, &[ONE, &BIGINT[..BIGINT.len() - 3]]),
+            ("no definition", false, Text, &[ONE, &[3; 40]]),
+            ("cut OK", true, Text, &[&OK_3[..6]]),
             ("unknown packet", true, Text, &[ONE, BIGINT, b"\x0242"]),
             ("unknown packet", false, Binary, &[ONE, BIGINT, b"\x0242"]),
             ("unknown packet", true, Binary, &[ONE, BIGINT, OLD_END, b"\xfe\0\0\0\0\0\0\0\0"]),
-            ("no first cell", false, Text, &[ONE, BIGINT, b"\x0342"]),
-            ("no first cell", false, Binary, &[ONE, BIGINT, &ROW_17[..9]]),
+            ("malformed row", false, Text, &[ONE, BIGINT, b"\x0342"]),
+            ("malformed row", false, Text, &[ONE, BIGINT, b"\x02421"]),
+            ("malformed row", true, Text, &[&[2], BIGINT, VARCHAR, OLD_END, b"\x0242"]),
+            ("malformed row", false, Binary, &[ONE, BIGINT, &[0]]),
+            ("malformed row", false, Binary, &[ONE, BIGINT, &ROW_17[..9]]),
+            ("malformed row", true, Binary, &[ONE, VARCHAR, OLD_END, &ROW_12[..5]]),
+            ("malformed row", false, Binary, &[ONE, VARCHAR, b"\0\0\x0312 4"]),
+            ("malformed row", false, Binary, &[ONE, VARCHAR, b"\0\0\xff12 4"]),
+            ("malformed row", false, Binary, &[ONE, VARCHAR, ROW_12, ROW_17]),
+            ("malformed row", false, Binary, &[ONE, BIGINT, b"\0\x04\x11"]),
             ("cut end", true, Text, &[ONE, BIGINT, OLD_END, &OLD_END[..4]]),
             ("cut end", false, Text, &[ONE, BIGINT, &END_OF[..4]]),
             ("no answer to a PREPARE", false, Prepare, &[OK_3]),
@@ -600,8 +715,10 @@ mod tests {
         ];
         for (why, old, kind, payloads) in cases {
             let bytes = framed(payloads, 1);
-            let lost = lost(decoder(*old, *kind, Want::First).take(&bytes));
-            assert!(lost.starts_with(why), "{why}: {lost}");
+            for want in [Want::First, Want::Count] {
+                let lost = lost(decoder(*old, *kind, want).take(&bytes));
+                assert!(lost.starts_with(why), "{why}: {lost}");
+            }
         }
         // Definitions have no length that would be too long, but the one that is looked at.
         let long = framed(&[ONE, &vec![3; HEAD_MAX + 1], ROW_17, END_OF], 1);
@@ -611,6 +728,42 @@ mod tests {
             "no definition of a column: packet 2 (2 expected) of 32769 bytes, first byte 03, \
              state Columns(1)"
         );
+    }
+
+    #[test]
+    fn nulls_are_counted_where_the_columns_have_none() {
+        // The flags of the first say that it has none, those of the second do not.
+        let mut none = VARCHAR.to_vec();
+        none[VARCHAR.len() - 5] |= NOT_NULL;
+        let head: [&[u8]; 3] = [&[2], &none, BIGINT];
+        for (kind, row, nulls) in [
+            (Kind::Binary, &[0, 4, 17, 0, 0, 0, 0, 0, 0, 0][..], 1),
+            (Kind::Binary, &[0, 8, 1, b'x'], 0),
+            (Kind::Binary, &[0, 12], 1),
+            (Kind::Text, b"\xfb\x0217", 1),
+            (Kind::Text, b"\x01x\xfb", 0),
+            (Kind::Text, b"\xfb\xfb", 1),
+        ] {
+            let bytes = framed(&[&head[..], &[row, row, END_OF]].concat(), 1);
+            let seen = taken(&mut decoder(false, kind, Want::Count), &bytes, []).expect("rows");
+            assert_eq!(seen.1, Some(Ok(Answer { rows: 2, affected: 0, nulls: 2 * nulls })));
+        }
+    }
+
+    #[test]
+    fn a_long_row_is_walked_over_as_far_as_its_head_reaches() {
+        let long = vec![b'x'; HEAD_MAX];
+        let length = [0xfc, long.len() as u8, (long.len() >> 8) as u8];
+        let cell = [&length[..], &long].concat();
+        let take = |row: &[u8]| {
+            let bytes = framed(&[&[2], VARCHAR, VARCHAR, row, END_OF], 1);
+            let ends = (0..bytes.len()).step_by(1000);
+            taken(&mut decoder(false, Kind::Text, Want::Count), &bytes, ends).map(|seen| seen.1)
+        };
+        assert_eq!(take(&[b"\x01y", &cell[..]].concat()), Ok(Some(counted(1, 0))));
+        assert_eq!(take(&[&cell[..], b"\x01y"].concat()), Ok(Some(counted(1, 0))));
+        assert!(lost(take(&[b"\x01y", &cell[..], b"z"].concat())).starts_with("malformed row"));
+        assert!(lost(take(&cell[..cell.len() - 1])).starts_with("malformed row"));
     }
 
     #[test]
@@ -628,9 +781,9 @@ mod tests {
         assert!(decoder(false, Kind::Binary, Want::Count).take(&rows).is_err());
         // A payload that goes on does so in the next packet.
         let mut on = decoder(false, Kind::Text, Want::Count);
-        let header = [&framed(&[ONE, BIGINT], 1)[..], &[255, 255, 255, 3, 1]].concat();
-        assert_eq!(on.take(&header), Ok(header.len()));
-        assert_eq!(on.take(&vec![ERROR; PACKET_MAX - 1]), Ok(PACKET_MAX - 1));
+        let begun = [&framed(&[ONE, BIGINT], 1)[..], &[255, 255, 255, 3, 0xfd, 255, 255, 255]];
+        let bytes = [&begun.concat()[..], &vec![ERROR; PACKET_MAX - 4]].concat();
+        assert_eq!(on.take(&bytes), Ok(bytes.len()));
         assert!(on.take(&[1, 0, 0, 5, ERROR]).is_err());
     }
 
@@ -655,8 +808,11 @@ mod tests {
         let mut rows = decoder(true, Kind::Text, Want::Count);
         let mut take = |bytes: &[u8]| assert_eq!(rows.take(bytes), Ok(bytes.len()));
         take(&framed(&[ONE, VARCHAR, OLD_END], 1));
-        let full = vec![ERROR; PACKET_MAX];
-        for number in 4..304_u32 {
+        let mut full = vec![ERROR; PACKET_MAX];
+        // The first one begins with a cell's length.
+        full[..9].copy_from_slice(&[END, 0, 0, 0, 0, 1, 0, 0, 0]);
+        take(&[&[255, 255, 255, 4], &full[..]].concat());
+        for number in 5..304_u32 {
             take(&[255, 255, 255, number as u8, 0]);
             take(&full[1..]);
         }
