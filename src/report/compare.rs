@@ -100,7 +100,8 @@ impl Question {
         steps: &Reported<'a>,
         metric: Metric,
     ) -> Result<Vec<Table<'a>>> {
-        let options = Options { metric, latest: self.latest, strict: true, ..Options::default() };
+        let options =
+            Options { metric, latest: self.latest, strict: !self.latest, ..Options::default() };
         let tables = of_two(&tables(steps, &options)?, self.labels())?;
         if !self.force {
             tables.iter().try_for_each(comparable)?;
