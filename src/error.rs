@@ -1,5 +1,6 @@
 //! One error type. It knows what to say, its hints and the exit status.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What went wrong, for the person at the terminal: it decides the exit status. The worst first: of
@@ -182,18 +183,56 @@ pub(crate) fn clip(text: &str, chars_max: usize) -> String {
 pub(crate) const VALUE_MAX: usize = 60;
 /// Characters of a long value that stand before what differs in it.
 const CONTEXT: usize = 12;
+/// What stands between the items of a long value.
+const SEPARATORS: [&str; 4] = [" and ", "; ", ", ", ","];
 
 /// Shortens two different values to what differs: never so that they look alike.
 pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
-    let short = one.chars().count().max(other.chars().count()) <= VALUE_MAX;
-    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let from = if short { 0 } else { same.saturating_sub(CONTEXT) };
-    let cut = |text: &str| match text.chars().skip(from).collect::<String>() {
-        rest if from > 0 => format!("…{}", clip(&rest, VALUE_MAX)),
-        rest if rest.is_empty() => "(empty)".to_owned(),
-        rest => clip(&rest, VALUE_MAX),
+    if one.chars().count().max(other.chars().count()) <= VALUE_MAX {
+        let shown = |text: &str| match text {
+            "" => "(empty)".to_owned(),
+            text => clip(text, VALUE_MAX),
+        };
+        return (shown(one), shown(other));
+    }
+    lists_apart(one, other).unwrap_or_else(|| texts_apart(one, other))
+}
+
+/// Shows the items that only one of two lists has; none where they do not tell the lists apart.
+fn lists_apart(one: &str, other: &str) -> Option<(String, String)> {
+    let most =
+        |separator: &str| one.matches(separator).count().max(other.matches(separator).count());
+    let separator = SEPARATORS.into_iter().find(|separator| most(separator) > 1)?;
+    let [ones, others] = [one, other].map(|text| text.split(separator).collect::<BTreeSet<_>>());
+    let only = |text: &str, there: &BTreeSet<&str>| {
+        let items: Vec<&str> = text.split(separator).filter(|item| !there.contains(item)).collect();
+        match items.as_slice() {
+            [] => "(absent)".to_owned(),
+            items => format!("…{}", clip(&items.join(separator), VALUE_MAX)),
+        }
     };
-    (cut(one), cut(other))
+    let (one, other) = (only(one, &others), only(other, &ones));
+    (one != other).then_some((one, other))
+}
+
+/// Shows two texts from a little before the first difference to a little behind the last one.
+fn texts_apart(one: &str, other: &str) -> (String, String) {
+    let [ones, others] = [one, other].map(|text| text.chars().collect::<Vec<char>>());
+    let same = ones.iter().zip(&others).take_while(|(a, b)| a == b).count();
+    let left = ones.len().min(others.len()) - same;
+    let both = ones.iter().rev().zip(others.iter().rev());
+    let behind = both.take(left).take_while(|(a, b)| a == b).count();
+    let (from, cut) = (same.saturating_sub(CONTEXT), behind.saturating_sub(CONTEXT));
+    let shown = |text: &[char]| {
+        let part: String = text[from..text.len() - cut].iter().collect();
+        let (before, behind) = (if from > 0 { "…" } else { "" }, if cut > 0 { "…" } else { "" });
+        match clip(&part, VALUE_MAX) {
+            part if part.is_empty() => "(empty)".to_owned(),
+            part if part.ends_with('…') => format!("{before}{part}"),
+            part => format!("{before}{part}{behind}"),
+        }
+    };
+    (shown(&ones), shown(&others))
 }
 
 /// Indents what begins a new line, as [`plain`] text: nothing that an error or a warning quotes can
@@ -274,6 +313,37 @@ mod tests {
         assert!(one.ends_with(" one") && one.chars().count() <= VALUE_MAX, "{one}");
         let (one, other) = told_apart(&long, &format!("{long} more"));
         assert_ne!(one, other);
+        let (one, other) = told_apart(&format!("{long}1{long}"), &format!("{long}22{long}"));
+        let x = "x".repeat(CONTEXT);
+        assert_eq!((one, other), (format!("…{x}1{x}…"), format!("…{x}22{x}…")));
         assert_eq!(told_apart("a", "b"), ("a".to_owned(), "b".to_owned()));
+    }
+
+    #[test]
+    fn long_lists_are_cut_to_the_items_that_one_of_them_has() {
+        struct Case {
+            separator: &'static str,
+            without: &'static [usize],
+            shown: &'static str,
+        }
+        let cases = [
+            Case { separator: " and ", without: &[3], shown: "…item 3" },
+            Case { separator: ",", without: &[0, 11], shown: "…item 0,item 11" },
+            Case { separator: "; ", without: &[11], shown: "…item 11" },
+        ];
+        for Case { separator, without, shown } in cases {
+            let list = |without: &[usize]| {
+                let items = (0..12).filter(|at| !without.contains(at));
+                items.map(|at| format!("item {at}")).collect::<Vec<_>>().join(separator)
+            };
+            let whole = list(&[]);
+            let apart = (shown.to_owned(), "(absent)".to_owned());
+            assert_eq!(told_apart(&whole, &list(without)), apart);
+            let (other, one) = told_apart(&list(without), &whole);
+            assert_eq!((one, other), apart);
+        }
+        let [one, other] = ["a, b, c", "c, b, a"].map(|text| text.replace('a', &"a".repeat(70)));
+        let (one, other) = told_apart(&one, &other);
+        assert_ne!(one, other, "the same items in another order");
     }
 }

@@ -139,6 +139,54 @@ fn two_labels_from_nothing_to_the_table_and_once_only() {
 }
 
 #[test]
+fn a_profile_shows_its_table_when_its_host_changed_in_the_night() {
+    let place = Place::new(&two_labels("", &format!("{READS}repeat = 2\n")));
+    place.run("--only clients=1").assert_code(0);
+    let files = fs::read_dir(place.path("results")).expect("results");
+    let newest_first = |of: &Summary| std::cmp::Reverse(of.started_at.clone());
+    let mut loaded: Vec<(PathBuf, Summary)> = files
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .map(|path| {
+            (path.clone(), summary::load(&[path], false).expect("whole").summaries.remove(0).1)
+        })
+        .collect();
+    loaded.sort_by_key(|(_, step)| newest_first(step));
+    assert_eq!(loaded.len(), 4);
+    for (path, step) in &mut loaded[..2] {
+        // The second repeats came after an update, with another link and fewer cores.
+        "6.99.0".clone_into(&mut step.client.kernel);
+        step.client.cores += 3;
+        step.server.host_facts.as_mut().expect("a sandbox").kernel = "6.99.0".to_owned();
+        fs::write(path, summary::to_json(step)).expect("written");
+    }
+    let again = place.run("--only clients=1");
+    again.assert_code(0);
+    let loadgen = |words: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(words.split_whitespace())
+            .current_dir(place.path("."))
+            .output();
+        Ended::of(&output.expect("the program runs"))
+    };
+    for words in [
+        "report results",
+        "report results --strict",
+        "report results --latest",
+        "report results --format csv",
+        "report results --format html",
+        "report results --gate qps>0",
+        "compare results",
+        "explain results",
+    ] {
+        let ended = loadgen(words);
+        assert_eq!(ended.code, 0, "{words}: {}", ended.stderr);
+    }
+    let csv = loadgen("report results --format csv").stdout;
+    assert!(csv.lines().skip(1).all(|row| row.contains("invocations")), "{csv}");
+}
+
+#[test]
 fn a_continued_run_counts_the_steps_that_are_to_be_done() {
     let steps =
         "[[run]]\nworkload = 'point-select'\nclients = [1, 2, 3]\nwarmup = 0\ntime = '1s'\n";

@@ -337,6 +337,15 @@ plan, the workload, the tables and the hosts, `overheads` for settings that cost
 the server's other variables. `compare` and `explain` refuse labels whose operations differ: tables, rows, distribution,
 statements, SQL, how often each is run, options, weights, parameters, BEGIN.
 
+Conditions of the **hosts** may change while an invocation goes on, also one that is continued later: a kernel that was
+updated, cores, memory, governors, turbo, NUMA nodes, links, and the engine threads and queues that follow from the cores. Within
+one `run_id` such a change is a note (`invocations`). Several invocations share a cell where they share a value. Links count only
+where the traffic goes over them: none where client and server are on one host, none of containers and tunnels, and none that carried
+less than the statements take at least.
+
+Steps that do not agree are refused, and the error shows what differs. Of several invocations the newest is shown (`clash`), or taken
+with `--latest`; of one invocation that does not agree with itself, `--latest` takes each cell's newest settings.
+
 Some conditions are only noted, also within a cell: the names of the client's and the server's host, the server's data
 directory, versions of loadgen and of the driver, and what the window itself decides (`class`, and `durability`, which
 follows from variables). A value that an older summary does not have is unknown: a note (`unknown_conditions`) names it,

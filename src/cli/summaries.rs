@@ -86,7 +86,8 @@ pub(crate) struct ReadArgs {
     /// Summaries, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Of each label and workload only the newest invocation
+    /// Of each label and workload only the newest invocation; of one that clashes with itself its
+    /// newest settings
     #[arg(long)]
     pub latest: bool,
     /// Show all notes, and the conditions in full

@@ -11,6 +11,9 @@ use crate::mysql::facts::without_advertisement;
 use crate::summary::{Driver, HostFacts, HostState, Link, Outcome, Server, Summary, durability};
 use crate::terms::{is_identity, joined};
 
+/// No frame of Ethernet is shorter: a statement is one at least each way.
+const FRAME_MIN_BYTES: u64 = 60;
+
 /// The value of a variable, an option or a part of a workload that is not there.
 pub(crate) const ABSENT: &str = "(absent)";
 
@@ -106,6 +109,9 @@ pub(crate) const FREE: &[(&str, &str)] = &[
 pub(crate) enum Weight {
     /// A cell takes both; a note names the difference.
     Noted,
+    /// Of one invocation a cell takes both, with a note, for hosts change while it goes on; of several
+    /// invocations one only.
+    Host,
     /// A cell takes one of both only: the server's version and variables, by which labels differ.
     Server,
     /// A cell takes one of both only.
@@ -174,7 +180,7 @@ conditions! {
     "warm-up" Measurement Always Sweeps |s| Some(seconds(s.plan.warmup_s));
     "window" Measurement Always All |s| Some(window(s));
     "arrival" Measurement Unless("closed loop") All |s| or("closed loop", s.plan.arrival);
-    "client CPU" Measurement Differing All |s| Some(cores(s.client.cores, &s.client.cpu));
+    "client CPU" Host Differing All |s| Some(cores(s.client.cores, &s.client.cpu));
     "driver" Measurement Differing All |s| Some(driver(s));
     "tables of" Operation Unless("sbtest") All |s| Some(&s.workload.schema);
     "load" Measurement Unless("none") All |s| or_none(loading(s));
@@ -187,8 +193,9 @@ conditions! {
     "op timeout" Measurement Unless("none") All |s| or_none(s.plan.op_timeout_s.map(seconds));
     "think" Measurement Unless("none") Sweeps |s| or_none(s.plan.think_s.map(seconds));
     "max errors" Measurement Differing All |s| or_none(s.plan.max_errors.as_ref());
-    "engine threads" Measurement ByClients All |s| Some(s.plan.engine_threads);
-    "queues" Measurement ByClients All |s| s.plan.queues;
+    // Within an invocation threads and queues follow from the cores.
+    "engine threads" Host ByClients All |s| Some(s.plan.engine_threads);
+    "queues" Host ByClients All |s| s.plan.queues;
     "settle limit" Measurement Differing All |s| settle_limit(s);
     "commands beside" Measurement Differing All |s| commands(s);
     "arguments and instants of commands" Measurement Differing All |s| commands_asked(s);
@@ -210,28 +217,28 @@ conditions! {
     "innodb_undo_directory" Noted Differing All |s| place(s, "innodb_undo_directory");
     "log_bin_basename" Noted Differing All |s| place(s, "log_bin_basename");
     "tmpdir" Noted Differing All |s| place(s, "tmpdir");
-    "server CPU" Measurement Differing All |s| server_facts(s).map(|h| cores(h.cores, &h.cpu));
+    "server CPU" Host Differing All |s| server_facts(s).map(|h| cores(h.cores, &h.cpu));
     // The kernel's own part of it differs by some MiB from boot to boot.
-    "server memory" Measurement Differing All |s| server_facts(s)
+    "server memory" Host Differing All |s| server_facts(s)
         .map(|host| format!("{:.1} GiB", host.memory_bytes as f64 / f64::from(1 << 30)));
-    "server kernel" Measurement Differing All |s| server_facts(s).map(|host| &host.kernel);
-    "server governors" Measurement Differing All |s| governors(server_host(s)?);
-    "server turbo" Measurement Differing All |s| server_host(s)?.turbo.map(on_or_off);
-    "server NUMA nodes" Measurement Differing All |s| server_host(s)?.numa_nodes;
-    "server links" Measurement Differing All |s| links(server_host(s)?);
-    "server process's NUMA nodes" Measurement Differing All |s| server_host(s)?.server_numa_nodes;
-    "server process's NUMA nodes here" Measurement Differing All |s|
+    "server kernel" Host Differing All |s| server_facts(s).map(|host| &host.kernel);
+    "server governors" Host Differing All |s| governors(server_host(s)?);
+    "server turbo" Host Differing All |s| server_host(s)?.turbo.map(on_or_off);
+    "server NUMA nodes" Host Differing All |s| server_host(s)?.numa_nodes;
+    "server links" Host Differing All |s| links(s, server_host(s)?);
+    "server process's NUMA nodes" Host Differing All |s| server_host(s)?.server_numa_nodes;
+    "server process's NUMA nodes here" Host Differing All |s|
         client_host(s)?.server_numa_nodes;
-    "server process's cores" Measurement Differing All |s| server_host(s)?.server_cores;
-    "server process's cores here" Measurement Differing All |s| client_host(s)?.server_cores;
+    "server process's cores" Host Differing All |s| server_host(s)?.server_cores;
+    "server process's cores here" Host Differing All |s| client_host(s)?.server_cores;
     "client on" Measurement Apart All |s|
         Some(if s.client.same_host { "same host" } else { "other host" });
     "client host" Noted Differing All |s| Some(&s.client.host);
-    "client kernel" Measurement Differing All |s| Some(&s.client.kernel);
-    "client governors" Measurement Differing All |s| governors(client_host(s)?);
-    "client turbo" Measurement Differing All |s| client_host(s)?.turbo.map(on_or_off);
-    "client NUMA nodes" Measurement Differing All |s| client_host(s)?.numa_nodes;
-    "client links" Measurement Differing All |s| links(client_host(s)?);
+    "client kernel" Host Differing All |s| Some(&s.client.kernel);
+    "client governors" Host Differing All |s| governors(client_host(s)?);
+    "client turbo" Host Differing All |s| client_host(s)?.turbo.map(on_or_off);
+    "client NUMA nodes" Host Differing All |s| client_host(s)?.numa_nodes;
+    "client links" Host Differing All |s| links(s, client_host(s)?);
     "loadgen build" Measurement Apart All |s| Some(&s.loadgen.profile);
     "loadgen" Noted Differing All |s| s.loadgen.revision.as_deref().or(Some("no revision"))
         .map(|revision| format!("{} ({revision})", s.loadgen.version));
@@ -344,6 +351,12 @@ fn by_name<V: PartialEq + ToString>(
     }
 }
 
+/// Lists the conditions of the hosts with a step's values; none where it does not know one.
+pub(crate) fn of_hosts(step: &Summary) -> Vec<Option<String>> {
+    let of_hosts = CONDITIONS.iter().filter(|condition| condition.weight == Weight::Host);
+    of_hosts.map(|condition| (condition.value)(step)).collect()
+}
+
 /// Lists the conditions, and whether a step knows them.
 fn knowledge(step: &Summary) -> Vec<(&'static str, Weight, bool)> {
     let table = values(step).map(|(known, value)| (known.name, known.weight, value.is_some()));
@@ -364,14 +377,22 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
 /// Returns the first step of each kind of knowledge, which is the conditions that a step knows. Who
 /// differs from none of these differs from no other.
 pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<&'a Summary> {
-    let mut firsts: Vec<(_, &Summary)> = Vec::new();
+    let mut firsts: Vec<(Knowledge, &Summary)> = Vec::new();
     for step in steps {
-        let known = (knowledge(step), step.workload.options.keys().collect::<Vec<_>>());
+        let known = known_of(step);
         if !firsts.iter().any(|(other, _)| *other == known) {
             firsts.push((known, step));
         }
     }
     firsts.into_iter().map(|(_, first)| first).collect()
+}
+
+/// A kind of knowledge.
+pub(crate) type Knowledge<'a> = (Vec<(&'static str, Weight, bool)>, Vec<&'a String>);
+
+/// Returns the kind of knowledge that a step has.
+pub(crate) fn known_of(step: &Summary) -> Knowledge<'_> {
+    (knowledge(step), step.workload.options.keys().collect())
 }
 
 fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: String, weight: Weight) {
@@ -558,12 +579,17 @@ fn governors(host: &HostState) -> Option<String> {
     joined(named, " and ")
 }
 
-fn links(host: &HostState) -> Option<String> {
-    // Those of containers and tunnels come and go.
+/// Names the links that the step's traffic may have gone over: none on one host, and none that carried
+/// less than its statements take at least.
+fn links(step: &Summary, host: &HostState) -> Option<String> {
+    let least = step.totals.statements.saturating_mul(FRAME_MIN_BYTES).max(1);
+    let carried = |link: &Link| link.rx_bytes.min(link.tx_bytes) >= least;
+    // Those of containers and tunnels have other names after each start.
     let passing = ["veth", "docker", "br-", "virbr", "cni", "tun", "tap", "wg"];
     let named = |link: &Link| {
         let lasts = !passing.iter().any(|name| link.name.starts_with(name));
-        lasts.then(|| format!("{} of {} Mbit/s", link.name, link.mbit_per_s))
+        let counts = !step.client.same_host && lasts && carried(link);
+        counts.then(|| format!("{} of {} Mbit/s", link.name, link.mbit_per_s))
     };
     joined(host.links.iter().map(named), " and ")
 }

@@ -104,7 +104,7 @@ impl Question {
     ) -> Result<Vec<Table<'a>>> {
         let of_metric = |metric| {
             let options =
-                Options { metric, latest: self.latest, strict: true, ..Options::default() };
+                Options { metric, latest: self.latest, strict: !self.latest, ..Options::default() };
             of_two(&tables(steps, &options)?, self.labels())
         };
         let mut tables = of_metric(metric)?;

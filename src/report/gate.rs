@@ -49,7 +49,7 @@ struct Found {
 pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<Gates> {
     let mut gates = Gates::default();
     let mut pages = Vec::new();
-    let strict = Options { strict: true, ..options.clone() };
+    let strict = Options { strict: options.strict || !options.latest, ..options.clone() };
     let tables: Vec<Table> = tables(&steps.into(), &strict)?.into_iter().map(noted).collect();
     for table in &tables {
         let rows = rows(table, wanted)?;

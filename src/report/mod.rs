@@ -28,6 +28,7 @@ mod legend;
 mod metric;
 mod notes;
 mod page;
+mod pool;
 mod slo;
 mod suites;
 mod table;
@@ -49,6 +50,7 @@ use crate::error::{Error, Result};
 use crate::summary::Reported;
 pub use crate::terms::{Format, Layout, Picture};
 use page::write;
+pub(crate) use pool::NEWEST_SETTINGS;
 pub(crate) use slo::{probe, searches};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag by itself")]

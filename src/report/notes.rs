@@ -1,5 +1,5 @@
 //! What stands around a table: its title, the conditions below it, footnotes, and the settings by
-//! which labels differ; and the refusal to pool steps that are not the same measurement.
+//! which labels differ.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use super::brief::{MARK, follows, rank};
 use super::escape::line as shown_line;
 use super::imported;
 use super::table::{Column, Line, NO_RATIO, Table, among, is_comparable, not_comparable};
-use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
+use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
 use crate::stats::enough;
 use crate::summary::{Outcome, Summary, VerdictKind, Warning, in_queues};
@@ -22,7 +22,6 @@ const TEXT_MAX: usize = 300;
 const NAMED_MAX: usize = 6;
 /// Said where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings)";
-const DIFFERENCES_MAX: usize = 10;
 /// Conditions that only all notes have.
 const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 /// What follows a number that can be compared: others are codes, ports, rates that were asked.
@@ -53,7 +52,8 @@ pub(crate) fn noted(table: Table) -> Table {
             said.push(Note { places: BTreeMap::from([(at, columns)]), ..note });
         }
         if line.clashing > 0 {
-            let clash: Warning = finding!(Clash, label(line.label), line.clashing).into();
+            let invocations = terms::counted(line.clashing as u64, "invocation");
+            let clash: Warning = finding!(Clash, label(line.label), invocations).into();
             found.extend(table.columns.iter().map(|column| (at, *column, clash.clone())));
         }
         let findings = findings(&table, line).into_iter();
@@ -354,8 +354,8 @@ fn against(line: &Line, reference: &Line) -> (Differences, BTreeSet<&'static str
                     // The columns tell closed loops from open ones.
                     _ => difference.name != "arrival" || !there.is_empty(),
                 };
-                // What is only noted may differ from repeat to repeat.
-                let elsewhere = condition.filter(|c| c.weight == Weight::Noted).is_some_and(|c| {
+                // What is only noted, and the hosts, may differ from repeat to repeat.
+                let elsewhere = condition.filter(|c| c.weight <= Weight::Host).is_some_and(|c| {
                     there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
                 });
                 if named && !elsewhere {
@@ -604,37 +604,6 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
             || (d.weight == Weight::Server && !follows)
     });
     differences
-}
-
-pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
-    for (first, other) in pairs(steps) {
-        let mut differences = judge::differences(first, other);
-        differences.retain(|d| d.weight > Weight::Noted);
-        if !differences.is_empty() {
-            return Err(refusal(first, other, &differences));
-        }
-    }
-    Ok(())
-}
-
-fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Error {
-    let [one, other] = [first, second].map(|step| {
-        format!("{} ({})", clip(&step.step_id, VALUE_MAX), clip(&step.started_at, VALUE_MAX))
-    });
-    let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload.name, VALUE_MAX));
-    let at = terms::clients(first.plan.clients);
-    let named = differences.iter().map(both_values).collect();
-    let named = terms::named(named, DIFFERENCES_MAX, "\n  ");
-    Error::data(format!(
-        "'{label}' of {workload} at {at} was measured with different settings, in steps {one} and \
-         {other}:\n  {named}"
-    ))
-    .hint(if first.run_id == second.run_id {
-        "name the files of one of them only"
-    } else {
-        "--latest takes each label's newest invocation only"
-    })
-    .hint("or give each configuration a label of its own (--label)")
 }
 
 #[cfg(test)]

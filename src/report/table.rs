@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use super::escape::clip;
 use super::notes::Note;
-use super::{Metric, Options, imported, notes};
+use super::pool::{Pool, agree};
+use super::{Metric, Options, imported};
 use crate::error::{Error, Result};
 use crate::judge::CONDITIONS;
 use crate::stats::{self, Spread};
@@ -70,7 +71,8 @@ pub(crate) struct Line<'a> {
     pub left_out: Vec<&'a Summary>,
     /// What was imported, by time.
     pub imported: Vec<&'a Imported>,
-    /// Invocations that clash, of which the newest is here; 0 where none do.
+    /// Invocations that clash, of which the newest is here; 1 that clashes with itself, of which the
+    /// newest settings are here; 0 where none do.
     pub clashing: usize,
 }
 
@@ -246,10 +248,13 @@ fn line<'a>(label: &'a str, of: Reported<'a>, options: &Options) -> Result<Line<
     let newest = steps.iter().max_by_key(|step| in_time(step)).expect("a label has steps");
     let newest = newest.run_id.as_str();
     let lenient = !options.latest && !options.strict;
-    let clashing = if lenient { clashing(&steps, newest, counts)? } else { 0 };
+    let mut clashing = if lenient { clashing(&steps, newest, counts)? } else { 0 };
     if options.latest {
         // Also where nothing of it completed: then that is the result.
         steps.retain(|step| step.run_id == newest);
+        if !options.strict {
+            clashing = usize::from(keep_newest_settings(&mut steps, counts));
+        }
     } else if clashing > 0 {
         let kept = agreeing(&steps, counts);
         steps.retain(|step| kept.contains(step.run_id.as_str()));
@@ -258,25 +263,45 @@ fn line<'a>(label: &'a str, of: Reported<'a>, options: &Options) -> Result<Line<
     Ok(Line { label, cells, steps, left_out, imported, clashing })
 }
 
+/// Leaves of each cell of an invocation the steps that agree with its newest one; tells whether there are
+/// others.
+fn keep_newest_settings(steps: &mut Vec<&Summary>, counts: impl Fn(&&Summary) -> bool) -> bool {
+    let mut cells: BTreeMap<Column, Pool> = BTreeMap::new();
+    let before = steps.len();
+    steps.reverse();
+    steps.retain(|step| {
+        !counts(step) || cells.entry(step.cell()).or_default().add(&[*step]).is_ok()
+    });
+    steps.reverse();
+    steps.len() < before
+}
+
 /// Returns the invocations, from the newest on, that clash with no newer one of them.
 fn agreeing<'a>(steps: &[&'a Summary], counts: impl Fn(&&Summary) -> bool) -> BTreeSet<&'a str> {
-    let mut runs: Vec<&str> = Vec::new();
+    let mut order: Vec<&str> = Vec::new();
+    let mut runs: BTreeMap<&str, BTreeMap<Column, Vec<&Summary>>> = BTreeMap::new();
     for step in steps.iter().rev() {
-        notes::push_new(&mut runs, &step.run_id);
-    }
-    let mut kept: BTreeSet<&str> = BTreeSet::new();
-    let newest = runs.first().copied();
-    for run in runs {
-        let is_one = |step: &Summary| run == step.run_id || kept.contains(step.run_id.as_str());
+        let run = runs.entry(&step.run_id).or_insert_with(|| {
+            order.push(&step.run_id);
+            BTreeMap::new()
+        });
         // The newest one's settings count also where it failed.
-        let failed = |step: &Summary| {
-            Some(step.run_id.as_str()) == newest && step.outcome != Outcome::ServerChanged
-        };
-        let mut cells: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
-        for step in steps.iter().filter(|step| is_one(step) && (counts(step) || failed(step))) {
-            cells.entry(step.cell()).or_default().push(step);
+        let failed = order[0] == step.run_id && step.outcome != Outcome::ServerChanged;
+        if counts(step) || failed {
+            run.entry(step.cell()).or_default().push(step);
         }
-        if Some(run) == newest || cells.values().all(|steps| notes::agree(steps).is_ok()) {
+    }
+    let mut pools: BTreeMap<Column, Pool> = BTreeMap::new();
+    let mut kept: BTreeSet<&str> = BTreeSet::new();
+    for run in order {
+        let cells = &runs[run];
+        let agrees = |(column, steps): (&Column, &Vec<_>)| {
+            pools.get(column).is_none_or(|pool| pool.check(steps).is_ok())
+        };
+        if kept.is_empty() || cells.iter().all(agrees) {
+            for (column, steps) in cells {
+                pools.entry(*column).or_default().take(steps);
+            }
             kept.insert(run);
         }
     }
@@ -294,8 +319,8 @@ fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool
     for step in steps.iter().filter(|step| counts(step)) {
         cells.entry(step.cell()).or_default().entry(&step.run_id).or_default().push(step);
     }
-    for runs in cells.values().flat_map(BTreeMap::values) {
-        notes::agree(runs)?;
+    for run in cells.values().flat_map(BTreeMap::values) {
+        agree(run)?;
     }
     // What the newest one began and did not end has settings, too; a server that changed has several.
     let failed = |step: &&&Summary| {
@@ -306,7 +331,8 @@ fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool
         runs.entry(&step.run_id).or_insert_with(|| vec![*step]);
     }
     let differ = |runs: &BTreeMap<&str, Vec<&Summary>>| {
-        notes::agree(&runs.values().flatten().copied().collect::<Vec<_>>()).is_err()
+        let mut pool = Pool::default();
+        runs.values().any(|run| pool.add(run).is_err())
     };
     Ok(if cells.values().any(differ) { invocations.len() } else { 0 })
 }
@@ -333,7 +359,7 @@ fn cell<'a>(
     runs: Vec<&'a Imported>,
     metric: &Metric,
 ) -> Result<Option<Cell<'a>>> {
-    notes::agree(&steps)?;
+    agree(&steps)?;
     imported::agree(&steps, &runs)?;
     let values = metric.values(&steps, &runs)?;
     let interval = stats::median_interval(&values);

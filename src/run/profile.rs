@@ -403,6 +403,7 @@ fn named<T: Default>(
 fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
     let there = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
+    let source = line(&out.display().to_string());
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
         let compared = options.baseline.iter().chain(&options.new);
         let mut compared = compared.filter(|_| options.layout.compares());
@@ -422,12 +423,13 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
                 to_step_summary(|| report::render(steps, &options));
             }
             Err(error) => {
-                rendered = Err(error);
+                // A profile has no such flag.
+                let newest = format!("loadgen report {source} --latest takes the newest of them");
+                rendered = Err(error.instead(report::NEWEST_SETTINGS, &newest));
                 break;
             }
         }
     }
-    let source = line(&out.display().to_string());
     let mut notes = Options { source, ..Options::default() };
     let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
     print_data(&(printed.join("\n") + &closing))?;

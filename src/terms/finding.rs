@@ -218,8 +218,7 @@ codes! {
     LeftOut "left_out" Failed "Some steps did not complete and are left out (--partial shows them)."
         "left out, because it did not complete: {}";
     Clash "clash" Failed "One label was measured with different settings: its newest results are shown."
-        "{} was measured with different settings in {} invocations: the newest is shown (--strict \
-         tells)";
+        "{} was measured with different settings in {}: the newest is shown (--strict tells)";
     SameHost "same_host" Aside ""
         "the client ran on the server's host and took a part of its CPUs";
     Queues "queues" Aside ""

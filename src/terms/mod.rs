@@ -148,7 +148,7 @@ pub(crate) const PLACES: &str = "\
     mysqlx_bind_address mysqlx_port mysqlx_socket pid_file port relay_log relay_log_basename \
     relay_log_index relay_log_info_file replica_load_tmpdir report_host report_port \
     secure_file_priv server_id server_uid server_uuid slave_load_tmpdir slow_query_log_file \
-    socket tmpdir wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address \
+    socket system_time_zone tmpdir wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address \
     wsrep_node_name wsrep_sst_receive_address";
 
 /// Tells whether a variable changes by itself.

@@ -1,10 +1,10 @@
 //! Which steps share a cell, and what it shows.
 
 use crate::summaries::step;
-use crate::{again, grid, in_full, json, lines_of, plain, repeat, report, try_report};
-use loadgen::error::Kind;
-use loadgen::report::{Format, Options, Question, compare, explain, gates, page};
-use loadgen::summary::{Outcome, Summary};
+use crate::{again, grid, in_full, json, lines_of, notes, plain, repeat, report, try_report};
+use loadgen::error::{Error, Kind};
+use loadgen::report::{Format, Options, Question, compare, explain, gates, page, render};
+use loadgen::summary::{Conditions, HostFacts, HostState, Link, Outcome, Summary};
 use loadgen::terms::StatementMode;
 
 #[test]
@@ -192,6 +192,197 @@ fn one_invocation_that_clashes_with_itself_is_refused() {
         assert_eq!(error.kind(), Kind::Data);
         assert!(error.to_string().contains("rows 16000000 and 1000"), "{error}");
     }
+}
+
+/// A change of a host, and the condition that tells it.
+struct HostChange {
+    condition: &'static str,
+    change: fn(&mut Summary),
+}
+
+fn hosts(step: &mut Summary) -> [&mut HostState; 2] {
+    let conditions = step.conditions.as_mut().expect("of such steps");
+    let hosts = [&mut conditions.client_host, &mut conditions.server_host];
+    hosts.map(|host| host.as_mut().expect("both are known"))
+}
+
+const HOST_CHANGES: &[HostChange] = &[
+    HostChange { condition: "client CPU", change: |s| s.client.cores = 3 },
+    HostChange { condition: "client kernel", change: |s| s.client.kernel = "7.0".to_owned() },
+    HostChange { condition: "engine threads", change: |s| s.plan.engine_threads += 1 },
+    HostChange {
+        condition: "server kernel",
+        change: |s| s.server.host_facts.as_mut().expect("known").kernel = "7.0".to_owned(),
+    },
+    HostChange {
+        condition: "server CPU",
+        change: |s| s.server.host_facts.as_mut().expect("known").cores = 3,
+    },
+    HostChange {
+        condition: "server memory",
+        change: |s| s.server.host_facts.as_mut().expect("known").memory_bytes /= 2,
+    },
+    HostChange { condition: "client turbo", change: |s| hosts(s)[0].turbo = Some(false) },
+    HostChange { condition: "server turbo", change: |s| hosts(s)[1].turbo = Some(false) },
+    HostChange {
+        condition: "client governors",
+        change: |s| hosts(s)[0].governors = [("powersave".to_owned(), 4)].into(),
+    },
+    HostChange {
+        condition: "server governors",
+        change: |s| hosts(s)[1].governors = [("powersave".to_owned(), 4)].into(),
+    },
+    HostChange { condition: "client NUMA nodes", change: |s| hosts(s)[0].numa_nodes = Some(1) },
+    HostChange {
+        condition: "server process's cores",
+        change: |s| hosts(s)[1].server_cores = Some(1),
+    },
+    HostChange { condition: "client links", change: |s| hosts(s)[0].links[0].mbit_per_s = 10 },
+    HostChange { condition: "server links", change: |s| drop(hosts(s)[1].links.remove(0)) },
+];
+
+/// A step over a network, of which both hosts are known in full.
+fn of_known_hosts(order: u32, label: &str) -> Summary {
+    let mut step = step(order, label, 8, 100.0);
+    let link = |name: &str| Link {
+        name: name.to_owned(),
+        mbit_per_s: 10_000,
+        rx_bytes: step.totals.statements * 200,
+        tx_bytes: step.totals.statements * 100,
+    };
+    let host = HostState {
+        covered_s: 60.0,
+        governors: [("performance".to_owned(), 4)].into(),
+        turbo: Some(true),
+        numa_nodes: Some(2),
+        server_numa_nodes: Some(2),
+        server_cores: Some(8),
+        links: vec![link("eth0"), link("eth1")],
+        ..HostState::default()
+    };
+    step.conditions = Some(Conditions {
+        client_host: Some(host.clone()),
+        server_host: Some(host),
+        ..Conditions::default()
+    });
+    step.server.host_facts = Some(HostFacts {
+        kernel: "6.1".to_owned(),
+        cpu: "Some CPU".to_owned(),
+        cores: 16,
+        memory_bytes: 64 << 30,
+    });
+    step
+}
+
+/// Every way to a table or to an answer of some steps, with its error.
+fn all_ways(steps: &[Summary], latest: bool) -> Vec<(&'static str, Option<Error>)> {
+    let of = |format| Options { format, latest, ..Options::default() };
+    let steps: Vec<&Summary> = steps.iter().collect();
+    let question =
+        || Question { base: "a".to_owned(), new: "b".to_owned(), latest, ..Question::default() };
+    let gate = ["qps>1".parse().expect("a gate")];
+    vec![
+        ("text", render(&steps, &of(Format::Text)).err()),
+        ("csv", render(&steps, &of(Format::Csv)).err()),
+        ("json", render(&steps, &of(Format::Json)).err()),
+        ("page", page(&steps, &of(Format::Text)).err()),
+        ("gates", gates(&steps, &gate, &of(Format::Text)).err()),
+        ("compare", compare(&steps, &question()).err()),
+        ("explain", explain(&steps, &question()).err()),
+    ]
+}
+
+#[test]
+fn hosts_that_change_within_an_invocation_are_a_note() {
+    for HostChange { condition, change } in HOST_CHANGES {
+        let first = of_known_hosts(0, "a");
+        let mut second = repeat(&first, 2, 300.0);
+        second.started_at = "2026-11-21T00:00:00Z".to_owned();
+        change(&mut second);
+        let both = [first, second];
+        let strict = Options { strict: true, ..Options::default() };
+        try_report(&both, &strict).expect("not refused");
+        assert_eq!(lines_of(&both, "invocations"), [0], "{condition}");
+        let text = plain(&both);
+        assert!(text.contains(&format!("its runs differ in: {condition} ")), "{text}");
+        let steps = [both.as_slice(), &[of_known_hosts(1, "b")]].concat();
+        for latest in [false, true] {
+            for (way, error) in all_ways(&steps, latest) {
+                assert!(error.is_none(), "{condition}, {way}: {error:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hosts_that_differ_between_invocations_are_refused_unless_they_share_a_value() {
+    let strict = Options { strict: true, ..Options::default() };
+    for HostChange { condition, change } in HOST_CHANGES {
+        let first = of_known_hosts(0, "a");
+        let mut second = again(&first, 9);
+        (second.conditions, second.server) = (first.conditions.clone(), first.server.clone());
+        change(&mut second);
+        // `server links` has one of two links then: both lists end alike.
+        let error = try_report(&[first.clone(), second.clone()], &strict).expect_err(condition);
+        assert_eq!(error.kind(), Kind::Data, "{condition}");
+        assert!(error.to_string().contains(&format!("\n  {condition} ")), "{error}");
+        assert_eq!(lines_of(&[first.clone(), second.clone()], "clash"), [0], "{condition}");
+        // The first invocation went on after the change.
+        let mut resumed = repeat(&second, 2, 300.0);
+        resumed.run_id.clone_from(&first.run_id);
+        try_report(&[first, resumed, second], &strict).expect("they share a value");
+    }
+}
+
+#[test]
+fn links_count_only_when_traffic_goes_over_them() {
+    struct Case {
+        what: &'static str,
+        change: fn(&mut Summary),
+        counts: bool,
+    }
+    let cases = [
+        Case { what: "a link that carried all", change: |_| {}, counts: true },
+        Case {
+            what: "a link that is idle but for other programs",
+            change: |s| hosts(s)[0].links[0].tx_bytes = 40_000,
+            counts: false,
+        },
+        Case { what: "one host", change: |s| s.client.same_host = true, counts: false },
+    ];
+    for Case { what, change, counts } in cases {
+        let mut first = of_known_hosts(0, "a");
+        change(&mut first);
+        let mut second = first.clone();
+        "0000000000000009".clone_into(&mut second.run_id);
+        second.step_id.push('b');
+        hosts(&mut second)[0].links.remove(0);
+        let strict = Options { strict: true, ..Options::default() };
+        assert_eq!(try_report(&[first, second], &strict).is_err(), counts, "{what}");
+    }
+}
+
+#[test]
+fn the_newest_settings_of_an_invocation_that_clashes_with_itself_are_shown_when_asked() {
+    let [first, mut second] = clashing();
+    second.run_id.clone_from(&first.run_id);
+    let steps = [first, second, step(20, "b", 8, 100.0)];
+    for (way, error) in all_ways(&steps, false) {
+        let error = error.expect(way);
+        assert_eq!(error.kind(), Kind::Data, "{way}");
+        assert!(error.hints().iter().any(|hint| hint.contains("--latest")), "{way}: {error:?}");
+    }
+    for (way, error) in all_ways(&steps, true).into_iter().filter(|(way, _)| {
+        // Their tables hold other rows, which neither of these compares.
+        !["compare", "explain"].contains(way)
+    }) {
+        assert!(error.is_none(), "{way}: {error:?}");
+    }
+    let latest = Options { latest: true, ..Options::default() };
+    assert_eq!(json(&steps, &latest)["tables"][0]["lines"][0]["cells"][0]["value"], 300.0);
+    assert!(notes(&steps, &latest).iter().any(|(code, _, lines)| code == "clash" && *lines == [0]));
+    let strict = Options { strict: true, ..latest };
+    assert_eq!(try_report(&steps, &strict).expect_err("strict").kind(), Kind::Data);
 }
 
 #[test]

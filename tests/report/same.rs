@@ -45,6 +45,13 @@ fn full() -> Value {
     full["plan"]["on_error"] = value!("abort");
     full["loadgen"]["profile"] = value!("release");
     full["conditions"]["before"]["warm"] = value!("pool");
+    // Links count where the traffic goes over them.
+    full["client"]["same_host"] = value!(false);
+    for host in ["client_host", "server_host"] {
+        for bytes in ["rx_bytes", "tx_bytes"] {
+            full["conditions"][host]["links"][0][bytes] = value!(1 << 20);
+        }
+    }
     for name in ["service", "response", "wait", "failed"] {
         full["latency"][name]["histogram"] = value!(histogram(&[100_000]));
     }

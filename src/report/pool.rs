@@ -1,0 +1,133 @@
+//! Which steps share a cell: those that are the same measurement. Others are refused.
+
+use std::collections::BTreeMap;
+
+use super::notes::both_values;
+use crate::error::{Error, Result, VALUE_MAX, clip};
+use crate::judge::{self, Difference, Knowledge, Weight};
+use crate::summary::Summary;
+use crate::terms;
+
+const DIFFERENCES_MAX: usize = 10;
+/// Said where two invocations of a label do not fit together.
+const NEWEST: &str = "--latest takes each label's newest invocation only";
+/// The same of one invocation.
+pub(crate) const NEWEST_SETTINGS: &str = "--latest takes the newest of these settings only";
+
+/// Steps of one cell that agree, invocation by invocation.
+#[derive(Default)]
+pub(crate) struct Pool<'a> {
+    /// The first of each kind of knowledge: who differs from none of these differs from no other.
+    firsts: Vec<(Knowledge<'a>, &'a Summary)>,
+    /// The values of each condition of the hosts that all invocations have, with a step of each; empty
+    /// where none knows one.
+    hosts: Vec<Values<'a>>,
+}
+
+type Values<'a> = BTreeMap<String, &'a Summary>;
+
+/// Refuses steps of one cell that are not the same measurement.
+pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
+    let mut runs: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut in_order: Vec<Vec<&Summary>> = Vec::new();
+    for step in steps {
+        let at = *runs.entry(&step.run_id).or_insert(in_order.len());
+        in_order.resize_with(in_order.len().max(at + 1), Vec::new);
+        in_order[at].push(step);
+    }
+    let mut pool = Pool::default();
+    in_order.iter().try_for_each(|run| pool.add(run))
+}
+
+impl<'a> Pool<'a> {
+    /// Adds the steps of an invocation; refuses all of them where one does not agree.
+    pub(crate) fn add(&mut self, run: &[&'a Summary]) -> Result<()> {
+        self.check(run)?;
+        self.take(run);
+        Ok(())
+    }
+
+    /// Refuses steps of an invocation that are another measurement than those that are here, or than
+    /// each other. Its hosts may change; with those of each other one it must share a value.
+    pub(crate) fn check(&self, run: &[&'a Summary]) -> Result<()> {
+        let own = run.iter().map(|step| (judge::known_of(step), *step));
+        let mut firsts: Vec<&(Knowledge, &Summary)> = self.firsts.iter().collect();
+        let own: Vec<(Knowledge, &Summary)> = own.collect();
+        for one in &own {
+            for (_, first) in &firsts {
+                refuse(first, one.1, Weight::Host)?;
+            }
+            if !firsts.iter().any(|(known, _)| *known == one.0) {
+                firsts.push(one);
+            }
+        }
+        for (here, new) in self.hosts.iter().zip(of_hosts(run)) {
+            let shared = here.keys().any(|value| new.contains_key(value));
+            if let Some((one, other)) = here.values().next().zip(new.values().next())
+                && !shared
+            {
+                refuse(one, other, Weight::Noted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the steps of an invocation, which agree.
+    pub(crate) fn take(&mut self, run: &[&'a Summary]) {
+        for step in run {
+            let known = judge::known_of(step);
+            if !self.firsts.iter().any(|(other, _)| *other == known) {
+                self.firsts.push((known, step));
+            }
+        }
+        let new = of_hosts(run);
+        if self.hosts.is_empty() {
+            self.hosts = new;
+            return;
+        }
+        for (here, new) in self.hosts.iter_mut().zip(new) {
+            if here.is_empty() {
+                *here = new;
+            } else if !new.is_empty() {
+                here.retain(|value, _| new.contains_key(value));
+            }
+        }
+    }
+}
+
+/// Returns the values of each condition of the hosts in some steps.
+fn of_hosts<'a>(steps: &[&'a Summary]) -> Vec<Values<'a>> {
+    let mut all: Vec<Values> = Vec::new();
+    for step in steps {
+        let values = judge::of_hosts(step);
+        all.resize_with(values.len(), Values::new);
+        for (held, value) in all.iter_mut().zip(values) {
+            held.extend(value.map(|value| (value, *step)));
+        }
+    }
+    all
+}
+
+/// Refuses two steps that differ in what weighs more.
+fn refuse(first: &Summary, second: &Summary, than: Weight) -> Result<()> {
+    let mut differences = judge::differences(first, second);
+    differences.retain(|difference| difference.weight > than);
+    if differences.is_empty() { Ok(()) } else { Err(refusal(first, second, &differences)) }
+}
+
+fn refusal(first: &Summary, second: &Summary, differences: &[Difference]) -> Error {
+    let [one, other] = [first, second].map(|step| {
+        format!("{} ({})", clip(&step.step_id, VALUE_MAX), clip(&step.started_at, VALUE_MAX))
+    });
+    let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload.name, VALUE_MAX));
+    let at = terms::clients(first.plan.clients);
+    let named = differences.iter().map(both_values).collect();
+    let named = terms::named(named, DIFFERENCES_MAX, "\n  ");
+    let newest = if first.run_id == second.run_id { NEWEST_SETTINGS } else { NEWEST };
+    Error::data(format!(
+        "'{label}' of {workload} at {at} was measured with different settings, in steps {one} and \
+         {other}:\n  {named}"
+    ))
+    .hint(newest)
+    .hint("or give each configuration a label of its own (--label)")
+}
