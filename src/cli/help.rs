@@ -143,7 +143,7 @@ const EXAMPLES: [(&str, [&str; 3]); 18] = [
 const RARE: &str = "spread ops order distribution statements seed engine-threads charset interval \
     interval-log arrival think slo-resolution on-error max-errors op-timeout warm ahi settle \
     expect-class calibration note progress quiet sandbox-option probe password-fd protocol ssl-ca \
-    ssl-cert ssl-key defaults-file defaults-extra-file no-defaults url connect-timeout data-seed \
+    ssl-cert ssl-key defaults-file defaults-extra-file defaults-group-suffix no-defaults url connect-timeout data-seed \
     insert-bytes mode jobs fill";
 
 /// A command with more flags than this hides the rare ones.

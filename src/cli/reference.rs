@@ -415,8 +415,8 @@ fn the_commands_are_in_the_reference() {
         "# Commands\n\n{MADE}\nEvery command has `--help`. A flag's value in brackets may be left away.\n"
     );
     text += "\n## Connection\n\nFlags of every command that connects. What is not given comes from `--url` or LOADGEN_URL, \
-             then from the groups `[client]` and `[loadgen]` of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT, \
-             MYSQL_UNIX_PORT and MYSQL_PWD.\n\n";
+             then from the groups `[client]`, `[client-server]`, `[client-mariadb]` and `[loadgen]` of the option files, then from \
+             MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_UNIX_PORT and MYSQL_PWD.\n\n";
     text += &flags(usual.get_arguments().filter(|arg| is_connection(arg)));
     text += "\n## Workloads\n\nFlags of every workload, besides those of the connection.\n\n";
     text += &flags(usual.get_arguments().filter(|arg| !is_connection(arg)));

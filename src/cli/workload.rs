@@ -62,7 +62,7 @@ pub(crate) struct MeasureArgs {
         default_missing_value = "", value_parser = OsStringValueParser::new(),
         conflicts_with_all = ["host", "port", "user", "password", "password_fd", "socket",
             "protocol", "database", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key",
-            "defaults_file", "defaults_extra_file", "no_defaults", "url"],
+            "defaults_file", "defaults_extra_file", "defaults_group_suffix", "no_defaults", "url"],
         help_heading = "Sandbox"
     )]
     pub sandbox: Vec<OsString>,

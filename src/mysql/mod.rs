@@ -5,6 +5,7 @@
 //!   says what a server's error means.
 //! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
 //!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
+//! * `relay` logs in for the driver where it cannot.
 //! * `liveness` tells work that takes long from a server that is silent, and runs threads side by side.
 
 pub mod control;
@@ -14,6 +15,7 @@ pub mod facts;
 pub(crate) mod liveness;
 pub mod options;
 pub mod preflight;
+mod relay;
 pub mod server;
 pub mod session;
 pub mod status;

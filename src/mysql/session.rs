@@ -7,6 +7,8 @@
 
 use std::io::{self, ErrorKind};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +20,8 @@ use mysql_async::{Conn, DriverError, Error as Driver, IoError, Opts, Row, Value}
 use super::errors::{self, MESSAGE_MAX};
 pub use super::errors::{Asked, Failure, LOST};
 use super::options::{Address, ConnectOptions, Ssl, SslMode};
-use super::wire::{REFUSED_KEY, log_in, tls, unexpected};
+use super::relay::{self, Relay};
+use super::wire::{ANOTHER_QUESTION, IN_THE_CLEAR, REFUSED_KEY, tls, unexpected};
 use crate::error::{Error, Result, clip, plain};
 use crate::stop::{COURTESY, Stop, or_stop, within};
 use crate::terms::units;
@@ -32,6 +35,8 @@ pub struct ServerLink {
     /// The options of TLS for measured connections; None for plain text.
     pub(crate) tls: Option<tls::Tls>,
     pub stop: Stop,
+    /// Whether we log in for the driver, which has failed where we did not.
+    pub(crate) relayed: Arc<AtomicBool>,
 }
 
 impl ServerLink {
@@ -51,16 +56,15 @@ impl ServerLink {
         }
         let required = with(SslMode::Required)?;
         let settle = async {
-            match try_connect(&required).await {
-                Ok(conn) => {
-                    // It served; whether it says goodbye is of no interest.
-                    let _ = within(COURTESY, conn.disconnect()).await;
+            match connect(&required).await {
+                Ok(session) => {
+                    session.close(COURTESY).await;
                     Ok(required)
                 }
                 Err(Driver::Driver(DriverError::NoClientSslFlagFromServer)) => {
                     with(SslMode::Disabled)
                 }
-                Err(failure) => Err(explain(&second_look(&required, failure).await, target)),
+                Err(failure) => Err(explain(&failure, target)),
             }
         };
         or_stop(stop, settle).await
@@ -70,30 +74,52 @@ impl ServerLink {
     pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
         let (driver, tls) = tls::options(&target)?.unzip();
         let opts = target.opts(driver)?;
-        Ok(ServerLink { target, opts, tls, stop: stop.clone() })
+        let relayed = Arc::default();
+        Ok(ServerLink { target, opts, tls, stop: stop.clone(), relayed })
     }
 }
 
-/// Logs in as measured sessions do where the driver's failure may hide why: a server before 4.1, a way
-/// to log in that the driver does not know, as MySQL has it for accounts that are not there.
-async fn second_look(link: &ServerLink, failure: Driver) -> Driver {
+/// Opens a connection. Where the driver fails for what may be the log-in's, we log in for it. If it could not
+/// have done that, as for accounts of several methods, we do so from then on; else its failure counts, unless
+/// we know more of it, as of servers before 4.1.
+async fn connect(link: &ServerLink) -> mysql_async::Result<Session> {
+    let relayed = link.relayed.load(Ordering::Relaxed);
+    let failure = match try_connect(link, relayed).await {
+        Err(failure) if !relayed && is_odd(&failure) => failure,
+        opened => return opened,
+    };
+    match try_connect(link, true).await {
+        Ok(session) if session.relay.as_ref().is_some_and(|relay| relay.is_needed) => {
+            link.relayed.store(true, Ordering::Relaxed);
+            Ok(session)
+        }
+        Ok(session) => {
+            session.close(COURTESY).await;
+            Err(failure)
+        }
+        Err(Driver::Io(_)) => Err(failure),
+        Err(ours) => Err(ours),
+    }
+}
+
+/// Tells whether a failure of the driver's may come of the way to log in, as MySQL has it for accounts that
+/// are not there, too.
+fn is_odd(failure: &Driver) -> bool {
     use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
-    let odd = match &failure {
+    match failure {
         // What old servers say to a log-in of today. A host that fails to log in may be locked out.
         Driver::Server(e) => matches!(e.code, 1043 | 1251),
         Driver::Io(IoError::Io(e)) => {
             !matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied | TimedOut)
         }
         _ => true,
-    };
-    let own = if odd { within_connect(&link.target, log_in(link)).await.err() } else { None };
-    own.filter(|own| !matches!(own, Driver::Io(_))).unwrap_or(failure)
+    }
 }
 
 /// Tells whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or
 /// says nothing in time, is somebody.
 pub(crate) async fn nobody(link: &ServerLink) -> bool {
-    match try_connect(link).await {
+    match try_connect(link, false).await {
         Err(Driver::Io(IoError::Io(e))) => is_absence(&e) && !is_late(&e),
         _ => false,
     }
@@ -111,8 +137,17 @@ fn is_late(e: &io::Error) -> bool {
 }
 
 /// The driver panics on ways to log in that it was built without, and 0.37.1 on some malformed packets.
-async fn try_connect(link: &ServerLink) -> mysql_async::Result<Conn> {
-    let opening = AssertUnwindSafe(Conn::new(link.opts.clone())).catch_unwind();
+async fn try_connect(link: &ServerLink, relayed: bool) -> mysql_async::Result<Session> {
+    let opening = async {
+        let (conn, relay) = if relayed {
+            let (conn, relay) = relay::connect(link).await?;
+            (conn, Some(relay))
+        } else {
+            (Conn::new(link.opts.clone()).await?, None)
+        };
+        Ok(Session { conn, relay, waiting: false })
+    };
+    let opening = AssertUnwindSafe(opening).catch_unwind();
     let opening = async { opening.await.unwrap_or_else(|_| Err(unexpected())) };
     within_connect(&link.target, opening).await
 }
@@ -200,7 +235,16 @@ fn hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
             DriverError::UnknownAuthPlugin { .. }
             | DriverError::CleartextPluginDisabled
             | DriverError::MysqlOldPasswordDisabled,
-        ) => "accounts with mysql_native_password or caching_sha2_password can log in",
+        ) => {
+            "accounts with mysql_native_password, caching_sha2_password, sha256_password, ed25519 or \
+             parsec can log in"
+        }
+        Driver::Other(why) if why.to_string() == IN_THE_CLEAR => {
+            "a socket (-S) or TLS (--ssl-mode REQUIRED) hides it"
+        }
+        Driver::Other(why) if why.to_string() == ANOTHER_QUESTION => {
+            "an account that asks for a password alone can log in"
+        }
         Driver::Other(why) if why.to_string() == REFUSED_KEY => {
             "a socket (-S) or TLS (--ssl-mode REQUIRED) needs no key"
         }
@@ -240,6 +284,7 @@ const ANSWER_MAX: usize = 64 << 20;
 
 pub struct Session {
     conn: Conn,
+    relay: Option<Relay>,
     /// An answer is due: a future that was dropped, or a broken connection, leaves it set.
     waiting: bool,
 }
@@ -248,23 +293,20 @@ impl Session {
     /// Connects and authenticates within the target's limit, then sets the character set if one
     /// is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
-        let conn = match try_connect(link).await {
-            Ok(conn) => conn,
-            Err(failure) => return Err(explain(&second_look(link, failure).await, &link.target)),
-        };
-        let begun = Session::begun(conn, link, charset).await;
+        let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
+        let begun = opened.begun(link, charset).await;
         begun.map_err(|failure| of_charset(charset, &failure))
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.
     pub async fn open_again(link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
-        Session::begun(try_connect(link).await?, link, charset).await
+        let relayed = link.relayed.load(Ordering::Relaxed);
+        try_connect(link, relayed).await?.begun(link, charset).await
     }
 
-    async fn begun(conn: Conn, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
-        let mut session = Session { conn, waiting: false };
-        set_names(link, charset, async |sql| session.execute(sql).await).await?;
-        Ok(session)
+    async fn begun(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
+        set_names(link, charset, async |sql| self.execute(sql).await).await?;
+        Ok(self)
     }
 
     /// Tells whether it can be asked something.
@@ -329,7 +371,13 @@ impl Session {
 
     /// Says goodbye, for at most `limit`.
     pub async fn close(self, limit: Duration) {
-        let _ = within(limit, self.conn.disconnect()).await;
+        let goodbye = async {
+            let _ = self.conn.disconnect().await;
+            if let Some(relay) = self.relay {
+                relay.end().await;
+            }
+        };
+        let _ = within(limit, goodbye).await;
     }
 }
 
@@ -511,16 +559,62 @@ mod tests {
 
     #[test]
     fn a_way_to_log_in_that_is_not_built_in_is_named() {
-        let mut switch = b"\xfeclient_ed25519\0".to_vec();
-        switch.extend_from_slice(&[7; 32]);
-        // The driver panics, and measured sessions know the name.
-        let (address, server) = server_of(vec![vec![greeting(false), switch]; 2]);
-        let target = ConnectOptions { connect_timeout: Duration::from_secs(5), ..target(address) };
-        let error = failure(&target);
-        assert!(error.to_string().contains("ed25519"), "{error}");
-        assert!(error.hints()[0].contains("mysql_native_password"), "{error:?}");
-        assert!(!error.may_pass());
+        for (method, name) in [
+            (&b"auth_gssapi_client\0"[..], "auth_gssapi_client"),
+            (b"mysql_clear_password\0", "itself"),
+            (b"dialog\0\x04Password:", "itself"),
+            (b"dialog\0\x02Token:", "something else"),
+        ] {
+            let switch = [b"\xfe", method].concat();
+            // The driver fails, and we know why: from what we declined comes that the server hangs up.
+            let (address, server) = server_of(vec![vec![greeting(false), switch]; 2]);
+            let connect_timeout = Duration::from_mins(1);
+            let error = failure(&ConnectOptions { connect_timeout, ..target(address) });
+            assert!(error.to_string().contains(name), "{error}");
+            assert!(!error.hints().is_empty() && !error.may_pass(), "{error:?}");
+            server.join().unwrap();
+        }
+    }
+
+    /// The session that a server lets in after these packets, of each connection.
+    fn opened(connections: Vec<Vec<Vec<u8>>>, password: &str) -> Result<Session> {
+        let (address, server) = server_of(connections);
+        let (password, connect_timeout) = (Secret::new(password), Duration::from_mins(1));
+        let target =
+            ConnectOptions { address, password, connect_timeout, ..ConnectOptions::canned(0) };
+        let link = ServerLink::to(target, &Stop::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let opened = runtime.block_on(Session::open(&link, None));
+        // With it go the connection's ends, which the server waits for.
+        drop(runtime);
         server.join().unwrap();
+        opened
+    }
+
+    #[test]
+    fn an_account_of_several_methods_gets_in_when_a_later_one_lets_it() {
+        let method = |name: &[u8], nonce: usize| [b"\xfe", name, &[0], &vec![7; nonce]].concat();
+        let ed25519 = || method(b"client_ed25519", 32);
+        let native = || method(b"mysql_native_password", 21);
+        let (unknown, dialog) =
+            (|| method(b"auth_gssapi_client", 3), || b"\xfedialog\0\x05?".to_vec());
+        let ok = || b"\0\0\0\x02\0\0\0".to_vec();
+        let denied = || b"\xff\x15\x04#28000Access denied".to_vec();
+        for methods in [
+            vec![ed25519()],
+            vec![ed25519(), native()],
+            vec![dialog(), native()],
+            vec![unknown(), ed25519(), native()],
+            vec![native(), method(b"mysql_old_password", 9), unknown(), native()],
+        ] {
+            let asked = [vec![greeting(false)], methods].concat();
+            // The driver breaks off, and the server does not mind.
+            let then =
+                |packet: Vec<u8>| vec![asked.clone(), [asked.clone(), vec![packet]].concat()];
+            assert!(opened(then(ok()), "marker-pw").is_ok(), "{asked:?}");
+            let error = opened(then(denied()), "marker-pw").err().expect("denied");
+            assert!(error.to_string().contains("denied (1045)"), "{error}");
+        }
     }
 
     #[test]
@@ -528,15 +622,11 @@ mod tests {
         let mut switch = b"\xfesha256_password\0".to_vec();
         switch.extend_from_slice(&[7; 21]);
         let asked = vec![greeting(false), switch];
-        let then = |packet: &[u8]| [asked.clone(), vec![packet.to_vec()]].concat();
-        let denied = then(b"\xff\x15\x04#28000Access denied");
-        let (address, server) =
-            server_of(vec![asked.clone(), denied, asked.clone(), then(b"\0\0\0\x02\0\0\0")]);
-        let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
-        assert!(failure(&target).to_string().contains("denied (1045)"));
-        let without = ConnectOptions { password: Secret::default(), ..target };
-        assert!(failure(&without).to_string().contains("sha256_password"), "only we get in");
-        server.join().unwrap();
+        let then =
+            |packet: &[u8]| vec![asked.clone(), [asked.clone(), vec![packet.to_vec()]].concat()];
+        let denied = opened(then(b"\xff\x15\x04#28000Access denied"), "marker-pw");
+        assert!(denied.err().expect("denied").to_string().contains("denied (1045)"));
+        assert!(opened(then(b"\0\0\0\x02\0\0\0"), "").is_ok(), "we log in for the driver");
     }
 
     #[test]
@@ -616,11 +706,14 @@ pub(crate) mod fake {
     fn serve(mut stream: TcpStream, packets: Vec<Vec<u8>>) {
         for (i, packet) in packets.into_iter().enumerate() {
             if i > 0 {
-                let _ = stream.read(&mut [0; 4096]).unwrap();
+                let _ = stream.read(&mut [0; 4096]);
             }
             let len = u32::try_from(packet.len()).unwrap().to_le_bytes();
-            stream.write_all(&[len[0], len[1], len[2], u8::try_from(2 * i).unwrap()]).unwrap();
-            stream.write_all(&packet).unwrap();
+            let head = [len[0], len[1], len[2], u8::try_from(2 * i).unwrap()];
+            // A client may hang up before it has heard all.
+            if stream.write_all(&[&head, &packet[..]].concat()).is_err() {
+                return;
+            }
         }
         // What follows is swallowed: a reset would overtake the last packet.
         let _ = stream.read(&mut [0; 4096]);

@@ -1,8 +1,8 @@
 //! What the world around the process says: variables, and MySQL's option files (`my.cnf`), read as the
 //! MySQL clients read them.
 //!
-//! The grammar is MySQL's own and no INI dialect: keys without a value, `-` and `_` alike in
-//! keys, `loose-`, a `#` that starts a comment anywhere outside quotes but a `;` only at the
+//! The grammar is MySQL's own and no INI dialect: keys without a value, `-` and `_` and the case of
+//! letters alike in keys, `loose-`, a `#` that starts a comment anywhere outside quotes but a `;` only at the
 //! start of a line, quotes around the whole value, backslash escapes with or without them,
 //! `!include` and `!includedir`. Of a key that comes twice the later one counts, across files
 //! and groups.
@@ -23,6 +23,15 @@ const MAX_DEPTH: usize = 10;
 
 /// Bytes of one file, and of all together, more than anybody has: includes that multiply end here.
 const MAX_BYTES: usize = 1 << 20;
+
+/// Characters of a key at least that is the beginning of a longer one.
+pub(super) const SHORTEST: usize = 3;
+
+/// The groups that all clients of MySQL's and MariaDB's share.
+const SHARED: [&str; 3] = ["client", "client-server", "client-mariadb"];
+
+/// The group of loadgen's own.
+const OWN: &str = "loadgen";
 
 type OfPath<T> = Box<dyn Fn(&Path) -> T>;
 
@@ -113,14 +122,22 @@ pub(super) fn read_fd(fd: u32) -> Result<Secret> {
 /// One line `key` or `key = value` of a group that loadgen reads. No `Debug`: the value may be a
 /// password.
 pub(super) struct Setting {
-    /// The key, dashes for underscores, without `loose-`.
+    /// The key in lower case, dashes for underscores, without `loose-`.
     pub(super) key: String,
     /// The value without quotes and escapes; `None` where there is no `=`.
     pub(super) value: Option<String>,
-    /// Whether an unknown key is a mistake: in `[loadgen]`, without `loose-`. `[client]` is shared with
-    /// all MySQL clients.
-    pub(super) strict: bool,
+    pub(super) group: Group,
+    /// Whether an unknown key is no mistake: `loose-` was in front of it.
+    pub(super) loose: bool,
     pub(super) at: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    /// One of all MySQL clients, whose keys are not all for loadgen.
+    Shared,
+    /// `[loadgen]`.
+    Own,
 }
 
 #[derive(Default)]
@@ -131,7 +148,7 @@ pub(super) struct Read {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`,
+/// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`, `$MYSQL_HOME/my.cnf`,
 /// `--defaults-extra-file`, `~/.my.cnf`.
 pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
     let files = match &flags.defaults_file {
@@ -139,12 +156,21 @@ pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
         None => vec![
             ("", Some("/etc/my.cnf".into())),
             ("", Some("/etc/mysql/my.cnf".into())),
+            (
+                "",
+                either(env, ["MARIADB_HOME", "MYSQL_HOME"])?.map(|d| Path::new(&d).join("my.cnf")),
+            ),
             ("--defaults-extra-file", flags.defaults_extra_file.clone()),
             ("", env.text("HOME")?.map(|home| Path::new(&home).join(".my.cnf"))),
         ],
         only => vec![("--defaults-file", only.clone())],
     };
-    let mut reader = Reader { env, out: Read::default(), open: Vec::new(), bytes: 0 };
+    let suffix = match &flags.defaults_group_suffix {
+        None => either(env, ["MARIADB_GROUP_SUFFIX", "MYSQL_GROUP_SUFFIX"])?,
+        given => given.clone(),
+    };
+    let suffix = suffix.unwrap_or_default().to_ascii_lowercase();
+    let mut reader = Reader { env, suffix, out: Read::default(), open: Vec::new(), bytes: 0 };
     for (flag, path) in files {
         let Some(path) = path else { continue };
         let named = if flag.is_empty() { "option file" } else { flag };
@@ -153,8 +179,15 @@ pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
     Ok(reader.out)
 }
 
+/// Reads the first of these variables that is set to something.
+fn either(env: &Env, names: [&str; 2]) -> Result<Option<String>> {
+    Ok(env.text(names[0])?.or(env.text(names[1])?))
+}
+
 struct Reader<'a> {
     env: &'a Env,
+    /// What the names of further groups end in; empty for no such groups.
+    suffix: String,
     out: Read,
     /// The file being read and those that included it.
     open: Vec<PathBuf>,
@@ -197,20 +230,19 @@ impl Reader<'_> {
             let refused = |why: &str| Error::usage(format!("{at}: {why}"));
             match parse(line).map_err(|why| refused(&why))? {
                 Line::Nothing => {}
-                Line::Group(name) => group = Some(name.to_ascii_lowercase()),
+                Line::Group(name) => group = Some(self.group(name)),
                 Line::Directive("include", file) => self.include(Path::new(file), &at)?,
                 Line::Directive("includedir", dir) => self.include_dir(Path::new(dir), &at)?,
                 Line::Directive(name, _) => {
                     self.ignored(&format!("{at}: !{name}"), "it is no directive");
                 }
-                Line::Option { key, value } => match group.as_deref() {
+                Line::Option { key, value } => match group {
                     None => return Err(refused("an option before any [group]")),
-                    Some("client" | "loadgen") if without_comment(line).contains('\u{fffd}') => {
+                    Some(None) => {}
+                    Some(Some(_)) if without_comment(line).contains('\u{fffd}') => {
                         return Err(refused("is no UTF-8"));
                     }
-                    Some("client") => self.setting(key, value, false, at, shown),
-                    Some("loadgen") => self.setting(key, value, true, at, shown),
-                    Some(_) => {}
+                    Some(Some(group)) => self.setting(key, value, group, at, shown),
                 },
             }
         }
@@ -218,16 +250,26 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn setting(&mut self, key: &str, value: Option<String>, strict: bool, at: String, shown: bool) {
-        let key = key.replace('_', "-");
-        let (key, strict) = match key.strip_prefix("loose-") {
-            Some(rest) => (rest.to_owned(), false),
-            None => (key, strict),
+    /// Finds which group this name means; None where it is for other programs.
+    fn group(&self, name: &str) -> Option<Group> {
+        let name = name.to_ascii_lowercase();
+        let names = [name.strip_suffix(&self.suffix), Some(&name)].into_iter().flatten();
+        names.into_iter().find_map(|name| match name {
+            OWN => Some(Group::Own),
+            name => SHARED.contains(&name).then_some(Group::Shared),
+        })
+    }
+
+    fn setting(&mut self, key: &str, value: Option<String>, group: Group, at: String, shown: bool) {
+        let key = key.to_ascii_lowercase().replace('_', "-");
+        let (key, loose) = match key.strip_prefix("loose-") {
+            Some(rest) => (rest.to_owned(), true),
+            None => (key, false),
         };
-        if key == "password" && shown && value.as_deref().is_some_and(|v| !v.is_empty()) {
+        if is_password(&key) && shown && value.as_deref().is_some_and(|v| !v.is_empty()) {
             self.out.warnings.push(format!("{at}: anybody may read the password (chmod o-r)"));
         }
-        self.out.settings.push(Setting { key, value, strict, at });
+        self.out.settings.push(Setting { key, value, group, loose, at });
     }
 
     fn include(&mut self, file: &Path, at: &str) -> Result<()> {
@@ -288,6 +330,11 @@ fn parse(line: &str) -> std::result::Result<Line<'_>, String> {
         None => (line, None),
     };
     Ok(Line::Option { key: key.trim_end_matches(space), value })
+}
+
+/// Tells whether a key means the password; the clients take the beginning of a key for it.
+fn is_password(key: &str) -> bool {
+    key.len() >= SHORTEST && "password".starts_with(key)
 }
 
 /// Takes the line up to the first `#` outside quotes. As in MySQL, a quote is escaped by a backslash
@@ -389,9 +436,17 @@ mod tests {
 
     /// `key=value` of what is read, and the warnings.
     fn read_with(choice: &ConnectionArgs, files: Files) -> Result<(Vec<String>, Vec<String>)> {
-        let read = read(choice, &fake::env(&[("HOME", "/home/me")], files, &[]))?;
+        settings_of(choice, &[("HOME", "/home/me")], files)
+    }
+
+    fn settings_of(
+        choice: &ConnectionArgs,
+        vars: &[(&str, &str)],
+        files: Files,
+    ) -> Result<(Vec<String>, Vec<String>)> {
+        let read = read(choice, &fake::env(vars, files, &[]))?;
         let shown = read.settings.into_iter().map(|s| {
-            let strict = if s.strict { "strict " } else { "" };
+            let strict = if s.group == Group::Own && !s.loose { "strict " } else { "" };
             let value = s.value.map(|v| format!("={v}")).unwrap_or_default();
             format!("{strict}{}{value}", s.key)
         });
@@ -454,11 +509,51 @@ mod tests {
         let read = settings(&[(
             "/etc/my.cnf",
             0o600,
-            "[Mysqld]\nport=1\n[CLIENT]\nport=2\nssl_ca=/x\r\nssl\n[client-server]\nport=3\n\
-             [loadgen]\nloose_user=me\nloose-odd\n[client]\nport=4",
+            "[Mysqld]\nport=1\n[CLIENT]\nport=2\nssl_ca=/x\r\nssl\n[client-server]\nPORT=3\n\
+             [loadgen]\nloose_user=me\nLoose-Odd\n[Client-MariaDB]\nPort=4\n[client_server]\n\
+             port=5\n[mysql]\nport=6\n[client-server_a]\nport=7\n[server]\nport=8",
         )]);
-        let wanted = ["port=2", "ssl-ca=/x", "ssl", "user=me", "odd", "port=4"];
+        let wanted = ["port=2", "ssl-ca=/x", "ssl", "port=3", "user=me", "odd", "port=4"];
         assert_eq!(read, wanted);
+    }
+
+    #[test]
+    fn groups_of_the_suffix_are_read_in_their_place_when_there_is_one() {
+        const SUFFIXED: Files = &[(
+            "/etc/my.cnf",
+            0o644,
+            "[client_b]\nport=1\n[client]\nport=2\n[client-server_B]\nport=3\n[loadgen_b]\n\
+             port=4\n[client_c]\nport=5\n[client-server]\nport=6",
+        )];
+        struct Case {
+            flag: Option<&'static str>,
+            vars: &'static [(&'static str, &'static str)],
+            ports: &'static [&'static str],
+        }
+        const B: &[&str] = &["port=1", "port=2", "port=3", "strict port=4", "port=6"];
+        for Case { flag, vars, ports } in [
+            Case { flag: None, vars: &[], ports: &["port=2", "port=6"] },
+            Case { flag: Some("_b"), vars: &[], ports: B },
+            Case { flag: None, vars: &[("MYSQL_GROUP_SUFFIX", "_b")], ports: B },
+            Case {
+                flag: None,
+                vars: &[("MYSQL_GROUP_SUFFIX", "_c"), ("MARIADB_GROUP_SUFFIX", "_B")],
+                ports: B,
+            },
+            Case {
+                flag: Some("_c"),
+                vars: &[("MYSQL_GROUP_SUFFIX", "_b")],
+                ports: &["port=2", "port=5", "port=6"],
+            },
+            // [client] with this suffix is a group of all clients, too.
+            Case { flag: Some("-server"), vars: &[], ports: &["port=2", "port=6"] },
+        ] {
+            let flags = ConnectionArgs {
+                defaults_group_suffix: flag.map(str::to_owned),
+                ..ConnectionArgs::default()
+            };
+            assert_eq!(settings_of(&flags, vars, SUFFIXED).unwrap().0, ports, "{flag:?} {vars:?}");
+        }
     }
 
     const USUAL: Files = &[
@@ -466,6 +561,8 @@ mod tests {
         ("/etc/mysql/my.cnf", 0o644, "[client]\nport=2"),
         ("/home/me/.my.cnf", 0o600, "[client]\nport=4"),
         ("/x.cnf", 0o600, "[loadgen]\nport=3"),
+        ("/maria/my.cnf", 0o644, "[client]\nport=5"),
+        ("/my/my.cnf", 0o644, "[client]\nport=6"),
     ];
 
     #[test]
@@ -477,6 +574,13 @@ mod tests {
         assert_eq!(read, ["port=1", "port=2", "strict port=3", "port=4"]);
         let only = ConnectionArgs { defaults_file: x(), ..ConnectionArgs::default() };
         assert_eq!(read_with(&only, USUAL).unwrap().0, ["strict port=3"]);
+        let homes = [("HOME", "/home/me"), ("MYSQL_HOME", "/my"), ("MARIADB_HOME", "/maria")];
+        let with = |homes: &[_], choice| settings_of(choice, homes, USUAL).unwrap().0;
+        let wanted = ["port=1", "port=2", "port=6", "strict port=3", "port=4"];
+        assert_eq!(with(&homes[..2], &extra), wanted);
+        let default = ConnectionArgs::default();
+        assert_eq!(with(&homes, &default), ["port=1", "port=2", "port=5", "port=4"]);
+        assert_eq!(with(&homes, &only), ["strict port=3"]);
         let none = ConnectionArgs { no_defaults: true, ..ConnectionArgs::default() };
         assert!(read_with(&none, USUAL).unwrap().0.is_empty());
         assert!(settings(&[]).is_empty());
@@ -590,6 +694,8 @@ mod tests {
         assert!(warnings[1].starts_with("/etc/mysql/my.cnf:2: anybody may read the password"));
         assert!(warnings[2].contains("/home/me/.my.cnf is ignored"));
         assert!(!warnings.concat().contains("marker"));
+        let short: Files = &[("/etc/my.cnf", 0o644, "[client-mariadb]\nPass=x\n")];
+        assert_eq!(read_with(&ConnectionArgs::default(), short).unwrap().1.len(), 1);
         let closed: Files = &[("/etc/my.cnf", 0o640, "[client]\npassword=x\npassword=")];
         assert!(read_with(&ConnectionArgs::default(), closed).unwrap().1.is_empty());
     }

@@ -28,7 +28,7 @@ use crate::terms::units;
 pub use files::{Env, Text};
 
 /// How to reach the server. What is not given comes from `--url` or LOADGEN_URL, then from the
-/// groups `[client]` and `[loadgen]` of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT,
+/// groups `[client]`, `[client-server]`, `[client-mariadb]` and `[loadgen]` of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT,
 /// MYSQL_UNIX_PORT and MYSQL_PWD.
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Connection")]
@@ -88,6 +88,11 @@ pub struct ConnectionArgs {
     /// Read this option file too, before ~/.my.cnf
     #[arg(long, value_name = "FILE", conflicts_with = "no_defaults")]
     pub defaults_extra_file: Option<PathBuf>,
+
+    /// Read the groups whose names end in this, too: client_staging for _staging
+    #[arg(long, value_name = "SUFFIX", conflicts_with = "no_defaults",
+        value_parser = NonEmptyStringValueParser::new())]
+    pub defaults_group_suffix: Option<String>,
 
     /// Read no option file
     #[arg(long)]

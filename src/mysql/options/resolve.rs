@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::files::{self, Env, Setting};
+use super::files::{self, Env, Group, SHORTEST, Setting};
 use super::{
     Address, CONNECT_TIMEOUT, ConnectOptions, ConnectionArgs, DEFAULT_PORT, Protocol, Secret, Ssl,
     SslMode,
@@ -73,12 +73,16 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
             inputs.take(key, Some(&value), Rank::Environment, name)?;
         }
     }
-    for Setting { key, value, strict, at } in settings {
+    for Setting { key, value, group, loose, at } in settings {
         // A line such as `password secret` is one key: it must not be shown whole.
         let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let from = format!("{at}: {}", key.split(|c| !word(c)).next().unwrap_or_default());
-        let known = inputs.take(&key, value.as_deref(), Rank::File, &from)?;
-        if strict && !known {
+        let rank = match group {
+            Group::Shared => Rank::Shared,
+            Group::Own => Rank::Own,
+        };
+        let known = inputs.take(&key, value.as_deref(), rank, &from)?;
+        if group == Group::Own && !loose && !known {
             return Err(Error::usage(format!("{from}: [loadgen] knows no such key"))
                 .hint(format!("it knows {KEYS}, {URL_KEYS}"))
                 .hint("loose- in front of the key makes it a wish"));
@@ -89,6 +93,10 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     if let Some((url, name)) = args.url.as_ref().map(|url| (url, "--url")).or(variable) {
         let wrong = |why| Error::usage(format!("{name} {why}")).hint(URL_FORM);
         for (key, value) in parts(url).map_err(wrong)? {
+            // What a URL leaves out stays open; without a password there is none.
+            if value.is_empty() && key != "password" {
+                continue;
+            }
             let from = format!("the {key} of {name}");
             let taken = inputs.take(&key, Some(&value), Rank::Url, &from);
             taken.map_err(|error| error.hint(URL_FORM))?;
@@ -116,7 +124,10 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Environment,
-    File,
+    /// A group of all clients.
+    Shared,
+    /// `[loadgen]`. Of a key the later line counts, whichever of these groups it is in.
+    Own,
     Url,
     Flag,
 }
@@ -169,26 +180,53 @@ impl Inputs {
     /// Takes a key with its value as text, unless a flag says it, and tells whether the key is known.
     fn take(&mut self, key: &str, value: Option<&str>, rank: Rank, from: &str) -> Result<bool> {
         let wrong = |why| Error::usage(format!("{from}: {why}"));
-        let mode = self.said.ssl_mode.unwrap_or_default();
+        let (key, mode) = (whole(key), self.said.ssl_mode.unwrap_or_default());
         let switched = switched(mode, key, value).map_err(wrong)?;
-        let key = if switched.is_some() { "ssl-mode" } else { key };
-        if !KEYS.split(", ").chain(URL_KEYS.split(", ")).any(|known| known == key) {
+        let (key, value) = match key {
+            _ if switched.is_some() => ("ssl-mode", value),
+            "skip-password" | "disable-password" => ("password", Some("")),
+            key => (key, value),
+        };
+        if !keys().any(|known| known == key) {
             return Ok(false);
         }
-        let mut overruled = ConnectionArgs::default();
-        let by_flag = self.by.get(key).is_some_and(|(rank, _)| *rank == Rank::Flag);
-        let said = if by_flag { &mut overruled } else { &mut self.said };
-        let taken = match switched {
-            Some(_) => {
-                said.ssl_mode = switched;
-                true
+        let by = self.by.get(key).map(|(rank, _)| *rank);
+        if switched.is_none() && is_void(key, value) {
+            if matches!(by, Some(Rank::Shared | Rank::Own)) {
+                self.forget(key);
             }
+            return Ok(true);
+        }
+        let (mut overruled, by_flag) = (ConnectionArgs::default(), by == Some(Rank::Flag));
+        let said = if by_flag { &mut overruled } else { &mut self.said };
+        match switched {
+            Some(_) => said.ssl_mode = switched,
             None => set(said, key, value).map_err(wrong)?,
-        };
-        if taken && !by_flag {
+        }
+        if !by_flag {
             self.by.insert(key.to_owned(), (rank, from.to_owned()));
         }
         Ok(true)
+    }
+
+    /// Leaves a key open again.
+    fn forget(&mut self, key: &str) {
+        let said = &mut self.said;
+        match key {
+            "host" => said.host = None,
+            "port" => said.port = None,
+            "user" => said.user = None,
+            "database" => said.database = None,
+            "socket" => said.socket = None,
+            "protocol" => said.protocol = None,
+            "ssl-mode" => said.ssl_mode = None,
+            "ssl-ca" => said.ssl_ca = None,
+            "ssl-cert" => said.ssl_cert = None,
+            "ssl-key" => said.ssl_key = None,
+            "connect-timeout" => said.connect_timeout = None,
+            _ => unreachable!("'{key}' has no empty value"),
+        }
+        self.by.remove(key);
     }
 
     fn shown(&self, key: &str, file: &Path) -> String {
@@ -196,23 +234,42 @@ impl Inputs {
     }
 }
 
-/// Sets what a key means. An empty value is as good as none given, but for the password, where it means
-/// that there is none.
+/// The keys that are taken with a value.
+fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.split(", ").chain(URL_KEYS.split(", "))
+}
+
+/// Finds the key that this is the beginning of, as the clients do (`pass`, `sock`); else it stays.
+fn whole(key: &str) -> &str {
+    let mut longer = keys().filter(|known| key.len() >= SHORTEST && known.starts_with(key));
+    match (longer.next(), longer.next()) {
+        (Some(known), None) => known,
+        _ => key,
+    }
+}
+
+/// Tells whether a value stands for "the usual one". An empty password means that there is none.
+fn is_void(key: &str, value: Option<&str>) -> bool {
+    value.is_some_and(|value| match key {
+        "password" => false,
+        "port" if value.parse() == Ok(0) => true,
+        "protocol" if value.eq_ignore_ascii_case("default") => true,
+        _ => value.is_empty(),
+    })
+}
+
+/// Sets what a key means.
 fn set(
     said: &mut ConnectionArgs,
     key: &str,
     value: Option<&str>,
-) -> std::result::Result<bool, String> {
+) -> std::result::Result<(), String> {
     if key == "password" {
         said.password = Some(value.map(Secret::new));
-        return Ok(true);
+        return Ok(());
     }
     let value = value.ok_or("needs a value")?;
     match key {
-        _ if value.is_empty() => return Ok(false),
-        // In option files it stands for "the usual one".
-        "port" if value.parse() == Ok(0) => return Ok(false),
-        "protocol" if value.eq_ignore_ascii_case("default") => return Ok(false),
         "host" => said.host = Some(value.to_owned()),
         "user" => said.user = Some(value.to_owned()),
         "database" => said.database = Some(value.to_owned()),
@@ -223,13 +280,20 @@ fn set(
         "ssl-mode" => said.ssl_mode = Some(SslMode::parse(value)?),
         "connect-timeout" => said.connect_timeout = Some(units::parse_duration(value)?),
         "port" => said.port = Some(value.parse().map_err(|_| format!("'{value}' is no port"))?),
-        "protocol" => {
-            let wrong = |_| format!("'{value}' is no protocol: tcp or socket");
-            said.protocol = Some(Protocol::from_str(value, true).map_err(wrong)?);
-        }
+        "protocol" => said.protocol = Some(protocol(value)?),
         _ => unreachable!("'{key}' is one of KEYS"),
     }
-    Ok(true)
+    Ok(())
+}
+
+/// Reads a protocol, of which the clients take the beginning, too.
+fn protocol(value: &str) -> std::result::Result<Protocol, String> {
+    let lower = value.to_ascii_lowercase();
+    let means = |name: &str| name.starts_with(&lower);
+    let named =
+        |protocol: &&Protocol| protocol.to_possible_value().is_some_and(|v| means(v.get_name()));
+    let found = Protocol::value_variants().iter().find(named);
+    found.copied().ok_or_else(|| format!("'{value}' is no protocol: tcp or socket"))
 }
 
 /// Reads the older switches of encryption: `ssl` (demands it, as MariaDB's and MySQL 5.7's) and
@@ -316,10 +380,10 @@ pub(super) fn without_password(text: &Secret) -> Option<(Secret, String)> {
 
 fn address(Inputs { said, by }: &Inputs, env: &Env) -> Result<Address> {
     let remote = said.host.as_ref().filter(|host| !host.eq_ignore_ascii_case("localhost"));
-    // Equally strong ones count in this order, which is the MySQL clients'.
+    // Equally strong ones count in this order, which is MariaDB's client's.
     let votes = [
-        ("protocol", said.protocol),
         ("host", remote.map(|_| Protocol::Tcp)),
+        ("protocol", said.protocol),
         ("socket", said.socket.as_ref().map(|_| Protocol::Socket)),
         ("port", said.port.map(|_| Protocol::Tcp)),
     ];
@@ -337,7 +401,7 @@ fn address(Inputs { said, by }: &Inputs, env: &Env) -> Result<Address> {
     let host = said.host.as_ref().map(|host| host_name(host, &by["host"].1)).transpose()?;
     // What option files and environment say was not said together: MYSQL_HOST must not lose to a
     // [client] socket.
-    let strongest = votes.iter().rev().max_by_key(|((rank, _), _)| (*rank).max(Rank::File));
+    let strongest = votes.iter().rev().max_by_key(|((rank, _), _)| (*rank).max(Rank::Shared));
     let usual = || USUAL_SOCKETS.map(PathBuf::from).into_iter().find(|path| (env.is_socket)(path));
     let socket = || said.socket.clone().or_else(usual);
     let tcp = || Address::Tcp {
@@ -390,7 +454,7 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
         }
         return Ok(Ssl::default());
     }
-    if given.is_some_and(|(rank, _)| *rank == Rank::File) {
+    if given.is_some_and(|(rank, _)| matches!(rank, Rank::Shared | Rank::Own)) {
         warnings.push(format!("{from} makes ssl-mode {mode}: connections are encrypted"));
     }
     if let Address::Socket(_) = address {
@@ -525,6 +589,22 @@ mod tests {
     const TCP: Files = &[("/etc/my.cnf", 0o600, "[client]\nprotocol=TCP\nsocket=/file.sock")];
     const REMOTE: Files = &[("/etc/my.cnf", 0o600, "[client]\nhost=db1\nsocket=/file.sock")];
 
+    /// As Debian has it, and what a user adds.
+    const DEBIAN_PORT: Files = &[
+        ("/etc/my.cnf", 0o644, "[client-server]\nsocket=/run/mysqld/mysqld.sock"),
+        ("/etc/mysql/my.cnf", 0o600, "[client]\nport=3307"),
+    ];
+    const DEBIAN_OWN_PORT: Files = &[
+        ("/etc/my.cnf", 0o644, "[client-mariadb]\nsocket=/run/mysqld/mysqld.sock"),
+        ("/etc/mysql/my.cnf", 0o600, "[loadgen]\nport=3307"),
+    ];
+    const SERVER_TCP: Files =
+        &[("/etc/my.cnf", 0o644, "[client-server]\nhost=127.0.0.1\nport=3307\nuser=root")];
+    const SOCKET_TO_DB1: Files =
+        &[("/etc/my.cnf", 0o600, "[client]\nprotocol=SOCKET\nhost=db1\nsocket=/file.sock")];
+    const SHORT_TCP: Files = &[("/etc/my.cnf", 0o600, "[client]\nProt=T\nSock=/file.sock")];
+    const SHORT_SOCKET: Files = &[("/etc/my.cnf", 0o600, "[client]\nprotocol=s\nport=3307")];
+
     struct Way {
         line: &'static str,
         vars: &'static [&'static str],
@@ -533,7 +613,7 @@ mod tests {
         wanted: &'static str,
     }
 
-    const WAYS: [Way; 36] = [
+    const WAYS: [Way; 43] = [
         // No host, or localhost, without a port: the socket where there is one.
         Way {
             line: "-h localhost",
@@ -682,6 +762,49 @@ mod tests {
             sockets: SOCKET,
             wanted: "socket /x.sock",
         },
+        Way {
+            line: "",
+            vars: &[],
+            files: DEBIAN_PORT,
+            sockets: &[],
+            wanted: "socket /run/mysqld/mysqld.sock",
+        },
+        Way {
+            line: "",
+            vars: &[],
+            files: DEBIAN_OWN_PORT,
+            sockets: &[],
+            wanted: "tcp 127.0.0.1:3307",
+        },
+        Way {
+            line: "",
+            vars: &[],
+            files: SERVER_TCP,
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3307",
+        },
+        Way { line: "", vars: &[], files: SOCKET_TO_DB1, sockets: SOCKET, wanted: "tcp db1:3306" },
+        Way {
+            line: "--protocol socket",
+            vars: &[],
+            files: SOCKET_TO_DB1,
+            sockets: SOCKET,
+            wanted: "socket /file.sock",
+        },
+        Way {
+            line: "",
+            vars: &[],
+            files: SHORT_TCP,
+            sockets: SOCKET,
+            wanted: "tcp 127.0.0.1:3306",
+        },
+        Way {
+            line: "",
+            vars: &[],
+            files: SHORT_SOCKET,
+            sockets: SOCKET,
+            wanted: "socket /tmp/mysql.sock",
+        },
         // The environment.
         Way {
             line: "",
@@ -768,6 +891,53 @@ mod tests {
     }
 
     #[test]
+    fn a_key_counts_as_for_the_clients_when_written_in_their_ways() {
+        struct Keys {
+            text: &'static str,
+            wanted: &'static str,
+        }
+        for Keys { text, wanted } in [
+            Keys {
+                text: "HOST=a\nPort=4\nUSER=b\nPassWord=C\nDATABASE=D\nConnect_Timeout=5",
+                wanted: "a:4 b C D 5",
+            },
+            Keys { text: "host=a\npass=b\ndata=c\nconnect=7", wanted: "a:3306 me b c 7" },
+            Keys { text: "host=a\npas=b\nloose-pass=c", wanted: "a:3306 me c sbtest 10" },
+            Keys { text: "host=a\npassword=b\nskip-password", wanted: "a:3306 me  sbtest 10" },
+            Keys { text: "host=a\npassword=b\nSKIP_PASSWORD=1", wanted: "a:3306 me  sbtest 10" },
+            Keys {
+                text: "host=a\npassword=b\nloose-disable-password",
+                wanted: "a:3306 me  sbtest 10",
+            },
+            Keys { text: "host=a\nskip-password\npassword=b", wanted: "a:3306 me b sbtest 10" },
+            Keys {
+                text: "host=a\nuser=b\nport=4\ndatabase=c\nuser=\nport=0\ndatabase=",
+                wanted: "a:3306 me  sbtest 10",
+            },
+            // Too short, and not the beginning of one key alone.
+            Keys { text: "host=a\npa=b\nssl-c=c\np=d", wanted: "a:3306 me  sbtest 10" },
+        ] {
+            let text: &'static str = format!("[client]\n{text}").leak();
+            let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
+            assert_eq!(all("", &world(&[], files, &[])), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_empty_value_leaves_what_is_said_elsewhere_when_a_file_has_it() {
+        let files: Files = &[("/etc/my.cnf", 0o600, "[client]\nhost=\nuser=\nport=0")];
+        assert_eq!(all("-u flag", &world(VARS, files, &[])), "env:5 flag env sbtest 10");
+        assert_eq!(all("", &world(&[URL], files, &[])), "url:3 url url url 3");
+    }
+
+    #[test]
+    fn a_password_is_not_asked_for_when_a_file_skips_it() {
+        let files: Files = &[("/etc/my.cnf", 0o600, "[client]\npassword\nskip-password")];
+        let resolved = ok("", &world(&["MYSQL_PWD=env"], files, &[]));
+        assert!(!resolved.wants_prompt && resolved.target.password.is_empty());
+    }
+
+    #[test]
     fn contradictions_name_both_inputs() {
         let env = world(&[], &[], SOCKET);
         for (line, a, b) in [
@@ -803,6 +973,8 @@ mod tests {
             ("[client]\nport=x", "/etc/my.cnf:2: port: 'x'"),
             ("[client]\nhost", "/etc/my.cnf:2: host: needs a value"),
             ("[client]\nprotocol=pipe", "/etc/my.cnf:2: protocol: 'pipe'"),
+            ("[client]\nPROTOCOL", "/etc/my.cnf:2: protocol: needs a value"),
+            ("[client-server]\nport=x", "/etc/my.cnf:2: port: 'x'"),
             ("[client]\nssl-mode=on", "/etc/my.cnf:2: ssl-mode: 'on'"),
             ("[client]\nssl=maybe", "/etc/my.cnf:2: ssl: 'maybe'"),
             ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: sokcet"),
@@ -937,6 +1109,12 @@ mod tests {
                 wanted: Required,
                 warnings: 0,
             },
+            Encryption {
+                line: "",
+                text: "[client-mariadb]\nSSL-CA=/c\nssl-verify",
+                wanted: VerifyIdentity,
+                warnings: 1,
+            },
             // Files that are of no use.
             Encryption {
                 line: "",
@@ -1036,6 +1214,20 @@ mod tests {
         assert_eq!(rest, "mysql://u@h:1/db?ssl-mode=REQUIRED");
         assert!(without_password(&Secret::new("mysql://u@h/db")).is_none());
         assert!(without_password(&Secret::new("nonsense")).is_none());
+    }
+
+    #[test]
+    fn no_beginning_of_a_key_panics() {
+        let ends = keys().flat_map(|key| (1..=key.len()).map(move |end| &key[..end]));
+        for key in ends {
+            for line in
+                [key.to_owned(), format!("{key}="), format!("{key}=1"), format!("skip-{key}")]
+            {
+                let text: &'static str = format!("[client]\n{line}").leak();
+                let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
+                let _ = resolve(&args(""), &world(&[], files, &[]));
+            }
+        }
     }
 
     proptest! {

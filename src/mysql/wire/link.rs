@@ -265,7 +265,7 @@ impl Stream for TlsStream<TcpStream> {
 }
 
 async fn connect(link: &ServerLink, inbox: &Inbox) -> mysql_async::Result<LeanSession> {
-    let (stream, login) = within_connect(&link.target, log_in(link)).await?;
+    let (stream, login) = within_connect(&link.target, log_in_for(link, None)).await?;
     Ok(LeanSession {
         stream,
         inbox: inbox.clone(),
@@ -277,10 +277,20 @@ async fn connect(link: &ServerLink, inbox: &Inbox) -> mysql_async::Result<LeanSe
     })
 }
 
-/// Opens a connection and logs in.
-pub(crate) async fn log_in(link: &ServerLink) -> mysql_async::Result<(Box<dyn Stream>, Login<'_>)> {
+/// Opens a connection and logs in. A driver at the other end of a socket takes part in what is common to all
+/// methods: it gets the greeting, its response is sent, and it gets the server's OK.
+pub(crate) async fn log_in_for<'a>(
+    link: &'a ServerLink,
+    mut driver: Option<&mut UnixStream>,
+) -> mysql_async::Result<(Box<dyn Stream>, Login<'a>)> {
     let (mut tcp, mut next) = (dial(&link.target.address).await?, 0);
-    let mut login = Login::greeted(&link.target, &receive(&mut tcp, &mut next).await?)?;
+    let greeting = receive(&mut tcp, &mut next).await?;
+    let mut login = Login::greeted(&link.target, &greeting)?;
+    let mut drivers_next = 0;
+    if let Some(driver) = &mut driver {
+        send(driver, &mut drivers_next, &greeting).await?;
+        login.respond_with(receive(driver, &mut drivers_next).await?)?;
+    }
     let mut stream: Box<dyn Stream> = match &link.tls {
         None => Box::new(tcp),
         Some((config, name)) => {
@@ -291,10 +301,17 @@ pub(crate) async fn log_in(link: &ServerLink) -> mysql_async::Result<(Box<dyn St
     };
     send(&mut stream, &mut next, &login.response()).await?;
     loop {
-        match login.take(&receive(&mut stream, &mut next).await?)? {
+        let packet = receive(&mut stream, &mut next).await;
+        let packet = packet.map_err(|failure| login.declined().unwrap_or(failure))?;
+        match login.take(&packet)? {
             Say::Send(payload) => send(&mut stream, &mut next, &payload).await?,
             Say::Read => {}
-            Say::Done => return Ok((stream, login)),
+            Say::Done => {
+                if let Some(driver) = &mut driver {
+                    send(driver, &mut drivers_next, &packet).await?;
+                }
+                return Ok((stream, login));
+            }
         }
     }
 }

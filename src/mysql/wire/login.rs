@@ -1,14 +1,12 @@
 //! The log-in of one connection, from the server's greeting to its OK: packets in, packets out.
 
-use std::borrow::Cow;
-
 use mysql_async::{DriverError, Error, Result};
 use mysql_common::constants::CapabilityFlags;
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::MySerialize;
 
-use super::rsa;
+use super::{rsa, signature};
 use crate::error::line;
 use crate::mysql::options::{Address, ConnectOptions, SslMode};
 
@@ -30,9 +28,13 @@ const PACKET_MAX: u32 = 1 << 24;
 /// Bytes of the response that ask for TLS when sent alone.
 const HEAD: usize = 32;
 const NONCE: usize = 20;
+/// Packets of one log-in at most: an account has a handful of methods, each of which takes two.
+const PACKETS_MAX: usize = 32;
 pub(crate) const REFUSED_KEY: &str =
     "the server's RSA key is broken, weak or too short for the password";
-const SHA256: AuthPlugin<'static> = AuthPlugin::Other(Cow::Borrowed(b"sha256_password"));
+pub(crate) const IN_THE_CLEAR: &str =
+    "the server asks for the password itself, and this connection hides it from nobody";
+pub(crate) const ANOTHER_QUESTION: &str = "the server asks for something else than a password";
 
 /// What to do after a packet. It may hold the password.
 #[cfg_attr(test, derive(Debug, PartialEq))]
@@ -45,19 +47,40 @@ pub(crate) enum Say {
     Done,
 }
 
-/// What the next packet may be. No server gets through more than four of them.
-#[derive(Clone, Copy)]
+/// What the next packet may be, besides another method's beginning: an account of MariaDB's can have several,
+/// and the server asks for each until one lets us in.
+#[derive(Clone, Copy, PartialEq)]
 enum Awaits {
-    /// An OK, another plugin, or more of this plugin.
+    /// An OK, or more of this method.
     Answer,
     Key,
+    /// The rounds and the salt of parsec.
+    Salt,
+    /// More questions of a dialog.
+    Question,
     Verdict,
+}
+
+/// A reason to decline a method that the server asked for.
+enum Declined {
+    Unknown(String),
+    Old,
+    InTheClear,
+    AnotherQuestion,
 }
 
 pub(crate) struct Login<'a> {
     target: &'a ConnectOptions,
     awaits: Awaits,
+    packets: usize,
+    /// Whether the server asked for another method already.
     switched: bool,
+    /// Whether it asked for what the driver cannot do.
+    beyond_driver: bool,
+    /// Why the last method was declined, if it was.
+    declined: Option<Declined>,
+    /// What somebody else answered to the greeting.
+    response: Option<Vec<u8>>,
     version: (u16, u16, u16),
     capabilities: CapabilityFlags,
     plugin: AuthPlugin<'static>,
@@ -79,7 +102,11 @@ impl<'a> Login<'a> {
         Ok(Login {
             target,
             awaits: Awaits::Answer,
+            packets: 0,
             switched: false,
+            beyond_driver: false,
+            declined: None,
+            response: None,
             // What parses it panics on digits of other scripts.
             version: Some(&greeting)
                 .filter(|greeting| greeting.server_version_ref().is_ascii())
@@ -100,8 +127,24 @@ impl<'a> Login<'a> {
         self.response()[..HEAD].to_vec()
     }
 
+    /// Takes the response that somebody else made for the same account and greeting, without TLS.
+    pub(crate) fn respond_with(&mut self, mut response: Vec<u8>) -> Result<()> {
+        let [a, b, c, d, ..] = response[..] else { return Err(unexpected()) };
+        let mut asked = CapabilityFlags::from_bits_retain(u32::from_le_bytes([a, b, c, d]));
+        asked.set(CapabilityFlags::CLIENT_SSL, self.target.ssl.mode != SslMode::Disabled);
+        response[..4].copy_from_slice(&asked.bits().to_le_bytes());
+        if response.len() < HEAD {
+            return Err(unexpected());
+        }
+        self.response = Some(response);
+        Ok(())
+    }
+
     /// Makes the response to the greeting.
     pub(crate) fn response(&self) -> Vec<u8> {
+        if let Some(response) = &self.response {
+            return response.clone();
+        }
         let database = Some(self.target.database.as_bytes()).filter(|name| !name.is_empty());
         let has_plugins = self.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
         let mut response = Vec::new();
@@ -121,10 +164,12 @@ impl<'a> Login<'a> {
 
     /// Takes the payload of a packet that is no error. After an error the log-in is over.
     pub(crate) fn take(&mut self, packet: &[u8]) -> Result<Say> {
+        self.packets += 1;
         let sha2 = self.plugin == AuthPlugin::CachingSha2Password;
         match (self.awaits, packet) {
-            (Awaits::Answer | Awaits::Verdict, [0x00, ..]) => Ok(Say::Done),
-            (Awaits::Answer, [0xfe, switch @ ..]) if !self.switched => self.switch(switch),
+            _ if self.packets > PACKETS_MAX => Err(unexpected()),
+            (awaits, [0x00, ..]) if awaits != Awaits::Key => Ok(Say::Done),
+            (_, [0xfe, switch @ ..]) => self.switch(switch),
             (Awaits::Answer, [0x01, 3, ..]) if sha2 => {
                 self.awaits = Awaits::Verdict;
                 Ok(Say::Read)
@@ -139,8 +184,29 @@ impl<'a> Login<'a> {
                 text.iter_mut().zip(self.nonce.iter().cycle()).for_each(|(byte, n)| *byte ^= n);
                 Ok(Say::Send(rsa::encrypt(&text, key).ok_or(Error::Other(REFUSED_KEY.into()))?))
             }
+            // The byte in front of it is missing where the plugin's packet begins with none that is taken.
+            (Awaits::Salt, [0x01, salt @ ..] | salt @ [b'P', ..]) => self.sign_both(salt),
+            (Awaits::Question, [0x01, 2..=5, ..] | [2..=5, ..]) => {
+                let why = self.declined.take();
+                Ok(self.decline(why.unwrap_or(Declined::AnotherQuestion)))
+            }
             _ => Err(unexpected()),
         }
+    }
+
+    /// Tells why the last method was declined: what follows comes of it.
+    pub(crate) fn declined(&self) -> Option<Error> {
+        Some(match self.declined.as_ref()? {
+            Declined::Unknown(name) => DriverError::UnknownAuthPlugin { name: name.clone() }.into(),
+            Declined::Old => DriverError::MysqlOldPasswordDisabled.into(),
+            Declined::InTheClear => Error::Other(IN_THE_CLEAR.into()),
+            Declined::AnotherQuestion => Error::Other(ANOTHER_QUESTION.into()),
+        })
+    }
+
+    /// Tells whether the server asked for what the driver cannot do: a second method, or one that it does not know.
+    pub(crate) fn is_beyond_driver(&self) -> bool {
+        self.beyond_driver
     }
 
     /// Tells whether results come without EOF packets.
@@ -154,26 +220,74 @@ impl<'a> Login<'a> {
         scramble.map_or_else(Vec::new, |scramble| scramble.to_vec())
     }
 
+    /// Begins the method that the server asks for.
     fn switch(&mut self, packet: &[u8]) -> Result<Say> {
-        self.switched = true;
         let mut rest = ParseBuf(packet);
         let name = rest.eat_null_str();
-        let refused = match name {
-            b"mysql_native_password" | b"caching_sha2_password" | b"sha256_password" => None,
-            // A packet without a name asks for the scramble of before 4.1.
-            b"" | b"mysql_old_password" => Some(DriverError::MysqlOldPasswordDisabled),
-            b"mysql_clear_password" => Some(DriverError::CleartextPluginDisabled),
-            _ => {
-                Some(DriverError::UnknownAuthPlugin { name: String::from_utf8_lossy(name).into() })
-            }
-        };
-        refused.map_or(Ok(()), Err)?;
         self.plugin = AuthPlugin::from_bytes(name).into_owned();
-        self.nonce = rest.checked_eat(NONCE).ok_or_else(unexpected)?.to_vec();
-        if self.plugin == SHA256 {
-            return Ok(self.disclose(self.target.password.is_empty(), 1));
+        (self.awaits, self.declined) = (Awaits::Answer, None);
+        let common = matches!(name, b"mysql_native_password" | b"caching_sha2_password");
+        self.beyond_driver |= self.switched || !common;
+        self.switched = true;
+        let mut nonce =
+            |length| rest.checked_eat(length).ok_or_else(unexpected).map(<[u8]>::to_vec);
+        Ok(match name {
+            b"mysql_native_password" | b"caching_sha2_password" => {
+                self.nonce = nonce(NONCE)?;
+                Say::Send(self.scramble())
+            }
+            b"sha256_password" => {
+                self.nonce = nonce(NONCE)?;
+                self.disclose(self.target.password.is_empty(), 1)
+            }
+            b"client_ed25519" => {
+                let password = self.target.password.expose().as_bytes();
+                Say::Send(signature::ed25519(password, &nonce(signature::NONCE)?))
+            }
+            b"parsec" => {
+                self.nonce = nonce(signature::NONCE)?;
+                self.awaits = Awaits::Salt;
+                Say::Send(Vec::new())
+            }
+            b"mysql_clear_password" => self.say_password(),
+            b"dialog" => match rest.0 {
+                // Of a question for a password, of which some servers make no words.
+                [] | [4 | 5, ..] => {
+                    let say = self.say_password();
+                    self.awaits = Awaits::Question;
+                    say
+                }
+                _ => self.decline(Declined::AnotherQuestion),
+            },
+            // A packet without a name asks for the scramble of before 4.1.
+            b"" | b"mysql_old_password" => self.decline(Declined::Old),
+            _ => self.decline(Declined::Unknown(String::from_utf8_lossy(name).into())),
+        })
+    }
+
+    /// Answers with nothing, so that the server goes on to the account's next method, or refuses.
+    fn decline(&mut self, why: Declined) -> Say {
+        self.declined = Some(why);
+        Say::Send(Vec::new())
+    }
+
+    /// Tells the server the password where nobody else can read it.
+    fn say_password(&mut self) -> Say {
+        let socket = matches!(self.target.address, Address::Socket(_));
+        if socket || self.target.ssl.mode != SslMode::Disabled {
+            Say::Send(self.password())
+        } else {
+            self.decline(Declined::InTheClear)
         }
-        Ok(Say::Send(self.scramble()))
+    }
+
+    fn sign_both(&mut self, salt: &[u8]) -> Result<Say> {
+        self.awaits = Awaits::Verdict;
+        let mut ours = [0; signature::NONCE];
+        getrandom::fill(&mut ours).map_err(|e| Error::Other(e.to_string().into()))?;
+        let password = self.target.password.expose().as_bytes();
+        let answer = signature::parsec(password, &self.nonce, ours, salt);
+        answer.map(Say::Send).ok_or_else(unexpected)
     }
 
     /// Tells the server the password where nobody else can read it, or asks for the key.
@@ -373,8 +487,16 @@ mod tests {
             packets: Vec<Vec<u8>>,
             said: Vec<Say>,
         }
-        let (native_later, sha2_later) = (Say::Send(native(LATER)), Say::Send(sha2(LATER)));
+        let native_later = || Say::Send(native(LATER));
+        let sha2_later = || Say::Send(sha2(LATER));
         let clear = || Say::Send(b"marker-pw\0".to_vec());
+        let (nothing, ask) = (|| Say::Send(Vec::new()), |key| Say::Send(vec![key]));
+        let nonce = [5; signature::NONCE];
+        let (to_ed25519, to_parsec) = (
+            [b"\xfeclient_ed25519\0", &nonce[..]].concat(),
+            [b"\xfeparsec\0", &nonce[..]].concat(),
+        );
+        let signature = || Say::Send(signature::ed25519(PASSWORD.as_bytes(), &nonce));
         let case = |target, server, packets: &[&[u8]], said| Case {
             target,
             server,
@@ -386,8 +508,8 @@ mod tests {
         let empty = || ConnectOptions { password: Secret::default(), ..tcp() };
         for case in [
             case(tcp(), MYSQL_5_6, &[], vec![]),
-            case(tcp(), MYSQL_8, &[&to_native], vec![native_later]),
-            case(tcp(), MYSQL_5_6, &[&to_sha2, CACHED], vec![sha2_later, Say::Read]),
+            case(tcp(), MYSQL_8, &[&to_native], vec![native_later()]),
+            case(tcp(), MYSQL_5_6, &[&to_sha2, CACHED], vec![sha2_later(), Say::Read]),
             case(tcp(), MYSQL_8, &[CACHED], vec![Say::Read]),
             case(socket(), MYSQL_8, &[FULL], vec![clear()]),
             case(tls(), MYSQL_8, &[FULL], vec![clear()]),
@@ -397,10 +519,51 @@ mod tests {
             case(socket(), MYSQL_8, &[&to_sha256], vec![Say::Send(vec![1])]),
             case(empty(), MYSQL_8, &[&to_sha256], vec![Say::Send(vec![0])]),
             case(empty(), MYSQL_8, &[&to_native], vec![Say::Send(vec![])]),
+            // One method after the other.
+            case(tcp(), MYSQL_5_6, &[&to_ed25519], vec![signature()]),
+            case(tcp(), MYSQL_5_6, &[&to_ed25519, &to_native], vec![signature(), native_later()]),
+            case(
+                tcp(),
+                MYSQL_8,
+                &[&to_sha2, FULL, &to_native],
+                vec![sha2_later(), ask(2), native_later()],
+            ),
+            case(tcp(), MYSQL_5_6, &[&to_parsec, &to_native], vec![nothing(), native_later()]),
+            // What is not possible is declined.
+            case(tcp(), MYSQL_5_6, &[b"\xfe", &to_native], vec![nothing(), native_later()]),
+            case(
+                tcp(),
+                MYSQL_5_6,
+                &[b"\xfeauth_gssapi_client\0x", &to_native],
+                vec![nothing(), native_later()],
+            ),
+            case(tcp(), MYSQL_5_6, &[b"\xfemysql_clear_password\0"], vec![nothing()]),
+            case(tls(), MYSQL_8, &[b"\xfemysql_clear_password\0"], vec![clear()]),
+            case(socket(), MYSQL_8, &[b"\xfemysql_clear_password\0"], vec![clear()]),
+            case(
+                tcp(),
+                MYSQL_5_6,
+                &[b"\xfedialog\0\x05Password:", &to_native],
+                vec![nothing(), native_later()],
+            ),
+            case(
+                tls(),
+                MYSQL_8,
+                &[b"\xfedialog\0\x04Password:", b"\x03Token:"],
+                vec![clear(), nothing()],
+            ),
+            case(socket(), MYSQL_5_6, &[b"\xfedialog\0"], vec![clear()]),
+            case(
+                tcp(),
+                MYSQL_5_6,
+                &[b"\xfedialog\0", b"\x01\x04Password: ", &to_native],
+                vec![nothing(), nothing(), native_later()],
+            ),
+            case(socket(), MYSQL_5_6, &[b"\xfedialog\0\x03Token:"], vec![nothing()]),
         ] {
             let mut packets: Vec<&[u8]> = case.packets.iter().map(Vec::as_slice).collect();
             let mut expected = case.said;
-            if !matches!(&expected[..], [Say::Send(ask)] if matches!(ask[..], [1 | 2])) {
+            if !matches!(&expected[..], [.., Say::Send(ask)] if matches!(ask[..], [1 | 2])) {
                 packets.push(OK);
                 expected.push(Say::Done);
             }
@@ -463,16 +626,15 @@ mod tests {
 
     #[test]
     fn a_login_is_refused_by_name_when_it_cannot_go_on() {
-        let (to_native, to_sha2, to_sha256) =
-            (switch(NATIVE), switch(SHA2), switch("sha256_password\0"));
+        let (to_native, to_sha256) = (switch(NATIVE), switch("sha256_password\0"));
+        let to_parsec = [&b"\xfeparsec\0"[..], &[5; signature::NONCE]].concat();
         let cases: [(&[&[u8]], &str); 15] = [
-            (&[b"\xfe"], "MysqlOldPasswordDisabled"),
-            (&[b"\xfemysql_old_password\0abcdefgh\0"], "MysqlOldPasswordDisabled"),
-            (&[b"\xfemysql_clear_password\0"], "CleartextPluginDisabled"),
-            (&[b"\xfeclient_ed25519\0"], "UnknownAuthPlugin { name: \"client_ed25519\" }"),
-            (&[b"\xfeparsec"], "UnknownAuthPlugin { name: \"parsec\" }"),
             (&[b"\xfemysql_native_password\0short"], "UnexpectedPacket"),
-            (&[&to_sha2, &to_native], "UnexpectedPacket"),
+            (&[b"\xfeclient_ed25519\0abcdefghijklmnopqrst\0"], "UnexpectedPacket"),
+            (&[b"\xfeparsec"], "UnexpectedPacket"),
+            (&[&to_parsec, b"\x01P\x00short"], "UnexpectedPacket"),
+            (&[&to_parsec, FULL], "UnexpectedPacket"),
+            (&[b"\xfedialog\0\x05Password:", b"\x01"], "UnexpectedPacket"),
             (&[&to_native, FULL], "UnexpectedPacket"),
             (&[&to_sha256, FULL], "RSA key"),
             (&[&to_sha256, OK], "UnexpectedPacket"),
@@ -481,10 +643,67 @@ mod tests {
             (&[b""], "UnexpectedPacket"),
             (&[CACHED, CACHED], "UnexpectedPacket"),
             (&[FULL, b"\x01-----BEGIN PUBLIC KEY-----\n"], "RSA key"),
+            (&[to_native.as_slice(); PACKETS_MAX + 1], "UnexpectedPacket"),
         ];
         for (packets, error) in cases {
             let shown = refused(&tcp(), &MYSQL_8, packets);
             assert!(shown.contains(error), "{packets:?}: {shown}");
+        }
+    }
+
+    #[test]
+    fn what_was_declined_is_told_when_nothing_else_was_asked_for_since() {
+        struct Case {
+            packets: &'static [&'static [u8]],
+            declined: Option<&'static str>,
+        }
+        const LATER_NATIVE: &[u8] = b"\xfemysql_native_password\0ABCDEFGHIJKLMNOPQRST\0";
+        for Case { packets, declined } in [
+            Case { packets: &[], declined: None },
+            Case { packets: &[LATER_NATIVE], declined: None },
+            Case { packets: &[LATER_NATIVE, LATER_NATIVE], declined: None },
+            Case { packets: &[b"\xfe"], declined: Some("MysqlOldPasswordDisabled") },
+            Case {
+                packets: &[b"\xfemysql_old_password\0abcdefgh\0"],
+                declined: Some("MysqlOldPasswordDisabled"),
+            },
+            Case {
+                packets: &[LATER_NATIVE, b"\xfeauth_gssapi_client\0x"],
+                declined: Some("UnknownAuthPlugin { name: \"auth_gssapi_client\" }"),
+            },
+            Case { packets: &[b"\xfeauth_gssapi_client\0x", LATER_NATIVE], declined: None },
+            Case { packets: &[b"\xfemysql_clear_password\0"], declined: Some(IN_THE_CLEAR) },
+            Case { packets: &[b"\xfedialog\0\x04Password:"], declined: Some(IN_THE_CLEAR) },
+            Case {
+                packets: &[b"\xfedialog\0", b"\x01\x04Password: "],
+                declined: Some(IN_THE_CLEAR),
+            },
+            Case { packets: &[b"\xfedialog\0\x02Token:"], declined: Some(ANOTHER_QUESTION) },
+        ] {
+            let target = tcp();
+            let mut login = Login::greeted(&target, &MYSQL_5_6.greeting()).unwrap();
+            for packet in packets {
+                assert!(matches!(login.take(packet), Ok(Say::Send(_))), "{packet:?}");
+            }
+            let natives = packets.iter().all(|packet| *packet == LATER_NATIVE);
+            assert_eq!(login.is_beyond_driver(), !natives || packets.len() > 1, "{packets:?}");
+            let why = login.declined().map(|why| format!("{why:?}"));
+            let holds = why.as_deref().zip(declined).is_none_or(|(why, part)| why.contains(part));
+            assert!(holds && why.is_some() == declined.is_some(), "{packets:?}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn a_response_of_somebody_else_is_sent_with_our_tls() {
+        for (target, server) in [(tcp(), MYSQL_5_6), (tls(), MYSQL_8), (socket(), MYSQL_8)] {
+            let plain = response(&server, server.agreed | 0x80, "sbtest\0");
+            let mut login = Login::greeted(&target, &server.greeting()).unwrap();
+            login.respond_with(plain.clone()).unwrap();
+            let tls = if target.ssl.mode == SslMode::Disabled { 0 } else { TLS };
+            let wanted = response(&server, server.agreed | 0x80 | tls, "sbtest\0");
+            assert_eq!((login.head(), login.response()), (wanted[..HEAD].to_vec(), wanted));
+            assert!(login.respond_with(plain[..HEAD - 1].to_vec()).is_err());
+            assert!(login.respond_with(Vec::new()).is_err());
         }
     }
 
@@ -523,7 +742,16 @@ mod tests {
 
     fn packet() -> impl Strategy<Value = Vec<u8>> {
         let known = [OK, CACHED, FULL, b"\x01-----BEGIN PUBLIC KEY-----\nMA==\n"];
-        let known = known.map(<[u8]>::to_vec).into_iter().chain([switch(NATIVE), switch(SHA2)]);
+        let long = |name: &[u8]| [name, &[5; signature::NONCE]].concat();
+        let switches = [
+            switch(NATIVE),
+            switch(SHA2),
+            long(b"\xfeclient_ed25519\0"),
+            long(b"\xfeparsec\0"),
+            b"\xfedialog\0\x04Password:".to_vec(),
+            b"\x01P\0eighteen bytes of it".to_vec(),
+        ];
+        let known = known.map(<[u8]>::to_vec).into_iter().chain(switches);
         let cut = (prop::sample::select(known.collect::<Vec<_>>()), 0..80_usize);
         let bytes = prop::collection::vec(any::<u8>(), 0..80);
         prop_oneof![cut.prop_map(|(packet, end)| packet[..end.min(packet.len())].to_vec()), bytes]
@@ -546,7 +774,7 @@ mod tests {
                     Err(_) | Ok(Say::Done) => None,
                     said => Some(said),
                 }).collect();
-                prop_assert!(said.len() <= 3, "{said:?}");
+                prop_assert!(said.len() <= PACKETS_MAX, "{said:?}");
             }
         }
     }
