@@ -804,3 +804,107 @@ fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {
         .expect("the program runs");
     Ended::of(&output).assert_code(4);
 }
+
+/// The program with these words, in a directory.
+fn loadgen(place: &Place, words: &str) -> Ended {
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(words.split_whitespace())
+        .current_dir(place.0.path())
+        .env_remove("MYSQL_PWD")
+        .env_remove("MYSQL_HOST")
+        .env_remove("LOADGEN_URL")
+        .output()
+        .expect("the program runs");
+    Ended::of(&output)
+}
+
+#[test]
+fn run_takes_a_profile_by_its_name_when_no_file_has_it() {
+    let place = Place::new("");
+    let shipped = fs::read_to_string("profiles/smoke.toml").expect("the profile");
+    let listed = loadgen(&place, "profiles");
+    let names: Vec<&str> =
+        listed.assert_code(0).stdout.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.len() >= 7 && names.contains(&"smoke"), "{names:?}");
+    for name in &names {
+        loadgen(&place, &format!("run {name} --list")).assert_code(0);
+        assert!(!loadgen(&place, &format!("profiles {name}")).assert_code(0).stdout.is_empty());
+    }
+    assert_eq!(loadgen(&place, "profiles smoke --print").assert_code(0).stdout, shipped);
+    for refused in ["profiles smok", "profiles --print", "run smok --list"] {
+        loadgen(&place, refused).assert_code(2);
+    }
+
+    let by_name = loadgen(&place, "run smoke --list --seed 1").stdout;
+    // What --out makes is no file.
+    fs::create_dir(place.path("smoke")).expect("made");
+    assert_eq!(loadgen(&place, "run smoke --list --seed 1").assert_code(0).stdout, by_name);
+    fs::remove_dir(place.path("smoke")).expect("removed");
+    fs::write(place.path("smoke"), shipped.replace("\"smoke\"", "\"mine\"")).expect("written");
+    let own = loadgen(&place, "run smoke --list --seed 1");
+    assert!(own.assert_code(0).stdout.starts_with("profile    mine\n"), "{}", own.stdout);
+}
+
+#[test]
+fn run_measures_the_server_of_the_flags_when_the_profile_has_others() {
+    let server = common::sandbox(&common::local(), &[]);
+    common::query(&server, "CREATE DATABASE IF NOT EXISTS sbtest");
+    let place = Place::new("");
+    let flags = format!("--no-defaults -u root --socket {}", server.socket.display());
+    let part = "run smoke --scale 0.1 --only workload=point-select";
+    loadgen(&place, &format!("{part} {flags}")).assert_code(0);
+    let summaries = place.summaries();
+    assert_eq!(summaries.len(), 2);
+    for step in &summaries {
+        assert_eq!((step.label.as_str(), step.plan.tables), ("smoke", 2));
+        let socket = step.server.variables.get("socket").map(Path::new);
+        assert_eq!(socket, Some(server.socket.as_path()), "it is no server of its own");
+    }
+    // Results of one server are not those of another, nor of a label that has none.
+    let measured = |words: &str| {
+        let listed = loadgen(&place, &format!("{part} --list {words}"));
+        listed.assert_code(0).stdout.matches("(measured already)").count()
+    };
+    assert_eq!(measured(&flags), 2);
+    for other in ["-h 127.0.0.1 -P 1", "", &format!("{flags} --label x")] {
+        assert_eq!(measured(other), 0, "{other}");
+    }
+    // One label is left of several, in every run and table.
+    let all = loadgen(&place, "run update-one-client --list -h 127.0.0.1 -P 1 --label mine");
+    let lines = all.assert_code(0).stdout.lines();
+    let steps: Vec<&str> = lines.filter(|line| line.starts_with("step ")).collect();
+    assert_eq!(steps.len(), 2, "{}", all.stdout);
+    assert!(steps.iter().all(|line| line.contains("  mine  ")), "{steps:?}");
+    loadgen(&place, "run io-bound-point-select --list -h 127.0.0.1").assert_code(0);
+    loadgen(&place, "run smoke --list --label x").assert_code(2);
+    loadgen(&place, "run smoke --list -h 127.0.0.1 --program a=/b").assert_code(2);
+}
+
+#[test]
+fn verbs_of_summaries_read_results_when_no_path_is_given() {
+    struct Case {
+        words: &'static str,
+        /// The exit status where there are results of two labels.
+        code: i32,
+    }
+    let cases = [
+        Case { words: "report", code: 0 },
+        Case { words: "report --gate errors==0", code: 98 },
+        Case { words: "compare --baseline 5.6.24 --new 10.11", code: 0 },
+        Case { words: "explain --baseline 5.6.24 --new 10.11", code: 0 },
+        Case { words: "recheck --profile smoke --list", code: 4 },
+        Case { words: "verify --url mysql://root@127.0.0.1:1/x --no-defaults", code: 3 },
+    ];
+    let place = Place::new("");
+    for Case { words, .. } in &cases {
+        loadgen(&place, words).assert_code(2);
+    }
+    fs::create_dir(place.path("results")).expect("made");
+    for entry in fs::read_dir("tests/golden/summaries/closed").expect("summaries") {
+        let entry = entry.expect("an entry");
+        fs::copy(entry.path(), place.path("results").join(entry.file_name())).expect("copied");
+    }
+    for Case { words, code } in &cases {
+        loadgen(&place, words).assert_code(*code);
+    }
+}

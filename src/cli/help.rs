@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["sql", "load", "sysbench"]),
     ("Look", &["report", "compare", "explain", "import"]),
     ("Check", &["verify", "calibrate", "recheck"]),
-    ("Other", &["workloads", "cleanup", "completions", "man", "help"]),
+    ("Other", &["workloads", "profiles", "cleanup", "completions", "man", "help"]),
 ];
 
 /// The text of what is no command, or is another one here.
@@ -24,7 +24,7 @@ const TEXTS: [(&str, &str); 2] = [
 const WIDTH: usize = 100;
 
 /// Examples of each command; those of a workload have its name for `{verb}`.
-const EXAMPLES: [(&str, [&str; 3]); 18] = [
+const EXAMPLES: [(&str, [&str; 3]); 19] = [
     (
         "{verb}",
         [
@@ -52,11 +52,12 @@ const EXAMPLES: [(&str, [&str; 3]); 18] = [
     (
         "run",
         [
-            "run profiles/smoke.toml",
-            "run profiles/io-bound-point-select.toml --list",
-            "run profiles/version-cost.toml --scale 0.001 --program 11.8=mariadbd",
+            "run smoke",
+            "run sysbench-oltp --host db1 --user bench --password --label 8.4.3",
+            "run ab.toml --scale 0.001 --program 11.8=/usr/sbin/mariadbd",
         ],
     ),
+    ("profiles", ["profiles", "profiles version-cost", "profiles smoke --print"]),
     (
         "load",
         [
@@ -110,7 +111,7 @@ const EXAMPLES: [(&str, [&str; 3]); 18] = [
     (
         "recheck",
         [
-            "recheck results/ --profile profiles/version-cost.toml --list",
+            "recheck results/ --profile version-cost --list",
             "recheck results/ --profile ab.toml",
             "recheck results/ --profile ab.toml --new 9.7.4 --max-repeats 24",
         ],

@@ -14,6 +14,7 @@ mod tables;
 mod workload;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -21,6 +22,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use crate::error::{Error, Result, line, plain};
 use crate::mysql::options::handover::{hand_over, masked};
 use crate::observe::require_descriptors;
+use crate::plan::defaults;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say};
 use crate::run::{print_data, warn};
@@ -87,6 +89,11 @@ fn verbs() -> Vec<(Command, Run)> {
         verb("workloads", "List the workloads with their SQL and expected outcome", workloads),
         verb("sql", "Measure your own SQL, from a file or the command line", sql::sql),
         verb("run", "Run an experiment from its profile", profile::run),
+        verb(
+            "profiles",
+            "List the profiles that are in the program, or print one",
+            profile::profiles,
+        ),
         verb("load", "Reload a table and time it", workload::load),
         verb("report", "Turn summaries into tables", summaries::report),
         verb("compare", "Compare two labels with statistics", summaries::compare),
@@ -180,6 +187,19 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
         drop(command);
         run(matches).map(|()| 0)
     })
+}
+
+/// Returns the paths of summaries; without any the directory that runs write to, where it is there.
+fn summary_paths(given: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let usual = PathBuf::from(defaults::OUT);
+    match given.as_slice() {
+        [] if usual.is_dir() => Ok(vec![usual]),
+        [] => {
+            Err(Error::usage(format!("no PATH is given, and there is no {}/ here", defaults::OUT))
+                .hint("name the directory of the runs' --out, or files in it"))
+        }
+        _ => Ok(given),
+    }
 }
 
 /// Takes `loadgen help VERB` for `loadgen VERB --help`.

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::{DisplayArgs, listen};
-use crate::error::Result;
+use super::{DisplayArgs, listen, summary_paths};
+use crate::error::{Error, Result, line};
+use crate::mysql::ConnectionArgs;
 use crate::plan::experiment::{Overrides, program};
+use crate::plan::profile::shipped::{SHIPPED, Shipped};
 use crate::plan::units::parse_percent;
+use crate::plan::value;
 use crate::report::{Metric, Question};
 use crate::run::recheck::{self, Recheck};
-use crate::run::{Invocation, profile};
+use crate::run::{Invocation, print_data, profile};
 
 /// A profile that is whole.
 const PROFILE: &str = r#"
@@ -33,12 +36,13 @@ const PROFILE: &str = r#"
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = format!("\
 Started again, it skips what is measured already (in --out) and goes on; with everything measured it
-only reports. docs/reference/profile-keys.md has all keys. Two settings, measured in turn:
+only reports. A server that the connection's flags name stands for all of the profile's; its settings
+stay as they are. docs/reference/profile-keys.md has all keys. Two settings, measured in turn:
 {PROFILE}"))]
 pub(crate) struct RunArgs {
-    /// The profile
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The file of a profile, or the name of one that is in the program (loadgen profiles)
+    #[arg(value_name = "PROFILE")]
+    pub profile: PathBuf,
 
     #[command(flatten)]
     pub overrides: Overrides,
@@ -57,13 +61,52 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub display: DisplayArgs,
+
+    /// The row of the server that the connection's flags name [default: the profile's name]
+    #[arg(long, value_name = "NAME", value_parser = value::label)]
+    pub label: Option<String>,
+
+    #[command(flatten)]
+    pub connection: Option<ConnectionArgs>,
 }
 
 pub(super) fn run(args: RunArgs) -> Result<()> {
-    let RunArgs { file, overrides, list, seed, calibration, display } = args;
+    let RunArgs { profile, overrides, list, seed, calibration, display, label, connection } = args;
     let (progress, out) = (display.progress(), overrides.out.clone());
     let invocation = Invocation { progress, stop: &listen()?, out, calibration };
-    profile::run(&file, overrides, seed, list, invocation)
+    let source = profile::Source { profile, connection, label };
+    profile::run(source, overrides, seed, list, invocation)
+}
+
+#[derive(clap::Args, Debug, Clone)]
+#[command(after_help = "\
+`loadgen run NAME` runs one of them, here or on a server that --host and the like name. A file that is
+there goes before the profile of its name: print one into a file to change it.")]
+pub(crate) struct ProfilesArgs {
+    /// Show what this one repeats, what it needs, and how it is run
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Print it as a file
+    #[arg(long, requires = "name")]
+    pub print: bool,
+}
+
+/// Lists the profiles of the program, or prints one of them.
+pub(super) fn profiles(ProfilesArgs { name, print }: ProfilesArgs) -> Result<()> {
+    let Some(name) = name else {
+        let width = SHIPPED.iter().map(|shipped| shipped.name.len()).max().unwrap_or(0);
+        let row = |shipped: &Shipped| {
+            let about = shipped.profile()?.about;
+            Ok::<_, Error>(format!("{:width$}  {about}\n", shipped.name))
+        };
+        return print_data(&SHIPPED.iter().map(row).collect::<Result<String>>()?);
+    };
+    let shipped = Shipped::find(&name).ok_or_else(|| {
+        Error::usage(format!("there is no profile '{}' in the program", line(&name)))
+            .hint(format!("there are {}; loadgen run takes files, too", Shipped::names()))
+    })?;
+    if print { print_data(shipped.text) } else { print_data(&shipped.head()) }
 }
 
 #[derive(clap::Args, Debug, Clone)]
@@ -75,10 +118,11 @@ over the labels: six at least, then twice as many as there are, until they are d
 `compare` (docs/reference/compare.md).")]
 pub(crate) struct RecheckArgs {
     /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
-    #[arg(required = true, value_name = "PATH")]
+    /// [default: results, where it is there]
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// The profile that they are of
+    /// The profile that they are of, by its file or its name
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
 
@@ -130,6 +174,7 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let RecheckArgs {
         paths, profile, programs, base, new, metric, floor, spread_max, list, ..
     } = args;
+    let paths = summary_paths(paths)?;
     let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
     let recheck = Recheck { paths, profile, programs, base, new, question, spread_max, list };
     recheck::run(&recheck, invocation)

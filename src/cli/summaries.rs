@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::summary_paths;
 use crate::error::{Error, Kind, Result, line};
 use crate::plan::units::parse_percent;
 use crate::plan::value::Clients;
@@ -45,24 +46,33 @@ pub(crate) enum Output {
     Gha,
 }
 
-impl Output {
-    /// The format that a file's name ends with.
-    fn of(path: &Path) -> Option<Output> {
-        Some(match path.extension()?.to_str()? {
-            "txt" => Output::Text,
-            "md" | "markdown" => Output::Markdown,
-            "csv" => Output::Csv,
-            "json" => Output::Json,
-            "html" | "htm" => Output::Html,
-            "svg" => Output::Svg,
-            "xml" => Output::Junit,
-            _ => return None,
-        })
-    }
+/// Endings of a file's name, and the format of each.
+const ENDINGS: [(&str, Output); 9] = [
+    ("txt", Output::Text),
+    ("md", Output::Markdown),
+    ("markdown", Output::Markdown),
+    ("csv", Output::Csv),
+    ("json", Output::Json),
+    ("html", Output::Html),
+    ("htm", Output::Html),
+    ("svg", Output::Svg),
+    ("xml", Output::Junit),
+];
 
-    /// The format that is asked for, else that of the file's name.
-    fn chosen(asked: Option<Output>, file: Option<&Path>) -> Output {
-        asked.or_else(|| file.and_then(Output::of)).unwrap_or_default()
+impl Output {
+    /// Chooses the format that is asked for, else that of the file's name; a name without an ending
+    /// is a text's. Refuses an ending that stands for none.
+    fn chosen(asked: Option<Output>, file: Option<&Path>) -> Result<Output> {
+        let ending = file.and_then(Path::extension).filter(|_| asked.is_none());
+        let Some(ending) = ending else { return Ok(asked.unwrap_or_default()) };
+        let ending = ending.to_string_lossy();
+        let known = ENDINGS.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
+        known.map(|(_, format)| *format).ok_or_else(|| {
+            let file = file.map(|file| line(&file.display().to_string())).unwrap_or_default();
+            let known: Vec<String> = ENDINGS.iter().map(|(known, _)| format!(".{known}")).collect();
+            Error::usage(format!("--output {file}: there is no format '.{}'", line(&ending)))
+                .hint(format!("{}, or --format FORMAT with any name", known.join(" ")))
+        })
     }
 
     /// The format of the tables; none for pictures.
@@ -83,8 +93,8 @@ impl Output {
 /// The summaries that are read.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ReadArgs {
-    /// Summaries, or directories of them
-    #[arg(required = true, value_name = "PATH")]
+    /// Summaries, or directories of them [default: results, where it is there]
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Of each label and workload only the newest invocation; of one that clashes with itself its
     /// newest settings
@@ -101,6 +111,12 @@ pub(crate) struct ReadArgs {
 impl ReadArgs {
     fn notes(&self) -> Notes {
         if self.notes { Notes::All } else { Notes::Brief }
+    }
+
+    /// Puts the usual directory in the place of no path.
+    fn settle(&mut self) -> Result<()> {
+        self.paths = summary_paths(std::mem::take(&mut self.paths))?;
+        Ok(())
     }
 
     /// The paths as they were typed.
@@ -168,11 +184,11 @@ pub(crate) struct ReportArgs {
 }
 
 /// Prints the report on standard output or into a file, and names skipped files on standard error.
-pub(super) fn report(args: ReportArgs) -> Result<()> {
-    args.check()?;
-    let format = args.format();
+pub(super) fn report(mut args: ReportArgs) -> Result<()> {
+    let format = args.check()?;
+    args.read.settle()?;
     let ReportArgs { read, only, gates, chart, output, .. } = args.clone();
-    let options = args.options();
+    let options = args.options(format);
     let loaded = read.load()?;
     let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
     let steps = only.of(loaded.all())?;
@@ -306,12 +322,9 @@ impl OnlyArgs {
 }
 
 impl ReportArgs {
-    fn format(&self) -> Output {
-        Output::chosen(self.format, self.output.as_deref())
-    }
-
-    /// Refuses flags that would be without effect.
-    fn check(&self) -> Result<()> {
+    /// Returns the format; refuses flags that would be without effect on it.
+    fn check(&self) -> Result<Output> {
+        let format = Output::chosen(self.format, self.output.as_deref())?;
         let flags = [
             ("--layout", self.layout != Layout::Versions),
             ("--spread", self.spread),
@@ -319,12 +332,11 @@ impl ReportArgs {
             ("--metric, given twice,", self.metrics.len() > 1),
         ];
         let given = flags.iter().find(|(_, given)| *given);
-        if let Some((flag, _)) = given.filter(|_| self.format().tables().is_none()) {
+        if let Some((flag, _)) = given.filter(|_| format.tables().is_none()) {
             return Err(Error::usage(format!("{flag} has no effect on --format html or svg"))
                 .hint("leave it out, or --format text, markdown, csv or json"));
         }
-        let (format, gates) = (self.format(), !self.gates.is_empty());
-        if format == Output::Junit && !gates {
+        if format == Output::Junit && self.gates.is_empty() {
             return Err(Error::usage("--format junit has a case for each gate, and there is none")
                 .hint(
                     "--gate 'p99<5ms'; loadgen compare --format junit has a case for each cell",
@@ -337,16 +349,16 @@ impl ReportArgs {
             return Err(Error::usage(format!("{flag} has no effect on --format bencher or gha"))
                 .hint("leave it out: these have the median of each cell and its interval"));
         }
-        if self.chart.is_some() && self.format() != Output::Svg {
+        if self.chart.is_some() && format != Output::Svg {
             return Err(Error::usage("--chart is of --format svg")
                 .hint("--format svg draws one chart, --format html all of them"));
         }
-        Ok(())
+        Ok(format)
     }
 
     /// The part that [`render`] takes.
-    pub(crate) fn options(self) -> Options {
-        let format = self.format().tables().unwrap_or_default();
+    pub(crate) fn options(self, format: Output) -> Options {
+        let format = format.tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };
         let latest = self.read.latest;
         let notes = self.read.notes();
@@ -417,13 +429,14 @@ pub(crate) enum FailOn {
 
 /// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
 /// is the error.
-pub(super) fn compare(args: CompareArgs) -> Result<()> {
-    let chosen = Output::chosen(args.format, args.output.as_deref());
+pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
+    let chosen = Output::chosen(args.format, args.output.as_deref())?;
     let format = chosen.tables().filter(|format| !matches!(format, Format::Bencher | Format::Gha));
     let Some(format) = format else {
         return Err(Error::usage("compare has no such format")
             .hint("text, markdown, csv, json and junit; report --baseline LABEL has html"));
     };
+    args.read.settle()?;
     let loaded = args.read.load()?;
     let steps = loaded.steps();
     let [base, new] = args.pair.of(loaded.all())?;
@@ -488,6 +501,7 @@ pub(crate) struct ExplainArgs {
 pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     for_tables(args.format)?;
     args.take_labels();
+    args.read.settle()?;
     let loaded = args.read.load()?;
     let all = loaded.all();
     let steps = measured_only(&all, "explain")?;
@@ -542,7 +556,7 @@ mod tests {
 
     #[test]
     fn defaults_are_the_plain_table_of_qps() {
-        let options = parse("results").expect("a path is enough").options();
+        let options = parse("results").expect("a path is enough").options(Output::Text);
         assert_eq!(options.metric, Metric::Natural);
         assert_eq!(options.layout, Layout::Versions);
         assert_eq!(options.format, Format::Text);
@@ -559,7 +573,8 @@ mod tests {
         .expect("all flags");
         assert_eq!(args.read.paths.len(), 2);
         assert!(args.read.skip_bad);
-        let options = args.options();
+        let format = args.check().expect("they go together");
+        let options = args.options(format);
         assert_eq!(options.metric.to_string(), "p99.9");
         assert_eq!(options.format, Format::Markdown);
         assert_eq!((options.baseline.as_deref(), options.new.as_deref()), (Some("y"), Some("z")));
@@ -577,11 +592,24 @@ mod tests {
             ("a -o x.json", Output::Json),
             ("a -o dir.md/x.html", Output::Html),
             ("a -o x.svg", Output::Svg),
+            ("a -o X.SVG", Output::Svg),
             ("a -o x.txt", Output::Text),
             ("a -o x", Output::Text),
+            ("a -o dir.png/x", Output::Text),
             ("a -o x.html --format csv", Output::Csv),
         ] {
-            assert_eq!(parse(line).expect(line).format(), format, "{line}");
+            assert_eq!(parse(line).expect(line).check().expect(line), format, "{line}");
+        }
+    }
+
+    #[test]
+    fn output_refuses_a_file_when_its_ending_is_of_no_format() {
+        for line in ["a -o chart.png", "a -o x.md.gz", "a -o dir/8.4.3", "a -o x.", "a -o x.text"] {
+            let error = parse(line).expect(line).check().expect_err(line);
+            assert_eq!(error.kind().exit_code(), 2, "{line}");
+            let listed = |(ending, _): &(&str, Output)| error.hints()[0].contains(ending);
+            assert!(ENDINGS.iter().all(listed), "{line}: {:?}", error.hints());
+            parse(&format!("{line} --format text")).expect(line).check().expect(line);
         }
     }
 
@@ -629,7 +657,6 @@ mod tests {
 
     #[test]
     fn wrong_values_name_what_there_is() {
-        assert!(parse("").expect_err("no path").contains("PATH"));
         assert!(parse("a --format xml").expect_err("no format").contains("markdown"));
         assert!(parse("a --metric p100").expect_err("no metric").contains("p100"));
     }

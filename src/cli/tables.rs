@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{ServerArgs, listen};
+use super::{ServerArgs, listen, summary_paths};
 use crate::error::Result;
 use crate::plan::defaults;
 use crate::plan::experiment::{Dataset, Method};
@@ -115,8 +115,8 @@ to: a write that no summary tells of looks like another program's. Exit status: 
 4 something is lost or damaged or an index disagrees, 98 something cannot be judged
 (docs/reference/verify.md says what and why).")]
 pub(crate) struct VerifyArgs {
-    /// Summaries, or directories of them
-    #[arg(required = true, value_name = "PATH")]
+    /// Summaries, or directories of them [default: results, where it is there]
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
     /// Count also what was written on another server: this one is its replica or has its data
@@ -129,5 +129,6 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn verify(args: VerifyArgs) -> Result<()> {
     let VerifyArgs { paths, elsewhere, server: ServerArgs { display, connection } } = args;
+    let paths = summary_paths(paths)?;
     measure::verify(&paths, elsewhere, (&connection, display.progress(), &listen()?))
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
@@ -20,33 +20,45 @@ use super::{
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
+use crate::mysql::{ConnectionArgs, Env, resolve};
 use crate::plan::Step;
 use crate::plan::experiment::{Cell, Experiment, Leg, Overrides, Part, What, is_current};
-use crate::plan::profile::Profile;
+use crate::plan::profile::shipped::Shipped;
+use crate::plan::profile::{Given, Profile};
 use crate::plan::value::Names;
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
 use crate::summary::{self, Loaded, Outcome, Store, Summary};
-use crate::terms::Choice as _;
+use crate::terms::{self, Choice as _};
 
 /// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
 const PROFILE_MAX: u64 = 4 << 20;
 /// What to do where a file cannot be read as one.
-const NO_PROFILE: &str = "name the file of a profile, such as loadgen run --help shows; a workload is \
-                          a command: loadgen point-select";
+const NO_PROFILE: &str = "loadgen run --help shows how a profile is written, loadgen profiles lists those in the \
+                          program; a workload is a command: loadgen point-select";
+/// Options that a warning names.
+const OPTIONS_MAX: usize = 4;
 /// [`FORCE`], as a profile says it.
 const REFILL: &str =
     "refill = true in [tables] drops also what prepare made; or name another database";
 
+/// A profile, by its file or its name, and the server that stands for those in it, if flags name one.
+pub(crate) struct Source {
+    pub(crate) profile: PathBuf,
+    pub(crate) connection: Option<ConnectionArgs>,
+    pub(crate) label: Option<String>,
+}
+
 /// Measures what a profile asks for and is not measured yet; without a seed with a random one.
 pub(crate) fn run(
-    file: &Path,
+    source: Source,
     mut overrides: Overrides,
     seed: Option<u64>,
     list: bool,
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
-    let profile = read(file)?;
+    let mut profile = read(&source.profile)?;
+    stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits, so that every reader of JSON sees the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
     let mut experiment = Experiment::new(&profile, &overrides)?;
@@ -115,8 +127,36 @@ fn tell_end(
     }
 }
 
-/// Reads a profile, and refuses addresses in it that cannot be understood.
+/// Puts the server that flags name in the place of the profile's, and says what it lacks of them.
+fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> Result<()> {
+    let Source { connection, label, .. } = source;
+    let Some(connection) = connection else {
+        return match label {
+            None => Ok(()),
+            Some(_) => Err(Error::usage(
+                "--label is of the server that the connection's flags name",
+            )
+            .hint("--host, --socket or --url; the profile's servers have labels of their own")),
+        };
+    };
+    let address = resolve::resolve(&connection, &Env::real())?.target.address.to_string();
+    let options = profile.stand_in(label, Given { connection, address: address.clone() });
+    if !options.is_empty() {
+        let names = terms::named(options.into_iter().collect(), OPTIONS_MAX, ", ");
+        progress.warn(&format!(
+            "the server at {address} keeps its own settings; the profile's servers set {names}"
+        ));
+    }
+    Ok(())
+}
+
+/// Reads a profile, and refuses addresses in it that cannot be understood. A file goes before a
+/// profile of the program.
 pub(super) fn read(path: &Path) -> Result<Profile> {
+    let is_file = path.exists() && !path.is_dir();
+    if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
+        return shipped.profile();
+    }
     let origin = path.display().to_string();
     let refused = |e: &dyn Display| Error::usage(format!("{origin}: {e}")).hint(NO_PROFILE);
     let mut text = String::new();

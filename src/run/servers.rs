@@ -249,6 +249,9 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
 
 /// Says which server it is, as flags would. A URL in the environment is for the other verbs.
 fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
+    if let Some(given) = &server.given {
+        return (given.connection.clone(), Env::real());
+    }
     let profile::Server { url, defaults_file, host, port, socket, user, database, .. } =
         server.clone();
     let mut env = Env::real();

@@ -291,6 +291,11 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<Subject>> {
     let (open, own): (Vec<_>, Vec<_>) = whole.iter().partition(takes_programs);
     let programs = &overrides.programs;
     if !programs.is_empty() && open.is_empty() {
+        if whole.iter().any(|server| server.given.is_some()) {
+            let message =
+                "--program starts servers, and the connection's flags name one that is there";
+            return Err(Error::usage(message).hint("leave out one of them"));
+        }
         let message = "--program: every sandbox of this profile names its own";
         return Err(Error::usage(message).hint("take `program` out of [server.sandbox]"));
     }

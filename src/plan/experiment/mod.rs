@@ -323,10 +323,12 @@ impl Experiment {
         let Cell { clients, rate, repeat, .. } = *cell;
         let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
         let Subject { label, server, .. } = subject;
-        let server = server.sandbox.as_ref().map(|sandbox| ServerKey {
+        let private = server.sandbox.as_ref().map(|sandbox| ServerKey::Private {
             program: sandbox.program.as_ref().map(|path| path.display().to_string()),
             options: sandbox.options.iter().collect(),
         });
+        let given = server.given.as_ref().map(|given| ServerKey::Given(given.address.as_str()));
+        let server = private.or(given);
         let title = part.title.as_str();
         let run = match &part.what {
             What::Sweep(plan, dataset) => RunKey::Sweep { plan, dataset, commands: &part.commands },
@@ -424,11 +426,13 @@ struct ResumeKey<'a> {
     repeat: u32,
 }
 
-/// A private server as loadgen sets it up; of one that is there only its owner knows.
+/// A private server as loadgen sets it up, or the address of one that flags name; of one that is there and
+/// in the profile only its owner knows.
 #[derive(Serialize)]
-struct ServerKey<'a> {
-    program: Option<String>,
-    options: Vec<(&'a String, &'a Setting)>,
+#[serde(untagged)]
+enum ServerKey<'a> {
+    Private { program: Option<String>, options: Vec<(&'a String, &'a Setting)> },
+    Given(&'a str),
 }
 
 #[derive(Serialize)]
@@ -560,6 +564,9 @@ fn guess(part: &Part) -> (u64, Duration, Duration) {
 }
 
 fn source(server: &Server) -> String {
+    if let Some(given) = &server.given {
+        return format!("the server at {}", given.address);
+    }
     let Some(sandbox) = &server.sandbox else {
         let how = if server.start.is_empty() { "is there" } else { "commands start" };
         return format!("a server that {how}");

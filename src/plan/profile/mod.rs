@@ -1,10 +1,11 @@
 //! A profile: an experiment as a file. The types are the form of the TOML; what is wrong in a
 //! file is told with its line and column. docs/reference/profile-keys.md is made of their comments.
 
+pub(crate) mod shipped;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -21,8 +22,8 @@ use super::value::{
     as_flag, command, items, named,
 };
 use crate::error::Error;
-use crate::mysql::options::Secret;
-use crate::terms::{Class, Gate, Warm};
+use crate::mysql::options::{ConnectionArgs, Secret};
+use crate::terms::{Choice as _, Class, Gate, Layout, Warm};
 use crate::workload::{Workload, builtin};
 
 /// How long a command that starts or stops a server may take.
@@ -126,6 +127,16 @@ pub struct Server {
     pub probe: Vec<String>,
     /// As `[expect]`, for this server
     pub expect: Expect,
+    #[serde(skip)]
+    pub given: Option<Given>,
+}
+
+/// A server that flags name, in place of those of a profile.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    pub connection: ConnectionArgs,
+    /// Where it is: results of another server are not its own.
+    pub address: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -347,6 +358,23 @@ impl Profile {
         Ok(Run { name, servers, repeat, what })
     }
 
+    /// Puts a server that is there in the place of all, under this label or the profile's name. Takes away what
+    /// names the labels of the others. Returns the names of their options, which nobody sets now.
+    pub(crate) fn stand_in(&mut self, label: Option<String>, given: Given) -> BTreeSet<String> {
+        let own = self.servers.iter().filter_map(|server| server.sandbox.as_ref());
+        let options = own.flat_map(|own| own.options.keys().chain(own.scaled_options.keys()));
+        let options = options.cloned().collect();
+        self.servers = vec![Server { label, given: Some(given), ..Server::default() }];
+        self.runs.iter_mut().for_each(|run| run.servers = None);
+        let layout = self.report.layout.take().map(|Names(mut layouts)| {
+            layouts.retain(|name| Layout::of(name).is_none_or(|layout| !layout.compares()));
+            Names(layouts)
+        });
+        let layout = layout.filter(|layout| !layout.0.is_empty());
+        self.report = Report { layout, metric: self.report.metric.take(), ..Report::default() };
+        options
+    }
+
     /// Finds the workload of a name, of this file or built in.
     pub(crate) fn workload(&self, name: &str) -> Option<Workload> {
         let own = self.workloads.iter().find(|workload| workload.name == name).cloned();
@@ -386,6 +414,7 @@ impl Server {
             ("socket", self.socket.is_some()),
             ("user", self.user.is_some()),
             ("database", self.database.is_some()),
+            ("label", self.given.is_some()),
         ];
         keys.into_iter().find(|(_, there)| *there).map(|(key, _)| key)
     }
