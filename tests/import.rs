@@ -280,6 +280,105 @@ fn known_conditions_of_imported_runs_count() {
 }
 
 #[test]
+fn runs_are_repeats_of_each_other_only_when_they_did_the_same() {
+    struct Case {
+        commands: [&'static str; 2],
+        /// What is named; none where they are repeats.
+        differs: Option<&'static str>,
+    }
+    for Case { commands, differs } in [
+        Case { commands: ["--range-size=10", "--range-size=10000"], differs: Some("range_size") },
+        Case { commands: ["--range-size=10", "--tables=1"], differs: Some("range_size") },
+        Case { commands: ["--point-selects=1", "--point-selects=10"], differs: Some("point_sele") },
+        Case { commands: ["--skip-trx", "--skip-trx=off"], differs: Some("skip_trx") },
+        Case { commands: ["--tables=4", "--time=10"], differs: Some("tables") },
+        Case { commands: ["--db-ps-mode=disable", "--time=10"], differs: Some("ps_mode") },
+        Case { commands: ["--mysql-ssl=on", "--mysql-ssl=off"], differs: Some("mysql_ssl") },
+        Case { commands: ["--my-own=1", "--my-own=2"], differs: Some("my_own") },
+        Case { commands: ["--range-size=100", "--time=10 --percentile=99"], differs: None },
+    ] {
+        let desk = Desk::new();
+        let [one, other] = commands.map(|of| format!("$ sysbench oltp_read_only {of} run\n"));
+        desk.import("old", &Text { before: &one, ..USUAL });
+        desk.import("old", &Text { tps: 501.0, before: &other, ..USUAL });
+        let (status, error) = desk.ill(&["report", "results"]);
+        assert_eq!(status, if differs.is_some() { 4 } else { 0 }, "{commands:?}: {error}");
+        assert!(error.contains(differs.unwrap_or_default()), "{commands:?}: {error}");
+        for run in desk.imported() {
+            assert!(schema().is_valid(&run), "{:?}", schema().validate(&run).err());
+        }
+    }
+    let [one, other] =
+        ["10", "10000"].map(|n| format!("sysbench oltp_read_only --range-size={n} run\n"));
+    // Whose command line is not known may be one of them.
+    let desk = Desk::new();
+    for (tps, before) in [(500.0, ""), (501.0, &one), (502.0, ""), (503.0, &other)] {
+        desk.import("old", &Text { tps, before, ..USUAL });
+    }
+    let (status, error) = desk.ill(&["report", "results"]);
+    assert!(status == 4 && error.contains("range_size"), "{error}");
+    // Under two labels they are not compared either.
+    let desk = Desk::new();
+    desk.import("old", &Text { before: &one, ..USUAL });
+    desk.import("new", &Text { tps: 501.0, before: &other, ..USUAL });
+    let (status, error) = desk.ill(&["compare", "results"]);
+    assert!(status == 4 && error.contains("not measured on the same"), "{error}");
+    // Statements tell it, too.
+    let desk = Desk::new();
+    desk.import("old", &USUAL);
+    let text = USUAL.printed().replace(" 1000\n", " 0\n").replace("8000", "7000");
+    desk.file("other.txt", text);
+    desk.well(&["import", "sysbench", "other.txt", "--label", "old"]);
+    let (status, error) = desk.ill(&["report", "results"]);
+    assert!(status == 4 && error.contains("14/0/2") && error.contains("14/0/0"), "{error}");
+}
+
+#[test]
+fn a_measured_run_is_not_compared_with_an_import_that_did_other_work() {
+    for (size, status) in [("10", 4), ("100", 0)] {
+        let desk = Desk::new();
+        let before = format!("$ sysbench oltp_read_only --range-size={size} run\n");
+        let told = ["import", "sysbench", "old.txt", "--label", "old", "--tables", "8", "--rows"];
+        let mut step = step(1, "new", 8, 20_000.0);
+        "read-only".clone_into(&mut step.workload.name);
+        step.workload.options = [("range_size".to_owned(), 100)].into();
+        step.workload.distribution = "special".to_owned();
+        (step.plan.tables, step.plan.rows) = (8, 1000);
+        Store::open(&desk.path("results")).expect("a directory").write(&step).expect("written");
+        desk.file("old.txt", Text { before: &before, ..USUAL }.printed());
+        desk.well(&[&told[..], &["1000"]].concat());
+        let (found, error) = desk.ill(&["compare", "results"]);
+        assert_eq!((found, error.contains("option range_size")), (status, status == 4), "{error}");
+    }
+}
+
+#[test]
+fn a_file_of_a_collector_of_logs_is_imported_with_its_intervals() {
+    let desk = Desk::new();
+    let text = format!(
+        "$ sysbench oltp_read_only --tables=4 --table-size=1000 prepare\n\
+         $ sysbench oltp_read_only \\\n>   --tables=2 --table-size=77 \\\n>   --threads=8 run\n{}",
+        USUAL.printed().replace(
+            "SQL statistics:",
+            "[ 1s ] thds: 8 tps: 500.00 qps: 8000.00 (r/w/o: 7000.00/0.00/1000.00) lat (ms,95%): 9.91 \
+             err/s: 0.00 reconn/s: 0.00\nSQL statistics:"
+        )
+    );
+    let kubectl: String =
+        text.lines().map(|line| format!("2026-01-02T03:04:05.678901234Z {line}\r\n")).collect();
+    desk.file("bench.log", kubectl);
+    desk.well(&["import", "sysbench", "bench.log"]);
+    let found = desk.imported();
+    let [run] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((&run["tables"], &run["rows"]), (&2.into(), &77.into()));
+    assert_eq!(run["timeline"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        (&run["options"]["range_size"], &run["workload"]),
+        (&"100".into(), &"read-only".into())
+    );
+}
+
+#[test]
 fn what_cannot_be_imported_is_named_and_nothing_is_written() {
     let desk = Desk::new();
     let usual = USUAL.printed();

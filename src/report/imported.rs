@@ -1,6 +1,8 @@
 //! What was imported, in reports: its notes, and what of its conditions is known. It has no other part
 //! in what is told of measured steps.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value as Json;
 
 use super::notes::{Note, instant, label, note, push_new, said_by, some};
@@ -11,7 +13,7 @@ use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{Difference, Weight};
 use crate::summary::{Imported, Summary, Warning};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, finding};
+use crate::terms::{self, finding, joined};
 
 /// Longest foreign text in a note, characters.
 const TEXT_MAX: usize = 300;
@@ -62,11 +64,17 @@ fn what_is_printed(metric: Metric, run: &Imported) -> String {
     }
 }
 
-/// Returns the conditions of a line that its first run tells.
+/// Returns the conditions of a line that its runs tell.
 pub(super) fn conditions(line: &Line) -> impl Iterator<Item = (String, Json)> {
-    line.imported.first().into_iter().flat_map(|run| {
-        let known = CONDITIONS.iter().map(|(name, _)| (*name, run.condition(name)));
-        known.filter_map(|(name, value)| Some((name.to_owned(), vec![Json::from(value?)].into())))
+    let first = |name| line.imported.iter().find_map(|run| run.condition(name));
+    let known = CONDITIONS.iter().map(move |(name, _)| (*name, first(name)));
+    let options = line.imported.iter().find_map(|run| run.options.as_ref()).map(|options| {
+        let options = options.iter().map(|(name, value)| Some(format!("{name} {value}")));
+        joined(options, " and ").unwrap_or_else(|| "none".to_owned())
+    });
+    let all = known.chain([("options", options)]);
+    all.filter_map(|(name, value)| {
+        Some((name.replace(", ", "_").replace(' ', "_"), vec![Json::from(value?)].into()))
     })
 }
 
@@ -97,25 +105,61 @@ pub(super) fn origin(tables: &[Table]) -> Sheet {
 }
 
 /// The conditions that imported runs may know, in the order of importance.
-const CONDITIONS: [(&str, Weight); 5] = [
+const CONDITIONS: [(&str, Weight); 6] = [
     ("tables", Weight::Operation),
     ("rows", Weight::Operation),
     ("distribution", Weight::Operation),
     ("statements", Weight::Operation),
+    ("reads, writes and others an op", Weight::Operation),
     ("version", Weight::Server),
 ];
+
+/// Said of an option that one of two command lines has, and the other one leaves as it is usual.
+const USUAL: &str = "(usual)";
+
+type Options = BTreeMap<String, String>;
 
 /// Lists the conditions in which two cells differ, of which one was imported at least.
 pub(super) fn differences(one: &Cell, other: &Cell) -> Vec<Difference> {
     if one.imported.is_empty() && other.imported.is_empty() {
         return Vec::new();
     }
-    let differing = CONDITIONS.iter().filter_map(|(name, weight)| {
+    let known = CONDITIONS.iter().filter_map(|(name, weight)| {
         let (first, second) = (one.condition(name)?, other.condition(name)?);
-        let (name, weight) = ((*name).to_owned(), *weight);
-        (first != second).then_some(Difference { name, first, second, weight })
+        difference((*name).to_owned(), first, second, *weight)
     });
-    differing.collect()
+    let options = options(one).zip(options(other)).map(|(mut one_has, mut other_has)| {
+        // A measured workload has no options of other programs.
+        if !one.steps.is_empty() || !other.steps.is_empty() {
+            one_has.retain(|name, _| other_has.contains_key(name));
+            other_has.retain(|name, _| one_has.contains_key(name));
+        }
+        of_options(&one_has, &other_has)
+    });
+    known.chain(options.into_iter().flatten()).collect()
+}
+
+fn difference(name: String, first: String, second: String, weight: Weight) -> Option<Difference> {
+    (first != second).then_some(Difference { name, first, second, weight })
+}
+
+/// Gives the options of a cell's runs; none where nothing tells.
+fn options(cell: &Cell) -> Option<Options> {
+    let measured = cell.steps.first().map(|step| {
+        let options = step.workload.options.iter();
+        options.map(|(name, value)| (name.clone(), value.to_string())).collect()
+    });
+    measured.or_else(|| cell.imported.iter().find_map(|run| run.options.clone()))
+}
+
+/// Lists the options in which two runs differ.
+fn of_options(one: &Options, other: &Options) -> Vec<Difference> {
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let of = |name: &String| {
+        let value = |all: &Options| all.get(name).cloned().unwrap_or_else(|| USUAL.to_owned());
+        difference(format!("option {name}"), value(one), value(other), Weight::Operation)
+    };
+    names.into_iter().filter_map(of).collect()
 }
 
 /// Tells what an imported line, or one beside an imported first one, does not share with the first.
@@ -138,7 +182,7 @@ pub(super) fn of_line(line: &Line, first: &Line) -> Option<Note> {
 
 /// Refuses imported runs of one cell that are not of the same, and a cell that was measured, too.
 pub(super) fn agree(steps: &[&Summary], imported: &[&Imported]) -> Result<()> {
-    let Some((first, others)) = imported.split_first() else { return Ok(()) };
+    let Some(first) = imported.first() else { return Ok(()) };
     let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload, VALUE_MAX));
     let cell = format!("'{label}' of {workload} at {}", terms::clients(first.clients));
     let hint = "import them again, each configuration under a --label of its own";
@@ -147,17 +191,37 @@ pub(super) fn agree(steps: &[&Summary], imported: &[&Imported]) -> Result<()> {
         let text = format!("{cell} was measured, and imported, too: {file}");
         return Err(Error::data(text).hint(hint));
     }
-    for other in others {
-        for (name, _) in CONDITIONS {
-            let both = first.condition(name).zip(other.condition(name));
-            if let Some((one, two)) = both.filter(|(one, two)| one != two) {
-                let (one, two) = told_apart(&one, &two);
-                let files =
-                    [first, other].map(|run| clip(&run.source.file, TEXT_MAX)).join(" and ");
-                let text = format!("{cell} was imported with {name} {one} and {two}, from {files}");
-                return Err(Error::data(text).hint(hint));
-            }
-        }
+    let refused = |(Difference { name, first, second, .. }, files): Found| {
+        let (one, two) = told_apart(&first, &second);
+        let files = files.join(" and ");
+        let text = format!("{cell} was imported with {name} {one} and {two}, from {files}");
+        Err(Error::data(text).hint(hint))
+    };
+    for (name, _) in CONDITIONS {
+        known_alike(
+            imported,
+            |run| run.condition(name),
+            |one, two| difference(name.to_owned(), one.clone(), two.clone(), Weight::Operation),
+        )
+        .map_or(Ok(()), &refused)?;
     }
-    Ok(())
+    let differing = |one: &Options, two: &Options| of_options(one, two).into_iter().next();
+    known_alike(imported, |run| run.options.clone(), differing).map_or(Ok(()), &refused)
+}
+
+/// A difference between two runs, and their files.
+type Found = (Difference, [String; 2]);
+
+/// Compares what is known of runs with the first that knows it; returns the first difference.
+fn known_alike<T>(
+    runs: &[&Imported],
+    known: impl Fn(&Imported) -> Option<T>,
+    differing: impl Fn(&T, &T) -> Option<Difference>,
+) -> Option<Found> {
+    let mut all = runs.iter().filter_map(|run| Some((run, known(run)?)));
+    let (first, one) = all.next()?;
+    all.find_map(|(other, two)| {
+        let files = [first, other].map(|run| clip(&run.source.file, TEXT_MAX));
+        Some((differing(&one, &two)?, files))
+    })
 }

@@ -46,13 +46,13 @@ pub(crate) struct Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Gives a condition of its first run by its name, and the server's version.
+    /// Gives a condition of its runs by its name, and the server's version.
     pub(crate) fn condition(&self, name: &str) -> Option<String> {
         let known = || CONDITIONS.iter().find(|known| known.name == name);
-        match (self.steps.first(), self.imported.first()) {
-            (Some(step), _) if name == "version" => Some(step.server.version.clone()),
-            (Some(step), _) => (known()?.value)(step),
-            (None, run) => run.expect("a cell has runs").condition(name),
+        match self.steps.first() {
+            Some(step) if name == "version" => Some(step.server.version.clone()),
+            Some(step) => (known()?.value)(step),
+            None => self.imported.iter().find_map(|run| run.condition(name)),
         }
     }
 

@@ -12,6 +12,8 @@ use crate::terms::{Cell, StatementMode, contract};
 
 /// The `schema` value of imported runs.
 pub(crate) const IMPORTED: &str = "loadgen.imported/1";
+/// Statements an op, as a fork or an ignored error makes them differ from those of a workload.
+const STATEMENTS_OFF: f64 = 0.02;
 
 contract! {
     /// What the output of another program says of one run.
@@ -38,6 +40,10 @@ contract! {
         /// Server-side prepared statements or text; null where nothing tells.
         #[cfg_attr(test, schemars(with = "Option<String>"))]
         pub statements: Option<StatementMode>,
+        /// Options of its command line that decide on the work, by their names in loadgen where the workload
+        /// has them: those with all their values, of others what is not as usual; null where nothing tells.
+        #[serde(default)]
+        pub options: Option<BTreeMap<String, String>>,
         /// As the user told it; null where nobody did.
         pub server_version: Option<String>,
         /// As the user told it, else the time of the file; RFC 3339 in UTC.
@@ -174,6 +180,9 @@ impl Imported {
             "rows" => self.rows.map(|rows| rows.to_string()),
             "distribution" => self.distribution.clone(),
             "statements" => self.statements.map(|mode| mode.to_string()),
+            "reads, writes and others an op" => {
+                self.totals.each_op().map(|each| each.map(|n| n.to_string()).join("/"))
+            }
             "version" => self.server_version.clone(),
             _ => None,
         }
@@ -183,5 +192,17 @@ impl Imported {
     pub(crate) fn program(&self) -> String {
         let TextSource { program, version, .. } = &self.source;
         version.as_ref().map_or_else(|| program.clone(), |version| format!("{program} {version}"))
+    }
+}
+
+impl ImportedTotals {
+    /// Counts the reads, writes and others of an op; none where they are not the same in all ops.
+    pub(crate) fn each_op(&self) -> Option<[u64; 3]> {
+        let each = |count: u64| {
+            let each = count as f64 / self.ops as f64;
+            let is_whole = (each - each.round()).abs() <= each.round() * STATEMENTS_OFF;
+            is_whole.then_some(each.round() as u64)
+        };
+        Some([each(self.reads)?, each(self.writes)?, each(self.others)?])
     }
 }

@@ -19,7 +19,7 @@ use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 /// Where `localhost` is, unless MYSQL_UNIX_PORT says otherwise.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// The test of 0.4 and 0.5: without a path it is compiled into 0.4.
-const OLD: &str = "oltp";
+pub(super) const OLD: &str = "oltp";
 /// Programs inside sysbench that have nothing to do with a database.
 const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
@@ -84,7 +84,7 @@ pub(crate) fn script_of(test: Test) -> &'static str {
 }
 
 /// Finds the test of this name, or of this path.
-fn test_of(word: &str) -> Option<Test> {
+pub(super) fn test_of(word: &str) -> Option<Test> {
     let name = word.rsplit('/').next().unwrap_or(word);
     let name = name.strip_suffix(".lua").unwrap_or(name);
     SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, test)| *test)

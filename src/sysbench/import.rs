@@ -3,15 +3,19 @@
 //! A run begins at `Number of threads:`. What stands before it, such as a command line that a script
 //! echoed or the lines of prepare, tells more of it.
 
+mod command;
 mod files;
+mod lines;
 
-use super::options::{self, OptionValues};
+use command::{Command, Verb, commands};
+use lines::{Line, Outputs, without_escapes};
+
 use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource, Warning,
 };
-use crate::terms::{StatementMode, finding};
+use crate::terms::{StatementMode, finding, joined};
 use crate::workload::{Distribution, named};
 pub(crate) use files::import;
 
@@ -19,13 +23,12 @@ pub(crate) use files::import;
 const BEGIN: &str = "Number of threads:";
 /// Printed rates are over a time that ends a little later than the total time.
 const RATE_OFF: f64 = 0.01;
-/// Statements an op, as a fork or an ignored error makes them differ from those of a workload.
-const STATEMENTS_OFF: f64 = 0.02;
-/// What stands behind numbers of a report.
-const UNITS: [&str; 4] = ["", "s", "ms", " per sec.)"];
+/// What stands behind rates of a report.
+const PER_SECOND: &str = " per sec.)";
+/// Units of time, and their microseconds; what has none is in milliseconds.
+const TIMES: [(&str, f64); 4] = [("", 1e3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
 /// Numbers of a text are below it: they stay finite when units change.
 const NUMBER_MAX: f64 = 1e15;
-const MS: f64 = 1e3;
 
 /// A run of a text that is whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +37,8 @@ pub(crate) struct FoundRun {
     pub line: usize,
     /// loadgen's name of the test, where a command line before it names one.
     pub test: Option<String>,
+    /// The name of the script that it names, where loadgen has no such test.
+    pub script: Option<String>,
     /// The workload that has so many statements an op, where there is one only.
     pub alike: Option<&'static str>,
     pub run: Imported,
@@ -55,23 +60,66 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
 /// them is in `told`.
 pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unreadable>> {
     let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}');
-    let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, text)| !text.is_empty());
-    let lines: Vec<(usize, &str)> = lines.collect();
-    let (mut found, mut before) = (Vec::new(), Preamble::default());
-    let goes_on = |next: &str| !next.starts_with(BEGIN) && version(next).is_none();
-    for part in lines.chunk_by(|_, (_, next)| goes_on(next)) {
-        if part[0].1.starts_with(BEGIN) {
-            found.push(Lines(part).run(&before, told));
-        }
-        for (_, text) in part {
-            before.take(text);
+    let text = without_escapes(&text);
+    let outputs = Outputs::new(&text);
+    let echoed = Echoed::new(&outputs);
+    let mut found = Vec::new();
+    for (at, lines) in outputs.iter().enumerate() {
+        let mut before = Preamble::new(lines);
+        for part in parts(lines) {
+            let (begin, first) = part[0];
+            if first.starts_with(BEGIN) {
+                before.reach(begin);
+                // A shell's own lines have no prefix of the program's.
+                let other = echoed.before(begin).filter(|_| at > 0);
+                found.push((begin, Lines(part).run(&before, other, told)));
+            }
+            for (number, text) in part {
+                before.reach(*number);
+                before.take(text);
+            }
         }
     }
+    // They are as in the text, also where several outputs are mixed.
+    found.sort_by_key(|(begin, _)| *begin);
     if found.is_empty() {
-        found.push(Lines(&lines).no_run(text.trim_start()));
+        return vec![
+            Lines(outputs.plain()).no_run(text.trim_start_matches('\u{feff}').trim_start()),
+        ];
     }
-    found
+    found.into_iter().map(|(_, run)| run).collect()
+}
+
+/// Splits an output before each run, and before each header.
+fn parts<'a, 'l>(lines: &'a [Line<'l>]) -> impl Iterator<Item = &'a [Line<'l>]> {
+    lines.chunk_by(|_, (_, next)| !next.starts_with(BEGIN) && version(next).is_none())
+}
+
+/// Command lines beside the outputs of programs, and the lines in which runs begin.
+struct Echoed {
+    commands: Vec<Command>,
+    begins: Vec<usize>,
+}
+
+impl Echoed {
+    fn new(outputs: &Outputs) -> Echoed {
+        let is_one = outputs.iter().count() == 1;
+        let mut commands = if is_one { Vec::new() } else { commands(outputs.plain()) };
+        commands.retain(|command| command.verb == Verb::Run);
+        let lines = outputs.iter().flatten().filter(|(_, text)| text.starts_with(BEGIN));
+        let mut begins: Vec<usize> = lines.map(|(number, _)| *number).collect();
+        begins.sort_unstable();
+        Echoed { commands, begins }
+    }
+
+    /// Finds the only command line between the run that begins in a line and the one before it.
+    fn before(&self, begin: usize) -> Option<&Command> {
+        let run = self.begins.partition_point(|other| *other < begin);
+        let last = run.checked_sub(1).map_or(0, |last| self.begins[last]);
+        let [from, to] = [last, begin].map(|at| self.commands.partition_point(|of| of.end < at));
+        let [command] = &self.commands[from..to] else { return None };
+        Some(command)
+    }
 }
 
 /// Reads the version of a header line.
@@ -83,20 +131,39 @@ fn version(line: &str) -> Option<&str> {
 }
 
 /// What stands before a run and tells of it.
-#[derive(Default)]
 struct Preamble {
+    /// The output's command lines that are still to come, the next one last.
+    next: Vec<Command>,
     version: Option<String>,
-    /// Options of the last command line that was echoed, and loadgen's name of its test.
-    test: Option<String>,
-    options: OptionValues,
+    /// The last one that runs a test.
+    command: Option<Command>,
     /// Tables that prepare made, and the rows that it put into each.
     tables: Option<u64>,
     rows: Option<u64>,
 }
 
 impl Preamble {
+    fn new(lines: &[Line]) -> Preamble {
+        let next = commands(lines).into_iter().rev().collect();
+        Preamble { next, version: None, command: None, tables: None, rows: None }
+    }
+
+    /// Takes the command lines before a line.
+    fn reach(&mut self, line: usize) {
+        while let Some(command) = self.next.pop_if(|command| command.end < line) {
+            match command.verb {
+                Verb::Run => self.command = Some(command),
+                Verb::Prepare => {
+                    self.tables = command.number("tables").or(self.tables);
+                    self.rows = command.number("table-size").or(self.rows);
+                }
+                Verb::Cleanup => (self.tables, self.rows) = (None, None),
+                Verb::Other => {}
+            }
+        }
+    }
+
     fn take(&mut self, line: &str) {
-        let command = line.split_once("sysbench ").filter(|_| line.contains("--"));
         if let Some(version) = version(line) {
             self.version = Some(version.to_owned());
         } else if let Some(name) = line.strip_prefix("Creating table 'sbtest") {
@@ -105,38 +172,7 @@ impl Preamble {
             self.rows = number(rest).map(|(rows, _)| rows as u64).or(self.rows);
         } else if line.starts_with("Dropping table '") {
             (self.tables, self.rows) = (None, None);
-        } else if let Some((_, words)) = command {
-            self.command(words);
         }
-    }
-
-    /// Takes what follows the program in a command line, as a script echoes it.
-    fn command(&mut self, words: &str) {
-        let words = words.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
-        let (given, others): (Vec<&str>, Vec<&str>) = words.partition(|of| of.starts_with("--"));
-        if !others.iter().any(|word| ["run", "prepare"].contains(word)) || given.is_empty() {
-            return;
-        }
-        self.test = others.first().copied().and_then(native);
-        self.options = OptionValues::default();
-        for (name, value) in given.iter().filter_map(|word| word[2..].split_once('=')) {
-            if name == "test" {
-                self.test = native(value);
-            } else if let Some(option) = options::find(name) {
-                self.options.set(option, value.to_owned());
-            }
-        }
-    }
-
-    /// Gives a number that a command line or prepare told.
-    fn number(&self, option: &str, made: Option<u64>) -> Option<u64> {
-        let given = self.options.is_given(option).then(|| self.options.count(option));
-        given.filter(|number| *number > 0).or(made)
-    }
-
-    fn distribution(&self) -> Option<String> {
-        let given = self.options.is_given("rand-type").then(|| self.options.distribution());
-        given.flatten().map(|known| known.to_string())
     }
 }
 
@@ -150,8 +186,13 @@ pub(crate) fn native(test: &str) -> Option<String> {
 struct Lines<'a>(&'a [(usize, &'a str)]);
 
 impl<'a> Lines<'a> {
-    /// Reads a run from its first line on.
-    fn run(self, before: &Preamble, told: &Imported) -> Result<FoundRun, Unreadable> {
+    /// Reads a run from its first line on; `echoed` is a command line beside its output.
+    fn run(
+        self,
+        before: &Preamble,
+        echoed: Option<&Command>,
+        told: &Imported,
+    ) -> Result<FoundRun, Unreadable> {
         let (line, begin) = self.0[0];
         let clients = begin[BEGIN.len()..].trim().parse().ok();
         let Some(clients) = clients.filter(|clients: &u32| *clients > 0) else {
@@ -163,17 +204,24 @@ impl<'a> Lines<'a> {
             Some(name.parse::<Distribution>().ok()?.to_string())
         };
         let distribution = self.0.iter().find_map(|(_, text)| of_0_4(text));
-        let text = before.options.text("db-ps-mode") == "disable";
-        let tables = before.number("tables", before.tables);
+        let command = echoed.into_iter().chain(&before.command).max_by_key(|command| command.end);
+        let command = command.filter(|command| command.fits(clients));
+        let number = |option, made| command.map_or(made, |of| of.number(option).or(made));
+        let tables = number("tables", before.tables);
         let (timeline, unread) = self.timeline();
         let histogram = self.0.iter().filter_map(|(_, text)| bucket(text)).collect();
         let mut run = Imported {
             source: TextSource { version: before.version.clone(), ..told.source.clone() },
             clients,
             tables: told.tables.or(tables.and_then(|tables| tables.try_into().ok())),
-            rows: told.rows.or(before.number("table-size", before.rows)),
-            distribution: told.distribution.clone().or(distribution).or(before.distribution()),
-            statements: text.then_some(StatementMode::Text),
+            rows: told.rows.or(number("table-size", before.rows)),
+            distribution: told
+                .distribution
+                .clone()
+                .or(distribution)
+                .or(command.and_then(Command::distribution)),
+            statements: command.is_some_and(Command::is_text).then_some(StatementMode::Text),
+            options: command.and_then(Command::options),
             rate: self.printed("Target transaction rate").filter(|rate| *rate > 0.0),
             warmup_s: self.printed("Warmup time"),
             seed: self.printed("number generator from seed").map(|seed| seed as u64),
@@ -185,7 +233,12 @@ impl<'a> Lines<'a> {
             ..told.clone()
         };
         run.warnings = report.warnings(&run, self, unread)?;
-        Ok(FoundRun { line, test: before.test.clone(), alike: alike(&run.totals), run })
+        let hidden = joined(command.map(Command::unread).into_iter().flatten().map(Some), ", ");
+        let hidden = hidden.map(|names| format!("{names} of its command line"));
+        run.warnings.extend(hidden.map(|what| finding!(ImportedCut, what).into()));
+        let test = command.and_then(Command::workload);
+        let script = command.and_then(Command::script);
+        Ok(FoundRun { line, test, script, alike: alike(&run.totals), run })
     }
 
     /// Gives the lines from the report on: no line before it is taken for one of it.
@@ -320,8 +373,7 @@ impl<'a> Lines<'a> {
     /// Reads the lines of intervals, and counts those that cannot be read.
     fn timeline(self) -> (Vec<ImportedInterval>, u64) {
         let (mut timeline, mut unread) = (Vec::<ImportedInterval>::new(), 0);
-        let found = self.0.iter().filter_map(|(_, text)| number(text.strip_prefix('[')?));
-        for (end_s, rest) in found.filter(|(_, rest)| rest.starts_with('s')) {
+        for (end_s, rest) in self.0.iter().filter_map(|(_, text)| seconds(text)) {
             let count = |word| behind(rest, word).map(|count| count as u64);
             let (queued, running) = (count("queue length"), count("concurrency"));
             if let (Some(last), Some(_)) = (timeline.last_mut(), queued) {
@@ -367,16 +419,11 @@ impl<'a> Lines<'a> {
 
 /// Names the workload that has so many statements an op, where there is one only.
 fn alike(totals: &ImportedTotals) -> Option<&'static str> {
-    let each = |count: u64| {
-        let each = count as f64 / totals.ops as f64;
-        let is_whole = (each - each.round()).abs() <= each.round() * STATEMENTS_OFF;
-        is_whole.then_some(each.round() as u64)
-    };
-    match (each(totals.reads)?, each(totals.writes)?, each(totals.others)?) {
-        (14, 0, 0 | 2) => Some("read-only"),
+    match totals.each_op()? {
+        [14, 0, 0 | 2] => Some("read-only"),
         // 0.4 and 0.5 have a write more.
-        (14, 4 | 5, 0 | 2) => Some("read-write"),
-        (0, 4, 0 | 2) => Some("write-only"),
+        [14, 4 | 5, 0 | 2] => Some("read-write"),
+        [0, 4, 0 | 2] => Some("write-only"),
         _ => None,
     }
 }
@@ -388,7 +435,10 @@ fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
     let mut parts = parts.map_while(|part| Some(number(part)?.0));
     // `lat (ms,95%): 9.91`, or `response time: 9.91ms (95%)`.
     let which = rest.split_once('%').and_then(|(of, _)| of.rsplit([',', '(']).next()?.parse().ok());
-    let value = of("%)").or_else(|| of("response time")).filter(|ms| *ms > 0.0).map(|ms| ms * MS);
+    let unit = rest.split_once("lat (").and_then(|(_, unit)| factor(unit.split(',').next()?));
+    let new = || Some(of("%)")? * unit?);
+    let old = || time(rest.split_once("response time:")?.1);
+    let value = new().or_else(old).filter(|us| *us > 0.0);
     let percentile = |(percentile, value_us)| ImportedPercentile { percentile, value_us };
     Some(ImportedInterval {
         end_s,
@@ -417,7 +467,7 @@ fn percentile(text: &str) -> Option<ImportedPercentile> {
 fn bucket(text: &str) -> Option<ImportedBucket> {
     let (value, rest) = text.split_once('|')?;
     let count = rest.trim_start_matches('*').trim().parse().ok()?;
-    Some(ImportedBucket { value_us: decimal(value.trim())? * MS, count })
+    Some(ImportedBucket { value_us: micros(value.trim())?, count })
 }
 
 /// Reads the number behind a word that begins so: `err/s: 1`, `err/s 1` and `errors: 1` are alike.
@@ -434,17 +484,42 @@ fn number(text: &str) -> Option<(f64, &str)> {
     Some((number, &text[end..]))
 }
 
+/// Reads the end of an interval, and what follows it: `[  10s] threads: 4, …`. A time stamp may stand
+/// before it.
+fn seconds(text: &str) -> Option<(f64, &str)> {
+    let (before, inner) = text.split_once('[')?;
+    let words = [" thds:", " threads:", " queue length:"];
+    let read = |inner| number(inner).filter(|(_, rest)| rest.starts_with('s'));
+    match read(inner) {
+        Some(found) if before.is_empty() || words.iter().any(|word| inner.contains(word)) => {
+            Some(found)
+        }
+        _ => seconds(inner).filter(|_| words.iter().any(|word| inner.contains(word))),
+    }
+}
+
 /// Reads a number that is nothing else. What is cut has no two decimals, or no whole unit.
 fn decimal(text: &str) -> Option<f64> {
     let (number, unit) = number(text)?;
     let (_, decimals) = text.strip_suffix(unit)?.split_once('.')?;
-    (decimals.len() >= 2 && UNITS.contains(&unit)).then_some(number)
+    (decimals.len() >= 2 && (unit == PER_SECOND || factor(unit).is_some())).then_some(number)
 }
 
-/// Reads a time: milliseconds, or seconds where it says so.
+/// Gives the microseconds of a unit of time.
+fn factor(unit: &str) -> Option<f64> {
+    TIMES.iter().find(|(known, _)| *known == unit).map(|(_, factor)| *factor)
+}
+
+/// Reads the time that a text begins with, in microseconds.
+fn time(text: &str) -> Option<f64> {
+    let (number, rest) = number(text)?;
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    Some(number * factor(&rest[..end])?)
+}
+
+/// Reads a time that is nothing else, in microseconds.
 fn micros(text: &str) -> Option<f64> {
-    let seconds = text.ends_with('s') && !text.ends_with("ms");
-    Some(decimal(text)? * if seconds { 1e6 } else { MS })
+    decimal(text).and_then(|_| time(text))
 }
 
 #[cfg(test)]

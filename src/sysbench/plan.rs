@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::arguments::script_of;
+use super::options::OptionValues;
 use super::settings::{Settings, Test};
 use crate::error::Result;
 use crate::plan::knobs::Knobs;
@@ -62,6 +63,19 @@ fn workload(settings: &Settings) -> Result<Workload> {
         Test::UpdateNonIndex => workload.repeat(values.count("non-index-updates")),
         _ => {}
     }
+    if !values.on("range-selects") {
+        workload.leave_out(&RANGES);
+    }
+    let options = options(&workload, settings.test, values);
+    workload.with_options(&options)
+}
+
+/// Gives the options of a test's workload their values.
+pub(super) fn options(
+    workload: &Workload,
+    test: Test,
+    values: &OptionValues,
+) -> BTreeMap<String, u64> {
     let ranges = values.on("range-selects");
     let mut options = BTreeMap::new();
     for name in workload.options.keys() {
@@ -72,14 +86,11 @@ fn workload(settings: &Settings) -> Result<Workload> {
             "skip_trx" => values.on(name).into(),
             "random_ranges" => values.count("number-of-ranges"),
             // Its script says so.
-            "point_selects" if settings.test == Test::PointSelect => 1,
+            "point_selects" if test == Test::PointSelect => 1,
             name if RANGES.contains(&name) && !ranges => 0,
             name => values.count(name),
         };
         options.insert(name.clone(), value);
     }
-    if !ranges {
-        workload.leave_out(&RANGES);
-    }
-    workload.with_options(&options)
+    options
 }

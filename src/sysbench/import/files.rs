@@ -99,11 +99,13 @@ fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
 
 /// Gives a run its number and its workload. The user knows better than the text.
 fn named(found: FoundRun, number: u32) -> Result<Imported> {
-    let FoundRun { line, test, alike, mut run } = found;
+    let FoundRun { line, test, script, alike, mut run } = found;
     run.source.run = number;
-    let alike = alike.map(str::to_owned);
+    // A script of its own may have as many statements, and others.
+    let alike = alike.filter(|_| script.is_none()).map(str::to_owned);
     if run.workload.is_empty() {
-        let Some(workload) = test.clone().or_else(|| alike.clone()) else {
+        let known = test.clone().or(script).or_else(|| alike.clone());
+        let Some(workload) = known else {
             let file = run.source.file;
             let what = format!("{file}: line {line}: which workload it is of is not told");
             let hint = "--workload NAME says it: loadgen workloads lists the names";

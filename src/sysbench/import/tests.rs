@@ -263,8 +263,12 @@ fn what_stands_before_a_run_tells_of_it() {
     let told = "sysbench oltp_delete --tables=$T --table-size=7 prepare\nsysbench --version\n\
                 # sysbench results -- of host x\nwaiting for sysbench --- still running\n";
     let found = one(&(told.to_owned() + prepared + &text_of("", "", "")));
-    assert_eq!((found.test.as_deref(), found.run.tables), (Some("delete"), Some(2)));
-    assert_eq!(found.run.rows, Some(7));
+    assert_eq!(
+        (found.test.as_deref(), found.run.tables),
+        (None, Some(2)),
+        "a prepare runs nothing"
+    );
+    assert_eq!(found.run.rows, Some(5000), "the lines of prepare come later");
     let dropped = prepared.to_owned() + "Dropping table 'sbtest1'...\n";
     assert_eq!(one(&(dropped + &text_of("", "", ""))).run.tables, None);
 }
@@ -414,4 +418,322 @@ fn damaged_bytes_never_panic() {
             assert!(!runs(&bytes).is_empty());
         }
     }
+}
+
+/// The intervals of 0.5 whose times are in microseconds.
+#[test]
+fn a_time_is_read_in_the_unit_that_stands_behind_it() {
+    struct Case {
+        printed: &'static str,
+        micros: f64,
+    }
+    for Case { printed, micros } in [
+        Case { printed: "95120.50us", micros: 95_120.5 },
+        Case { printed: "95.12ms", micros: 95_120.0 },
+        Case { printed: "0.09s", micros: 90_000.0 },
+        Case { printed: "95.12", micros: 95_120.0 },
+    ] {
+        let interval = OF_0_5.replace("95.12ms", printed);
+        let first = one(&interval).run.timeline[0].percentile.expect(printed);
+        assert_eq!((first.percentile, first.value_us), (99, micros), "{printed}");
+        let report = OF_0_5.replace("95.61ms", printed).replace("120.55ms", printed);
+        let latency = one(&report).run.latency;
+        let percentile = latency.percentile.map(|of| of.value_us);
+        assert_eq!((percentile, latency.max_us), (Some(micros), Some(micros)), "{printed}");
+    }
+    let unknown = OF_0_5.replace("95.12ms", "95.12ns").replace("  95.61ms", "  95.61ns");
+    assert!(wrong(&unknown).what.contains("'percentile:'"));
+    let line = "[ 1s ] thds: 8 tps: 9.00 qps: 9.00 (r/w/o: 9.00/0.00/0.00) lat (us,95%): 9.91 err/s: 0.00\n";
+    let first = one(&text_of("", line, "")).run.timeline[0].percentile;
+    assert_eq!(first.map(|of| of.value_us), Some(9.91));
+}
+
+const INTERVALS: &str = "\
+[ 1s ] thds: 8 tps: 990.10 qps: 15841.60 (r/w/o: 13861.40/0.00/1980.20) lat (ms,95%): 9.91 err/s: 0.00 reconn/s: 0.00
+[ 2s ] thds: 8 tps: 995.00 qps: 15920.00 (r/w/o: 13930.00/0.00/1990.00) lat (ms,95%): 9.73 err/s: 0.00 reconn/s: 0.00
+";
+const HISTOGRAM: &str = "       value  ------------- distribution ------------- count\n       \
+                         0.055 |**                                       500\n";
+
+/// The lines of a text behind what a collector of logs puts before the one of this number.
+fn behind_prefix(text: &str, prefix: fn(usize) -> String) -> String {
+    (1..).zip(text.lines()).map(|(n, line)| format!("{}{line}\n", prefix(n))).collect()
+}
+
+#[test]
+fn a_text_is_read_the_same_when_something_stands_before_each_line() {
+    struct Case {
+        name: &'static str,
+        prefix: fn(usize) -> String,
+    }
+    let second = |n: usize| format!("{:02}:{:02}:{:02}", 3 + n / 3600, n / 60 % 60, n % 60);
+    assert_eq!(second(61), "03:01:01");
+    let cases = [
+        Case { name: "kubectl", prefix: |n| format!("2026-01-02T03:04:05.{:0>9}Z ", 7 * n) },
+        Case { name: "kubectl, short", prefix: |n| format!("2026-01-02T03:04:05.{}Z ", 7 * n) },
+        Case { name: "kubectl --prefix", prefix: |_| "[pod/bench-7d9f8-x2x/sysbench] ".to_owned() },
+        Case { name: "stern", prefix: |_| "bench-7d9f8-x2x sysbench ".to_owned() },
+        Case { name: "compose", prefix: |_| "sysbench-1  | ".to_owned() },
+        Case { name: "compose 1", prefix: |_| "\u{1b}[36mbench_1   |\u{1b}[0m ".to_owned() },
+        Case {
+            name: "compose --timestamps",
+            prefix: |n| format!("bench-1  | 2026-01-02T03:04:{:02}.000000001Z ", n % 60),
+        },
+        Case {
+            name: "journal",
+            prefix: |n| format!("Jan {:>2} 03:04:{:02} db1 sysbench[4711]: ", 1 + n / 20, n % 60),
+        },
+        Case {
+            name: "journal, short-iso",
+            prefix: |n| format!("2026-01-02T03:04:{:02}+0000 db1 bench.sh[99]: ", n % 60),
+        },
+        Case { name: "ts", prefix: |n| format!("Jan 02 03:04:{:02} ", n % 60) },
+        Case { name: "ts -i", prefix: |n| format!("00:00:{:02} ", n % 60) },
+        Case { name: "ts %.s", prefix: |n| format!("17673230{n:02}.123456 ") },
+        Case { name: "GitHub", prefix: |n| format!("2026-01-02T03:04:05.{:0>7}Z ", 7 * n) },
+        Case {
+            name: "gh run view",
+            prefix: |n| format!("bench\tRun sysbench\t\u{feff}2026-01-02T03:04:05.{n}Z "),
+        },
+        Case { name: "Jenkins", prefix: |n| format!("[2026-01-02T03:04:05.{:0>3}Z] ", 7 * n) },
+        Case { name: "Jenkins, branch", prefix: |_| "[mysql-8.4] ".to_owned() },
+        Case {
+            name: "log4j",
+            prefix: |n| format!("2026-01-02 03:04:05,{:0>3} INFO  bench - ", 7 * n),
+        },
+        Case { name: "date", prefix: |n| format!("Fri Jan  2 03:04:{:02} UTC 2026: ", n % 60) },
+        Case { name: "12 hours", prefix: |n| format!("01/02/2026 03:04:{:02} PM ", n % 60) },
+        Case { name: "dmesg", prefix: |n| format!("[{:>5}.123456] ", 98 + n) },
+        Case { name: "a quote", prefix: |_| "> ".to_owned() },
+        Case { name: "a quote of a quote", prefix: |_| ">> ".to_owned() },
+        Case { name: "pdsh", prefix: |_| "10.0.0.17: ".to_owned() },
+        Case { name: "cat -n", prefix: |n| format!("{n:>6}\t") },
+        Case { name: "grep -n", prefix: |n| format!("{n}:") },
+        Case { name: "colours", prefix: |_| "\u{1b}[0;32m".to_owned() },
+        Case { name: "a title", prefix: |_| "\u{1b}]0;bench\u{7}\u{1b}(B".to_owned() },
+    ];
+    let command = "+ sysbench oltp_read_only --tables=3 --table-size=77 --threads=8 run\n";
+    let plain = command.to_owned() + &text_of("", INTERVALS, HISTOGRAM);
+    let wanted = one(&plain);
+    assert_eq!((wanted.run.timeline.len(), wanted.run.latency.histogram.len()), (2, 1));
+    for Case { name, prefix } in cases {
+        let text = behind_prefix(&plain, prefix);
+        assert_eq!(one(&text), wanted, "{name}");
+        assert_eq!(one(&text.replace('\n', "\r\n")), wanted, "{name}");
+        let trimmed: String = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+        assert_eq!(one(&trimmed), wanted, "{name}");
+        // Several runs, and one that is cut off.
+        let cut = behind_prefix(&text_of("", "", "").replace(REPORT, ""), prefix);
+        let found = runs(format!("{text}{text}{cut}").as_bytes());
+        assert_eq!(found.len(), 3, "{name}");
+        assert!(found[0].is_ok() && found[1].is_ok() && found[2].is_err(), "{name}");
+    }
+}
+
+#[test]
+fn outputs_are_told_apart_when_their_lines_are_mixed() {
+    let [one_of, other] = ["oltp_read_only", "oltp_point_select"].map(|test| {
+        format!("$ sysbench {test} --range-size=7 --threads=8 run\n{}", text_of("", INTERVALS, ""))
+    });
+    let server = "2026-01-02T03:04:05Z 0 [Note] mysqld: ready for connections. max: 7\n";
+    let mixed: String = one_of
+        .lines()
+        .zip(other.lines())
+        .map(|(one, other)| format!("load-1  | {one}\ndb-1    | {server}load-2  | {other}\n"))
+        .collect();
+    let found = runs(mixed.as_bytes());
+    let [Ok(first), Ok(second)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((first.line, second.line), (3 * 4 + 1, 3 * 4 + 3));
+    assert_eq!(first.test.as_deref(), Some("read-only"));
+    assert_eq!(second.test.as_deref(), Some("point-select"));
+    assert_eq!((first.run.timeline.len(), second.run.timeline.len()), (2, 2));
+}
+
+#[test]
+fn an_interval_is_read_when_a_time_stands_before_it_alone() {
+    let stamped: String = INTERVALS.lines().map(|line| format!("[03:04:05] {line}\n")).collect();
+    let found = one(&text_of("", &stamped, ""));
+    assert_eq!((found.run.timeline.len(), codes(&found)), (2, Vec::new()));
+}
+
+#[test]
+fn a_command_line_is_read_however_it_is_echoed() {
+    struct Case {
+        echoed: &'static str,
+        test: Option<&'static str>,
+        tables: Option<u64>,
+        range_size: Option<&'static str>,
+    }
+    const USUAL: Case =
+        Case { echoed: "", test: Some("read-only"), tables: Some(4), range_size: Some("7") };
+    for Case { echoed, test, tables, range_size } in [
+        Case { echoed: "sysbench oltp_read_only --tables=4 --range-size=7 run", ..USUAL },
+        Case { echoed: "+ sysbench '--tables=4' '--range_size=7' oltp_read_only run", ..USUAL },
+        Case {
+            echoed: "++ PGPASSWORD=x sudo -u bench numactl --cpunodebind=0 /opt/bin/sysbench \
+                        oltp_read_only --tables=4 --range-size=7 run",
+            ..USUAL
+        },
+        Case {
+            echoed: "[root@sysbench ~]# time ./sysbench-1.1 oltp_read_only --tables=4 \
+                        --range-size=7 --threads=$t run 2>&1 | tee run.log",
+            ..USUAL
+        },
+        Case {
+            echoed: "docker run --rm -v /usr/share/sysbench:/s acme/sysbench sysbench oltp_read_only \
+                        --tables=4 --range-size=7 run > out.txt",
+            ..USUAL
+        },
+        Case {
+            echoed: "ssh db1 \"sysbench oltp_read_only --tables=4 --range-size=7 run\" >> log",
+            ..USUAL
+        },
+        Case {
+            echoed: "out=$(sysbench oltp_read_only --tables=4 --range-size=7 run); done",
+            ..USUAL
+        },
+        Case { echoed: "CMD='sysbench oltp_read_only --tables=4 --range-size=7 run'", ..USUAL },
+        Case {
+            echoed: "sysbench oltp_read_only --tables=4 --mysql-password='run; x' --range-size=7 run # now",
+            ..USUAL
+        },
+        Case {
+            echoed: "$ sysbench oltp_read_only \\\n>   --tables=4 \\\n>   --range-size=7 run",
+            ..USUAL
+        },
+        Case {
+            echoed: "$ sysbench \\\n  oltp_read_only --tables=4 \\\n  --range-size=7 \\\n  run",
+            ..USUAL
+        },
+        Case { echoed: "sysbench oltp_read_only --tables=4\n--range-size=7\nrun", ..USUAL },
+        Case {
+            echoed: "sysbench --test=/usr/share/doc/sysbench/tests/db/oltp.lua --oltp-read-only=on \
+                        --oltp-tables-count=4 --oltp-range-size=7 run",
+            ..USUAL
+        },
+        Case {
+            echoed: "sysbench --test=oltp --oltp-test-mode=simple --oltp-tables-count=4 run",
+            test: Some("point-select"),
+            range_size: None,
+            ..USUAL
+        },
+        Case {
+            echoed: "sysbench --test=oltp --oltp-tables-count=4 --oltp-range-size=7 run",
+            test: Some("read-write"),
+            ..USUAL
+        },
+        Case { echoed: "./tpcc.lua --tables=4 --range_size=7 --scale=10 run", test: None, ..USUAL },
+        // The last one counts, also where less of it can be read.
+        Case {
+            echoed: "sysbench oltp_delete --tables=9 --range-size=9 run\n\
+                        sysbench oltp_read_only --tables=4 --range-size=7 run",
+            ..USUAL
+        },
+        Case {
+            echoed: "sysbench oltp_delete --tables=9 run\n+ sysbench $TEST $OPTIONS run",
+            test: None,
+            tables: None,
+            range_size: None,
+        },
+        Case {
+            echoed: "sysbench oltp_read_only --tables=$T --range-size=7 run",
+            tables: None,
+            ..USUAL
+        },
+        Case {
+            echoed: "sysbench oltp_read_only --config-file=x --range-size=7 run",
+            tables: None,
+            ..USUAL
+        },
+        // Of sysbench itself: one table.
+        Case { echoed: "sysbench oltp_read_only --range-size=7 run", tables: Some(1), ..USUAL },
+        // It is of another run.
+        Case {
+            echoed: "sysbench oltp_read_only --tables=4 --range-size=7 --threads=16 run",
+            test: None,
+            tables: None,
+            range_size: None,
+        },
+        Case {
+            echoed: "sysbench oltp_read_only --tables=4 --range-size=7 prepare",
+            test: None,
+            range_size: None,
+            ..USUAL
+        },
+        Case {
+            echoed: "sysbench oltp_read_only --tables=4 prepare\nsysbench oltp_common --tables=4 cleanup",
+            test: None,
+            tables: None,
+            range_size: None,
+        },
+        // None is a command line.
+        Case {
+            echoed: "we let sysbench with --tables=4 once more on --range-size=7 run",
+            test: None,
+            tables: None,
+            range_size: None,
+        },
+        Case { echoed: "sysbench --version", test: None, tables: None, range_size: None },
+    ] {
+        let found = one(&format!("{echoed}\n{}", text_of("", "", "")));
+        assert_eq!(found.test.as_deref(), test, "{echoed}");
+        assert_eq!(found.run.tables.map(u64::from), tables, "{echoed}");
+        let options = found.run.options.unwrap_or_default();
+        assert_eq!(options.get("range_size").map(String::as_str), range_size, "{echoed}");
+    }
+}
+
+#[test]
+fn options_are_kept_when_they_decide_on_the_work() {
+    let options = |given: &str| {
+        let command = format!("sysbench oltp_point_select {given} run\n");
+        let found = one(&(command + &text_of("", "", "")));
+        found.run.options.expect("a command line")
+    };
+    let usual = options("--threads=8");
+    for given in [
+        "--threads=8 --time=10 --events=0 --report-interval=1 --percentile=99 --histogram",
+        "--tables=4 --table_size=1000 --rand-type=uniform --rand-seed=7",
+        "--mysql-host=db1 --mysql-password=secret --mysql_user=x --my-password=secret",
+        "--skip-trx=off --range-size=100 --range_size=100.0 --mysql-storage-engine=InnoDB",
+    ] {
+        assert_eq!(options(given), usual, "{given}");
+    }
+    for given in [
+        "--skip-trx",
+        "--skip_trx=on",
+        "--point-selects=10 --range-size=10 --reconnect=5",
+        "--db-ps-mode=disable",
+        "--mysql-ssl=on",
+        "--mysql-storage-engine=myisam",
+        "--mysql-table-options=ROW_FORMAT=COMPRESSED",
+        "--create_secondary=off",
+        "--rand-type=of-my-own",
+        "--reconnect=$n",
+        "--trx-level=RR",
+        "--config-file=x.cnf",
+    ] {
+        assert_ne!(options(given), usual, "{given}");
+    }
+    let on = options("--skip-trx");
+    assert_eq!(on, options("--skip_trx=1"));
+    assert_eq!(
+        one(&("sysbench oltp_read_only $O run\n".to_owned() + &text_of("", "", ""))).run.options,
+        None
+    );
+    let band = "sysbench oltp_read_only --rand-spec-pct=5 run\n".to_owned() + &text_of("", "", "");
+    assert_eq!(one(&band).run.distribution.as_deref(), Some("special:12/5/75"));
+}
+
+#[test]
+fn a_command_line_beside_prefixed_output_is_that_of_the_next_run_only() {
+    let stamped = behind_prefix(&text_of("", "", ""), |n| format!("00:00:{:02} ", n % 60));
+    let command =
+        "Jan 02 03:04:05 db1 bench.sh[99]: + sysbench oltp_read_only --tables=3 run | ts -s\n";
+    let found = runs(format!("{command}{stamped}{stamped}").as_bytes());
+    let [Ok(first), Ok(second)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((first.run.tables, second.run.tables), (Some(3), None));
+    let found = runs(format!("{command}{command}{stamped}").as_bytes());
+    let [Ok(only)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(only.run.tables, None, "which of them is not known");
 }

@@ -1,0 +1,353 @@
+//! Command lines of sysbench's, as a shell or a script shows them above an output.
+
+use std::collections::BTreeMap;
+
+use super::super::arguments::{OLD, script_of, test_of};
+use super::super::options::{self, Entry, Group, Kind, OPTIONS, OptionValues};
+use super::super::plan;
+use super::super::settings::Test;
+use super::lines::Line;
+use crate::error::{VALUE_MAX, clip};
+use crate::plan::value::label;
+use crate::workload::named;
+
+/// What a command line asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Prepare,
+    Run,
+    Cleanup,
+    /// What neither makes nor measures anything.
+    Other,
+}
+
+const VERBS: [(&str, Verb); 6] = [
+    ("prepare", Verb::Prepare),
+    ("run", Verb::Run),
+    ("cleanup", Verb::Cleanup),
+    ("prewarm", Verb::Other),
+    ("warmup", Verb::Other),
+    ("help", Verb::Other),
+];
+const PROGRAM: &str = "sysbench";
+const SCRIPT: &str = ".lua";
+/// A line, and a command over several, are no longer: a system takes no longer word.
+const BYTES_MAX: usize = 128 << 10;
+const LINES_MAX: usize = 100;
+/// Words of a line that may be the program: also users, images and directories have its name.
+const PROGRAMS_MAX: usize = 16;
+/// Options that decide on an operation and its cost, beside those of the tests.
+const OF_WORK: &str = "validate db-driver db-ps-mode mysql-ssl mysql-ssl-cipher mysql-compression \
+                       mysql-compression-algorithms mysql-ignore-errors mysql-dry-run config-file";
+
+/// One command line.
+#[derive(Debug, Clone)]
+pub(super) struct Command {
+    /// The number of its last line.
+    pub end: usize,
+    pub verb: Verb,
+    /// The test, as it is written.
+    test: Option<String>,
+    values: OptionValues,
+    /// Options that sysbench itself does not have: those of a script.
+    others: BTreeMap<String, String>,
+    /// Options whose value a shell puts in.
+    hidden: Vec<String>,
+    /// A shell puts in further words.
+    is_cut: bool,
+}
+
+/// Finds the command lines of an output.
+pub(super) fn commands(lines: &[Line]) -> Vec<Command> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < lines.len() {
+        let command = programs(lines[at].1).find_map(|start| command(&lines[at..], start));
+        at += command.as_ref().map_or(1, |(_, count)| *count);
+        found.extend(command.map(|(command, _)| command));
+    }
+    found
+}
+
+/// Finds where words follow that may be those of a command line of sysbench's.
+fn programs(line: &str) -> impl Iterator<Item = usize> {
+    let program = |(at, name): (usize, &str)| {
+        let is_begin = line[..at].chars().next_back().is_none_or(begins);
+        let version = |c: char| c.is_ascii_digit() || ".-_".contains(c);
+        let rest = line[at + name.len()..].trim_start_matches(version);
+        let is_end = rest.is_empty() || rest.starts_with(char::is_whitespace);
+        (is_begin && is_end).then_some(line.len() - rest.len())
+    };
+    // Scripts may be programs, too.
+    let script = |(at, _): (usize, &str)| {
+        let start = line[..at].char_indices().rev().find(|(_, c)| begins(*c) && *c != '/');
+        let start = start.map_or(0, |(at, c)| at + c.len_utf8());
+        let is_end = line[at + SCRIPT.len()..].starts_with(char::is_whitespace);
+        (is_end && !line[start..].starts_with('-')).then_some(start)
+    };
+    let programs = line.match_indices(PROGRAM).filter_map(program);
+    let scripts = line.match_indices(SCRIPT).filter_map(script).take(1);
+    let short = if line.len() < BYTES_MAX { PROGRAMS_MAX } else { 0 };
+    programs.chain(scripts).take(short)
+}
+
+/// Tells whether a program's name may begin behind this.
+fn begins(c: char) -> bool {
+    c.is_whitespace() || "/'\"`(".contains(c)
+}
+
+/// Reads a command whose words begin there in the first line; gives the count of its lines, too.
+fn command(lines: &[Line], start: usize) -> Option<(Command, usize)> {
+    let first = lines[0].1;
+    let mut text = first[start..].to_owned();
+    let (mut count, mut found) = (1, None);
+    while count <= LINES_MAX && text.len() < BYTES_MAX {
+        let goes_on = text.ends_with('\\');
+        if goes_on {
+            text.pop();
+        } else {
+            found = read(&words(&text, quote(&first[..start])), lines[count - 1].0);
+        }
+        let (end, _) = lines[count - 1];
+        let next = lines.get(count).filter(|(number, _)| *number == end + 1);
+        let next = next.map(|(_, next)| next.strip_prefix("> ").unwrap_or(next).trim());
+        // A line may have been broken where nothing says so.
+        let follows = |next: &str| next.starts_with("--") || VERBS.iter().any(|of| of.0 == next);
+        match next {
+            Some(next) if found.is_none() && (goes_on || follows(next)) => {
+                text = text + " " + next;
+                count += 1;
+            }
+            _ => break,
+        }
+    }
+    Some((found?, count))
+}
+
+/// Finds the quote that is open behind a text.
+fn quote(text: &str) -> Option<char> {
+    text.chars().fold(None, |open, c| match (open, c) {
+        (None, '\'' | '"' | '`') => Some(c),
+        (Some(quote), c) if c == quote => None,
+        _ => open,
+    })
+}
+
+/// Splits a command line as a shell does, up to the end of the command, or of the quote that it stands in.
+fn words(text: &str, around: Option<char>) -> Vec<String> {
+    let (mut words, mut word, mut open) = (Vec::new(), None::<String>, None);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (open, c) {
+            (_, c) if Some(c) == around => break,
+            (Some(quote), c) if c == quote => open = None,
+            (None, '\'' | '"') => {
+                open = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(chars.next()),
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, '<' | '>') => {
+                // The number of what is redirected.
+                word.take_if(|word| word.chars().all(|c| c.is_ascii_digit()));
+                break;
+            }
+            (None, ';' | '|' | '&' | ')' | '`') => break,
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Tells whether a shell puts something in.
+fn is_hidden(word: &str) -> bool {
+    word.contains(['$', '`']) || word.contains("{{")
+}
+
+/// Reads the words behind the program; none where it is no command line.
+fn read(words: &[String], end: usize) -> Option<Command> {
+    // An image may have the program's name.
+    let again = |word: &&String| word.rsplit('/').next() == Some(PROGRAM);
+    let words = words.iter().skip_while(again).map(String::as_str);
+    let (given, plain): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with('-'));
+    let is_verb = |word: &&str| VERBS.iter().find(|(known, _)| known == word);
+    let (_, verb) = plain.last().and_then(is_verb)?;
+    let mut command = Command {
+        end,
+        verb: *verb,
+        test: None,
+        values: OptionValues::default(),
+        others: BTreeMap::new(),
+        hidden: Vec::new(),
+        is_cut: false,
+    };
+    let before = &plain[..plain.len() - 1];
+    // What stands alone is options, or the test where nothing else is.
+    let tests: Vec<&str> = before.iter().copied().filter(|word| !is_hidden(word)).collect();
+    command.is_cut = before.len() > tests.len();
+    if tests.len() > 1 {
+        return None;
+    }
+    command.test = tests.first().map(|test| (*test).to_owned());
+    for word in &given {
+        command.option(word.trim_start_matches('-'));
+    }
+    // Prose has no options.
+    let is_sure = !given.is_empty() || command.is_cut || command.workload().is_some();
+    is_sure.then_some(command)
+}
+
+impl Command {
+    fn option(&mut self, text: &str) {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let name = options::plain(name);
+        let entry = options::find(&name);
+        if is_hidden(value) {
+            self.hidden.push(entry.map_or(name.clone(), |entry| entry.key().to_owned()));
+        }
+        match entry {
+            _ if name == "test" => self.test = Some(value.to_owned()),
+            Some(entry) => self.values.set(entry, value.to_owned()),
+            None if is_hidden(&name) => self.is_cut = true,
+            // It may be a password.
+            None if name.contains("pas") || name.contains("pw") => {}
+            None => drop(self.others.insert(name, value.to_owned())),
+        }
+    }
+
+    /// Tells whether it may be that of a run of so many threads.
+    pub(super) fn fits(&self, clients: u32) -> bool {
+        let given =
+            ["threads", "num-threads"].into_iter().filter(|name| self.values.is_given(name));
+        let mut given = given.filter_map(|name| self.values.text(name).parse::<u32>().ok());
+        // The old name wins where both are there.
+        given.next_back().is_none_or(|threads| threads == clients)
+    }
+
+    /// Finds the stock test.
+    fn stock(&self) -> Option<Test> {
+        let test = test_of(self.test.as_deref()?)?;
+        let mode = self.values.text("oltp-test-mode");
+        Some(match test {
+            Test::Oltp if mode == "simple" => Test::PointSelect,
+            Test::Oltp if mode != "complex" => return None,
+            Test::Oltp if self.values.on("oltp-read-only") => Test::ReadOnly,
+            Test::Oltp if self.values.on("oltp-write-only") => Test::WriteOnly,
+            Test::Oltp => Test::ReadWrite,
+            test => test,
+        })
+    }
+
+    /// Gives loadgen's name of the test, where it has one.
+    pub(super) fn workload(&self) -> Option<String> {
+        let stem = self.stem()?;
+        match self.stock() {
+            Some(test) => super::native(script_of(test)),
+            None if stem == OLD => None,
+            None => super::native(stem),
+        }
+    }
+
+    /// Gives the name of a script that loadgen does not know.
+    pub(super) fn script(&self) -> Option<String> {
+        let stem = self.stem().filter(|_| self.workload().is_none())?;
+        label(stem).ok()
+    }
+
+    fn stem(&self) -> Option<&str> {
+        let name = self.test.as_deref()?.rsplit('/').next()?;
+        Some(name.strip_suffix(SCRIPT).unwrap_or(name)).filter(|stem| !stem.is_empty())
+    }
+
+    /// Gives the number of tables, or of their rows: sysbench's own where a stock test is given none.
+    pub(super) fn number(&self, option: &str) -> Option<u64> {
+        let stock = self.stock().filter(|_| self.verb == Verb::Run);
+        match stock {
+            Some(Test::RandomPoints | Test::RandomRanges) if option == "tables" => return Some(1),
+            _ if self.hidden.iter().any(|hidden| hidden == option) => return None,
+            _ if self.values.is_given(option) => {}
+            None | Some(Test::BulkInsert) => return None,
+            _ if self.is_cut || self.values.is_given("config-file") => return None,
+            Some(_) => {}
+        }
+        Some(self.values.count(option)).filter(|number| *number > 0)
+    }
+
+    pub(super) fn distribution(&self) -> Option<String> {
+        let given = OPTIONS.iter().filter(|entry| self.values.is_given(entry.key()));
+        let mut random = given.filter(|entry| draws(entry));
+        let is_known = random.all(|entry| !self.hidden.iter().any(|hidden| hidden == entry.key()));
+        let is_given =
+            OPTIONS.iter().any(|entry| draws(entry) && self.values.is_given(entry.key()));
+        let known = (is_given && is_known).then(|| self.values.distribution()).flatten();
+        known.map(|known| known.to_string())
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        self.values.text("db-ps-mode") == "disable"
+    }
+
+    /// Lists what decides on the work and cannot be read.
+    pub(super) fn unread(&self) -> Vec<String> {
+        let of_work = |name: &String| options::find(name).is_none_or(of_work);
+        let names = self.hidden.iter().filter(|name| of_work(name)).map(|name| format!("--{name}"));
+        names.chain(self.is_cut.then(|| "options".to_owned())).collect()
+    }
+
+    /// Lists the options that decide on the work, by their names in loadgen where the workload has them:
+    /// those with all their values, of others what is not as usual. None where some are hidden.
+    pub(super) fn options(&self) -> Option<BTreeMap<String, String>> {
+        if self.is_cut {
+            return None;
+        }
+        let mut all = BTreeMap::new();
+        // They have fields of their own, or follow.
+        let mut known =
+            vec!["range-selects", "oltp-read-only", "oltp-write-only", "oltp-test-mode"];
+        let stock = self.stock().and_then(|test| Some((test, named(script_of(test))?)));
+        if let Some((test, workload)) = &stock {
+            known.extend(["tables", "table-size"]);
+            let values = plan::options(workload, *test, &self.values);
+            all.extend(values.into_iter().map(|(name, value)| (name, value.to_string())));
+            // Each statement draws its own table.
+            all.remove("table_each");
+        }
+        if self.distribution().is_some() {
+            known.extend(OPTIONS.iter().filter(|entry| draws(entry)).map(|entry| entry.key()));
+        }
+        for entry in OPTIONS.iter().filter(|entry| of_work(entry)) {
+            let (key, value) = (entry.key(), self.value(entry));
+            let name = key.replace('-', "_");
+            let is_told = all.contains_key(&name) || stock.is_some() && known.contains(&key);
+            if is_hidden(&value) || !is_told && !entry.is_usual(&value.to_ascii_lowercase()) {
+                all.insert(name, clip(&value, VALUE_MAX));
+            }
+        }
+        let others = self.others.iter();
+        all.extend(others.map(|(name, value)| (name.replace('-', "_"), clip(value, VALUE_MAX))));
+        Some(all)
+    }
+
+    /// Gives the value of an option in one form.
+    fn value(&self, entry: &Entry) -> String {
+        let text = self.values.text(entry.key());
+        match entry.kind {
+            _ if is_hidden(text) => text.to_owned(),
+            Kind::Bool if self.values.on(entry.key()) => "on".to_owned(),
+            Kind::Bool => "off".to_owned(),
+            Kind::Double => self.values.number(entry.key()).to_string(),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// Tells whether an option decides on an operation and its cost.
+fn of_work(entry: &Entry) -> bool {
+    entry.of_test() || draws(entry) || OF_WORK.split(' ').any(|known| known == entry.key())
+}
+
+/// Tells whether an option decides on the distribution of the keys.
+fn draws(entry: &Entry) -> bool {
+    entry.group == Group::Random && entry.key() != "rand-seed"
+}
