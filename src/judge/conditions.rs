@@ -67,6 +67,8 @@ pub(crate) const FREE: &[(&str, &str)] = &[
     ("record", "names a file"),
     ("load.rows_per_s", "the result"),
     ("load.verified", "the rows are counted after the clock has stopped"),
+    ("load.read_before", "a dump is a file or comes by a pipe, which its name tells"),
+    ("load.left_out", "it follows from the dump"),
     ("suite.tests.wall_s", "the result"),
     ("suite.tests.user_s", "the result"),
     ("suite.tests.sys_s", "the result"),

@@ -13,22 +13,24 @@
 //! each. A few batches are ahead at most, so memory is bounded and the server never waits.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use memchr::memmem;
 use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
-use super::dump::{Kind, Seen, classify, refuse_charset, unquoted};
+use super::dump::{Judge, Kind, LeftOut, Seen, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, short, short_rate};
 use super::{Refused, ready_mark};
+use crate::engine::aside;
 use crate::error::{Error, Result};
 use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
@@ -37,7 +39,7 @@ use crate::mysql::{
 use crate::observe::{Cost, Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
-use crate::stop::COURTESY;
+use crate::stop::{COURTESY, Stop, or_stop};
 use crate::summary::ErrorCount;
 use crate::terms::{joined, units};
 use crate::workload::sql::Splitter;
@@ -90,9 +92,12 @@ impl Reload {
         force: bool,
         progress: &mut Progress,
     ) -> Result<Reload> {
-        let dump = match &spec.source {
+        let mut dump = match &spec.source {
             LoadSource::Generated { .. } => None,
-            LoadSource::Dump { path } => Some(Dump::open(path)?),
+            LoadSource::Dump { path } => {
+                let path = path.clone();
+                Some(beside(&link.stop, move || Dump::open(&path)).await?)
+            }
         };
         let server = Rc::new(Liveness::new(link));
         let connecting = async {
@@ -111,6 +116,9 @@ impl Reload {
             let _session_waits = server.waits(&session);
             impatient(&mut session).await.doing("setting up a connection")?;
             claim(&mut session, &link.target.database, 0).await?;
+            if dump.is_some() {
+                split_alike(&mut session).await.doing("setting up a connection")?;
+            }
             // LIKE's underscore is any character: right for both families of names.
             let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
                        OR Variable_name LIKE 'collation_%'";
@@ -124,6 +132,12 @@ impl Reload {
             let error = Error::usage(format!("{}: {why}", dump.name));
             return Err(error.hint("--charset names another"));
         }
+        if let Some(dump) = &mut dump {
+            dump.charset.clone_from(&charset);
+            let checking = dump.check(limit(packet), &link.stop, progress);
+            checking.await?;
+        }
+        let read_before = dump.as_ref().is_some_and(|dump| dump.again.is_some());
         let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL)));
         let sink = Rc::clone(&timeline);
         let finished = move |interval| drop(sink.borrow_mut().add(0, interval));
@@ -141,7 +155,7 @@ impl Reload {
             recorder: Recorder::new(PHASES, 0, Box::new(finished)),
             timeline,
             counters: Arc::default(),
-            done: Loaded { character_sets, charset, ..Loaded::default() },
+            done: Loaded { character_sets, charset, read_before, ..Loaded::default() },
         })
     }
 
@@ -151,8 +165,7 @@ impl Reload {
         let (dump, server) = (self.dump.take(), Rc::clone(&self.server));
         let length = dump.as_ref().and_then(|dump| dump.length);
         let shown = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
-        // A packet has one byte before the statement.
-        let batches = start(&self.spec, dump, self.packet.saturating_sub(1))?;
+        let batches = start(&self.spec, dump, limit(self.packet))?;
         let before = process_usage();
         (self.done.started_at, self.began) = (jiff::Timestamp::now(), Instant::now());
         let error = tokio::select! {
@@ -205,6 +218,10 @@ impl Reload {
     async fn statement(&mut self, item: &Item) -> Result<()> {
         let (kind, raw) = (item.seen.kind, &item.sql[item.seen.name.clone()]);
         let place = match kind {
+            Kind::LeftOut(about) => {
+                self.done.left_out.insert(about);
+                return Ok(());
+            }
             Kind::Other | Kind::Names => None,
             _ => Some(self.table(raw, item).await?),
         };
@@ -249,15 +266,18 @@ impl Reload {
             return Ok(place);
         }
         let paused = Instant::now();
+        let open = self.session.as_mut().expect("a load ends with its connection");
         let waits = self.server.waits(&self.control);
-        let (control, force) = (&mut self.control, self.force);
+        let (control, force, server) = (&mut self.control, self.force, &self.server);
         let meeting = async {
             let name = name.ok_or_else(|| {
                 Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
             })?;
             let there = may_take(control, vec![name.clone()], force).await?;
             if there && matches!(item.seen.kind, Kind::Drop | Kind::Create) {
-                drop_table(control, &name).await?;
+                let _waits = server.waits(open);
+                // As the statement itself would: with foreign keys checked, or not.
+                drop_table(open, &name).await?;
             }
             Ok(LoadedTable { name, ..LoadedTable::default() })
         };
@@ -354,6 +374,10 @@ pub(crate) struct Loaded {
     pub tables: Vec<LoadedTable>,
     /// Character set of the statements: the dump's own SET NAMES, else the session's.
     pub charset: String,
+    /// Whether the dump was read to its end before the first statement was sent.
+    pub read_before: bool,
+    /// What the statements are about that were not sent.
+    pub left_out: BTreeSet<LeftOut>,
     pub errors: Vec<ErrorCount>,
 }
 
@@ -394,16 +418,21 @@ const AHEAD: usize = 2;
 
 struct Dump {
     file: Box<dyn Read + Send>,
+    /// The same file, where it can be read twice.
+    again: Option<File>,
     name: String,
     /// Its length, bytes, where that is known.
     length: Option<u64>,
+    /// Character set of its first statements.
+    charset: String,
 }
 
 impl Dump {
     fn open(path: &Path) -> Result<Dump> {
+        let charset = String::new();
         if path == Path::new("-") {
-            let name = "standard input".to_owned();
-            return Ok(Dump { file: Box::new(std::io::stdin()), name, length: None });
+            let (name, file) = ("standard input".to_owned(), Box::new(std::io::stdin()));
+            return Ok(Dump { file, again: None, name, length: None, charset });
         }
         let name = path.display().to_string();
         let failed = |e: io::Error| Error::usage(format!("--from-dump {name}: {e}"));
@@ -412,8 +441,96 @@ impl Dump {
         if facts.is_dir() {
             return Err(failed(io::Error::other("it is a directory")));
         }
-        let length = facts.is_file().then_some(facts.len());
-        Ok(Dump { file: Box::new(file), name, length })
+        let again = facts.is_file().then(|| file.try_clone()).transpose().map_err(failed)?;
+        let length = again.as_ref().map(|_| facts.len());
+        Ok(Dump { file: Box::new(file), again, name, length, charset })
+    }
+
+    /// Reads a file to its end, and judges all that it holds, before anything of it is sent. What comes
+    /// by a pipe can be read once, and is judged as it comes.
+    async fn check(&self, limit: usize, stop: &Stop, progress: &mut Progress) -> Result<()> {
+        let Some(file) = &self.again else { return Ok(()) };
+        let failed = |e: io::Error| Error::failed(format!("{}: {e}", self.name));
+        let mut file = file.try_clone().map_err(failed)?;
+        let read = Arc::new(AtomicU64::new(0));
+        let (counter, name, charset) = (Arc::clone(&read), self.name.clone(), self.charset.clone());
+        let work = move || {
+            let mut statements = Statements::new(&mut file, &name, limit, &charset);
+            while let Some(item) = statements.next(false)? {
+                counter.store(item.taken, Ordering::Relaxed);
+            }
+            file.rewind().map_err(|e| Error::failed(format!("{name}: {e}")))
+        };
+        let mut throughput = Throughput::new(self.length.unwrap_or(0), Instant::now());
+        let mut shown = async || {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                throughput.at(Instant::now(), read.load(Ordering::Relaxed));
+                progress.update(|| format!("checking {}: {}", self.name, throughput.text("bytes")));
+            }
+        };
+        let checked = tokio::select! {
+            biased;
+            checked = beside(stop, work) => checked,
+            () = shown() => Ok(()),
+        };
+        progress.clear();
+        checked
+    }
+}
+
+/// Does what may block for long on a thread of its own, unless asked to stop first. The thread ends
+/// with the process then.
+async fn beside<T: Send + 'static>(
+    stop: &Stop,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = aside(work);
+    let done = async { done.await.unwrap_or_else(|_| Err(Error::failed("a thread did not run"))) };
+    or_stop(stop, done).await
+}
+
+/// The longest statement of a packet, bytes: one byte comes before it.
+fn limit(packet: usize) -> usize {
+    packet.saturating_sub(1)
+}
+
+/// Takes the session out of the modes in which the server would read other statements than the file
+/// is split into. A dump sets its own.
+async fn split_alike(session: &mut Session) -> Asked<()> {
+    let modes = one(session, "SELECT @@SESSION.sql_mode").await?.unwrap_or_default();
+    let without = split_as_written(&modes);
+    if without == modes {
+        return Ok(());
+    }
+    let sql = format!("SET SESSION sql_mode = {}", quoted_text(&without));
+    session.execute(&sql).await.map(drop)
+}
+
+/// The statements of a dump, each with what it does.
+struct Statements<R> {
+    splitter: Splitter<R>,
+    judge: Judge,
+}
+
+impl<R: Read> Statements<R> {
+    fn new(file: R, name: &str, limit: usize, charset: &str) -> Self {
+        let judge = Judge::new(Some(charset).filter(|set| !set.is_empty()));
+        Statements { splitter: Splitter::new(file, name, limit), judge }
+    }
+
+    /// Takes the next statement, its text only where that is wanted; None at the end of the file.
+    fn next(&mut self, with_text: bool) -> Result<Option<Item>> {
+        let Some(statement) = self.splitter.next_statement()? else { return Ok(None) };
+        let (line, judged) = (statement.line, self.judge.judge(statement.sql));
+        let sql = if with_text { statement.sql.to_vec() } else { Vec::new() };
+        let seen = judged.map_err(|why| {
+            self.splitter
+                .error(line, &format!("not in a dump of tables: {why}"))
+                .hint("load takes what mysqldump writes of the tables of one database")
+        })?;
+        let taken = self.splitter.taken();
+        Ok(Some(Item { sql, line, taken, seen, rows_of: None }))
     }
 }
 
@@ -443,10 +560,11 @@ impl Feed {
         if self.bytes >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Adds a statement of our own, which a dump has.
-    fn say(&mut self, sql: impl Into<Vec<u8>>) -> Result<()> {
+    /// Adds a statement of our own; `named` is in it, unless it is empty.
+    fn say(&mut self, kind: Kind, named: &str, sql: impl Into<Vec<u8>>) -> Result<()> {
         let sql = sql.into();
-        let seen = classify(&sql).expect("it is one of a dump's");
+        let at = memmem::find(&sql, named.as_bytes()).expect("it names its table");
+        let seen = Seen { kind, name: at..at + named.len() };
         self.push(Item { sql, line: 0, taken: 0, seen, rows_of: None })
     }
 
@@ -484,14 +602,9 @@ fn start(spec: &LoadSpec, dump: Option<Dump>, limit: usize) -> Result<mpsc::Rece
 }
 
 fn read(feed: &mut Feed, dump: Dump, limit: usize) -> Result<()> {
-    let mut dump = Splitter::new(dump.file, &dump.name, limit);
-    while let Some(statement) = dump.next_statement()? {
-        let (line, sql) = (statement.line, statement.sql.to_vec());
-        let seen = classify(&sql).map_err(|why| {
-            dump.error(line, &format!("not in a dump of tables: {why}"))
-                .hint("load takes what mysqldump writes of the tables of one database")
-        })?;
-        feed.push(Item { sql, line, taken: dump.taken(), seen, rows_of: None })?;
+    let mut statements = Statements::new(dump.file, &dump.name, limit, &dump.charset);
+    while let Some(item) = statements.next(true)? {
+        feed.push(item)?;
     }
     Ok(())
 }
@@ -512,13 +625,13 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         unreachable!("a dump is read")
     };
     for sql in HEAD {
-        feed.say(sql)?;
+        feed.say(Kind::Other, "", sql)?;
     }
     for number in 1..=spec.tables {
         let named = quoted(&Schema::Sbtest.name(number));
         let mark = Mark::filling(data_seed, rows).by_load();
-        feed.say(format!("DROP TABLE IF EXISTS {named}"))?;
-        feed.say(table::create_indexed(number, rows, &mark))?;
+        feed.say(Kind::Drop, &named, format!("DROP TABLE IF EXISTS {named}"))?;
+        feed.say(Kind::Create, &named, table::create_indexed(number, rows, &mark))?;
         let bytes = match spec.insert {
             InsertMode::LoadData => {
                 let charset = spec.charset.as_deref().unwrap_or("latin1");
@@ -532,8 +645,9 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
             InsertMode::Extended { bytes } => usize::try_from(bytes).unwrap_or(usize::MAX),
             InsertMode::Single => 0,
         };
-        feed.say(format!("LOCK TABLES {named} WRITE"))?;
-        feed.say(format!("/*!40000 ALTER TABLE {named} DISABLE KEYS */"))?;
+        feed.say(Kind::Touch, &named, format!("LOCK TABLES {named} WRITE"))?;
+        let keys = |switch| format!("/*!40000 ALTER TABLE {named} {switch} KEYS */");
+        feed.say(Kind::Touch, &named, keys("DISABLE"))?;
         let filler = Filler::sbtest(Rows::new(data_seed, number, rows));
         let head = format!("INSERT INTO {named} VALUES ");
         let (mut next, mut size) = (1, 0);
@@ -541,10 +655,10 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
             let mut sql = Vec::with_capacity(size);
             next = extended(&mut sql, &head, filler, next, rows, bytes);
             size = sql.len();
-            feed.say(sql)?;
+            feed.say(Kind::Insert, &named, sql)?;
         }
-        feed.say(format!("/*!40000 ALTER TABLE {named} ENABLE KEYS */"))?;
-        feed.say("UNLOCK TABLES")?;
+        feed.say(Kind::Touch, &named, keys("ENABLE"))?;
+        feed.say(Kind::Other, "", "UNLOCK TABLES")?;
     }
     Ok(())
 }

@@ -38,7 +38,8 @@ use crate::terms::{self, Cell, Code, Finding, StatementMode, Value, counted, fin
 use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
-const SAID_AT_ONCE: [Code; 3] = [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted];
+const SAID_AT_ONCE: [Code; 4] =
+    [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted, Code::Unsent];
 /// The class of attempts to open a lost connection again.
 const CONNECT: &str = "connect";
 
@@ -614,6 +615,11 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Loaded, verified: bool)
         let (file, set) = (file.clone(), loaded.charset.as_str());
         summary.warn([finding!(Charset, file, set, asked.as_str())]);
     }
+    let left_out: Vec<String> =
+        loaded.left_out.iter().map(|about| about.name().to_owned()).collect();
+    if !left_out.is_empty() {
+        summary.warn([finding!(Unsent, left_out.join(", "))]);
+    }
     let rows = |of: &LoadedTable| summary::TableRows { table: of.name.clone(), rows: of.rows };
     summary.load = Some(summary::Load {
         source: if file.is_none() { "generated" } else { "dump" }.to_owned(),
@@ -628,6 +634,8 @@ fn fill(summary: &mut Summary, spec: &LoadSpec, loaded: &Loaded, verified: bool)
         character_sets: loaded.character_sets.clone(),
         tables: tables.iter().map(rows).collect(),
         verified,
+        read_before: loaded.read_before,
+        left_out,
     });
 }
 

@@ -622,6 +622,12 @@ contract! {
         pub tables: Vec<TableRows>,
         /// Whether the rows were counted afterwards, and a sample of generated ones was looked at.
         pub verified: bool,
+        /// Whether the dump was read to its end before the first statement, to check it: it may be in memory then.
+        #[serde(default)]
+        pub read_before: bool,
+        /// What statements of the dump are about that were not sent, such as `GTID_PURGED`.
+        #[serde(default)]
+        pub left_out: Vec<String>,
     }
 
     pub struct TableRows {

@@ -213,6 +213,8 @@ codes! {
         "the server gave {} warnings for the rows";
     Charset "charset" Aside ""
         "{} says SET NAMES {} itself: --charset {} was not what its rows were sent in";
+    Unsent "unsent" Aside ""
+        "statements of the dump were left out, which are about the server: {}";
     Partial "partial" Failed "Some steps did not complete: their numbers cover a part of the window."
         "did not complete: {}";
     LeftOut "left_out" Failed "Some steps did not complete and are left out (--partial shows them)."

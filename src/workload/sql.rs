@@ -2,7 +2,6 @@
 //! longest statement, and that has a limit.
 
 use std::io::{ErrorKind, Read};
-use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memchr2, memmem};
 
@@ -319,39 +318,6 @@ impl<'a> Words<'a> {
         self.at += word.len();
         word
     }
-
-    /// Takes the next word if it is one of these.
-    pub(crate) fn has(&mut self, words: &str) -> bool {
-        let before = self.at;
-        let word = self.word();
-        let found = words.split(' ').any(|known| known == word);
-        if !found {
-            self.at = before;
-        }
-        found
-    }
-
-    /// Takes a name, with its quotes; empty if none follows.
-    pub(crate) fn name(&mut self) -> Range<usize> {
-        self.skip();
-        let (from, rest) = (self.at, self.rest());
-        let length = if let [quote @ (b'`' | b'"' | b'\''), inner @ ..] = rest {
-            // One inside is doubled.
-            let mut end = 0;
-            loop {
-                match inner.get(end..).and_then(|rest| memchr(*quote, rest)) {
-                    Some(found) if inner.get(end + found + 1) == Some(quote) => end += found + 2,
-                    Some(found) => break end + found + 2,
-                    None => break 0,
-                }
-            }
-        } else {
-            let plain = |b: &&u8| b.is_ascii_alphanumeric() || b"_$".contains(b) || !b.is_ascii();
-            rest.iter().take_while(plain).count()
-        };
-        self.at += length;
-        from..self.at
-    }
 }
 
 #[cfg(test)]
@@ -536,7 +502,7 @@ mod tests {
             let whole = split_quietly(&text, usize::MAX);
             prop_assert_eq!(show(split_quietly(&text, bytes)), show(whole));
             let mut words = Words { sql: &text, at: 0 };
-            let _ = (words.word(), words.name(), words.rest());
+            let _ = (words.word(), words.rest());
         }
     }
 

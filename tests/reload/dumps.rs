@@ -72,38 +72,19 @@ struct BadDump {
     says: &'static str,
 }
 
+const GOOD: &str =
+    "CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB;\nINSERT INTO t VALUES (1);\n";
+
 #[test]
 fn faults_name_file_and_line_and_what_came_before_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
-    let good = "CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB;\nINSERT INTO t VALUES (1);\n";
     let cases = [
-        BadDump {
-            bad: "INSERT INTO t VALUES (2",
-            code: 4,
-            says: "x.sql: line 3: a statement without end",
-        },
-        BadDump {
-            bad: "DELIMITER ;;\nCREATE TRIGGER x;;\n",
-            code: 4,
-            says: "line 3: not in a dump of tables: DELIMITER",
-        },
-        BadDump {
-            bad: "\n\nDROP DATABASE mysql;\n",
-            code: 4,
-            says: "line 5: not in a dump of tables: DROP DATABASE",
-        },
         BadDump { bad: "INSERT INTO t VALUES (1);\n", code: 1, says: "line 3: error 1062" },
         BadDump { bad: "INSERT INTO u VALUES (1);\n", code: 1, says: "line 3: error 1146" },
-        BadDump { bad: "'\\'", code: 4, says: "without end" },
-        BadDump {
-            bad: "/*!40101 SET NAMES gbk */;\n",
-            code: 4,
-            says: "line 3: not in a dump of tables: a file in gbk",
-        },
     ];
     everywhere(|db| {
         for BadDump { bad, code, says } in &cases {
-            let path = written(dir.path(), format!("{good}{bad}").as_bytes());
+            let path = written(dir.path(), format!("{GOOD}{bad}").as_bytes());
             let (error, summary) = db.fails(&dump(&path));
             assert_eq!(i32::from(error.kind().exit_code()), *code, "{error}");
             assert!(error.to_string().contains(says), "{bad}: {error}");
@@ -116,6 +97,93 @@ fn faults_name_file_and_line_and_what_came_before_is_kept() {
         let missing = db.load_until(&dump(&dir.path().join("none.sql")), &Stop::default());
         assert_eq!(missing.expect_err("no file").kind().exit_code(), 2);
     });
+}
+
+/// What no dump of tables has.
+const REFUSED: [BadDump; 9] = [
+    BadDump { bad: "INSERT INTO t VALUES (2", code: 4, says: "line 3: a statement without end" },
+    BadDump { bad: "'\\'", code: 4, says: "line 3: a statement without end" },
+    BadDump { bad: "DELIMITER ;;\nCREATE TRIGGER x;;\n", code: 4, says: "line 3: not in a dump" },
+    BadDump { bad: "\n\nDROP DATABASE mysql;\n", code: 4, says: "line 5: not in a dump" },
+    BadDump { bad: "/*!40101 SET NAMES gbk */;\n", code: 4, says: "line 3: not in a dump" },
+    BadDump { bad: "SET PASSWORD = '';\n", code: 4, says: "line 3: not in a dump" },
+    BadDump { bad: "SET GLOBAL general_log = 1;\n", code: 4, says: "line 3: not in a dump" },
+    BadDump { bad: "ALTER TABLE t RENAME TO x.t;\n", code: 4, says: "line 3: not in a dump" },
+    BadDump { bad: "INSERT INTO t SELECT 2;\n", code: 4, says: "line 3: not in a dump" },
+];
+
+#[test]
+fn a_file_that_is_refused_is_refused_before_anything_of_it_is_loaded() {
+    let dir = tempfile::tempdir().expect("a directory");
+    everywhere(|db| {
+        db.load(&dump(&written(dir.path(), GOOD.replace("(1)", "(7)").as_bytes())));
+        for BadDump { bad, code, says } in &REFUSED {
+            let path =
+                written(dir.path(), format!("DROP TABLE IF EXISTS t;{GOOD}{bad}").as_bytes());
+            let refused = db.load_until(&dump(&path), &Stop::default()).expect_err(bad);
+            assert_eq!(i32::from(refused.kind().exit_code()), *code, "{refused}");
+            assert!(refused.to_string().contains(&format!("x.sql: {says}")), "{bad}: {refused}");
+            assert_eq!(db.one("SELECT id FROM {db}.t"), "7", "{bad}");
+        }
+    });
+}
+
+#[test]
+fn standard_input_is_judged_as_it_comes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = &Db::new(&super::SANDBOXES[0].1);
+    for BadDump { bad, code: status, says } in &REFUSED {
+        let path = written(dir.path(), format!("{GOOD}{bad}").as_bytes());
+        let input = fs::File::open(path).expect("a file");
+        let out =
+            loadgen(db, dir.path(), &["--from-dump", "-"]).stdin(input).output().expect("runs");
+        let (found, text) = code(&out);
+        assert_eq!(found, Some(*status), "{bad}: {text}");
+        assert!(text.contains(says), "{bad}: {text}");
+        assert_eq!(db.one("SELECT id FROM {db}.t"), "1", "{bad}");
+    }
+}
+
+#[test]
+fn what_is_about_the_server_is_left_out_and_every_load_is_alike() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let head = "SET @MYSQLDUMP_TEMP_LOG_BIN = @@SESSION.SQL_LOG_BIN;\nSET @@SESSION.SQL_LOG_BIN= 0;\n\
+                SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ '0b344008-e92b-11f1-aeee-02fc00000001:1';\n\
+                CHANGE MASTER TO MASTER_LOG_FILE='b.1', MASTER_LOG_POS=4;\n";
+    let foot = "SET @@SESSION.SQL_LOG_BIN = @MYSQLDUMP_TEMP_LOG_BIN;\n";
+    let path = written(dir.path(), format!("{head}{GOOD}{foot}").as_bytes());
+    everywhere(|db| {
+        for _ in 0..2 {
+            let summary = db.load(&dump(&path));
+            let load = summary.load.as_ref().expect("a load");
+            assert_eq!(load.left_out, ["GTID_PURGED", "SQL_LOG_BIN", "the place in a binary log"]);
+            assert_eq!((load.statements, load.rows, load.read_before), (2, 1, true));
+            assert!(summary.warnings.iter().any(|w| w.code == "unsent"), "{:?}", summary.warnings);
+        }
+    });
+}
+
+#[test]
+fn a_dump_with_foreign_keys_goes_in_again() {
+    everywhere(|db| {
+        for _ in 0..2 {
+            let summary = db.load(&dump(&fixture("dumps/mysqldump-5.5.sql")));
+            assert_eq!(summary.load.as_ref().expect("a load").tables.len(), 4);
+            assert_eq!(db.one("SELECT p FROM {db}.child"), "1");
+        }
+    });
+}
+
+#[test]
+fn a_dump_is_read_as_it_was_written_when_the_server_has_other_modes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let modes = [("sql-mode", "NO_BACKSLASH_ESCAPES,ANSI_QUOTES,STRICT_ALL_TABLES")];
+    let sandbox = common::sandbox(&common::local(), &modes);
+    let db = Db::new(&sandbox);
+    let sql = "CREATE TABLE t (a VARCHAR(20)) ENGINE=InnoDB;\n\
+               INSERT INTO t VALUES ('it\\'s; -- x'),(\"\\\"\");\n";
+    db.load(&dump(&written(dir.path(), sql.as_bytes())));
+    assert_eq!(hex(&db, "SELECT a FROM {db}.t ORDER BY a DESC"), [["it's; -- x"], ["\""]]);
 }
 
 #[test]

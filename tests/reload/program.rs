@@ -55,7 +55,8 @@ fn standard_input_is_a_dump_and_the_plan_connects_nowhere() {
     assert_eq!(code(&out).0, Some(0), "{}", code(&out).1);
     let summaries = summaries(dir.path());
     assert_eq!((summaries.len(), summaries[0].totals.rows), (1, 7));
-    assert_eq!(summaries[0].load.as_ref().and_then(|l| l.file.as_deref()), Some("-"));
+    let load = summaries[0].load.as_ref().expect("a load");
+    assert_eq!((load.file.as_deref(), load.read_before), (Some("-"), false));
 
     let list = ["--list", "--rows", "16M", "--mode", "single", "--host", "db.invalid"];
     let out = Command::new(env!("CARGO_BIN_EXE_loadgen")).arg("load").args(list).output();

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use loadgen::error::{Error, plain};
-use loadgen::load::dump::{classify, unquoted};
+use loadgen::load::dump::{Judge, unquoted};
 use loadgen::mysql::options::resolve::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Secret};
 use loadgen::mysql::options::{Env, Text};
@@ -219,8 +219,9 @@ pub(crate) fn dump(bytes: &[u8]) {
     let (found, _) = whole;
     assert!(found.iter().map(|(sql, _)| sql.len()).sum::<usize>() <= bytes.len());
     assert!(found.is_sorted_by_key(|(_, line)| *line));
+    let mut judge = Judge::new(None);
     for (sql, _) in found {
-        match classify(&sql) {
+        match judge.judge(&sql) {
             Ok(seen) => {
                 let name = sql.get(seen.name).expect("a place in the statement");
                 let _ = unquoted(name);
