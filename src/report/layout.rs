@@ -92,7 +92,7 @@ fn page(table: &Table) -> Page {
     let (heads, of_labels) = heads(&table.columns);
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
     for (column, head) in table.columns.iter().zip(heads) {
-        let behind = behind(table, column);
+        let behind = behind(table, column, decimals);
         let blank = " ".repeat(behind.first().map_or(0, |text| text.chars().count()));
         rows = rows.shown(&(head + &blank), |(at, line)| {
             let median = line.cells.get(column).map(|cell| cell.spread.median);
@@ -107,7 +107,20 @@ fn page(table: &Table) -> Page {
     let sheet = rows.text(&of_labels, labelled).sheet();
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
     let sheets = vec![sheet, records(table)];
-    Page { title: vec![title(table)], sheets, ..Page::default() }.footed(table)
+    let title = vec![title(table) + uncertainty_told(table)];
+    Page { title, sheets, ..Page::default() }.footed(table)
+}
+
+/// Says what ± is, where cells have several runs.
+fn uncertainty_told(table: &Table) -> &'static str {
+    let several = || table.cells().filter(|cell| cell.spread.n > 1);
+    let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
+    match (some, all, several().any(|cell| cell.interval.is_some())) {
+        (false, ..) => "",
+        (_, true, _) => ", ± half of the 95 % interval",
+        (.., false) => ", ± half of the range",
+        _ => ", ± half of the 95 % interval, of less than six runs of the range",
+    }
 }
 
 /// Returns the heads of columns, and that of their labels: open loops at as many clients differ in
@@ -125,16 +138,20 @@ fn heads(columns: &[Column]) -> (Vec<String>, String) {
     }
 }
 
-/// Returns what follows the numbers of a column: ratios to the baseline, as in `12793 (2.18x)`, and
-/// marks. All are as wide, so that the numbers stand below each other.
-fn behind(table: &Table, column: &Column) -> Vec<String> {
-    let (decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
+/// Returns what follows the numbers of a column: how well they are known, ratios to the baseline, and
+/// marks, as in `12793 ±88 (2.18x)`. All are as wide, so that the numbers stand below each other.
+fn behind(table: &Table, column: &Column, decimals: usize) -> Vec<String> {
+    let (ratio_decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
     let of_line = |(at, line): (usize, &Line)| {
-        let relative = line.cells.get(column).and_then(|cell| cell.relative);
-        let ratio = relative.filter(|_| base != Some(line.label));
-        let ratio = ratio.map(|of| format!(" ({}x)", page::number(of, decimals)));
+        let cell = line.cells.get(column);
+        let uncertainty = cell.and_then(Cell::uncertainty);
+        let uncertainty =
+            uncertainty.map(|of| format!(" ±{}", table.metric.shown(of, decimals).shown));
+        let ratio = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
+        let ratio = ratio.map(|of| format!(" ({}x)", page::number(of, ratio_decimals)));
         let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
-        ratio.unwrap_or_default() + if is_marked { MARK } else { "" }
+        let mark = if is_marked { MARK } else { "" };
+        uncertainty.unwrap_or_default() + &ratio.unwrap_or_default() + mark
     };
     let texts: Vec<String> = table.lines.iter().enumerate().map(of_line).collect();
     let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);

@@ -56,6 +56,13 @@ impl Cell<'_> {
         }
     }
 
+    /// Returns how well the median of repeats is known: half of its 95 % interval, and half of the range of
+    /// the runs where there are too few for one.
+    pub(crate) fn uncertainty(&self) -> Option<f64> {
+        let range = || (self.spread.n > 1).then_some((self.spread.min, self.spread.max));
+        self.interval.or_else(range).map(|(low, high)| (high - low) / 2.0)
+    }
+
     pub(crate) fn started_at(&self) -> &str {
         let measured = self.steps.first().map(|step| step.started_at.as_str());
         measured.unwrap_or_else(|| self.imported[0].started_at.as_str())
