@@ -489,10 +489,9 @@ impl ThreadState {
                 self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
             }
         }
-        // sysbench forgets what waits when the time is over.
-        if let Some(pacing) = self.pacing.as_ref().filter(|_| self.job().plan.as_sysbench.is_none())
-        {
-            pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut());
+        if let Some(pacing) = &self.pacing {
+            let given_up = self.job().plan.as_sysbench.is_none();
+            pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut(), given_up);
         }
     }
 

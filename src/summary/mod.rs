@@ -270,7 +270,7 @@ contract! {
         /// Lost connections that were opened again.
         pub reconnects: u64,
         /// Ops given up, of a paced run also those that were not issued; their age is in the
-        /// latency.
+        /// latency. What waits when the time of `loadgen sysbench` is over counts in `backlog` instead.
         pub abandoned: u64,
         /// Ops with writes that may have been done or not: in neither rates nor times.
         #[serde(default)]
