@@ -102,7 +102,8 @@ impl Metric {
     pub const QPS: Metric = Metric::Figure(&FIGURES[0]);
     pub const TPS: Metric = Metric::Figure(&FIGURES[1]);
     pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
-    const SECONDS: Metric = Metric::Figure(&FIGURES[3]);
+    const RETRIED: Metric = Metric::Figure(&FIGURES[3]);
+    const SECONDS: Metric = Metric::Figure(&FIGURES[4]);
 
     /// Returns itself, or what the steps of one workload are measured in: of a time, which one. The
     /// others were imported.
@@ -179,7 +180,7 @@ impl Metric {
 
     /// Gives the decimals of numbers in the unit that people see.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
-        if self == Metric::ERRORS {
+        if [Metric::ERRORS, Metric::RETRIED].contains(&self) {
             // A median of two may lie between counts.
             return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
         }
@@ -241,7 +242,8 @@ impl Metric {
             return Some(match self.figure().name {
                 "qps" => totals.qps,
                 "tps" => totals.tps,
-                "errors" => totals.errors as f64,
+                "errors" => totals.failed() as f64,
+                "retried" => totals.began_again() as f64,
                 "seconds" => run.measured_s,
                 _ => return None,
             });
@@ -373,6 +375,8 @@ pub(crate) const FIGURES: &[Figure] = figures! {
     "qps" [], "statements/s", "QPS", "statements a second", true, |s| Some(s.totals.qps);
     "tps" [], "ops/s", "TPS", "ops a second", true, |s| Some(s.totals.tps);
     "errors" [], "errors", "errors", "a step, all phases", false, |s| Some(errors(s) as f64);
+    "retried" [], "errors", "retried", "errors after which an op began again, of the window", false,
+        |s| s.totals.retried.map(|n| n as f64);
     "seconds" [], "s", "seconds", "from the start to the end", false, |s| Some(s.measured_s);
     "rows" ["rows/s"], "rows/s", "rows", "rows a second", true,
         |s| Some(s.totals.rows as f64 / s.measured_s);

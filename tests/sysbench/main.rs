@@ -11,6 +11,7 @@ mod databases;
 mod mends;
 mod programs;
 mod shape;
+mod summaries;
 mod wire;
 
 use std::collections::BTreeSet;
