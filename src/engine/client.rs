@@ -18,6 +18,8 @@ use crate::workload::{Effect, rows};
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.
 const CONTENT_EVERY: u64 = 16;
+/// The error of a deadlock: the server has rolled the whole transaction back.
+const DEADLOCK: u16 = 1213;
 /// A client that pauses looks so often whether the step was ended.
 const END_SEEN: Ns = 100_000_000;
 
@@ -374,6 +376,11 @@ impl<'a> Client<'a> {
             return Attempt::Late;
         }
         thread.begins_again(state, now, &error);
+        if error.code() != Some(DEADLOCK) {
+            // The next BEGIN commits what the server has not rolled back.
+            self.doubt_the_commit();
+            thread.enter_doubt(state);
+        }
         state.issued.set(Some(began));
         Attempt::Again
     }
