@@ -10,13 +10,15 @@ use super::pacing::Pacing;
 use super::thread::{ClientState, ThreadEvent, ThreadState};
 use super::{During, Refused};
 use crate::mysql::wire::{Answer, LeanSession, Params, Want};
-use crate::observe::{Ns, Op};
+use crate::observe::{EventCounts, Ns, Op};
 use crate::plan::{AsSysbench, Spread, limits};
 use crate::workload::{Effect, rows};
 
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.
 const CONTENT_EVERY: u64 = 16;
+/// The error of a deadlock: the server has rolled the whole transaction back.
+const DEADLOCK: u16 = 1213;
 
 /// Runs ops until the window ends, or an error ends the step; returns the session, if there is one
 /// then.
@@ -42,15 +44,20 @@ pub(crate) async fn run(
                 Some(error)
             }
         };
-        let planned = error.is_none();
-        if let Some(error) = error.filter(|error| !renews(error)) {
-            client.tell_refused(&error);
-            thread.setup.tell(ThreadEvent::Abort(state.client, error));
+        if let Some(error) = error.as_ref().filter(|error| !renews(error)) {
+            client.tell_refused(error);
+            thread.setup.tell(ThreadEvent::Abort(state.client, error.clone()));
             return None;
         }
         // First the old connection goes: the server may have none to spare.
         drop(client.session);
-        (client.session, client.handles) = reopen(&thread, &state, planned).await?;
+        let Some(reopened) = reopen(&thread, &state, error.is_none()).await else {
+            if let (Some(began), Some(error)) = (client.resumed, &error) {
+                thread.failed(&state, began, thread.now(), error);
+            }
+            return None;
+        };
+        (client.session, client.handles) = reopened;
         client.unsettled.clear();
         client.since_opened = 0;
     }
@@ -60,6 +67,8 @@ pub(crate) async fn run(
 enum Attempt {
     Over(Result<(), OpError>),
     Again,
+    /// It goes on over another connection.
+    Resumes(OpError),
     /// The time ended before it succeeded.
     Late,
 }
@@ -129,11 +138,6 @@ struct OpProgress {
     table: u32,
     statements: u32,
     rows: u64,
-    /// Statements by their answer, where sysbench's rules hold.
-    reads: u64,
-    writes: u64,
-    others: u64,
-    unexpected: u64,
 }
 
 /// What the client asked for last that failed.
@@ -281,10 +285,8 @@ impl<'a> Client<'a> {
             match self.judged(rules, outcome, now) {
                 Attempt::Over(outcome) => break (outcome, now),
                 Attempt::Again => {}
-                Attempt::Late => {
-                    state.issued.set(None);
-                    return Ok(now);
-                }
+                Attempt::Resumes(error) => return Err(error),
+                Attempt::Late => return Ok(now),
             }
         };
         let issued = state.issued.take().unwrap_or(completed);
@@ -337,28 +339,28 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Judges an attempt by sysbench's rules, and counts it. An op begins again after an error that is to
-    /// be ignored, until it succeeds or the time ends.
+    /// Judges an attempt by sysbench's rules. An op begins again after an error that is to be ignored,
+    /// until it succeeds, or the time is over for long.
     fn judged(&mut self, rules: &AsSysbench, outcome: Result<(), OpError>, now: Ns) -> Attempt {
         let (thread, state) = (self.thread, self.state);
         let began = state.issued.get().unwrap_or(now);
-        let from = state.intended.get().unwrap_or(began);
-        // What began in the warm-up counts nowhere.
-        if state.measured.get()
-            && let Some(events) = thread.recorder.borrow_mut().events(now)
-        {
-            events.reads += self.done.reads;
-            events.writes += self.done.writes;
-            events.others += self.done.others;
-            events.unexpected += self.done.unexpected;
-            if outcome.is_ok() {
-                events.event(state.client, now.saturating_sub(from));
-            }
+        // What ends in the window counts there, also where the warm-up began it.
+        if now >= thread.window.get().start {
+            self.measure();
         }
-        let Err(error) = outcome else { return Attempt::Over(Ok(())) };
+        let Err(error) = outcome else {
+            let from = state.intended.get().unwrap_or(began);
+            let took = now.saturating_sub(from);
+            self.count(now, |events| events.event(state.client, took));
+            return Attempt::Over(Ok(()));
+        };
         if !error.keeps_session() {
-            self.resumed = rules.ignored.has_lost().then_some(began);
-            return Attempt::Over(Err(error));
+            if !rules.ignored.has_lost() {
+                return Attempt::Over(Err(error));
+            }
+            self.resumed = Some(began);
+            thread.begins_again(state, now, &error);
+            return Attempt::Resumes(error);
         }
         let ignored = error.code().is_some_and(|code| rules.ignored.has(code));
         // Without a time, it would go on for ever.
@@ -366,12 +368,16 @@ impl<'a> Client<'a> {
         if !ignored || endless || !self.session.is_usable() {
             return Attempt::Over(Err(error));
         }
-        thread.failed(state, began, now, &error);
-        if let Some(events) = thread.recorder.borrow_mut().events(now) {
-            events.ignored += 1;
-        }
-        if now >= thread.window.get().last {
+        self.count(now, |events| events.ignored += 1);
+        if now >= thread.window.get().last.saturating_add(limits::DRAIN.as_nanos() as Ns) {
+            thread.failed(state, began, now, &error);
             return Attempt::Late;
+        }
+        thread.begins_again(state, now, &error);
+        if error.code() != Some(DEADLOCK) {
+            // The next BEGIN commits what the server has not rolled back.
+            self.doubt_the_commit();
+            thread.enter_doubt(state);
         }
         state.issued.set(Some(began));
         Attempt::Again
@@ -410,9 +416,7 @@ impl<'a> Client<'a> {
             self.asked = Some(asked);
             OpError::Failure(failure)
         })?;
-        if let Some(events) = self.thread.recorder.borrow_mut().events(self.thread.now()) {
-            events.writes += u64::from(answer.affected > 0);
-        }
+        self.count(self.thread.now(), |events| events.writes += u64::from(answer.affected > 0));
         Ok(())
     }
 
@@ -512,11 +516,14 @@ impl<'a> Client<'a> {
             self.session.query(Want::Count).await
         };
         self.done.statements += 1;
-        self.done.others += u64::from(outcome.is_ok());
-        outcome.map(|_| ()).map_err(|failure| {
+        if let Err(failure) = outcome {
             self.asked = Some(Asked::Control { which, prepared: prepared.is_some() });
-            OpError::Failure(failure)
-        })
+            return Err(OpError::Failure(failure));
+        }
+        if self.thread.job().plan.as_sysbench.is_some() {
+            self.count(self.thread.now(), |events| events.others += 1);
+        }
+        Ok(())
     }
 
     /// Notes what COMMIT leaves in doubt if its answer never comes.
@@ -624,7 +631,7 @@ impl<'a> Client<'a> {
         let content = content.then(|| (table, key, self.session.first()));
         let wrong = check(&statement.check, answer, value, content);
         if job.plan.as_sysbench.is_some() {
-            self.count(statement, answer, wrong.is_some());
+            self.count_answer(statement, answer, wrong.is_some());
         } else if let Some(wrong) = wrong {
             // It may be in the table for all that.
             if autocommit {
@@ -635,15 +642,24 @@ impl<'a> Client<'a> {
         Ok((table, change))
     }
 
-    /// Counts an answer as sysbench does.
-    fn count(&mut self, statement: &CompiledStatement, answer: Answer, unexpected: bool) {
-        let counted = match (statement.reads, answer.affected) {
-            (true, _) => &mut self.done.reads,
-            (false, 1..) => &mut self.done.writes,
-            (false, 0) => &mut self.done.others,
-        };
-        *counted += 1;
-        self.done.unexpected += u64::from(unexpected);
+    /// Counts an answer as sysbench does, when it is there.
+    fn count_answer(&self, statement: &CompiledStatement, answer: Answer, unexpected: bool) {
+        self.count(self.thread.now(), |events| {
+            let counted = match (statement.reads, answer.affected) {
+                (true, _) => &mut events.reads,
+                (false, 1..) => &mut events.writes,
+                (false, 0) => &mut events.others,
+            };
+            *counted += 1;
+            events.unexpected += u64::from(unexpected);
+        });
+    }
+
+    /// Adds to sysbench's counts at an instant, where its rules hold.
+    fn count(&self, now: Ns, add: impl FnOnce(&mut EventCounts)) {
+        if let Some(events) = self.thread.recorder.borrow_mut().events(now) {
+            add(events);
+        }
     }
 }
 

@@ -718,6 +718,7 @@ mod tests {
             length_s: 1.0,
             ops,
             errors: 0,
+            retried: None,
             p50_us: None,
             p99_us: None,
             max_us: None,

@@ -34,7 +34,7 @@ struct Arrivals {
     gap: f64,
     /// None where they are evenly spaced.
     stream: Option<Stream>,
-    /// With `--ops`: so many are still to come.
+    /// Where their number is bounded: so many are still to come.
     left: Option<u64>,
 }
 
@@ -60,6 +60,8 @@ impl Arrivals {
             }
         };
         let ops: Option<u64> = clients.iter().map(|client| job.quota(*client)).sum();
+        // No more are wanted of all queues together.
+        let ops = ops.or(job.plan.as_sysbench.as_ref().and_then(|rules| rules.events));
         Arrivals { at: 0, rest, gap, stream, left: ops.filter(|_| measured) }
     }
 
@@ -94,13 +96,13 @@ pub(crate) struct DueOp {
 pub(crate) struct PacingCounts {
     pub intended: u64,
     pub backlog: u64,
-    /// Arrivals of any phase that were never issued.
+    /// Arrivals of any phase that were given up before they were issued.
     pub unissued: u64,
     /// Arrivals of the warm-up not issued at the window's start.
     pub warmup_left: u64,
     /// How late the first of these was by then.
     pub warmup_late: Ns,
-    /// With `--ops`: about so many arrivals waited when the last one was due.
+    /// Where their number is bounded: about so many arrivals waited when the last one was due.
     pub behind: f64,
 }
 
@@ -305,14 +307,15 @@ impl Queues {
         Poll::Ready(Some(arrival))
     }
 
-    /// Gives up what is not issued: its age is a lower bound of its response time.
-    pub(crate) fn abandon(&mut self, now: Ns, recorder: &mut Recorder) {
+    /// Counts what is not issued at the end: its age is a lower bound of its response time. It is given
+    /// up, or forgotten: sysbench drops what waits when the time is over.
+    pub(crate) fn abandon(&mut self, now: Ns, recorder: &mut Recorder, given_up: bool) {
         let end = self.window.end.min(now);
         for at in 0..self.all.len() {
             while self.all[at].next < end {
                 // Later than any end.
                 let arrival = self.advance(at, NEVER);
-                self.counts.unissued += 1;
+                self.counts.unissued += u64::from(given_up);
                 if arrival.measured {
                     recorder.unissued(arrival.intended, now);
                 }
@@ -400,8 +403,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use std::rc::Rc;
+
     use crate::engine::job::tests::{TABLES, a_plan, job_of};
     use crate::mysql::Tables;
+    use crate::observe::{Phases, RecordedInterval, Times};
     use crate::plan::{self, Spread, StopAt};
 
     // The queues on a simulated clock: what every arrival experiences is then exact.
@@ -600,6 +606,42 @@ mod tests {
             queues.set_window(early);
         });
         assert_eq!(cut.served.len(), 50, "nothing is issued after an early end");
+    }
+
+    #[test]
+    fn arrivals_that_wait_are_counted_and_not_given_up_when_the_time_of_sysbench_is_over() {
+        // One client that can do 100/s is asked for 1000/s; what has begun is waited for.
+        let job = job(1, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
+        let window = Window { end: NEVER, ..open(S) };
+        let mut simulation = simulation(&job, 1, window.of_arrivals());
+        let ended = simulation.run(100 * S, |now| now + 10 * MS, |_, _| {});
+        assert_eq!((simulation.served.len(), ended), (100, S));
+        let phases = Phases { window_start: 0, window_end: NEVER, by_issue: false, interval: S };
+        let seen = Rc::new(RefCell::new(Times::new()));
+        let sink = Rc::clone(&seen);
+        let take = move |interval: RecordedInterval| {
+            interval.paced.iter().for_each(|paced| sink.borrow_mut().merge(&paced.response));
+        };
+        let mut recorder = Recorder::new(phases, 0, Box::new(take));
+        simulation.queues.abandon(ended, &mut recorder, false);
+        recorder.finish(ended + 1);
+        let counts = simulation.queues.counts;
+        assert_eq!((counts.intended, counts.backlog, counts.unissued), (1000, 900, 0));
+        // At their age: that of the first is 900 ms.
+        let ages = seen.borrow();
+        assert_eq!((ages.count(), ages.max_us()), (900, Some(900_000.0)));
+    }
+
+    #[test]
+    fn arrivals_end_with_their_number_when_sysbench_has_a_time_and_a_number() {
+        let mut job = job(4, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
+        let ignored = plan::Ignored::default();
+        let rules = plan::AsSysbench { ignored, events: Some(50), grace: None, reconnect: 0 };
+        job.plan.as_sysbench = Some(rules);
+        let mut simulation = simulation(&job, 4, open(10 * S));
+        let ended = simulation.run(100 * S, |now| now + MS, |_, _| {});
+        assert_eq!(simulation.served.len(), 50);
+        assert!(ended < S, "no client waits for another arrival: {ended}");
     }
 
     /// A warm-up of a second after which `serve` decides; the instant that the window began at.

@@ -349,11 +349,12 @@ impl Running<'_> {
                 let (ops, errors) = (interval.ops, interval.errors);
                 (self.seen.ops, self.seen.errors) =
                     (self.seen.ops + ops, self.seen.errors + errors);
+                let answers = interval.events.as_ref().map_or(0, |events| events.answers());
                 let complete = self.timeline.add(thread, *interval);
                 self.complete(&complete);
                 self.progress.update(|| self.line.line(*self.setup.window.borrow()));
                 self.judge(false);
-                return Ok(ops + errors > 0);
+                return Ok(ops + errors + answers > 0);
             }
             ThreadEvent::Abort(client, error) => {
                 let error = abort_error(client, &error, self.context.plan.workload.built_in);

@@ -8,7 +8,7 @@ use crate::error::plain;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::judge::{self, changed_after};
 use crate::observe::{
-    Ns, Paced, Probe, RecordedInterval, Times, host, peak_resident_bytes, seconds,
+    EventCounts, Ns, Paced, Probe, RecordedInterval, Times, host, peak_resident_bytes, seconds,
 };
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::stats::{self, is_scarce};
@@ -128,15 +128,18 @@ fn plan(context: &StepContext<'_>, data_seed: Option<u64>) -> summary::Plan {
 
 fn totals(run: &Run) -> summary::Totals {
     let (window, paced) = (&run.timeline.window, run.counts.paced);
+    let events = window.events.as_deref();
+    let statements = events.map_or(window.statements, EventCounts::statements);
     let by_client = || run.counts.ops_by_client.iter().copied();
     let ops: Vec<f64> = by_client().map(|ops| ops as f64).collect();
     summary::Totals {
         ops: window.ops,
-        statements: window.statements,
+        statements,
         tps: run.per_s(window.ops),
-        qps: run.per_s(window.statements),
+        qps: run.per_s(statements),
         rows: window.rows,
         errors: run.errors.clone(),
+        retried: events.map(|events| events.ignored),
         reconnects: run.counts.failures.reconnects,
         in_doubt: run.counts.failures.in_doubt,
         abandoned: run.abandoned(),
@@ -205,6 +208,7 @@ fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
     let (window, step) = (&run.timeline.window, context.step);
     let of_ops = run.errors.iter().filter(|e| e.class != "connect");
     let errors: u64 = of_ops.map(|e| e.count).sum();
+    let retried = window.events.as_ref().map_or(0, |events| events.ignored);
     let reconnects = run.counts.failures.reconnects;
     let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
     let outages = counted(run.outages.len() as u64, "time");
@@ -217,6 +221,7 @@ fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
             finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy()))
         }),
         (errors > 0).then(|| finding!(Errors, errors)),
+        (retried > 0).then(|| finding!(Retried, retried)),
         (run.abandoned() > 0).then(|| finding!(Abandoned, run.abandoned(), within)),
         (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
         (!run.outages.is_empty()).then(|| finding!(Outages, outages, Number(longest, 1))),
@@ -390,6 +395,7 @@ mod tests {
             length_s: 1.0,
             ops: 1,
             errors: 0,
+            retried: None,
             p50_us: None,
             p99_us: None,
             max_us: None,

@@ -475,37 +475,50 @@ impl ThreadState {
         }
     }
 
+    /// Counts an op that failed for good.
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
-        // Else the server has refused the writes.
-        let mut pending = client.pending.borrow_mut();
-        if !error.leaves_doubt() {
-            pending.clear();
-        }
-        client.issued.set(None);
+        let in_doubt = self.begins_again(client, now, error);
         let measured = client.measured.get();
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
-        failures.in_doubt += u64::from(!pending.is_empty());
+        failures.in_doubt += u64::from(in_doubt);
+        if matches!(error, OpError::Timeout(_)) {
+            failures.abandoned += 1;
+            failures.window_abandoned += u64::from(measured);
+            return recorder.abandoned(client.intended.get(), issued, measured, now);
+        }
+        failures.count(error.count());
+        if in_doubt {
+            failures.window_in_doubt += u64::from(measured);
+            recorder.unresolved(now);
+        } else {
+            recorder.failed(issued, measured, now);
+        }
+    }
+
+    /// Tells an error to the watch over outages, and the ledger what it leaves in doubt; returns whether
+    /// it leaves something. No op has failed yet: it may begin again.
+    pub(crate) fn begins_again(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
+        if !error.leaves_doubt() {
+            // The server has refused the writes.
+            client.pending.borrow_mut().clear();
+        }
+        client.issued.set(None);
+        add_error(&mut self.failures.borrow_mut().new, now, error.code(), &error.to_string());
+        self.enter_doubt(client)
+    }
+
+    /// Enters in the ledger what a client's writes left in doubt; returns whether there is something.
+    pub(crate) fn enter_doubt(&self, client: &ClientState) -> bool {
+        let mut pending = client.pending.borrow_mut();
         for (table, writes, doubt) in pending.iter() {
             let entry = &mut self.ledger.borrow_mut()[*table as usize];
             entry.in_doubt += u64::from(*writes);
             entry.doubt.get_or_insert_default().add(doubt);
         }
-        add_error(&mut failures.new, now, error.code(), &error.to_string());
-        if matches!(error, OpError::Timeout(_)) {
-            failures.abandoned += 1;
-            failures.window_abandoned += u64::from(measured);
-            pending.clear();
-            return recorder.abandoned(client.intended.get(), issued, measured, now);
-        }
-        failures.count(error.count());
-        if pending.is_empty() {
-            recorder.failed(issued, measured, now);
-        } else {
-            pending.clear();
-            failures.window_in_doubt += u64::from(measured);
-            recorder.unresolved(now);
-        }
+        let any = !pending.is_empty();
+        pending.clear();
+        any
     }
 
     /// Gives up at the end of the drain what is in flight or waits: the connections went with the tasks.
@@ -516,10 +529,9 @@ impl ThreadState {
                 self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
             }
         }
-        // sysbench forgets what waits when the time is over.
-        if let Some(pacing) = self.pacing.as_ref().filter(|_| self.job().plan.as_sysbench.is_none())
-        {
-            pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut());
+        if let Some(pacing) = &self.pacing {
+            let given_up = self.job().plan.as_sysbench.is_none();
+            pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut(), given_up);
         }
     }
 

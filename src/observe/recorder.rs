@@ -141,6 +141,11 @@ impl EventCounts {
         self.reads + self.writes + self.others
     }
 
+    /// Counts what the server answered, errors included.
+    pub(crate) fn answers(&self) -> u64 {
+        self.statements() + self.ignored
+    }
+
     #[inline]
     pub(crate) fn event(&mut self, client: u32, ns: u64) {
         self.events += 1;
@@ -227,11 +232,12 @@ impl Recorder {
         self.current.events = Some(Box::new(EventCounts::new(clients as usize)));
     }
 
-    /// Gives the counts of sysbench of the current interval at an instant.
+    /// Gives the counts of sysbench of the current interval at an instant; none after the window.
     #[inline]
     pub(crate) fn events(&mut self, now: Ns) -> Option<&mut EventCounts> {
         self.roll(now);
-        self.current.events.as_deref_mut()
+        let counts = self.current.phase != Phase::Drain;
+        self.current.events.as_deref_mut().filter(|_| counts)
     }
 
     /// Moves the edges of the window; the current interval ends where its phase does.
@@ -543,6 +549,9 @@ pub struct Interval {
     pub ops: u64,
     /// Ops that failed in it, those in doubt or given up included.
     pub errors: u64,
+    /// Errors in it after which an op began again; not there in a run by loadgen's own rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried: Option<u64>,
     /// Median service time, microseconds; null without ops.
     pub p50_us: Option<f64>,
     /// 99th percentile of the service time, microseconds.
@@ -652,6 +661,7 @@ impl Timeline {
             length_s: seconds(entry.end.saturating_sub(entry.start)),
             ops: entry.ops,
             errors: entry.errors,
+            retried: entry.events.as_ref().map(|events| events.ignored),
             p50_us,
             p99_us,
             max_us,

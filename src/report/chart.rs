@@ -867,6 +867,7 @@ mod tests {
             length_s: 1.0,
             ops: 999,
             errors: 0,
+            retried: None,
             p50_us: Some(500.0),
             p99_us: Some(1000.0),
             max_us: Some(2000.0),

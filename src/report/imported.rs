@@ -27,7 +27,7 @@ pub(super) fn not_printed(tables: &[Table], imported: &[&Imported]) -> Error {
         push_new(&mut percentiles, format!("p{}", of.percentile));
     }
     let metrics: Vec<String> = tables.iter().map(|table| table.metric.to_string()).collect();
-    let there = ["qps", "tps", "errors", "mean", "min", "max"].map(str::to_owned);
+    let there = ["qps", "tps", "errors", "retried", "mean", "min", "max"].map(str::to_owned);
     let there = there.into_iter().chain(percentiles).collect::<Vec<_>>().join(", ");
     let metric = metrics.first().expect("a table of these runs");
     Error::data(format!("the imported outputs have no {metric}"))
@@ -99,7 +99,8 @@ pub(super) fn origin(tables: &[Table]) -> Sheet {
         .text("started", |run| instant(&run.started_at))
         .shown("seconds", |run| (run.measured_s, 1))
         .shown("ops", |run| run.totals.ops)
-        .shown("errors", |run| run.totals.errors)
+        .shown("errors", |run| run.totals.failed())
+        .shown("retried", |run| run.totals.began_again())
         .shown("QPS", |run| (run.totals.qps, decimals))
         .sheet()
 }

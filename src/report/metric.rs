@@ -104,7 +104,8 @@ impl Metric {
     pub const TPS: Metric = Metric::Figure(&FIGURES[1]);
     pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
     pub const ERROR_SHARE: Metric = Metric::Figure(&FIGURES[3]);
-    const SECONDS: Metric = Metric::Figure(&FIGURES[4]);
+    const RETRIED: Metric = Metric::Figure(&FIGURES[4]);
+    const SECONDS: Metric = Metric::Figure(&FIGURES[5]);
 
     /// Returns itself, or what the steps of one workload are measured in: of a time, which one. The
     /// others were imported.
@@ -186,7 +187,7 @@ impl Metric {
 
     /// Gives the decimals of numbers in the unit that people see.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
-        if self == Metric::ERRORS {
+        if [Metric::ERRORS, Metric::RETRIED].contains(&self) {
             // A median of two may lie between counts.
             return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
         }
@@ -248,11 +249,12 @@ impl Metric {
             return Some(match self.figure().name {
                 "qps" => totals.qps,
                 "tps" => totals.tps,
-                "errors" => totals.errors as f64,
+                "errors" => totals.failed() as f64,
                 "errors%" => {
-                    let tried = totals.ops.saturating_add(totals.errors);
-                    return (tried > 0).then(|| 100.0 * totals.errors as f64 / tried as f64);
+                    let tried = totals.ops.saturating_add(totals.failed());
+                    return (tried > 0).then(|| 100.0 * totals.failed() as f64 / tried as f64);
                 }
+                "retried" => totals.began_again() as f64,
                 "seconds" => run.measured_s,
                 _ => return None,
             });
@@ -388,6 +390,8 @@ pub(crate) const FIGURES: &[Figure] = figures! {
     "errors" [], "errors", "errors", "a step, all phases", false, Some("errors%"), |s| Some(errors(s) as f64);
     "errors%" ["error-share"], "%", "failed ops", "percent of the window's ops", false, None,
         |s| Some(failed_share(&[s])? * 100.0);
+    "retried" [], "errors", "retried", "errors after which an op began again, of the window", false, Some("qps"),
+        |s| s.totals.retried.map(|n| n as f64);
     "seconds" [], "s", "seconds", "from the start to the end", false, Some("qps"), |s| Some(s.measured_s);
     "rows" ["rows/s"], "rows/s", "rows", "rows a second", true, None,
         |s| Some(s.totals.rows as f64 / s.measured_s);

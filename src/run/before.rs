@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, left, levels_in_words};
 use crate::mysql::{
     Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Ready, ServerLink, Session, Tables,
-    explain, one, optional, preflight, {server, status},
+    discover, explain, one, optional, preflight, {server, status},
 };
 use crate::observe::{Probe, ROOT, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
@@ -99,7 +99,8 @@ pub(super) async fn preflight(
 ) -> Result<(Spread, Ready)> {
     if plan.as_sysbench.is_some() {
         let (spread, tables) = unseen(plan);
-        let dataset = Dataset { tables, ..Dataset::default() };
+        let ids = identities(control, &target.database, tables).await?;
+        let dataset = Dataset { tables, ids, ..Dataset::default() };
         return Ok((spread, Ready { dataset, warnings: Vec::new() }));
     }
     let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
@@ -125,6 +126,17 @@ pub(super) async fn preflight(
         plan.workload.fits(rows)?;
     }
     Ok((spread, ready))
+}
+
+/// Finds the identities of those of the tables that prepare made: a ledger says whose it is.
+async fn identities(
+    control: &mut Session,
+    database: &str,
+    tables: Tables,
+) -> Result<Vec<Option<u32>>> {
+    let found = discover(control, database, tables.schema).await?.tables;
+    let identity = |number| found.get(&number)?.mark.as_ref()?.id;
+    Ok((1..=tables.count).map(identity).collect())
 }
 
 /// Takes the tables for what the plan says, as sysbench does.

@@ -99,8 +99,12 @@ contract! {
         pub writes: u64,
         /// The other statements, as they are printed.
         pub others: u64,
-        /// Errors that were ignored: the transaction began again. Of 0.4, deadlocks.
+        /// Transactions that failed for good: 0, for one such ends a run. Where `retried` is not there
+        /// an older version wrote the file, and this is what `retried` is now.
         pub errors: u64,
+        /// Errors that were ignored: the transaction began again. Of 0.4, deadlocks. Null from older
+        /// versions.
+        pub retried: Option<u64>,
         /// Lost connections that were opened again; null from 0.4.
         pub reconnects: Option<u64>,
     }
@@ -165,6 +169,18 @@ contract! {
         pub queued: Option<u64>,
         /// Ops that ran; null for a closed loop.
         pub running: Option<u64>,
+    }
+}
+
+impl ImportedTotals {
+    /// Counts transactions that failed for good.
+    pub(crate) fn failed(&self) -> u64 {
+        self.retried.map_or(0, |_| self.errors)
+    }
+
+    /// Counts errors after which a transaction began again.
+    pub(crate) fn began_again(&self) -> u64 {
+        self.retried.unwrap_or(self.errors)
     }
 }
 

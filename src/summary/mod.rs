@@ -256,7 +256,8 @@ contract! {
     pub struct Totals {
         /// Ops that succeeded (one pass of a transaction).
         pub ops: u64,
-        /// Statements of these ops (one round trip each).
+        /// Statements of these ops (one round trip each); of `loadgen sysbench` all that were answered
+        /// in the window, those of attempts that began again included.
         pub statements: u64,
         /// Ops a second.
         pub tps: f64,
@@ -265,12 +266,16 @@ contract! {
         /// Rows returned, and rows that INSERTs put in.
         pub rows: u64,
         /// Errors of all phases by code; with class `connect`, attempts to open a lost connection
-        /// again, which are no ops. Ops that were given up are in `abandoned`.
+        /// again, which are no ops. Ops that were given up are in `abandoned`; errors after which an
+        /// op began again are in `retried` alone.
         pub errors: Vec<ErrorCount>,
+        /// Errors of the window after which an op began again, the ignored errors of sysbench's text;
+        /// null in a run by loadgen's own rules.
+        pub retried: Option<u64>,
         /// Lost connections that were opened again.
         pub reconnects: u64,
         /// Ops given up, of a paced run also those that were not issued; their age is in the
-        /// latency.
+        /// latency. What waits when the time of `loadgen sysbench` is over counts in `backlog` instead.
         pub abandoned: u64,
         /// Ops with writes that may have been done or not: in neither rates nor times.
         #[serde(default)]

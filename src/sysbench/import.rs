@@ -332,7 +332,8 @@ impl<'a> Lines<'a> {
             reads,
             writes,
             others,
-            errors: self.count("deadlocks|ignored errors")?,
+            errors: 0,
+            retried: Some(self.count("deadlocks|ignored errors")?),
             reconnects: self.has("reconnects").then(|| self.count("reconnects")).transpose()?,
         })
     }

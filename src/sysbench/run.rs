@@ -203,7 +203,8 @@ impl Observer for Report<'_> {
     fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]) {
         let Some(events) = interval.events.as_deref() else { return };
         let seen = &mut *self.seen.borrow_mut();
-        if interval.phase == Phase::Warmup || seen.refused {
+        // What an early end leaves to the drain is in no report.
+        if interval.phase != Phase::Measure || seen.refused {
             return;
         }
         for part in [&mut seen.line, &mut seen.part, &mut seen.whole] {

@@ -179,6 +179,9 @@ codes! {
         "{} is set: the client's host was read below {}";
     Errors "errors" Failed "Some operations failed (not counted in QPS)."
         "{} ops failed; they are not in the rates";
+    Retried "retried" Aside ""
+        "{} attempts met an error that is to be ignored: their ops began again, and QPS counts the \
+         statements of both";
     Abandoned "abandoned" Failed "Some operations got no answer in time."
         "{} ops got no answer {}by the end of the drain";
     Reconnects "reconnects" Failed "Connections were lost and opened again."

@@ -8,9 +8,11 @@ mod consumers;
 #[path = "../common/databases.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod databases;
+mod ledger;
 mod mends;
 mod programs;
 mod shape;
+mod summaries;
 mod wire;
 
 use std::collections::BTreeSet;

@@ -75,7 +75,7 @@ fn a_run_fails_when_a_lost_connection_is_not_to_be_ignored() {
 }
 
 #[test]
-fn a_run_ends_at_its_time_when_an_ignored_error_never_goes_away() {
+fn a_run_ends_when_an_ignored_error_never_goes_away() {
     let Some(place) = prepared() else { return };
     let line = "oltp_point_select {at} --tables=1 --table-size=100 --db-ps-mode=disable --time=2 \
                 --mysql-ignore-errors=all run";

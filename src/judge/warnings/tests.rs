@@ -56,6 +56,7 @@ fn interval(second: u32, ops: u64) -> Interval {
         length_s: 1.0,
         ops,
         errors: 0,
+        retried: None,
         p50_us: Some(790.0),
         p99_us: None,
         max_us: None,

@@ -152,7 +152,7 @@ fn a_text_of_1_0_is_read_whole() {
     assert_eq!((totals.ops, totals.statements), (10_000, 160_000));
     assert_eq!((totals.tps, totals.qps), (999.66, 15994.52));
     assert_eq!((totals.reads, totals.writes, totals.others), (140_000, 0, 20_000));
-    assert_eq!((totals.errors, totals.reconnects), (3, Some(1)));
+    assert_eq!((totals.errors, totals.retried, totals.reconnects), (0, Some(3), Some(1)));
     let latency = &run.latency;
     assert_eq!((latency.min_us, latency.max_us), (Some(2120.0), Some(41_370.0)));
     let mean = latency.mean_us.expect("there were events");
@@ -170,7 +170,7 @@ fn a_text_of_0_5_adds_its_two_rates_up() {
     let run = &found.run;
     assert_eq!(run.source.version.as_deref(), Some("0.5"));
     assert_eq!((run.totals.statements, run.totals.qps), (2020, 1008.0));
-    assert_eq!((run.totals.errors, run.seed), (2, Some(42)));
+    assert_eq!((run.totals.retried, run.seed), (Some(2), Some(42)));
     assert_eq!(run.latency.percentile.map(|of| of.value_us), Some(95_610.0));
     assert_eq!(Some(run.latency.sum_s), Some(8.0011));
     assert_eq!(found.alike, Some("read-write"));
@@ -187,7 +187,7 @@ fn the_others_of_0_4_are_no_statements() {
     let found = one(OF_0_4);
     let run = &found.run;
     assert_eq!((run.totals.statements, run.totals.qps, run.totals.others), (1000, 500.0, 1000));
-    assert_eq!((run.totals.errors, run.totals.reconnects), (4, None), "deadlocks");
+    assert_eq!((run.totals.retried, run.totals.reconnects), (Some(4), None), "deadlocks");
     assert_eq!(run.distribution.as_deref(), Some("special"));
     assert_eq!((run.latency.sum_s, found.alike), (3.99, None));
     assert_eq!(codes(&found), ["imported_requests"]);
