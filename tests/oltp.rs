@@ -446,6 +446,115 @@ fn somebodys_own_sql_needs_no_profile_and_no_tables_of_loadgen() {
 }
 
 #[test]
+fn rows_of_own_sql_are_all_that_came_and_all_that_it_put_in() {
+    struct Case {
+        sql: &'static str,
+        rows: u64,
+    }
+    for server in servers() {
+        let sandbox = sandbox(&server, &[]);
+        let (_dir, path) = script(&sandbox, "");
+        query(&sandbox, "CREATE TABLE sbtest.more (id INT AUTO_INCREMENT PRIMARY KEY, n INT)");
+        let two = "BEGIN SELECT 1; SELECT id FROM item; UPDATE item SET n = n + 1; END";
+        query(&sandbox, &format!("CREATE PROCEDURE sbtest.two() {two}"));
+        for Case { sql, rows } in [
+            Case { sql: "SELECT id FROM item", rows: 3 },
+            Case { sql: "CALL two()", rows: 4 },
+            Case { sql: "INSERT INTO more (n) VALUES (1), (2)", rows: 2 },
+            Case { sql: "INSERT INTO more (n) SELECT id FROM item; SELECT 1", rows: 4 },
+            Case { sql: "/* new */ REPLACE INTO more (n) VALUES (3)", rows: 1 },
+            Case { sql: "UPDATE item SET n = n + 1", rows: 0 },
+        ] {
+            std::fs::write(&path, sql).expect("written");
+            for mode in ["prepared", "text"] {
+                let words = format!("sql --file {path} --ops 10 --statements {mode}");
+                let summary = ran(&sandbox, &words);
+                assert_eq!(summary.totals.rows, 10 * rows, "{mode}: {sql}");
+            }
+        }
+    }
+}
+
+#[test]
+fn random_numbers_differ_when_no_signed_one_holds_them() {
+    for server in servers() {
+        let sandbox = sandbox(&server, &[]);
+        query(&sandbox, "CREATE TABLE sbtest.big (n BIGINT UNSIGNED, mode CHAR(9))");
+        for mode in ["prepared", "text"] {
+            let random = "{random 9223372036854775808..18446744073709551615}";
+            let (_dir, path) = script(&sandbox, &format!("INSERT big VALUES ({random}, '{mode}')"));
+            ran(&sandbox, &format!("sql --file {path} --ops 40 --statements {mode}"));
+            let large = "COUNT(DISTINCT n) FROM sbtest.big WHERE n >= 9223372036854775808";
+            assert_eq!(one(&sandbox, &format!("SELECT {large} AND mode = '{mode}'")), 40, "{mode}");
+        }
+    }
+}
+
+const TEMPORARY: &str = "CREATE TEMPORARY TABLE t1 AS SELECT id, k FROM sbtest1 WHERE id <= 10; \
+                         SELECT COUNT(*) FROM t1; DROP TEMPORARY TABLE t1";
+
+#[test]
+fn own_sql_runs_when_it_makes_what_it_reads() {
+    struct Case {
+        sql: &'static str,
+        rows: u64,
+        mode: &'static str,
+    }
+    for server in servers() {
+        let sandbox = sandbox(&server, &[]);
+        prepare(&sandbox, "--tables 1 --rows 100");
+        for Case { sql, rows, mode } in [
+            Case { sql: TEMPORARY, rows: 1, mode: "text" },
+            Case {
+                sql: "CREATE VIEW v1 AS SELECT k, COUNT(*) AS n FROM sbtest1 GROUP BY k; \
+                      SELECT MAX(n) FROM v1; DROP VIEW v1",
+                rows: 1,
+                mode: "text",
+            },
+            Case { sql: "USE mysql; SELECT COUNT(*) FROM user", rows: 1, mode: "text" },
+            Case { sql: "CREATE TABLE IF NOT EXISTS mine (n INT)", rows: 0, mode: "prepared" },
+            Case {
+                sql: "SELECT id FROM sbtest1 WHERE c NOT LIKE '%?id=%' AND id = {random 1..100} -- why?",
+                rows: 1,
+                mode: "prepared",
+            },
+            Case {
+                sql: "SET @id = {random 1..100}; SELECT id, '?' FROM sbtest1 WHERE id = @id",
+                rows: 1,
+                mode: "prepared",
+            },
+        ] {
+            let (_dir, path) = script(&sandbox, sql);
+            let summary = ran(&sandbox, &format!("sql --file {path} --ops 4"));
+            assert_eq!(summary.totals.rows, 4 * rows, "{sql}");
+            assert_eq!(summary.workload.mode.to_string(), mode, "{sql}");
+        }
+        let (_dir, path) = script(&sandbox, TEMPORARY);
+        let ended = loadgen(&sandbox, &format!("sql --file {path} --ops 4 --statements prepared"));
+        assert_eq!(ended.code, 3, "{}", ended.stderr);
+        assert!(ended.stderr.contains("--statements text"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_sandbox_has_the_tables_that_own_sql_names() {
+    let Server { program, .. } = local();
+    let dir = tempfile::tempdir().expect("a directory");
+    let sql = "SELECT COUNT(*) FROM sbtest1 JOIN sbtest3 USING (id)";
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["sql", "--query", sql, "--ops", "4", "--query", TEMPORARY])
+        .arg(format!("--sandbox={}", program.display()))
+        .arg("--out")
+        .arg(dir.path())
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let loaded = loadgen::summary::load(&[dir.path().to_owned()], false).expect("a summary");
+    let (_, summary) = loaded.summaries.first().expect("one");
+    assert_eq!((summary.plan.tables, summary.plan.rows, summary.totals.rows), (3, 10_000, 8));
+}
+
+#[test]
 fn somebodys_own_sql_runs_in_a_sandbox() {
     let Server { program, .. } = local();
     let dir = tempfile::tempdir().expect("a directory");

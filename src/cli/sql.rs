@@ -7,6 +7,7 @@ use super::workload::{WorkloadArgs, run};
 use crate::error::{Error, Result};
 use crate::plan::value::{RowsOrAuto, Whole};
 use crate::plan::{Ahi, Warm};
+use crate::progress::say;
 use crate::workload::{Workload, script};
 
 #[derive(clap::Args, Debug, Clone)]
@@ -15,7 +16,8 @@ use crate::workload::{Workload, script};
 All statements are one operation, in their order. It is a transaction where the first statement is
 BEGIN and the last one COMMIT. Any number of rows is right. In a statement, {random A..B} is a
 number as --distribution says, {digits N} are random digits, and {table} is a table that prepare
-made. For the same number twice: SET @id = {random A..B} behind BEGIN, then @id.")]
+made. For the same number twice: SET @id = {random A..B} behind BEGIN, then @id. With CREATE, ALTER,
+RENAME or USE among several statements they are sent as text, unless --statements says otherwise.")]
 pub(crate) struct SqlArgs {
     /// File of SQL statements, separated by semicolons; - is standard input
     #[arg(long, value_name = "FILE")]
@@ -41,17 +43,19 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
     // Tables of loadgen's are looked at where the SQL has {table}, or where they are asked for.
     let knobs = &mut args.knobs;
     let rows = knobs.rows.as_ref().and_then(|rows| rows.0);
-    if knobs.tables.is_none() && rows.is_none() && !workload.has_table() {
+    // A private server has none but those that are made for it.
+    let makes = args.measure.sandbox.is_some() && workload.names_tables();
+    if knobs.tables.is_none() && rows.is_none() && !workload.has_table() && !makes {
         (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
         if knobs.warm == Some(Warm::Pool) || knobs.ahi == Some(Ahi::Warm) {
             return Err(Error::usage("--warm and --ahi read tables that loadgen prepare made")
                 .hint("--tables N says how many of them there are"));
         }
     }
-    run(workload, args).map_err(|error| {
-        let unprepared = error.to_string().contains(": error 1295 ");
-        if unprepared { error.hint("--statements text") } else { error }
-    })
+    if args.knobs.statements.is_none() && workload.defines() {
+        say("Statements are sent as text: some of them make what others name.");
+    }
+    run(workload, args)
 }
 
 fn of_file(path: &Path) -> Result<Workload> {

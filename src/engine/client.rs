@@ -402,6 +402,7 @@ impl<'a> Client<'a> {
             self.bulk.sql.extend_from_slice(bulk.join.as_bytes());
         }
         self.bulk.sql.extend_from_slice(&self.bulk.row);
+        self.done.rows += 1;
         Ok(())
     }
 
@@ -620,8 +621,8 @@ impl<'a> Client<'a> {
         if statement.keeps_values {
             std::mem::swap(&mut self.generator.previous, &mut self.values);
         }
-        self.done.rows += answer.rows;
-        if matches!(statement.effect, Effect::Insert | Effect::InsertK(_)) {
+        self.done.rows += answer.rows + answer.more_rows;
+        if statement.inserts {
             self.done.rows += answer.affected;
         }
         // Of RETURNING, rows come instead of their number.
@@ -709,7 +710,7 @@ mod tests {
     use super::*;
 
     fn answer(rows: u64, affected: u64) -> Answer {
-        Answer { rows, affected, nulls: 0 }
+        Answer { rows, affected, ..Answer::default() }
     }
 
     #[test]

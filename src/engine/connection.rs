@@ -12,7 +12,7 @@ use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::plan::{limits, units};
 use crate::stop::within;
-use crate::workload::{Stream, seed_of};
+use crate::workload::{Stream, Workload, seed_of};
 
 /// The statements around those of a transaction.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +86,7 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
             if job.plan.as_sysbench.is_some() {
                 return refused(setup, During::Prepare, failure);
             }
-            of_statement((sql, failure))
+            not_prepared(&job.plan.workload, (sql, failure))
         })?;
         let mut serials = Vec::new();
         for table in job.tables_of(client).filter(|_| job.serial) {
@@ -133,6 +133,8 @@ pub(super) async fn open_again(
 type Unprepared = (String, Failure);
 /// A statement that the server runs as text only, as MySQL does BEGIN.
 const UNPREPARABLE: u16 = 1295;
+/// The flag, and the key of a profile.
+const AS_TEXT: &str = "--statements text, in a profile statements = \"text\"";
 
 fn too_slow(limit: Duration) -> String {
     format!("no answer within {} while preparing statements", units::duration(limit))
@@ -140,6 +142,19 @@ fn too_slow(limit: Duration) -> String {
 
 fn of_statement((sql, failure): Unprepared) -> Error {
     Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
+}
+
+/// Makes the error of a statement that was not prepared, with the way to send it all the same.
+fn not_prepared(workload: &Workload, unprepared: Unprepared) -> Error {
+    let unpreparable = matches!(unprepared.1, Failure::Server { code: UNPREPARABLE, .. });
+    let refused = matches!(unprepared.1, Failure::Server { .. });
+    let error = of_statement(unprepared);
+    match () {
+        () if unpreparable => error.hint(format!("{AS_TEXT}: the server does not prepare it")),
+        () if refused && workload.defines() => error
+            .hint(format!("{AS_TEXT}: all statements are prepared before the first of them runs")),
+        () => error,
+    }
 }
 
 async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Handles, Unprepared> {

@@ -11,7 +11,7 @@ use crate::mysql::wire::{Params, Value};
 use crate::plan::{Plan, Spread, StatementMode, Step};
 use crate::workload::{
     Const, Content, Count, Distribution, Effect, KeySource, Kind, Options, Param, Permutation,
-    Sampler, Statement, Stream, Workload, name_part, rows, seed_of,
+    Sampler, Statement, Stream, Workload, name_part, pieces, rows, seed_of,
 };
 
 pub(crate) struct Job {
@@ -53,6 +53,8 @@ pub(crate) struct CompiledStatement {
     pub text: bool,
     /// Its answer is a result set.
     pub reads: bool,
+    /// The rows that it affects are new.
+    pub inserts: bool,
     pub check: Check,
     pub effect: Effect,
     /// Position of the first key among the parameters.
@@ -69,7 +71,7 @@ pub(crate) struct CompiledStatement {
 pub(crate) type Sources = Vec<(usize, Source)>;
 
 pub(crate) enum Source {
-    Draw(usize),
+    Draw(usize, Form),
     Slice(usize),
     Serial,
     /// The same, scattered.
@@ -83,7 +85,22 @@ pub(crate) enum Source {
     /// The value at a position of the statement before.
     Previous(usize),
     /// The value at a position, and so much.
-    Sum(usize, u64),
+    Sum(usize, u64, Form),
+}
+
+/// The type of a number: MySQL 8.0 would prepare a statement again for another type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As the columns of tables are.
+    Signed,
+    /// That of a range which no signed number holds.
+    Unsigned,
+}
+
+impl Form {
+    fn of_largest(largest: u128) -> Form {
+        if i64::try_from(largest).is_ok() { Form::Signed } else { Form::Unsigned }
+    }
 }
 
 /// The ids of a signed column of 32 bits.
@@ -185,10 +202,11 @@ impl Job {
         };
         let text = bulk.is_some() || self.plan.statements == StatementMode::Text;
         CompiledStatement {
-            pieces: sql.split('?').map(str::to_owned).collect(),
+            pieces: pieces(sql).into_iter().map(str::to_owned).collect(),
             sources: self.sources(params, options),
             text,
             reads: statement.kind() == Kind::Select,
+            inserts: statement.inserts(),
             check: self.check(workload, statement),
             effect: statement.effect,
             key: own_params.iter().position(|p| matches!(p, Param::Key(_))),
@@ -205,15 +223,16 @@ impl Job {
 
     fn sources(&mut self, params: &[Param], options: &Options) -> Sources {
         let mut sources: Sources =
-            params.iter().map(|param| self.source(param, options)).enumerate().collect();
+            params.iter().map(|param| self.source(param, params, options)).enumerate().collect();
         sources.sort_by_key(|(_, source)| matches!(source, Source::Sum(..) | Source::C(Some(_))));
         sources
     }
 
-    fn source(&mut self, param: &Param, options: &Options) -> Source {
+    fn source(&mut self, param: &Param, params: &[Param], options: &Options) -> Source {
         let (rows, usual) = (self.tables.rows, self.plan.distribution);
+        let form = Form::of_largest(param.largest(params, options));
         let mut draw = |source: KeySource, base: u64, count: u64| {
-            Source::Draw(place(&mut self.draws, (source.0.unwrap_or(usual), base, count)))
+            Source::Draw(place(&mut self.draws, (source.0.unwrap_or(usual), base, count)), form)
         };
         match param {
             Param::Key(source) => draw(*source, 0, rows),
@@ -241,8 +260,8 @@ impl Job {
             Param::Digits(n) => Source::Digits(*n),
             Param::Const(Const::Number(n)) => Source::Number(*n),
             Param::Const(Const::Text(text)) => Source::Text(text.clone()),
-            Param::RangeEnd(end) => Source::Sum(end.of - 1, end.add(options)),
-            Param::SameAs(of) => Source::Sum(of - 1, 0),
+            Param::RangeEnd(end) => Source::Sum(end.of - 1, end.add(options), form),
+            Param::SameAs(of) => Source::Sum(of - 1, 0, form),
             Param::COf(of) => Source::C(Some(of - 1)),
             Param::Previous(of) => Source::Previous(of - 1),
         }
@@ -419,15 +438,17 @@ impl Generator {
     #[inline]
     fn one(&mut self, drawn: &mut Params, at: usize, source: &Source, from: TableDraws<'_>) {
         let stream = &mut self.stream;
-        let id = match source {
-            Source::Draw(i) => from.picks[*i].draw(stream),
-            Source::Slice(i) => self.slices[*i].draw(stream),
-            Source::Serial => self.serials[from.slot].next().expect("they never end"),
+        let (id, form) = match source {
+            Source::Draw(i, form) => (from.picks[*i].draw(stream), *form),
+            Source::Slice(i) => (self.slices[*i].draw(stream), Form::Signed),
+            Source::Serial => {
+                (self.serials[from.slot].next().expect("they never end"), Form::Signed)
+            }
             Source::Unique(scattered) => {
                 let n = self.serials[from.slot].next().expect("they never end");
-                scattered.apply(n % IDS) + 1
+                (scattered.apply(n % IDS) + 1, Form::Signed)
             }
-            Source::Sum(of, add) => number(drawn.get(*of)).saturating_add(*add),
+            Source::Sum(of, add, form) => (number(drawn.get(*of)).saturating_add(*add), *form),
             Source::C(of) => {
                 let id = of.map_or(0, |of| number(drawn.get(of)));
                 let c = rows::proven(from.table + 1, id, || stream.bits());
@@ -447,8 +468,13 @@ impl Generator {
             Source::Number(n) => return drawn.set(at, Value::Int(*n)),
             Source::Previous(of) => return drawn.copy(at, &self.previous, *of),
         };
-        // Signed, as the columns are: MySQL 8.0 would prepare a statement again for another type.
-        drawn.set(at, Value::Int(i64::try_from(id).unwrap_or(i64::MAX)));
+        drawn.set(
+            at,
+            match form {
+                Form::Signed => Value::Int(i64::try_from(id).unwrap_or(i64::MAX)),
+                Form::Unsigned => Value::UInt(id),
+            },
+        );
     }
 
     /// Writes a bulk statement of as many rows as fit, one at least, into `sql`; `head` stands before
@@ -723,6 +749,44 @@ pub(crate) mod tests {
             prop_assert!(rows::proves(1, 0, bytes(2)));
             prop_assert_eq!(bytes(3).len(), rows::PAD_LEN);
             prop_assert_eq!(bytes(4).len(), 9);
+        }
+    }
+
+    #[test]
+    fn a_number_is_unsigned_when_no_signed_one_holds_its_range() {
+        struct Case {
+            random: &'static str,
+            is_unsigned: bool,
+        }
+        for Case { random, is_unsigned } in [
+            Case { random: "{random 1..9}", is_unsigned: false },
+            Case {
+                random: "{random 9223372036854775000..9223372036854775807}",
+                is_unsigned: false,
+            },
+            Case { random: "{random 9223372036854775000..9223372036854775808}", is_unsigned: true },
+            Case {
+                random: "{random 18446744073709551000..18446744073709551615}",
+                is_unsigned: true,
+            },
+            Case { random: "{random 0..18446744073709551615}", is_unsigned: true },
+        ] {
+            let sql = format!("SELECT {random}");
+            let workload = crate::workload::script("x", sql.as_bytes(), "x").expect(random);
+            let job = compiled(workload);
+            let (min, max) = random[8..random.len() - 1].split_once("..").expect("a range");
+            let [min, max] = [min, max].map(|bound| bound.parse::<u64>().expect("a number"));
+            let from = TableDraws { table: 0, slot: 0, picks: &job.picks(0) };
+            let (mut generator, mut drawn) = (generator(5), Params::default());
+            let mut seen = std::collections::BTreeSet::new();
+            for _ in 0..200 {
+                generator.draw(&mut drawn, &job.statements[0].sources, from);
+                let value = drawn.get(0);
+                assert_eq!(matches!(value, Value::UInt(_)), is_unsigned, "{random}: {value:?}");
+                seen.insert(number(value));
+            }
+            assert!(seen.iter().all(|n| (min..=max).contains(n)), "{random}: {seen:?}");
+            assert!(seen.len() > 5, "{random}: {seen:?}");
         }
     }
 

@@ -89,8 +89,8 @@ pub struct Knobs {
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub distribution: Option<Distribution>,
 
-    /// Server-side prepared statements or SQL text
-    #[arg(long, value_enum, value_name = "MODE", default_value = "prepared")]
+    /// Server-side prepared statements or SQL text [default: prepared]
+    #[arg(long, value_enum, value_name = "MODE")]
     pub statements: Option<StatementMode>,
 
     /// Seed of the keys, below 2^53 [default: random, recorded]
@@ -224,6 +224,8 @@ impl Knobs {
             let text = "--think is a pause of a closed loop, and a rate makes an open one";
             return Err(("think", Error::usage(text).hint("either --think, or --rate and --slo")));
         }
+        // What a statement makes is not there yet when others would be prepared.
+        let mode = if workload.defines() { StatementMode::Text } else { StatementMode::Prepared };
         let plan = Plan {
             workload,
             tables: self.tables.map(Whole::small),
@@ -238,7 +240,7 @@ impl Knobs {
             repeats: self.repeat.map_or(1, Whole::small),
             order: self.order.unwrap_or_default(),
             distribution: self.distribution.unwrap_or(Distribution::Uniform),
-            statements: self.statements.unwrap_or_default(),
+            statements: self.statements.unwrap_or(mode),
             seed: self.seed.map_or(seed, |seed| seed.0),
             engine_threads: self.engine_threads.map(Whole::small),
             charset: self.charset.map(|charset| charset.0),

@@ -327,9 +327,9 @@ impl Plan {
 
     /// Counts the tables that are made where there are none and no number is given.
     pub(crate) fn tables_or_default(&self) -> u32 {
-        let usual =
-            if self.workload.table_a_client { self.clients_max() } else { defaults::TABLES };
-        self.tables.unwrap_or(usual)
+        let named = || self.workload.largest_table().unwrap_or(0).max(defaults::TABLES);
+        let usual = || if self.workload.table_a_client { self.clients_max() } else { named() };
+        self.tables.unwrap_or_else(usual)
     }
 
     pub(crate) fn prepared_per_client(&self, spread: Spread, tables: u32) -> u64 {

@@ -263,7 +263,8 @@ contract! {
         pub tps: f64,
         /// Statements a second.
         pub qps: f64,
-        /// Rows returned, and rows that INSERTs put in.
+        /// Rows returned, in all result sets of an answer, and rows that INSERTs and REPLACEs put in, as the server
+        /// counts them: 2 where one replaced or updated another.
         pub rows: u64,
         /// Errors of all phases by code; with class `connect`, attempts to open a lost connection
         /// again, which are no ops. Ops that were given up are in `abandoned`; errors after which an

@@ -280,8 +280,11 @@ fn expm1_over(x: f64) -> f64 {
 /// Rows that are looked at one by one, at the hot end; behind them zones become wider by a factor.
 const SINGLE: u64 = 1024;
 const WIDENING: f64 = 1.05;
-/// Zones of a half of the normal part of `special`.
-const BELL: u32 = 200;
+/// Zones of the part of `special` around the middle, and the deviations that they reach to both sides.
+const BELL: u32 = 400;
+const BELL_DEVIATIONS: f64 = 6.0;
+/// The mean of more numbers is normal all but: the exact sum would cancel itself out.
+const EXACT_MAX: u32 = 12;
 
 /// How the keys of one table spread over its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -344,9 +347,9 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
             ranks(rows, |from, to| below(to) - below(from))
         }
         Distribution::Gaussian(iterations) => {
-            special_zones(n, Special { iterations, band: 0, within: 0 })
+            special_zones(rows, Special { iterations, band: 0, within: 0 })
         }
-        Distribution::Special(numbers) => special_zones(n, numbers),
+        Distribution::Special(numbers) => special_zones(rows, numbers),
     }
 }
 
@@ -370,30 +373,61 @@ fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     zones
 }
 
-/// Makes the zones of `special`: some keys on the upper part of a band in the middle, the others around
-/// it: the mean of uniform numbers, which is normal all but where they are few.
-fn special_zones(n: f64, numbers: Special) -> Vec<Zone> {
+/// Makes the zones of `special`: some keys on the upper part of a band, the others around the middle.
+/// Both are where [`special`] draws them, and overlap.
+fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     let Special { iterations, band, within } = numbers;
-    let (band, share) = (f64::from(band) / 100.0, f64::from(within) / 100.0);
-    let band = (share * (n * band + 1.0)).max(1.0).min(n);
-    let deviations = libm::sqrt(12.0 * f64::from(iterations));
-    // Both sides of the middle together.
-    let around = |half_width: f64| match iterations {
-        1 => 2.0 * half_width,
-        _ => libm::erf(half_width * deviations / core::f64::consts::SQRT_2),
-    };
-    let edge = (band / n / 2.0).min(0.5);
-    let mut zones = vec![(band, share + (1.0 - share) * around(edge))];
-    let step = (0.5 - edge) / f64::from(BELL);
-    if step > 0.0 {
-        zones.extend((0..BELL).map(|i| {
-            let (from, to) = (edge + f64::from(i) * step, edge + f64::from(i + 1) * step);
-            (2.0 * step * n, (1.0 - share) * (around(to) - around(from)))
-        }));
+    let t = (rows - 1) as f64;
+    if t == 0.0 {
+        return vec![(1.0, 1.0)];
     }
+    let (band, share) = (f64::from(band) / 100.0, f64::from(within) / 100.0);
+    let to = t * band + 1.0 + t / 2.0 - t * band / 2.0;
+    let from = to - share * (t * band + 1.0);
+    let half = BELL_DEVIATIONS * t / libm::sqrt(12.0 * f64::from(iterations));
+    let steps = (0..=BELL).map(|i| t / 2.0 - half + f64::from(i) * 2.0 * half / f64::from(BELL));
+    // A row belongs to one zone.
+    let rounded = [from, to].into_iter().flat_map(|edge| [edge.floor(), edge.ceil()]);
+    let inside = steps.map(f64::floor).chain(rounded).chain([0.0, rows as f64]);
+    let mut edges: Vec<u64> = inside.map(|edge| (edge.max(0.0) as u64).min(rows)).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let below = |row: u64| {
+        let row = row as f64;
+        let on_band = if share > 0.0 { ((row - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };
+        share * on_band + (1.0 - share) * mean_below(iterations, row / t)
+    };
+    let zone = |pair: &[u64]| ((pair[1] - pair[0]) as f64, below(pair[1]) - below(pair[0]));
+    let mut zones: Vec<Zone> = edges.windows(2).map(zone).collect();
     // What nothing falls on is no zone.
     zones.retain(|(_, share)| *share > 0.0);
     scaled(zones)
+}
+
+/// Gives the chance that the mean of so many numbers, uniform from 0 to 1, is below one: Irwin and Hall's
+/// distribution, and that of many numbers as the normal one.
+fn mean_below(count: u32, mean: f64) -> f64 {
+    let mean = mean.clamp(0.0, 1.0);
+    if mean > 0.5 {
+        return 1.0 - mean_below(count, 1.0 - mean);
+    }
+    if count > EXACT_MAX {
+        let deviations = (mean - 0.5) * libm::sqrt(12.0 * f64::from(count));
+        return 0.5 * libm::erfc(-deviations / core::f64::consts::SQRT_2);
+    }
+    let sum = mean * f64::from(count);
+    // Terms of alternating signs, each with its binomial coefficient over the factorial.
+    let factorial: f64 = (1..=count).map(f64::from).product();
+    let (mut coefficient, mut all) = (1.0 / factorial, 0.0);
+    for k in 0..=count {
+        let left = sum - f64::from(k);
+        if left <= 0.0 {
+            break;
+        }
+        all += coefficient * libm::pow(left, f64::from(count));
+        coefficient *= -f64::from(count - k) / f64::from(k + 1);
+    }
+    all
 }
 
 /// Finds the distribution that most keys of an op come from, and how many keys an op draws from it;
@@ -656,6 +690,74 @@ mod tests {
             // Chance makes the hotter half smaller than it is.
             assert!(half < told.half_on_share * 1.02 + 1e-3, "{text}: {told:?} {half}");
             assert!(half > told.half_on_share * 0.7 - 1e-3, "{text}: {told:?} {half}");
+        }
+    }
+
+    #[test]
+    fn the_half_of_the_keys_lies_where_special_draws_it() {
+        struct Case {
+            text: &'static str,
+            rows: u64,
+        }
+        const DRAWS: u32 = 200_000;
+        let case = |text, rows| Case { text, rows };
+        for Case { text, rows } in [
+            case("special:12/100/75", 20_000),
+            case("special:1/100/75", 20_000),
+            case("special:1/1/75", 20_000),
+            case("special:2/30/10", 20_000),
+            case("special:3/20/50", 20_000),
+            case("special:6/10/40", 20_000),
+            case("special:12/50/100", 20_000),
+            case("special:12/100/0", 20_000),
+            case("special:100/40/90", 20_000),
+            case("special:12/20/75", 200),
+            case("special:2/50/75", 200),
+            case("gaussian:1", 20_000),
+            case("gaussian:2", 20_000),
+            case("gaussian:3", 20_000),
+            case("gaussian:13", 20_000),
+            case("gaussian", 200),
+        ] {
+            let distribution: Distribution = text.parse().expect(text);
+            let sampler = Sampler::new(distribution, rows, 1);
+            let mut stream = Stream::new(seed_of(&[7]));
+            // So many neighbours are alike, and have enough draws for their order to be no chance.
+            let mut seen = vec![0_u32; 200];
+            for _ in 0..DRAWS {
+                seen[((sampler.draw(&mut stream) - 1) * 200 / rows) as usize] += 1;
+            }
+            seen.sort_unstable_by(|a, b| b.cmp(a));
+            let mut sum = 0;
+            let half = seen.iter().take_while(|n| {
+                sum += **n;
+                sum < DRAWS / 2
+            });
+            let half = half.count() as f64 / 200.0;
+            let told = coverage(distribution, rows, f64::from(DRAWS)).half_on_share;
+            assert!((told - half).abs() < 0.04 * told + 0.006, "{text}: {told}, drawn {half}");
+        }
+        // By arithmetic: 25 % of the mean of twelve around the middle, 75 % on the upper three quarters.
+        let told = coverage("special:12/100/75".parse().expect("special"), 1_000_000, 1e6);
+        assert!((told.half_on_share - 0.275).abs() < 0.005, "{told:?}");
+    }
+
+    #[test]
+    fn a_mean_is_below_one_as_often_as_its_distribution_says() {
+        for (count, mean, chance) in [
+            (1, 0.3, 0.3),
+            (2, 0.25, 0.125),
+            (2, 0.75, 0.875),
+            (3, 0.5, 0.5),
+            (3, 1.0 / 3.0, 1.0 / 6.0),
+            (12, 0.0, 0.0),
+            (12, 1.0, 1.0),
+            // One deviation, where the normal distribution has 0.1587.
+            (12, 5.0 / 12.0, 0.160),
+            (1000, 0.5, 0.5),
+        ] {
+            let found = mean_below(count, mean);
+            assert!((found - chance).abs() < 1e-3, "{count} {mean}: {found}");
         }
     }
 

@@ -21,6 +21,7 @@ pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
 pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
+pub(crate) use sql::pieces;
 use statement::{Amount, ensure, known};
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, Kind, OPTION_MAX, Options, Param, Setting, Statement,
@@ -239,18 +240,31 @@ impl Workload {
 
     /// Tells whether what runs with these options names tables that `prepare` makes.
     pub(crate) fn names_tables(&self) -> bool {
+        self.table_a_client || self.has_table() || self.largest_table().is_some()
+    }
+
+    /// Gives the largest number of a table that a statement names itself, such as 3 of `sbtest3`.
+    pub(crate) fn largest_table(&self) -> Option<u32> {
         let prefix = self.schema.prefix();
-        let named = |sql: &str| {
-            let mut ends = sql.match_indices(prefix).map(|(at, _)| at + prefix.len());
-            let digit = |at: usize| sql.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
-            sql.contains("{table}") || ends.any(digit)
+        let largest = |sql: &str| {
+            let behind = sql.match_indices(prefix).map(|(at, _)| &sql[at + prefix.len()..]);
+            let number = behind.filter_map(|rest| {
+                let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+                rest[..digits].parse().ok().filter(|number| (1..=TABLES_MAX).contains(number))
+            });
+            number.max()
         };
-        self.table_a_client || self.statements().any(|s| named(&s.expanded(&self.options).0))
+        self.statements().filter_map(|s| largest(&s.expanded(&self.options).0)).max()
+    }
+
+    /// Tells whether some statements name what others make.
+    pub(crate) fn defines(&self) -> bool {
+        self.statements().any(Statement::defines) && self.statements().count() > 1
     }
 
     /// Tells whether a statement leaves the table's name to loadgen.
     pub(crate) fn has_table(&self) -> bool {
-        self.statements().any(|statement| statement.sql.contains("{table}"))
+        self.statements().any(|s| s.expanded(&self.options).0.contains("{table}"))
     }
 
     /// Lists the statements of all transactions that run with these options.

@@ -1,14 +1,14 @@
 //! A workload of SQL that somebody wrote, without a profile: the statements of a file or of the command
 //! line are one operation.
 
-use super::sql::{Splitter, Words, length_of_comment};
+use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
 use super::statement::{Expect, Kind, Param, Statement, ensure, is_control};
 use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
 use crate::error::{Error, Result};
 
 /// What may stand in braces, for errors.
 const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits) and {table} \
-    (a table that loadgen prepare made) are known; SET @id = {random A..B} keeps one for later statements";
+    (a table that loadgen prepare made) are known; the same number in several statements: SET @id = {random A..B}, then @id";
 
 /// Bytes of a statement at most: the client sends no longer packets.
 const STATEMENT_MAX: usize = 16 << 20;
@@ -106,10 +106,9 @@ fn bound(sql: &str) -> Result<(String, Vec<Param>), String> {
     while let Some(first) = rest.chars().next() {
         let (quoted, comment) = (length_of_quoted(rest), length_of_comment(rest));
         let taken = if comment > 0 {
-            text += &rest[..comment].replace('?', " ");
+            text += &rest[..comment];
             comment
         } else if quoted > 0 {
-            ensure(!rest[..quoted].contains('?'), "a ? in a text cannot be sent: write CHAR(63)")?;
             let none =
                 "a placeholder stands in quotes: write it without them, CONCAT('a', {random 1..9})";
             let mut inside = rest[..quoted].split('{').skip(1);
@@ -123,27 +122,13 @@ fn bound(sql: &str) -> Result<(String, Vec<Param>), String> {
             params.extend(param);
             length + 1
         } else {
-            ensure(first != '?', "a ? has no value here")?;
+            ensure(first != '?', "a ? outside of quotes has no value: write a placeholder")?;
             text.push(first);
             first.len_utf8()
         };
         rest = &rest[taken..];
     }
     Ok((text, params))
-}
-
-/// Counts the bytes of what begins here in quotes; 0 where none begins.
-fn length_of_quoted(text: &str) -> usize {
-    let mut bytes = text.bytes().enumerate();
-    let Some((_, quote @ (b'\'' | b'"' | b'`'))) = bytes.next() else { return 0 };
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
-            b'\\' if quote != b'`' => drop(bytes.next()),
-            _ if byte == quote => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 /// Reads what follows a brace: the parameter, none for `{table}`, and its length with the closing brace.
@@ -153,11 +138,17 @@ fn placeholder(text: &str) -> Result<Option<(Option<Param>, usize)>, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._".contains(c);
     let (word, value) = inside.split_once(' ').unwrap_or((inside, ""));
     let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
-    if !is_word || !inside.chars().all(plain) {
+    let is_known = ["table", "digits", "random"].contains(&word);
+    if !is_word || !is_known && !inside.chars().all(plain) {
         return Ok(None);
     }
     let wrong = || format!("{{{inside}}} is no placeholder");
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let number = |text: &str| {
+        let digits = text.trim();
+        let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let beyond = || format!("{{{inside}}}: {digits} is not within 0 to {}", u64::MAX);
+        digits.parse::<u64>().map_err(|_| if is_whole { beyond() } else { wrong() })
+    };
     let param = match word {
         "table" if value.is_empty() => None,
         "digits" => Some(Param::Digits(number(value)? as usize)),
@@ -222,7 +213,7 @@ mod tests {
         assert_eq!(params, [between, Param::Digits(3)]);
         let (text, params) =
             bound("SELECT 1 -- it's {random 1..2}?\n, {random 1..2}").expect("fine");
-        assert_eq!((text.as_str(), params.len()), ("SELECT 1 -- it's {random 1..2} \n, ?", 1));
+        assert_eq!((text.as_str(), params.len()), ("SELECT 1 -- it's {random 1..2}?\n, ?", 1));
         let (text, params) = bound("SELECT {d '2026-01-01'}, `a{`, 'it''s \\' {'").expect("fine");
         assert_eq!(
             (text.as_str(), params.len()),
@@ -247,13 +238,14 @@ mod tests {
             ("BEGIN; SELECT 1; ROLLBACK", "line 1: a transaction begins"),
             ("BEGIN; SAVEPOINT a; COMMIT", "line 1: a transaction begins"),
             ("START TRANSACTION READ ONLY; SELECT 1; COMMIT", "begins or ends"),
-            ("SELECT ?", "a ? has no value"),
-            ("SELECT 'a?'", "CHAR(63)"),
+            ("SELECT ?", "has no value"),
             ("SELECT '{random 1..2}'", "CONCAT"),
             ("SELECT {rand 1..2}", "{rand 1..2} is no placeholder"),
             ("SELECT {id}", "{id} is no placeholder"),
             ("SELECT {random 2}", "{random 2} is no placeholder"),
             ("SELECT {random 2..1}", "nothing between"),
+            ("SELECT {random -2..1}", "{random -2..1} is no placeholder"),
+            ("SELECT {random 1..18446744073709551616}", "0 to 18446744073709551615"),
             ("SELECT {list}", "{list} is no placeholder"),
             ("SELECT 'open", "without end"),
         ] {

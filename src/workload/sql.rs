@@ -274,6 +274,41 @@ pub(super) fn length_of_comment(text: &str) -> usize {
     }
 }
 
+/// Counts the bytes of what begins here in quotes; 0 where none begins.
+pub(super) fn length_of_quoted(text: &str) -> usize {
+    let mut bytes = text.bytes().enumerate();
+    let Some((_, quote @ (b'\'' | b'"' | b'`'))) = bytes.next() else { return 0 };
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'\\' if quote != b'`' => drop(bytes.next()),
+            _ if byte == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Splits SQL at its parameters: a `?` in quotes or in a comment is none, as in the server.
+pub(crate) fn pieces(sql: &str) -> Vec<&str> {
+    let (mut pieces, mut start, mut at) = (Vec::new(), 0, 0);
+    while let Some(found) = sql[at..].find(['?', '\'', '"', '`', '#', '-', '/']) {
+        at += found;
+        let hidden = length_of_comment(&sql[at..]).max(length_of_quoted(&sql[at..]));
+        if hidden == 0 && sql[at..].starts_with('?') {
+            pieces.push(&sql[start..at]);
+            start = at + 1;
+        }
+        at += hidden.max(1);
+    }
+    pieces.push(&sql[start..]);
+    pieces
+}
+
+/// Counts the parameters of SQL.
+pub(super) fn parameters(sql: &str) -> usize {
+    pieces(sql).len() - 1
+}
+
 /// Tells whether the server would take it for several statements. One without end is left to the server.
 pub(crate) fn is_several(sql: &str) -> bool {
     let ended = format!("{sql}\n;");
@@ -389,6 +424,30 @@ mod tests {
             "SELECT 4/2*3",
         ] {
             assert_eq!(statements(&format!("{sql};\nNEXT;\n")), [sql, "NEXT"]);
+        }
+    }
+
+    #[test]
+    fn a_question_mark_is_a_parameter_where_the_server_takes_it_for_one() {
+        for (sql, wanted) in [
+            ("SELECT 1", &["SELECT 1"][..]),
+            ("?", &["", ""]),
+            ("SELECT ?, ?", &["SELECT ", ", ", ""]),
+            ("c LIKE '%?id=%' AND id=?", &["c LIKE '%?id=%' AND id=", ""]),
+            (
+                "SELECT 'it''s?', \"?\", `?`, 'a\\'?', ?",
+                &["SELECT 'it''s?', \"?\", `?`, 'a\\'?', ", ""],
+            ),
+            (
+                "SELECT ? -- why?\n, ? # no?\n/* or ? */",
+                &["SELECT ", " -- why?\n, ", " # no?\n/* or ? */"],
+            ),
+            ("SELECT 4-?/?", &["SELECT 4-", "/", ""]),
+            ("SELECT /*!50000 ? */ 1", &["SELECT /*!50000 ", " */ 1"]),
+            ("SELECT 'é?' = ?", &["SELECT 'é?' = ", ""]),
+            ("SELECT '?", &["SELECT '?"]),
+        ] {
+            assert_eq!(pieces(sql), wanted, "{sql}");
         }
     }
 

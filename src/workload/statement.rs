@@ -17,6 +17,8 @@ const PARAMS_MAX: u64 = 65_535;
 const WRITING: [&str; 6] = ["UPDATE", "INSERT", "DELETE", "REPLACE", "TRUNCATE", "LOAD"];
 /// Beginnings of SQL that begins or ends a transaction.
 const CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "XA"];
+/// Beginnings of SQL that makes or chooses tables, views and routines.
+const DEFINING: [&str; 4] = ["CREATE", "ALTER", "RENAME", "USE"];
 const SHOWN: usize = 200;
 
 /// One round trip.
@@ -26,7 +28,7 @@ pub(crate) struct Statement {
     /// `select`, `update`, `insert`, `delete` or `other`; what its SQL begins with, if left away
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// Required: `{table}` stands for the table, `{list}` for the list, `?` for a parameter.
+    /// Required: `{table}` stands for the table, `{list}` for the list, `?` outside of quotes for a parameter.
     #[serde(default)]
     pub sql: String,
     /// One for each `?` outside of the list, in order.
@@ -164,7 +166,7 @@ impl Statement {
 
     pub(crate) fn before_list(&self) -> usize {
         let (head, _) = self.sql.split_once("{list}").expect("a list has its place");
-        head.matches('?').count()
+        sql::parameters(head)
     }
 
     /// Finds what its form alone does not say. `before` is the statement before it.
@@ -216,6 +218,18 @@ impl Statement {
     pub(super) fn writes(&self) -> bool {
         let writing = matches!(self.kind(), Kind::Update | Kind::Insert | Kind::Delete);
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
+    }
+
+    /// Tells whether it makes or chooses what other statements name: these cannot be prepared before it ran.
+    pub(super) fn defines(&self) -> bool {
+        DEFINING.contains(&first_word(&self.sql).as_str())
+    }
+
+    /// Tells whether the rows that it affects are rows that it puts in.
+    pub(crate) fn inserts(&self) -> bool {
+        self.kind() == Kind::Insert
+            || matches!(self.effect, Effect::Insert | Effect::InsertK(_))
+            || first_word(&self.sql) == "REPLACE"
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -364,8 +378,8 @@ pub(crate) enum Const {
 
 /// Checks that there is a parameter for each `?`, and that each can be made.
 fn check_params(sql: &str, params: &[Param], options: &Options) -> Result<(), String> {
-    let (marks, there) = (sql.matches('?').count(), params.len());
-    let hint = "a ? of the text itself: { const = \"?\" }";
+    let (marks, there) = (sql::parameters(sql), params.len());
+    let hint = "one in quotes is none";
     ensure(marks == there, format_args!("{marks} `?` but {there} params ({hint})"))?;
     (0..there).try_for_each(|at| params[at].check(at, params, options))
 }
@@ -376,6 +390,17 @@ fn numbered(params: &[Param], of: usize) -> Result<&Param, String> {
 }
 
 impl Param {
+    /// Gives the largest number that it may be, where it is one of a range; a column's are signed.
+    pub(crate) fn largest(&self, params: &[Param], options: &Options) -> u128 {
+        let of = |of: usize| params[of - 1].largest(params, options);
+        match self {
+            Param::Between { max, .. } => (*max).into(),
+            Param::SameAs(target) => of(*target),
+            Param::RangeEnd(end) => of(end.of) + u128::from(end.add(options)),
+            _ => 0,
+        }
+    }
+
     /// Gives the parameter of the same statement that the value is made from.
     pub(super) fn refers_to(&self) -> Option<usize> {
         self.clone().reference().copied()
@@ -412,7 +437,12 @@ impl Param {
         }
         match self {
             Param::RangeEnd(end) => match (&end.len, &end.delta) {
-                (Some(amount), None) | (None, Some(amount)) => amount.check(options),
+                (Some(amount), None) | (None, Some(amount)) => {
+                    amount.check(options)?;
+                    let largest = self.largest(params, options);
+                    let beyond = format_args!("{largest} is more than {} (64 bits)", u64::MAX);
+                    ensure(largest <= u64::MAX.into(), beyond)
+                }
                 _ => Err("range_end has either a len or a delta".to_owned()),
             },
             Param::RangeStart { len, .. } => len.check(options),

@@ -21,6 +21,18 @@ fn mix(workload: &Workload) -> [usize; 4] {
 }
 
 #[test]
+fn the_largest_table_is_found_where_statements_name_tables() {
+    for (sql, largest) in [
+        ("SELECT c FROM sbtest12 JOIN sbtest3", Some(12)),
+        ("SELECT c FROM {table}", None),
+        ("SELECT c FROM sbtest.t, sbtest0, sbtest99999999999", None),
+    ] {
+        let workload = script("x", sql.as_bytes(), "x").expect(sql);
+        assert_eq!(workload.largest_table(), largest, "{sql}");
+    }
+}
+
+#[test]
 fn the_built_in_ones_have_their_names() {
     let names: Vec<String> = builtin().into_iter().map(|w| w.name).collect();
     assert_eq!(names[..3], ["point-select", "update-index", "update-non-index"]);
@@ -224,6 +236,7 @@ fn contradictions_are_refused() {
     };
     assert_eq!(with("SELECT ?", KEY, "{ rows = 1 }"), Ok(()));
     assert_eq!(with("SELECT ?", "[{ key = 'pareto:0.2' }]", "'any'"), Ok(()));
+    assert_eq!(with("SELECT \"?\" < ? -- ?", KEY, "{ rows = 1 }"), Ok(()));
     for Fault { sql, params, expect, why } in FAULTS {
         let error = with(sql, params, expect).expect_err(sql);
         assert!(error.contains(why), "{sql} {params} {expect}: {error}");

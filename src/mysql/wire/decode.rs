@@ -30,10 +30,11 @@ type Column = [u8; 2];
 /// That of a definition that is too long to be looked at: no type of a server's.
 const UNKNOWN: Column = [0x7f, 0];
 
-/// Rows of an answer's first result, and rows affected as its last OK says.
+/// Rows of an answer's first result and of those behind it, and rows affected as its last OK says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
     pub rows: u64,
+    pub more_rows: u64,
     pub affected: u64,
     /// NULLs in columns that the answer itself says have none.
     pub nulls: u64,
@@ -263,7 +264,8 @@ impl Decoder {
                 if self.looks() {
                     self.keep(head).ok_or("no first cell")?;
                 }
-                self.answer.rows += u64::from(self.results == 0);
+                let of_first = self.results == 0;
+                *if of_first { &mut self.answer.rows } else { &mut self.answer.more_rows } += 1;
             }
             State::Rows | State::Done => return Err("unknown packet"),
         }
@@ -523,7 +525,12 @@ mod tests {
 
     #[expect(clippy::unnecessary_wraps, reason = "it stands where failed() does")]
     fn counted(rows: u64, affected: u64) -> Asked<Answer> {
-        Ok(Answer { rows, affected, nulls: 0 })
+        Ok(Answer { rows, affected, ..Answer::default() })
+    }
+
+    /// The same of an answer with so many rows behind its first result.
+    fn with_more(more_rows: u64, counted: Asked<Answer>) -> Asked<Answer> {
+        counted.map(|answer| Answer { more_rows, ..answer })
     }
 
     fn failed(code: u16, sqlstate: &str, message: &str) -> Asked<Answer> {
@@ -588,14 +595,14 @@ mod tests {
                     ONE, BIGINT, DEFINED, ROW_17, MORE_OF, ONE, VARCHAR, DEFINED, ROW_12, MORE_OF,
                     OK_3,
                 ],
-                counted(1, 3),
+                with_more(1, counted(1, 3)),
                 BINARY_17,
             ),
             case(
                 "rows after OK",
                 Text,
                 &[OK_MORE, ONE, BIGINT, DEFINED, ROW_42, END_OF],
-                counted(0, 1),
+                with_more(1, counted(0, 1)),
                 NO_CELL,
             ),
             case(

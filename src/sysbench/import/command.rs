@@ -62,6 +62,7 @@ pub(super) fn commands(lines: &[Line]) -> Vec<Command> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < lines.len() {
         let command = programs(lines[at].1).find_map(|start| command(&lines[at..], start));
+        let command = command.or_else(|| Some((unread(lines[at])?, 1)));
         at += command.as_ref().map_or(1, |(_, count)| *count);
         found.extend(command.map(|(command, _)| command));
     }
@@ -117,10 +118,23 @@ fn command(lines: &[Line], start: usize) -> Option<(Command, usize)> {
                 text = text + " " + next;
                 count += 1;
             }
+            // Or within an option's name.
+            Some(next) if found.is_none() && text.ends_with('-') => {
+                text += next;
+                count += 1;
+            }
             _ => break,
         }
     }
     Some((found?, count))
+}
+
+/// Makes a command of a line that cannot be read but has options: no older one is that of the next run.
+fn unread((number, line): Line) -> Option<Command> {
+    let start = programs(line).next()?;
+    let words = words(&line[start..], quote(&line[..start]));
+    let options = words.iter().filter(|word| word.starts_with("--") && word.contains('='));
+    (options.count() > 1).then(|| Command::cut(number))
 }
 
 /// Finds the quote that is open behind a text.
@@ -173,15 +187,7 @@ fn read(words: &[String], end: usize) -> Option<Command> {
     let (given, plain): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with('-'));
     let is_verb = |word: &&str| VERBS.iter().find(|(known, _)| known == word);
     let (_, verb) = plain.last().and_then(is_verb)?;
-    let mut command = Command {
-        end,
-        verb: *verb,
-        test: None,
-        values: OptionValues::default(),
-        others: BTreeMap::new(),
-        hidden: Vec::new(),
-        is_cut: false,
-    };
+    let mut command = Command { verb: *verb, is_cut: false, ..Command::cut(end) };
     let before = &plain[..plain.len() - 1];
     // What stands alone is options, or the test where nothing else is.
     let tests: Vec<&str> = before.iter().copied().filter(|word| !is_hidden(word)).collect();
@@ -199,6 +205,13 @@ fn read(words: &[String], end: usize) -> Option<Command> {
 }
 
 impl Command {
+    /// Makes one of which no more is known than where it ends.
+    fn cut(end: usize) -> Command {
+        let values = OptionValues::default();
+        let (test, others, hidden) = (None, BTreeMap::new(), Vec::new());
+        Command { end, verb: Verb::Run, test, values, others, hidden, is_cut: true }
+    }
+
     fn option(&mut self, text: &str) {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let name = options::plain(name);

@@ -645,6 +645,16 @@ fn a_command_line_is_read_however_it_is_echoed() {
             tables: None,
             ..USUAL
         },
+        Case {
+            echoed: "sysbench --db-driver=mysql --tables=4 --range-size=7 --mysql-\nhost=db1 oltp_read_only run",
+            ..USUAL
+        },
+        Case {
+            echoed: "sysbench oltp_delete --tables=9 run\nsysbench --time=9 --tables=4 --mysql-ho\nst=db1 x run",
+            test: None,
+            tables: None,
+            range_size: None,
+        },
         // Of sysbench itself: one table.
         Case { echoed: "sysbench oltp_read_only --range-size=7 run", tables: Some(1), ..USUAL },
         // It is of another run.
