@@ -44,7 +44,7 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
     let knobs = &mut args.knobs;
     let rows = knobs.rows.as_ref().and_then(|rows| rows.0);
     // A private server has none but those that are made for it.
-    let makes = args.measure.sandbox.is_some() && workload.names_tables();
+    let makes = !args.measure.sandbox.is_empty() && workload.names_tables();
     if knobs.tables.is_none() && rows.is_none() && !workload.has_table() && !makes {
         (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
         if knobs.warm == Some(Warm::Pool) || knobs.ahi == Some(Ahi::Warm) {
