@@ -369,7 +369,7 @@ impl<'a> Client<'a> {
             return Attempt::Over(Err(error));
         }
         self.count(now, |events| events.ignored += 1);
-        if now >= thread.window.get().last.saturating_add(limits::DRAIN.as_nanos() as Ns) {
+        if now >= thread.ends_at() {
             thread.failed(state, began, now, &error);
             return Attempt::Late;
         }

@@ -407,6 +407,13 @@ impl ThreadState {
         self.recorder.borrow_mut().roll(now);
     }
 
+    /// Gives the instant from which no op goes on that met an error: sysbench lets it go on when the time
+    /// is over, for ever.
+    pub(crate) fn ends_at(&self) -> Ns {
+        let more = self.job().plan.as_sysbench.as_ref().map_or(Duration::ZERO, |_| limits::DRAIN);
+        self.window.get().last.saturating_add(more.as_nanos() as Ns)
+    }
+
     /// Gives the instant at which what is still in flight is given up.
     fn gives_up_at(&self) -> Ns {
         let Window { end, last, .. } = self.window.get();
@@ -462,7 +469,7 @@ impl ThreadState {
     /// that are not open again.
     fn give_up(&self, now: Ns) {
         let limit = self.job().plan.policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
-        let over = now >= self.window.get().last;
+        let over = now >= self.ends_at();
         if limit.is_none() && !over {
             return;
         }

@@ -222,3 +222,17 @@ impl ImportedTotals {
         Some([each(self.reads)?, each(self.writes)?, each(self.others)?])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_those_of_the_version_when_an_older_one_wrote_the_file() {
+        let totals = |retried, errors| ImportedTotals { errors, retried, ..Default::default() };
+        let old = totals(None, 7);
+        assert_eq!((old.failed(), old.began_again()), (0, 7), "it knew no other name");
+        let new = totals(Some(7), 0);
+        assert_eq!((new.failed(), new.began_again()), (0, 7));
+    }
+}

@@ -18,6 +18,13 @@ pub(crate) fn place() -> Option<Place<'static>> {
     Some(Place::new(Program::Ours, &SANDBOXES[0].1))
 }
 
+/// A place of loadgen's on every server.
+pub(crate) fn places() -> Vec<Place<'static>> {
+    let first = place().into_iter();
+    let others = SANDBOXES.iter().skip(1).filter(|_| !replaced());
+    first.chain(others.map(|(_, sandbox)| Place::new(Program::Ours, sandbox))).collect()
+}
+
 /// What a run printed, and left.
 pub(crate) struct Kept {
     pub(crate) text: String,
@@ -141,10 +148,15 @@ fn summary_tells_a_rate_that_is_not_kept_when_events_wait_at_the_end() {
 
 #[test]
 fn text_summary_and_import_agree_when_events_begin_again() {
-    let Some(place) = place() else { return };
+    for place in places() {
+        agrees_with_its_import(&place);
+    }
+}
+
+fn agrees_with_its_import(place: &Place) {
     place.well("oltp_read_write {at} --tables=1 --table-size=20 prepare");
     let kept = Kept::of(
-        &place,
+        place,
         "oltp_read_write {at} --tables=1 --table-size=20 --threads=8 --events=600 --time=0 \
          --mysql-ignore-errors=1213,1205,1020,1062",
     );
@@ -153,15 +165,15 @@ fn text_summary_and_import_agree_when_events_begin_again() {
     assert_eq!(kept.summary["totals"]["errors"], Value::Array(Vec::new()), "all were done");
     assert_eq!(kept.summary["latency"]["failed"]["count"], 0);
     assert!(kept.is_warned("retried") && !kept.is_warned("errors"));
-    assert_eq!(status(&loadgen(&place, "report {dir}/out --gate errors==0")), 0);
+    assert_eq!(status(&loadgen(place, "report {dir}/out --gate errors==0")), 0);
 
     std::fs::write(place.dir().join("text.txt"), &kept.text).expect("written");
     let words = "import sysbench {dir}/text.txt --workload read-write --label text --out {dir}/out";
-    let imported = loadgen(&place, words);
+    let imported = loadgen(place, words);
     assert_eq!(status(&imported), 0, "{}", String::from_utf8_lossy(&imported.stderr));
     for metric in ["qps", "tps", "errors", "retried"] {
         let words = format!("report {{dir}}/out --format json --metric {metric}");
-        let report = loadgen(&place, &words);
+        let report = loadgen(place, &words);
         let json: Value = serde_json::from_slice(&report.stdout).expect("JSON");
         let cells = cells(&json);
         assert_eq!(cells.len(), 2, "{metric}: {json}");
