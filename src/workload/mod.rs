@@ -237,6 +237,12 @@ impl Workload {
         }
     }
 
+    /// Tells whether BEGIN is sent with these options, be it by a statement of its own.
+    pub(crate) fn has_begin(&self) -> bool {
+        self.transactions.iter().any(|transaction| self.begins(transaction))
+            || self.statements().any(Statement::is_begin)
+    }
+
     /// Tells whether what runs with these options names tables that `prepare` makes.
     pub(crate) fn names_tables(&self) -> bool {
         let prefix = self.schema.prefix();

@@ -218,6 +218,10 @@ impl Statement {
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
+    pub(super) fn is_begin(&self) -> bool {
+        first_word(&self.sql) == "BEGIN"
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         self.kind.unwrap_or_else(|| Kind::of(&self.sql))
     }
