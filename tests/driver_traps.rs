@@ -285,7 +285,8 @@ fn a_hostile_answer_ends_the_session() {
     ];
     run(async {
         for action in broken {
-            let server = with_fault(At::Statement(1), action.clone());
+            // The first statement sets what own sessions need.
+            let server = with_fault(At::Statement(2), action.clone());
             let mut session = open(&to(&server)).await;
             let outcome = give_up(Duration::from_secs(1), session.query("SELECT c FROM t")).await;
             // A length that is too large leaves the driver waiting: the watchdog's case.
@@ -293,7 +294,7 @@ fn a_hostile_answer_ends_the_session() {
             is_lost(&session.query("SELECT c FROM t").await);
         }
         let two = b"\x07\0\0\x01\0\0\0\x02\0\0\0\x07\0\0\x02\0\0\0\x02\0\0\0".to_vec();
-        let server = with_fault(At::Statement(1), Action::Garbage(two));
+        let server = with_fault(At::Statement(2), Action::Garbage(two));
         let mut session = open(&to(&server)).await;
         session.query("SELECT c FROM t").await.expect("an OK");
         is_lost(&session.query("SELECT c FROM t").await);

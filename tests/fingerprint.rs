@@ -79,6 +79,7 @@ fn tables_are_found_as_they_are() {
                 clients_max: 1,
                 statements: &|_| (0, 1),
                 writes: false,
+                begins: false,
                 quiet_max: Duration::ZERO,
             };
             let Ready { dataset, warnings, .. } =

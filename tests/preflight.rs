@@ -29,6 +29,7 @@ fn needs() -> Needs<'static> {
         statements: &|tables| (1, tables),
         schema: Schema::Sbtest,
         writes: true,
+        begins: true,
         quiet_max: Duration::from_secs(20),
     }
 }
@@ -99,6 +100,16 @@ async fn limits(admin: &mut Session, path: &Path) {
     assert_eq!((dataset.tables.count, dataset.tables.rows, dataset.data_seed), (2, ROWS, Some(1)));
     assert!(dataset.tables.own && dataset.data_bytes >= 2 * 16384, "{dataset:?}");
     assert_eq!(ready.warnings, [], "a fresh server is fine");
+    assert!(dataset.tables.atomic);
+    let level = |level| [format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {level}")];
+    let [dirty, usual] = ["READ UNCOMMITTED", "REPEATABLE READ"].map(level);
+    let found = with!(
+        *admin,
+        &[dirty[0].as_str()],
+        check(path, "root", &needs()).await,
+        &[usual[0].as_str()]
+    );
+    assert!(found.is_ok_and(|ready| !ready.dataset.tables.atomic));
 
     only_us(admin).await;
     let connections = Needs { clients_max: 400, ..needs() };

@@ -351,6 +351,10 @@ directory, versions of loadgen and of the driver, and what the window itself dec
 follows from variables). A value that an older summary does not have is unknown: a note (`unknown_conditions`) names it,
 and nothing is refused.
 
+Measured sessions set nothing that limits them: `sql_select_limit`, `max_join_size`, `max_statement_time`,
+`max_execution_time`, `completion_type` and `sql_mode` are what the server gives a new session, and conditions as all its
+variables are ([limits of sessions](errors.md#limits-of-sessions)).
+
 These fields are no conditions:
 ";
 

@@ -617,6 +617,7 @@ impl<'a> Client<'a> {
             self.asked = Some(Asked::Statement { index, table });
             OpError::Failure(failure)
         })?;
+        let known = statement.range.map_or(0, |range| range.rows(&self.values));
         state.pending.borrow_mut().clear();
         if statement.keeps_values {
             std::mem::swap(&mut self.generator.previous, &mut self.values);
@@ -640,7 +641,44 @@ impl<'a> Client<'a> {
             }
             return Err(OpError::Wrong(format!("{}: {wrong}", job.sql(index, table))));
         }
+        let lacks = known.saturating_sub(answer.rows);
+        if lacks > thread.lacking[table as usize].get() {
+            // Boxed: no answer of a sound server comes here.
+            Box::pin(self.refuse_part(index, table, answer.rows, lacks)).await?;
+        }
         Ok((table, change))
+    }
+
+    /// Refuses an answer that is shorter than its range if the server counts more rows there than it gave.
+    /// Else the table has lost rows on purpose: ranges that lack as many are not asked about again.
+    #[cold]
+    async fn refuse_part(
+        &mut self,
+        index: usize,
+        table: u32,
+        rows: u64,
+        lacks: u64,
+    ) -> Result<(), OpError> {
+        let (thread, job) = (self.thread, self.thread.job());
+        let statement = &job.statements[index];
+        let pieces: Vec<String> =
+            statement.pieces.iter().map(|piece| job.with_table(piece, table)).collect();
+        let kept = statement.keeps_values;
+        let values = if kept { &self.generator.previous } else { &self.values };
+        // What limits an answer does not limit what is counted. In a transaction it is the same snapshot.
+        let sql = self.session.text();
+        sql.extend_from_slice(b"SELECT COUNT(*) FROM (");
+        literals_into(sql, &pieces, values);
+        sql.extend_from_slice(b") AS answer");
+        self.session.query(Want::First).await.map_err(OpError::Failure)?;
+        let counted = self.session.number();
+        if counted.is_some_and(|counted| counted <= rows) {
+            thread.lacking[table as usize].set(lacks);
+            return Ok(());
+        }
+        let counted = counted.map_or("an unknown number".to_owned(), |n| n.to_string());
+        let sql = job.sql(index, table);
+        Err(OpError::Wrong(format!("{sql}: {rows} rows of the {counted} that the range has")))
     }
 
     /// Counts an answer as sysbench does, when it is there.

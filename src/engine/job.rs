@@ -56,6 +56,8 @@ pub(crate) struct CompiledStatement {
     /// The rows that it affects are new.
     pub inserts: bool,
     pub check: Check,
+    /// The ids that it selects, where they are known to be in the table.
+    pub range: Option<IdRange>,
     pub effect: Effect,
     /// Position of the first key among the parameters.
     pub key: Option<usize>,
@@ -127,6 +129,25 @@ pub(crate) struct Check {
     pub value: Option<u64>,
     /// A column that has no NULL by its own definition holds none.
     pub nulls: bool,
+}
+
+/// A range of ids, all of which `prepare` has put into the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IdRange {
+    /// Position of its first id among the parameters.
+    first: usize,
+    len: u64,
+    /// The largest id that is there.
+    last: u64,
+}
+
+impl IdRange {
+    /// Counts its ids that are in the table: the last ranges reach beyond its end.
+    #[inline]
+    pub(crate) fn rows(&self, values: &Params) -> u64 {
+        let first = number(values.get(self.first)).max(1);
+        self.len.min((self.last + 1).saturating_sub(first))
+    }
 }
 
 /// So many ids from the one after a base on.
@@ -208,6 +229,7 @@ impl Job {
             reads: statement.kind() == Kind::Select,
             inserts: statement.inserts(),
             check: self.check(workload, statement),
+            range: self.range(workload, statement),
             effect: statement.effect,
             key: own_params.iter().position(|p| matches!(p, Param::Key(_))),
             inserted_k: inserted_k(statement, options),
@@ -284,6 +306,25 @@ impl Job {
             nulls: statement.sql.contains("{table}")
                 && !statement.sql.to_ascii_uppercase().contains("ROLLUP"),
         }
+    }
+
+    /// Finds the range of ids that a SELECT asks for. Nothing is known of tables that others made, nor
+    /// where another client's DELETE is seen before the INSERT that puts the row back.
+    fn range(&self, workload: &Workload, statement: &Statement) -> Option<IdRange> {
+        let (options, tables) = (&workload.options, &self.tables);
+        let last = tables.held.filter(|_| tables.own)?;
+        let deletes = workload.statements().any(|one| one.effect == Effect::Delete);
+        let begins = workload.transactions.iter().all(|one| workload.begins(one));
+        if statement.kind() != Kind::Select || (deletes && !(begins && tables.atomic)) {
+            return None;
+        }
+        let Some(Count::Within { max: Some(max), .. }) = &statement.expect.rows else {
+            return None;
+        };
+        let [Param::Key(_), Param::RangeEnd(end)] = &statement.params[..] else { return None };
+        let len = end.add(options) + 1;
+        let whole = end.of == 1 && max.value(options) == len && statement.list.is_none();
+        whole.then_some(IdRange { first: 0, len, last })
     }
 
     /// The tables that ops are drawn for: one that is not there where no statement names one.
@@ -612,8 +653,14 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) const TABLES: Tables =
-        Tables { schema: Schema::Sbtest, count: 8, rows: 1000, held: Some(1000), own: true };
+    pub(crate) const TABLES: Tables = Tables {
+        schema: Schema::Sbtest,
+        count: 8,
+        rows: 1000,
+        held: Some(1000),
+        own: true,
+        atomic: true,
+    };
 
     pub(crate) fn job_of(plan: &Plan, spread: Spread, tables: Tables, rate: Option<f64>) -> Job {
         let clients = plan.clients[0];
@@ -705,6 +752,12 @@ pub(crate) mod tests {
         drawn
     }
 
+    fn built_in(name: &str, options: &[(&str, u64)]) -> Workload {
+        let workload = builtin().into_iter().find(|w| w.name == name).expect("built in");
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        workload.with_options(&options).expect("options of it")
+    }
+
     #[test]
     fn nulls_are_wrong_where_a_column_is_one_of_the_tables() {
         for (sql, nulls) in [
@@ -717,6 +770,57 @@ pub(crate) mod tests {
             );
             let workload = Workload::parse(&text, "w").unwrap_or_else(|e| panic!("{}", e.render()));
             assert_eq!(compiled(workload).statements[0].check.nulls, nulls, "{sql}");
+        }
+    }
+
+    #[test]
+    fn the_rows_of_a_range_are_known_when_prepare_made_them_and_nobody_takes_them_away() {
+        struct Case {
+            workload: Workload,
+            tables: Tables,
+            ranges: usize,
+        }
+        let read_only = || built_in("read-only", &[]);
+        let read_write = || built_in("read-write", &[]);
+        let skips = |name| built_in(name, &[("skip_trx", 1)]);
+        for (name, case) in [
+            ("read-only", Case { workload: read_only(), tables: TABLES, ranges: 3 }),
+            ("autocommit", Case { workload: skips("read-only"), tables: TABLES, ranges: 3 }),
+            (
+                "foreign",
+                Case { workload: read_only(), tables: Tables { own: false, ..TABLES }, ranges: 0 },
+            ),
+            (
+                "of different sizes",
+                Case { workload: read_only(), tables: Tables { held: None, ..TABLES }, ranges: 0 },
+            ),
+            ("read-write", Case { workload: read_write(), tables: TABLES, ranges: 3 }),
+            ("pairs apart", Case { workload: skips("read-write"), tables: TABLES, ranges: 0 }),
+            (
+                "pairs seen apart",
+                Case {
+                    workload: read_write(),
+                    tables: Tables { atomic: false, ..TABLES },
+                    ranges: 0,
+                },
+            ),
+        ] {
+            let plan = Plan { workload: case.workload, ..a_plan(0, 1, StopAt::Ops(1)) };
+            let job = job_of(&plan, Spread::Random, case.tables, None);
+            let known = job.statements.iter().filter(|one| one.range.is_some()).count();
+            assert_eq!(known, case.ranges, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_range_has_fewer_rows_when_it_reaches_beyond_the_last_id() {
+        let job = compiled(built_in("read-only", &[("range_size", 100)]));
+        let range = job.statements.iter().find_map(|one| one.range).expect("a range");
+        let mut values = Params::default();
+        values.clear(2);
+        for (first, rows) in [(1, 100), (901, 100), (902, 99), (1000, 1), (1001, 0), (5000, 0)] {
+            values.set(0, Value::Int(first));
+            assert_eq!(range.rows(&values), rows, "from {first}");
         }
     }
 

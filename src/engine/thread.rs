@@ -296,6 +296,8 @@ pub(crate) struct ThreadState {
     pub recorder: RefCell<Recorder>,
     pub ops_by_table: Vec<Cell<u64>>,
     pub ledger: RefCell<Vec<LedgerEntry>>,
+    /// By table: the most rows that a range has lacked, as the server counts them.
+    pub lacking: Vec<Cell<u64>>,
     pub failures: RefCell<Failures>,
     pub watch: RefCell<SelfWatch>,
     pub picks: Vec<Vec<Sampler>>,
@@ -366,6 +368,7 @@ impl ThreadState {
             recorder: RefCell::new(recorder),
             ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
             ledger: RefCell::new(tables.clone().map(entry).collect()),
+            lacking: tables.clone().map(|_| Cell::default()).collect(),
             failures: RefCell::default(),
             watch: RefCell::new(SelfWatch::new()),
             picks: tables.clone().map(|t| job.picks(t)).collect(),

@@ -61,10 +61,7 @@ pub(super) fn explain(failure: &Failure) -> Error {
 /// Opens a session that is set up for DDL and filling, whatever the server's defaults are.
 pub(super) async fn open(server: &Liveness) -> Result<Session> {
     let mut session = Session::open(&server.link, None).await?;
-    // Strict: bad data is an error. Without NO_ENGINE_SUBSTITUTION an old server without InnoDB
-    // would quietly make MyISAM tables.
-    let sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, \
-               wait_timeout = 28800";
+    let sql = "SET SESSION autocommit = 1, wait_timeout = 28800";
     session.execute(sql).await.doing("setting up a connection")?;
     impatient(&mut session).await.doing("setting up a connection")?;
     Ok(session)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-pub(crate) use super::errors::Asked;
+pub(crate) use super::errors::{Asked, optional};
 use super::errors::{Failure, LOST};
 use super::facts::SettingChange;
 use super::session::Session;
@@ -53,15 +53,6 @@ pub(crate) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
 /// Reads the database that a session is in, as the server writes its name.
 pub(crate) async fn database(session: &mut Session) -> Asked<Option<String>> {
     optional(one(session, "SELECT DATABASE()").await).map(Option::flatten)
-}
-
-/// Makes None of what this server has not; a lost connection stays an error.
-pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
-    match asked {
-        Ok(answer) => Ok(Some(answer)),
-        Err(Failure::Server { .. }) => Ok(None),
-        Err(lost @ Failure::Lost(_)) => Err(lost),
-    }
 }
 
 /// A line of the server's list of connections.

@@ -99,6 +99,8 @@ pub struct Tables {
     pub held: Option<u64>,
     /// Whether `prepare` made them all: then every `c` proves itself.
     pub own: bool,
+    /// Whether a transaction shows others all of its changes, or none.
+    pub atomic: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -129,6 +129,15 @@ pub enum Failure {
 /// What a question gets that only the server can fail, or the way to it.
 pub type Asked<T> = std::result::Result<T, Failure>;
 
+/// Makes None of what this server has not; a lost connection stays an error.
+pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
+    match asked {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Failure::Server { .. }) => Ok(None),
+        Err(lost @ Failure::Lost(_)) => Err(lost),
+    }
+}
+
 impl Failure {
     pub(super) fn lost(why: &str) -> Failure {
         Failure::Lost(clip(why, MESSAGE_MAX))

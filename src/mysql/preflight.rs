@@ -26,6 +26,8 @@ pub struct Needs<'a> {
     /// it depends on the spread, which depends on the tables. 0 for text.
     pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
     pub writes: bool,
+    /// BEGIN is sent.
+    pub begins: bool,
     /// The longest that an open connection may have to say nothing.
     pub quiet_max: Duration,
 }
@@ -55,7 +57,8 @@ async fn examine(
     needs: &Needs<'_>,
     findings: &mut Findings,
 ) -> Asked<Option<Dataset>> {
-    check_product(&Product::ask(session).await?, findings);
+    let product = Product::ask(session).await?;
+    check_product(&product, findings);
     let autocommit = optional(one(session, "SELECT @@session.autocommit").await)?.flatten();
     match autocommit.as_deref() {
         Some("1") => {}
@@ -71,7 +74,11 @@ async fn examine(
             "is a proxy in between?",
         ),
     }
-    let seen = look(session).await?;
+    let texts = look(session).await?;
+    let seen = numeric(&texts);
+    if needs.begins {
+        check_begin(&product, &texts, findings);
+    }
     // Another session's lock must not hold up the preflight for a day (MySQL: a year).
     for setting in ["lock_wait_timeout = 10", "wait_timeout = 604800"] {
         optional(session.execute(&format!("SET SESSION {setting}")).await)?;
@@ -83,7 +90,11 @@ async fn examine(
         return Ok(None);
     };
     let mut tables = Tables { session, found: &found, needs, findings };
-    let dataset = tables.settle().await?;
+    let mut dataset = tables.settle().await?;
+    let level = ["transaction_isolation", "tx_isolation"].iter().find_map(|name| texts.get(*name));
+    if let (Some(dataset), Some("READ-UNCOMMITTED")) = (&mut dataset, level.map(String::as_str)) {
+        dataset.tables.atomic = false;
+    }
     if let (true, Some(dataset)) = (needs.writes, &dataset) {
         tables.try_writes(dataset.tables.count).await?;
     }
@@ -121,8 +132,23 @@ fn check_product(product: &Product, findings: &mut Findings) {
     }
 }
 
-/// Reads the numbers that limit connections and statements; what cannot be read is not there.
-async fn look(session: &mut Session) -> Asked<Numbers> {
+/// Refuses a server that reads BEGIN as the begin of a block, not of a transaction.
+fn check_begin(product: &Product, texts: &control::Variables, findings: &mut Findings) {
+    let mode = texts.get("sql_mode").map_or("", String::as_str);
+    let oracle = mode.split(',').any(|one| one.eq_ignore_ascii_case("ORACLE"));
+    // MySQL's mode of that name, up to 5.7, leaves BEGIN as it is.
+    if oracle && product.family == Family::MariaDb && product.number >= (10, 3, 0) {
+        findings.problem(
+            "sql_mode is ORACLE: BEGIN begins a block there, and this workload begins transactions \
+             with it",
+            "SET GLOBAL sql_mode without ORACLE, or a workload without transactions \
+             (--skip-trx where it has that)",
+        );
+    }
+}
+
+/// Reads the variables, some as a new session has them; what cannot be read is not there.
+async fn look(session: &mut Session) -> Asked<control::Variables> {
     let mut texts = optional(control::variables(session).await)?.unwrap_or_default();
     for sql in [
         "SHOW SESSION VARIABLES WHERE Variable_name IN ('max_user_connections', 'wait_timeout')",
@@ -130,7 +156,7 @@ async fn look(session: &mut Session) -> Asked<Numbers> {
     ] {
         texts.extend(optional(pairs(session, sql).await)?.unwrap_or_default());
     }
-    Ok(numeric(&texts))
+    Ok(texts)
 }
 
 const PROBES: u64 = 1000;
@@ -368,8 +394,9 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
     };
     let (data_bytes, formats) = totals(used.iter().map(|(_, table)| (table.bytes, format(table))));
     let (count, held) = (used.len() as u32, common(&marks, |mark| mark.rows));
+    let atomic = used.iter().all(|(_, table)| table.keeps_what_failed().is_none());
     Dataset {
-        tables: dataset::Tables { schema, count, rows, held, own },
+        tables: dataset::Tables { schema, count, rows, held, own, atomic },
         data_seed,
         ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
         data_bytes,
@@ -613,6 +640,7 @@ mod limits_tests {
             clients_max: 256,
             statements: &|_| (4, 2),
             writes: true,
+            begins: true,
             quiet_max: Duration::from_mins(1),
         }
     }

@@ -17,13 +17,13 @@ use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error as Driver, IoError, Opts, Row, Value};
 
-use super::errors::{self, MESSAGE_MAX};
+use super::errors::{self, MESSAGE_MAX, optional};
 pub use super::errors::{Asked, Failure, LOST};
 use super::options::{Address, ConnectOptions, Ssl, SslMode};
 use super::relay::{self, Relay};
 use super::wire::{ANOTHER_QUESTION, IN_THE_CLEAR, REFUSED_KEY, tls, unexpected};
 use crate::error::{Error, Result, clip, plain};
-use crate::stop::{COURTESY, Stop, or_stop, within};
+use crate::stop::{COURTESY, SILENCE, Stop, or_stop, within};
 use crate::terms::units;
 
 /// A server that is reached, and what ends the waits for it.
@@ -282,6 +282,42 @@ pub(crate) type Infile = BoxStream<'static, std::io::Result<Bytes>>;
 /// Bytes of one answer off the hot path that are kept: InnoDB's monitor has a mebibyte.
 const ANSWER_MAX: usize = 64 << 20;
 
+/// A setting of own sessions; its marker encloses it in a comment that some servers execute.
+struct Setting {
+    name: &'static str,
+    value: &'static str,
+    only: Option<&'static str>,
+}
+
+const NO_LIMIT: &str = "18446744073709551615";
+
+/// What own sessions need, whatever the server's defaults are. Measured sessions set none of it: what
+/// they find there are conditions.
+const OWN: [Setting; 7] = [
+    Setting { name: "sql_select_limit", value: NO_LIMIT, only: None },
+    Setting { name: "max_join_size", value: NO_LIMIT, only: None },
+    Setting { name: "completion_type", value: "0", only: None },
+    Setting { name: "sql_safe_updates", value: "0", only: None },
+    // Bad data is an error. Without NO_ENGINE_SUBSTITUTION an old server without InnoDB would quietly
+    // make MyISAM tables.
+    Setting { name: "sql_mode", value: "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", only: None },
+    Setting { name: "max_statement_time", value: "0", only: Some("M!100101") },
+    Setting { name: "max_execution_time", value: "0", only: Some("!50708") },
+];
+
+/// Makes one statement of all of them: far servers are asked once.
+fn own_settings() -> String {
+    let [first, rest @ ..] = &OWN;
+    let mut sql = format!("SET SESSION {} = {}", first.name, first.value);
+    for Setting { name, value, only } in rest {
+        sql += &match only {
+            None => format!(", {name} = {value}"),
+            Some(marker) => format!(" /*{marker} , {name} = {value} */"),
+        };
+    }
+    sql
+}
+
 pub struct Session {
     conn: Conn,
     relay: Option<Relay>,
@@ -290,8 +326,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects and authenticates within the target's limit, then sets the character set if one
-    /// is given.
+    /// Connects and authenticates within the target's limit, then sets what own sessions need, and the
+    /// character set if one is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
         let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
         let begun = opened.begun(link, charset).await;
@@ -305,8 +341,23 @@ impl Session {
     }
 
     async fn begun(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
+        let late = || format!("the server has not answered within {}", units::duration(SILENCE));
+        let set_up = within(SILENCE, self.set_up()).await;
+        set_up.unwrap_or_else(|| Err(Failure::Lost(late())))?;
         set_names(link, charset, async |sql| self.execute(sql).await).await?;
         Ok(self)
+    }
+
+    /// Sets what own sessions need. A server that does not know all of it, or a proxy, is asked for one
+    /// after the other; what it has not limits nothing.
+    async fn set_up(&mut self) -> Asked<()> {
+        if optional(self.execute(own_settings()).await)?.is_some() {
+            return Ok(());
+        }
+        for Setting { name, value, .. } in &OWN {
+            optional(self.execute(format!("SET SESSION {name} = {value}")).await)?;
+        }
+        Ok(())
     }
 
     /// Tells whether it can be asked something.
@@ -381,10 +432,11 @@ impl Session {
     }
 }
 
-/// Makes the error of a character set that the server does not take.
+/// Makes the error of a session that is not set up, such as for a character set that the server does
+/// not take.
 pub(super) fn of_charset(charset: Option<&str>, failure: &Failure) -> Error {
-    Error::server(format!("--charset {}: {failure}", charset.unwrap_or_default()))
-        .passing(failure.may_pass())
+    let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
+    Error::server(format!("{what}: {failure}")).passing(failure.may_pass())
 }
 
 /// Sets the character set, if one is given, by what runs a statement.

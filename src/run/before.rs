@@ -114,6 +114,7 @@ pub(super) async fn preflight(
         clients_max,
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
         writes: plan.workload.writes(),
+        begins: plan.workload.has_begin(),
         // Opening so many takes as long, doubled for slow servers.
         quiet_max: Duration::from_secs(2) * clients_max / limits::CONNECTS_PER_S
             + limits::COURTESY
@@ -143,7 +144,7 @@ async fn identities(
 pub(crate) fn unseen(plan: &Plan) -> (Spread, Tables) {
     let spread = if plan.workload.table_a_client { Spread::Pinned } else { Spread::Random };
     let (count, rows) = (plan.tables.unwrap_or(1), plan.rows.unwrap_or(1));
-    (spread, Tables { schema: Schema::Sbtest, count, rows, held: None, own: false })
+    (spread, Tables { schema: Schema::Sbtest, count, rows, ..Tables::default() })
 }
 
 /// Finds a way to read the server's process and host: as `--probe` says, else here where the server

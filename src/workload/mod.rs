@@ -238,6 +238,12 @@ impl Workload {
         }
     }
 
+    /// Tells whether BEGIN is sent with these options, be it by a statement of its own.
+    pub(crate) fn has_begin(&self) -> bool {
+        self.transactions.iter().any(|transaction| self.begins(transaction))
+            || self.statements().any(Statement::is_begin)
+    }
+
     /// Tells whether what runs with these options names tables that `prepare` makes.
     pub(crate) fn names_tables(&self) -> bool {
         self.table_a_client || self.has_table() || self.largest_table().is_some()

@@ -232,6 +232,10 @@ impl Statement {
             || first_word(&self.sql) == "REPLACE"
     }
 
+    pub(super) fn is_begin(&self) -> bool {
+        first_word(&self.sql) == "BEGIN"
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         self.kind.unwrap_or_else(|| Kind::of(&self.sql))
     }

@@ -9,6 +9,7 @@ mod faults;
 mod gates;
 mod histories;
 mod ledger;
+mod limits;
 mod live;
 mod network;
 mod pacing;
@@ -19,6 +20,9 @@ mod resources;
 #[path = "../common/restarting.rs"]
 mod restarting;
 mod servers;
+#[path = "../common/sessions.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod sessions;
 mod share;
 mod signals;
 mod silence;

@@ -87,7 +87,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         plan,
         step: &step,
         spread: Spread::Pinned,
-        tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, held: None, own: false },
+        tables: Tables { schema: Schema::Sbtest, count: 4, rows: 100, ..Tables::default() },
         first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
         observer: None,
