@@ -90,7 +90,7 @@ impl Asked<'_> {
             }
             Job::Load { spec, force: true } if !own => {
                 let named = |made: &Numbers| to_drop(spec, made);
-                Box::pin(agree_to_drop(link, self.yes, false, named)).await
+                Box::pin(agree_to_drop(link, consent(self.yes, true), false, named)).await
             }
             Job::Sweep(_) | Job::Load { .. } | Job::Suite(_) => Ok(()),
         }
@@ -254,15 +254,15 @@ fn list_load(spec: &LoadSpec) -> Vec<(&'static str, String)> {
 pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
         let named = |made: &Numbers| first(made, tables.schema, tables.tables);
-        agree_to_drop(link, yes || !tables.force, true, named).await?;
+        agree_to_drop(link, consent(yes || !tables.force, true), true, named).await?;
         load::prepare(link, tables, progress).await.map(|_| ())
     })
 }
 
-/// Drops all tables that prepare made; asks before, unless `yes`.
+/// Drops all tables that prepare made; asks before, unless `yes`. Where nobody can be asked it refuses.
 pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
-        agree_to_drop(link, yes, true, load::named).await?;
+        agree_to_drop(link, consent(yes, false), true, load::named).await?;
         load::cleanup(link, progress).await.map(|_| ())
     })
 }
@@ -308,21 +308,49 @@ fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
     load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
 
-/// Asks on a terminal whether those of the marked tables that are `named` may be dropped, also those
-/// that a load made if `loaded`; any answer but yes is an error that nothing was done. Elsewhere
-/// nothing is looked for.
+/// Who says that tables may be dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Consent {
+    /// The command line.
+    Given,
+    /// Whoever sits at the terminal.
+    Asked,
+    /// Nobody.
+    Missing,
+}
+
+/// Tells who does: `--yes` does; else whoever is at a terminal; without one a flag such as `--force`.
+fn consent(yes: bool, forced: bool) -> Consent {
+    match (io::stdin().is_terminal() && io::stderr().is_terminal(), forced) {
+        _ if yes => Consent::Given,
+        (true, _) => Consent::Asked,
+        (false, true) => Consent::Given,
+        (false, false) => Consent::Missing,
+    }
+}
+
+/// Asks whether those of the marked tables that are `named` may be dropped, also those that a load made
+/// if `loaded`; any answer but yes is an error that nothing was done. Nothing is looked for where consent
+/// is given.
 async fn agree_to_drop(
     link: &ServerLink,
-    yes: bool,
+    consent: Consent,
     loaded: bool,
     named: impl FnOnce(&Numbers) -> String,
 ) -> Result<()> {
-    if yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if consent == Consent::Given {
         return Ok(());
     }
     let tables = named(&load::marked(link, loaded).await?);
     if tables.is_empty() {
         return Ok(());
+    }
+    if consent == Consent::Missing {
+        let text = format!(
+            "nothing was dropped: {tables} at {} are there, and nobody to ask",
+            link.target
+        );
+        return Err(Error::usage(text).hint("--yes drops them without asking"));
     }
     let question = line(&format!("Drop {tables} at {}? [y/N] ", link.target));
     let mut err = io::stderr();
