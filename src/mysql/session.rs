@@ -20,7 +20,7 @@ pub use super::errors::{Asked, Failure, LOST};
 use super::options::{Address, ConnectOptions, Ssl, SslMode};
 use super::wire::{REFUSED_KEY, log_in, tls, unexpected};
 use crate::error::{Error, Result, clip, plain};
-use crate::stop::{COURTESY, Stop, or_stop, within};
+use crate::stop::{COURTESY, Stop, or_stop, unless_stopped, within};
 use crate::terms::units;
 
 /// A server that is reached, and what ends the waits for it.
@@ -68,7 +68,14 @@ impl ServerLink {
 
     /// Takes a server whose encryption is decided, or that may not be there yet.
     pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
-        let (driver, tls) = tls::options(&target)?.unzip();
+        let made = if target.ssl.ca.is_some() || target.ssl.cert.is_some() {
+            // A file of certificates may be a pipe.
+            let wanted = target.clone();
+            unless_stopped(stop, move || tls::options(&wanted))
+        } else {
+            tls::options(&target)
+        };
+        let (driver, tls) = made?.unzip();
         let opts = target.opts(driver)?;
         Ok(ServerLink { target, opts, tls, stop: stop.clone() })
     }

@@ -22,7 +22,7 @@ use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
 use crate::report::{self, Format, Layout};
 use crate::sandbox::{Sandbox, Spec};
-use crate::stop::{Stop, or_stop};
+use crate::stop::{Stop, or_stop, unless_stopped};
 use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
 use crate::verify::{Checked, Evidence, Verdict};
@@ -111,7 +111,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         let spec = Spec { program, options, ..asked.sandbox()? };
         ConnectOptions::private(&sandbox.insert(start(&spec, stop, &mut progress)?).socket)
     } else {
-        resolve::find(&place.connection, &Env::real(), &mut progress)?
+        resolve::find(&place.connection, Env::real(), stop, &mut progress)?
     };
     let (mut searching, mut ceiling, mut search) = (None, None, None);
     // The client of a load is no engine.
@@ -120,7 +120,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
         let start = plan.rates.first().filter(|_| slo.is_some());
         search = start.map(|start| signature(&asked.slo, *start, asked.slo_resolution));
-        ceiling = calibration::find(calibration.as_deref(), &mut progress);
+        ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
     }
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
     let options = place.sandbox.as_ref().map_or_else(String::new, told_options);
@@ -270,8 +270,10 @@ pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
 /// Holds the tables against what prepare and the runs since left there.
 pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
     // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
-    let records = summary::records(paths)?;
-    let loaded = summary::collect(paths)?;
+    let found = paths.to_vec();
+    let (records, loaded) = unless_stopped(server.2, move || {
+        Ok((summary::records(&found)?, summary::collect(&found)?))
+    })?;
     if let Some((path, reason)) = loaded.skipped.first() {
         let text = format!("{}: {reason}: what it stands for is not known", path.display());
         return Err(Error::new(Kind::Undecided, text)
@@ -294,7 +296,7 @@ fn on_server<T>(
     (connection, mut progress, stop): OnServer<'_>,
     doing: impl AsyncFnOnce(&ServerLink, &mut Progress) -> Result<T>,
 ) -> Result<T> {
-    let target = resolve::find(connection, &Env::real(), &mut progress)?;
+    let target = resolve::find(connection, Env::real(), stop, &mut progress)?;
     let done = runtime()?.block_on(async {
         let link = ServerLink::new(&target, stop).await?;
         Box::pin(doing(&link, &mut progress)).await

@@ -26,6 +26,7 @@ use crate::plan::profile::Profile;
 use crate::plan::value::Names;
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
+use crate::stop::{Stop, unless_stopped};
 use crate::summary::{self, Loaded, Outcome, Store, Summary};
 use crate::terms::Choice as _;
 
@@ -46,7 +47,7 @@ pub(crate) fn run(
     list: bool,
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
-    let profile = read(file)?;
+    let profile = read(file, invocation.stop)?;
     // 53 bits, so that every reader of JSON sees the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
     let mut experiment = Experiment::new(&profile, &overrides)?;
@@ -115,8 +116,13 @@ fn tell_end(
     }
 }
 
-/// Reads a profile, and refuses addresses in it that cannot be understood.
-pub(super) fn read(path: &Path) -> Result<Profile> {
+/// Reads a profile, unless asked to stop first, and refuses addresses in it that cannot be understood.
+pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
+    let path = path.to_owned();
+    unless_stopped(stop, move || read_now(&path))
+}
+
+fn read_now(path: &Path) -> Result<Profile> {
     let origin = path.display().to_string();
     let refused = |e: &dyn Display| Error::usage(format!("{origin}: {e}")).hint(NO_PROFILE);
     let mut text = String::new();
@@ -222,7 +228,7 @@ impl<'a> Legs<'a> {
         earlier: &Earlier,
     ) -> Result<Legs<'a>> {
         let Invocation { progress, stop, calibration, .. } = invocation;
-        let calibration = calibration::find(calibration.as_deref(), progress);
+        let calibration = calibration::find(calibration.as_deref(), stop, progress)?;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {
