@@ -235,6 +235,18 @@ fn texts_apart(one: &str, other: &str) -> (String, String) {
     (shown(&ones), shown(&others))
 }
 
+/// Longest line of an error or a note, characters: whatever it quotes, it fits a screen.
+const LINE_MAX: usize = 1000;
+
+/// Cuts each line of a text.
+fn cut(text: &str) -> String {
+    let lines = text.split('\n').map(|line| match line.char_indices().nth(LINE_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Indents what begins a new line, as [`plain`] text: nothing that an error or a warning quotes can
 /// look like another one.
 pub(crate) fn indented(text: &str) -> String {
@@ -243,7 +255,7 @@ pub(crate) fn indented(text: &str) -> String {
         line if line.starts_with("  ") => format!("\n{line}"),
         line => format!("\n  {line}"),
     };
-    let text = plain(text);
+    let text = plain(&cut(text));
     let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
     rest.split('\n').skip(1).fold(first.to_owned(), |text, line| text + &indent(line))
 }
@@ -279,6 +291,14 @@ mod tests {
             "a\\nb\\tc\\u{d}\\u{1b}[2J\\u{2028}\\u{202e}"
         );
         assert_eq!(line("größe+bp8"), "größe+bp8");
+    }
+
+    #[test]
+    fn a_message_is_cut_whatever_it_quotes() {
+        let error = Error::usage(format!("a\n'{}'", "ö".repeat(10_000))).hint("x".repeat(10_000));
+        let error = error.context("y".repeat(10_000));
+        let longest = error.render().lines().map(|line| line.chars().count()).max();
+        assert!(longest.is_some_and(|longest| longest < 2 * LINE_MAX + 100), "{longest:?}");
     }
 
     #[test]

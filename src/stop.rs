@@ -11,6 +11,7 @@ use std::future::poll_fn;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -26,6 +27,9 @@ use crate::error::{Error, Kind};
 pub(crate) const SILENCE: Duration = Duration::from_mins(1);
 /// Goodbyes and status readings may take so long.
 pub(crate) const COURTESY: Duration = Duration::from_secs(5);
+
+/// Whoever waits for what may block looks so often whether to stop.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether and why to stop; cloned into everything that takes time. Works across runtimes.
 #[derive(Debug, Clone, Default)]
@@ -158,6 +162,29 @@ pub(crate) async fn or_stop<T>(
     }
 }
 
+/// Does what may block for long, such as opening a pipe that nobody writes to, unless asked to stop first.
+/// It is done on a thread of its own, which ends with the process then.
+pub(crate) fn unless_stopped<T: Send + 'static>(
+    stop: &Stop,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let (done, result) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("files".to_owned())
+        .spawn(move || drop(done.send(work())))
+        .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;
+    loop {
+        stop.check()?;
+        match result.recv_timeout(LOOK) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::failed("the thread that reads files panicked"));
+            }
+        }
+    }
+}
+
 /// Waits for a future, but only so long; None says that it was dropped.
 ///
 /// A query's future that is dropped leaves its connection in the middle of an answer: drop that, too.
@@ -178,6 +205,19 @@ fn ignored(signal: Signal) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_blocks_is_left_when_asked_to_stop() {
+        let stop = Stop::default();
+        assert_eq!(unless_stopped(&stop, || Ok(5)).expect("done"), 5);
+        let (never, waiting) = sync_channel::<u8>(0);
+        let asking = stop.clone();
+        let asked = std::thread::spawn(move || asking.ask(Kind::Interrupted));
+        let ended = unless_stopped(&stop, move || Ok(waiting.recv()));
+        assert_eq!(ended.expect_err("it blocks").kind(), Kind::Interrupted);
+        asked.join().expect("no panic");
+        drop(never);
+    }
 
     #[test]
     fn the_first_reason_stays() {

@@ -15,6 +15,7 @@ use loadgen::mysql::options::handover::hand_over;
 use loadgen::mysql::options::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Env};
 use loadgen::progress::Progress;
+use loadgen::stop::Stop;
 
 const PART: &str = "LOADGEN_TEST_HANDOVER";
 
@@ -62,7 +63,7 @@ fn program() -> Result<(), Error> {
     let matches = command.get_matches_from(args);
     let connection = ConnectionArgs::from_arg_matches(&matches).unwrap();
     let mut progress = Progress::new(true, None);
-    let target = resolve::find(&connection, &Env::real(), &mut progress)?;
+    let target = resolve::find(&connection, Env::real(), &Stop::default(), &mut progress)?;
     let read = |path: &str| String::from_utf8(std::fs::read(path).unwrap()).unwrap();
     let fds = std::fs::read_dir("/proc/self/fd").unwrap().count();
     let opts = target.opts(None)?;

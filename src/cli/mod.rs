@@ -14,12 +14,13 @@ mod tables;
 mod workload;
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use crate::error::{Error, Result, line, plain};
+use crate::error::{Error, Result, VALUE_MAX, clip, line, plain};
 use crate::mysql::options::handover::{hand_over, masked};
 use crate::observe::require_descriptors;
 use crate::plan::defaults;
@@ -258,18 +259,37 @@ fn unsay_password(error: &mut clap::Error) {
 /// Help and version are data; a wrong flag is an error with a hint where there is one.
 fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     if !error.use_stderr() {
-        let _ = error.print();
-        return 0;
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        // `loadgen --help | head` has what it wanted.
+        let failed = printed.err().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
+        return failed.map_or(0, |e| {
+            let error = Error::failed(format!("standard output: {e}"));
+            say(error.render().trim_end());
+            error.kind().exit_code()
+        });
     }
     unsay_password(&mut error);
     // What is wrong with one of these is told on one line, so that none can look like our own.
     let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     let (text, hint) = explained(&mut error, args, command);
+    let (text, hint) = (shortened(text, args), hint.map(|hint| shortened(hint, args)));
     say(&if breaks { line(text.trim_end()) } else { plain(text.trim_end()) });
     if let Some(hint) = hint {
         say(&format!("\nhint: {}", line(&hint)));
     }
     2
+}
+
+/// Cuts the words of the command line that a text quotes, and values in them, to what an error shows.
+fn shortened(mut text: String, args: &[OsString]) -> String {
+    for word in args.iter().map(|arg| arg.to_string_lossy()) {
+        for part in std::iter::once(&*word).chain(word.split(['=', ','])) {
+            if part.chars().count() > VALUE_MAX {
+                text = text.replace(part, &clip(part, VALUE_MAX));
+            }
+        }
+    }
+    text
 }
 
 /// Gives an error's text, and its hint: then clap's own tips are left out.

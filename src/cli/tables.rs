@@ -95,7 +95,7 @@ pub(super) fn prepare(args: PrepareArgs) -> Result<()> {
 The tables are known by the mark that prepare leaves in their COMMENT; others of the same names,
 such as sysbench's, stay.")]
 pub(crate) struct CleanupArgs {
-    /// Do not ask before dropping
+    /// Do not ask before dropping; needed where there is no terminal to ask at
     #[arg(long)]
     pub yes: bool,
 

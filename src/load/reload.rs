@@ -525,9 +525,10 @@ impl<R: Read> Statements<R> {
         let (line, judged) = (statement.line, self.judge.judge(statement.sql));
         let sql = if with_text { statement.sql.to_vec() } else { Vec::new() };
         let seen = judged.map_err(|why| {
-            self.splitter
-                .error(line, &format!("not in a dump of tables: {why}"))
-                .hint("load takes what mysqldump writes of the tables of one database")
+            self.splitter.error(line, &format!("not in a dump of tables: {why}")).hint(
+                "load takes what mysqldump writes of the tables of one database: \
+                     --skip-triggers and --ignore-table=DB.VIEW leave the rest out",
+            )
         })?;
         let taken = self.splitter.taken();
         Ok(Some(Item { sql, line, taken, seen, rows_of: None }))

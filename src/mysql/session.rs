@@ -23,7 +23,7 @@ use super::options::{Address, ConnectOptions, Ssl, SslMode};
 use super::relay::{self, Relay};
 use super::wire::{ANOTHER_QUESTION, IN_THE_CLEAR, REFUSED_KEY, tls, unexpected};
 use crate::error::{Error, Result, clip, plain};
-use crate::stop::{COURTESY, SILENCE, Stop, or_stop, within};
+use crate::stop::{COURTESY, SILENCE, Stop, or_stop, unless_stopped, within};
 use crate::terms::units;
 
 /// A server that is reached, and what ends the waits for it.
@@ -72,7 +72,14 @@ impl ServerLink {
 
     /// Takes a server whose encryption is decided, or that may not be there yet.
     pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
-        let (driver, tls) = tls::options(&target)?.unzip();
+        let made = if target.ssl.ca.is_some() || target.ssl.cert.is_some() {
+            // A file of certificates may be a pipe.
+            let wanted = target.clone();
+            unless_stopped(stop, move || tls::options(&wanted))
+        } else {
+            tls::options(&target)
+        };
+        let (driver, tls) = made?.unzip();
         let opts = target.opts(driver)?;
         let relayed = Arc::default();
         Ok(ServerLink { target, opts, tls, stop: stop.clone(), relayed })

@@ -18,7 +18,7 @@ use crate::observe::{host, raise_descriptor_limit};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::{self, Format};
-use crate::stop::{Group, Stop};
+use crate::stop::{Group, Stop, unless_stopped};
 use crate::summary::{Store, Summary};
 use crate::workload::{mix, name_part};
 
@@ -150,17 +150,22 @@ fn path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Opt
 
 /// Finds the kept calibration, where it says something about this program on this host. One that does
 /// not, or cannot be read, is named; that there is none is no news, unless the flag names it.
-pub(super) fn find(flag: Option<&Path>, progress: &mut Progress) -> Option<Calibration> {
-    let path = path(flag, |name| std::env::var_os(name))?;
-    let unused = match read(&path) {
-        Ok(None) if flag.is_none() => return None,
+pub(super) fn find(
+    flag: Option<&Path>,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<Option<Calibration>> {
+    let Some(path) = path(flag, |name| std::env::var_os(name)) else { return Ok(None) };
+    let kept = path.clone();
+    let unused = match unless_stopped(stop, move || Ok(read(&kept)))? {
+        Ok(None) if flag.is_none() => return Ok(None),
         Ok(None) => "there is none".to_owned(),
         Err(why) => why,
         Ok(Some(calibration)) => {
             let age = calibration.ended_at.parse().ok().and_then(age_days);
             let here = this_host(Path::new(host::ROOT));
             match calibration.unfit(&engine::program(), &here, age) {
-                None => return Some(calibration),
+                None => return Ok(Some(calibration)),
                 Some(why) => why,
             }
         }
@@ -169,7 +174,7 @@ pub(super) fn find(flag: Option<&Path>, progress: &mut Progress) -> Option<Calib
         "the calibration {} is not used: {unused}; loadgen calibrate makes a new one",
         path.display()
     ));
-    None
+    Ok(None)
 }
 
 fn age_days(at: jiff::Timestamp) -> Option<i64> {

@@ -23,7 +23,7 @@ use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
 use crate::report::{self, Format, Layout};
 use crate::sandbox::{self, Sandbox, Spec};
-use crate::stop::{Stop, or_stop};
+use crate::stop::{Stop, or_stop, unless_stopped};
 use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
 use crate::verify::{Checked, Evidence, Verdict};
@@ -91,7 +91,7 @@ impl Asked<'_> {
             }
             Job::Load { spec, force: true } if !own => {
                 let named = |made: &Numbers| to_drop(spec, made);
-                Box::pin(agree_to_drop(link, self.yes, false, named)).await
+                Box::pin(agree_to_drop(link, consent(self.yes, true), false, named)).await
             }
             Job::Sweep(_) | Job::Load { .. } | Job::Suite(_) => Ok(()),
         }
@@ -115,7 +115,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
         let start = plan.rates.first().filter(|_| slo.is_some());
         search = start.map(|start| signature(&asked.slo, *start, asked.slo_resolution));
-        ceiling = calibration::find(calibration.as_deref(), &mut progress);
+        ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
     }
     let job = searching.as_ref().map_or(asked.job, Job::Sweep);
     let mut steps = Steps {
@@ -216,7 +216,7 @@ impl Turn<'_> {
             let spec = Spec { program, options, ..asked.sandbox()? };
             ConnectOptions::private(&sandbox.insert(start(&spec, stop, steps.progress)?).socket)
         } else {
-            resolve::find(&place.connection, &Env::real(), steps.progress)?
+            resolve::find(&place.connection, Env::real(), stop, steps.progress)?
         };
         let outcome = runtime()?.block_on(async {
             let link = ServerLink::new(&target, stop).await?;
@@ -345,15 +345,15 @@ fn list_load(spec: &LoadSpec) -> Vec<(&'static str, String)> {
 pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
         let named = |made: &Numbers| first(made, tables.schema, tables.tables);
-        agree_to_drop(link, yes || !tables.force, true, named).await?;
+        agree_to_drop(link, consent(yes || !tables.force, true), true, named).await?;
         load::prepare(link, tables, progress).await.map(|_| ())
     })
 }
 
-/// Drops all tables that prepare made; asks before, unless `yes`.
+/// Drops all tables that prepare made; asks before, unless `yes`. Where nobody can be asked it refuses.
 pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
-        agree_to_drop(link, yes, true, load::named).await?;
+        agree_to_drop(link, consent(yes, false), true, load::named).await?;
         load::cleanup(link, progress).await.map(|_| ())
     })
 }
@@ -361,8 +361,10 @@ pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
 /// Holds the tables against what prepare and the runs since left there.
 pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
     // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
-    let records = summary::records(paths)?;
-    let loaded = summary::collect(paths)?;
+    let found = paths.to_vec();
+    let (records, loaded) = unless_stopped(server.2, move || {
+        Ok((summary::records(&found)?, summary::collect(&found)?))
+    })?;
     if let Some((path, reason)) = loaded.skipped.first() {
         let text = format!("{}: {reason}: what it stands for is not known", path.display());
         return Err(Error::new(Kind::Undecided, text)
@@ -385,7 +387,7 @@ fn on_server<T>(
     (connection, mut progress, stop): OnServer<'_>,
     doing: impl AsyncFnOnce(&ServerLink, &mut Progress) -> Result<T>,
 ) -> Result<T> {
-    let target = resolve::find(connection, &Env::real(), &mut progress)?;
+    let target = resolve::find(connection, Env::real(), stop, &mut progress)?;
     let done = runtime()?.block_on(async {
         let link = ServerLink::new(&target, stop).await?;
         Box::pin(doing(&link, &mut progress)).await
@@ -399,21 +401,49 @@ fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
     load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
 
-/// Asks on a terminal whether those of the marked tables that are `named` may be dropped, also those
-/// that a load made if `loaded`; any answer but yes is an error that nothing was done. Elsewhere
-/// nothing is looked for.
+/// Who says that tables may be dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Consent {
+    /// The command line.
+    Given,
+    /// Whoever sits at the terminal.
+    Asked,
+    /// Nobody.
+    Missing,
+}
+
+/// Tells who does: `--yes` does; else whoever is at a terminal; without one a flag such as `--force`.
+fn consent(yes: bool, forced: bool) -> Consent {
+    match (io::stdin().is_terminal() && io::stderr().is_terminal(), forced) {
+        _ if yes => Consent::Given,
+        (true, _) => Consent::Asked,
+        (false, true) => Consent::Given,
+        (false, false) => Consent::Missing,
+    }
+}
+
+/// Asks whether those of the marked tables that are `named` may be dropped, also those that a load made
+/// if `loaded`; any answer but yes is an error that nothing was done. Nothing is looked for where consent
+/// is given.
 async fn agree_to_drop(
     link: &ServerLink,
-    yes: bool,
+    consent: Consent,
     loaded: bool,
     named: impl FnOnce(&Numbers) -> String,
 ) -> Result<()> {
-    if yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if consent == Consent::Given {
         return Ok(());
     }
     let tables = named(&load::marked(link, loaded).await?);
     if tables.is_empty() {
         return Ok(());
+    }
+    if consent == Consent::Missing {
+        let text = format!(
+            "nothing was dropped: {tables} at {} are there, and nobody to ask",
+            link.target
+        );
+        return Err(Error::usage(text).hint("--yes drops them without asking"));
     }
     let question = line(&format!("Drop {tables} at {}? [y/N] ", link.target));
     let mut err = io::stderr();

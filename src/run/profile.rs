@@ -28,6 +28,7 @@ use crate::plan::profile::{Given, Profile};
 use crate::plan::value::Names;
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
+use crate::stop::{Stop, unless_stopped};
 use crate::summary::{self, Loaded, Outcome, Store, Summary};
 use crate::terms::{self, Choice as _};
 
@@ -57,7 +58,7 @@ pub(crate) fn run(
     list: bool,
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
-    let mut profile = read(&source.profile)?;
+    let mut profile = read(&source.profile, invocation.stop)?;
     stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits, so that every reader of JSON sees the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
@@ -150,13 +151,18 @@ fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> R
     Ok(())
 }
 
-/// Reads a profile, and refuses addresses in it that cannot be understood. A file goes before a
-/// profile of the program.
-pub(super) fn read(path: &Path) -> Result<Profile> {
+/// Reads a profile, unless asked to stop first, and refuses addresses in it that cannot be understood. A file
+/// goes before a profile of the program.
+pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
         return shipped.profile();
     }
+    let path = path.to_owned();
+    unless_stopped(stop, move || read_now(&path))
+}
+
+fn read_now(path: &Path) -> Result<Profile> {
     let origin = path.display().to_string();
     let refused = |e: &dyn Display| Error::usage(format!("{origin}: {e}")).hint(NO_PROFILE);
     let mut text = String::new();
@@ -262,7 +268,7 @@ impl<'a> Legs<'a> {
         earlier: &Earlier,
     ) -> Result<Legs<'a>> {
         let Invocation { progress, stop, calibration, .. } = invocation;
-        let calibration = calibration::find(calibration.as_deref(), progress);
+        let calibration = calibration::find(calibration.as_deref(), stop, progress)?;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {

@@ -10,6 +10,7 @@ use crate::plan::experiment::{Cell, Experiment, Overrides};
 use crate::plan::value::Scale;
 use crate::report::{Doubt, Layout, Options, Question, compare, doubtful};
 use crate::stats::next_look;
+use crate::stop::unless_stopped;
 use crate::summary::{self, Loaded, Summary};
 use crate::terms;
 
@@ -36,8 +37,9 @@ pub(crate) struct Recheck {
 }
 
 pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> {
-    let profile = read(&args.profile)?;
-    let loaded = summary::load(&args.paths, true)?;
+    let profile = read(&args.profile, invocation.stop)?;
+    let paths = args.paths.clone();
+    let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true))?;
     leave_out(loaded.imported.len(), "recheck");
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let mut overrides = Overrides {

@@ -24,7 +24,7 @@ use crate::plan::profile::{self, Data, Profile};
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::sandbox::{self, DataDir, Sandbox, Spec};
-use crate::stop::Stop;
+use crate::stop::{Stop, unless_stopped};
 use crate::{commands, load};
 
 /// Connections besides the clients': control and preparing.
@@ -68,8 +68,16 @@ impl<'a> Servers<'a> {
         for cell in &of.cells {
             let what = &of.parts[cell.part].what;
             if let What::Load(LoadSpec { source: LoadSource::Dump { path }, .. }) = what {
-                let refused = |e| Error::usage(format!("load {}: {e}", path.display()));
-                File::open(path).map_err(refused)?;
+                let refused = |path: &Path| {
+                    let path = path.display().to_string();
+                    move |e: io::Error| Error::usage(format!("load {path}: {e}"))
+                };
+                let path = path.clone();
+                unless_stopped(stop, move || {
+                    // The opening of a pipe would wait, and take its writer away.
+                    let file = path.metadata().map_err(refused(&path))?.is_file();
+                    if file { File::open(&path).map(drop).map_err(refused(&path)) } else { Ok(()) }
+                })?;
             }
         }
         let mut targets = HashMap::new();
@@ -80,7 +88,7 @@ impl<'a> Servers<'a> {
                 sandbox::find_program(private.program.as_deref()).map(|_| None)
             } else {
                 let (args, env) = address(&subject.server);
-                resolve::find(&args, &env, progress).map(Some)
+                resolve::find(&args, env, stop, progress).map(Some)
             };
             let found = found.map_err(|e| e.context(format!("server {}", subject.label)))?;
             targets.extend(found.map(|target| (at, target)));

@@ -77,12 +77,12 @@ pub(crate) fn main(
             let failed = real.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
         }
-        Err(opening) => return Ok(opening.write()),
+        Err(opening) => return opening.write(),
     };
     if settings.values.on("explain") {
         return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);
     }
-    settings.opening.write();
+    settings.opening.write()?;
     settings.notes.iter().for_each(|note| say(note));
     let log = Mutex::new(Log::new(Box::new(io::stdout()), settings.verbosity));
     let ended = done(&settings, &log, &listen(true)?);

@@ -1,10 +1,11 @@
 //! A command line of sysbench's, read: plain values, every default filled in.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::options::OptionValues;
+use crate::error::{Error, Result};
 use crate::mysql::ConnectOptions;
 pub(crate) use crate::plan::Ignored;
 use crate::workload::Distribution;
@@ -98,10 +99,15 @@ pub(crate) struct Opening {
 
 impl Opening {
     /// Writes the lines; returns the exit status.
-    pub(crate) fn write(&self) -> Ended {
-        let _ = io::stdout().write_all(self.stdout.as_bytes());
+    pub(crate) fn write(&self) -> Result<Ended> {
         let _ = io::stderr().write_all(self.stderr.as_bytes());
-        self.status
+        let mut out = io::stdout().lock();
+        match out.write_all(self.stdout.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => Ok(self.status),
+            // As a log that breaks, of which a shell says nothing.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
+            Err(e) => Err(Error::failed(format!("standard output: {e}"))),
+        }
     }
 }
 

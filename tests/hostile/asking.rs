@@ -1,4 +1,5 @@
-//! `prepare --force` and `cleanup` ask whoever sits at a terminal, and touch what is marked only.
+//! `prepare --force` and `cleanup` ask whoever sits at a terminal, and touch what is marked only. Without a
+//! terminal `cleanup` wants `--yes`.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -90,8 +91,16 @@ fn whoever_is_at_a_terminal_is_asked_before_tables_are_dropped() {
     let said = at_terminal(server, &[&forced[..], &["--yes"]].concat(), "");
     assert!(said.code == 0 && !said.stdout.contains("[y/N]"), "{}", said.both());
     assert!(!changed(server));
-    // Scripts have no terminal, and are not asked.
+    // Scripts have no terminal, and are not asked: --force is their word, and cleanup has none but --yes.
     query(server, "UPDATE sbtest.sbtest1 SET k = 0");
+    let said = quiet(&["cleanup"]);
+    assert_eq!(said.code, 2, "{}", said.both());
+    assert!(
+        said.stderr.contains("sbtest1, sbtest2") && said.stderr.contains("--yes"),
+        "{}",
+        said.both()
+    );
+    assert!(tables(server) == all && changed(server));
     assert_eq!(quiet(&forced).code, 0);
     assert!(!changed(server));
     // So is a load, of those that it would drop.
@@ -109,4 +118,8 @@ fn whoever_is_at_a_terminal_is_asked_before_tables_are_dropped() {
     // Nothing to drop, nothing to ask.
     let said = at_terminal(server, &["cleanup"], "");
     assert!(said.code == 0 && !said.stdout.contains("[y/N]"), "{}", said.both());
+    assert_eq!(quiet(&["cleanup"]).code, 0);
+    assert_eq!(quiet(&prepare[..3]).code, 0);
+    assert_eq!(quiet(&["cleanup", "--yes"]).code, 0);
+    assert_eq!(tables(server), ["sbtest3"]);
 }

@@ -2,6 +2,7 @@
 //! program itself.
 
 mod asking;
+mod blocked;
 #[path = "../common/certificates.rs"]
 mod certificates;
 #[path = "../common/mod.rs"]

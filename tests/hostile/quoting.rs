@@ -63,7 +63,7 @@ fn a_name_is_only_a_name() {
     go(&["load", "--rows", "50", "--force", "--out", out, "--label", LABELS[0]]);
     let rows = format!("SELECT COUNT(*) FROM {quoted}.sbtest1");
     assert_eq!(query(&server, &rows)[0][0], "50");
-    go(&["cleanup"]);
+    go(&["cleanup", "--yes"]);
     assert_eq!(query(&server, "SHOW TABLES FROM sbtest")[0][0], "canary");
 
     // Every summary is where it was to be.

@@ -61,7 +61,7 @@ fn without_local_infile_it_inserts_and_says_how_to_be_faster() {
     assert_eq!(db.checksum(2), inserted);
     assert_eq!(db.info(2, "ENGINE"), "InnoDB");
 
-    let output = loadgen(&db, &["cleanup", "--quiet"]).output().unwrap();
+    let output = loadgen(&db, &["cleanup", "--yes", "--quiet"]).output().unwrap();
     assert_eq!((output.status.code(), texts(&output)), (Some(0), (String::new(), String::new())));
     assert_eq!(db.tables(), [""; 0]);
 }

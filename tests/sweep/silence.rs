@@ -91,7 +91,7 @@ fn a_stopped_server_is_given_up_and_an_interruption_ends_at_once() {
     let verbs = [
         on("verify", "a", Some(results.dir())),
         on("prepare --rows 20 --force", "b", None),
-        on("cleanup", "c", None),
+        on("cleanup --yes", "c", None),
         on("load --rows 20 --force --out", "d", Some(loads.dir())),
     ];
     until_waiting(&server.sandbox, 5);
@@ -171,7 +171,7 @@ fn a_connection_whose_answer_never_comes_is_given_up() {
     };
     let verbs = [
         on("verify", "a", Some(results.dir())),
-        on("cleanup", "b", None),
+        on("cleanup --yes", "b", None),
         on("load --rows 20 --force --out", "c", Some(loads.dir())),
     ];
     until_waiting(&server, 3);

@@ -231,6 +231,32 @@ fn the_server_reads_the_statements_that_were_judged() {
     }
 }
 
+#[test]
+fn the_switch_of_myrocks_is_left_out_and_other_prepared_statements_are_refused() {
+    let own = [
+        "/*!50717 SELECT COUNT(*) INTO @rocksdb_has_p_s_session_variables FROM \
+         INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = 'performance_schema' */",
+        "/*!50717 SET @rocksdb_get_is_supported = IF (@rocksdb_has_p_s_session_variables, \
+         'SELECT 1 WHERE VARIABLE_NAME=\\'rocksdb_bulk_load\\'', 'SELECT 0') */",
+        "/*!50717 PREPARE s FROM @rocksdb_get_is_supported */",
+        "/*!50717 EXECUTE s */",
+        "/*!50717 DEALLOCATE PREPARE s */",
+    ];
+    for end in 1..=own.len() {
+        let expected = Ok((Kind::LeftOut(LeftOut::RocksDb), String::new()));
+        assert_eq!(seen(&own[..end]), expected, "{}", own[end - 1]);
+    }
+    for file in [
+        &["PREPARE s FROM @x"][..],
+        &["PREPARE s FROM 'DROP DATABASE x'"],
+        &["EXECUTE s"],
+        &["SET GLOBAL rocksdb_x = @rocksdb_y"],
+        &["SELECT 1 INTO @x"],
+    ] {
+        assert!(seen(file).is_err(), "{file:?}");
+    }
+}
+
 /// The files of this directory.
 fn fixtures(dir: &str) -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(dir);

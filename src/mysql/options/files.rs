@@ -33,7 +33,7 @@ const SHARED: [&str; 3] = ["client", "client-server", "client-mariadb"];
 /// The group of loadgen's own.
 const OWN: &str = "loadgen";
 
-type OfPath<T> = Box<dyn Fn(&Path) -> T>;
+type OfPath<T> = Box<dyn Fn(&Path) -> T + Send>;
 
 /// The outside of a process, as far as it decides where the server is: a value, so that tests bring
 /// their own world.
@@ -45,7 +45,7 @@ pub struct Env {
     /// Whether there is a Unix socket at a path.
     pub is_socket: OfPath<bool>,
     /// The password on an inherited descriptor (`--password-fd`).
-    pub read_fd: Box<dyn Fn(u32) -> Result<Secret>>,
+    pub read_fd: Box<dyn Fn(u32) -> Result<Secret> + Send>,
 }
 
 /// An option file's content and who may touch it.
@@ -105,9 +105,20 @@ fn read_file(path: &Path) -> io::Result<Text> {
 /// descriptor, so that no child process inherits it.
 pub(super) fn read_fd(fd: u32) -> Result<Secret> {
     let named = |why: &dyn fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
-    let file = File::open(format!("/proc/self/fd/{fd}")).map_err(|e| named(&e))?;
+    let path = PathBuf::from(format!("/proc/self/fd/{fd}"));
+    let facts = path.metadata().map_err(|e| named(&e))?;
+    // The writing end of a pipe would be read from its other end, and never come to an end.
+    if !is_readable(fd).map_err(|e| named(&e))? {
+        return Err(named(&"it is not open for reading"));
+    }
     let mut bytes = Vec::new();
-    file.take(SECRET_MAX as u64 + 3).read_to_end(&mut bytes).map_err(|e| named(&e))?;
+    let most = SECRET_MAX + 3;
+    let read = if facts.file_type().is_socket() {
+        receive(fd.cast_signed(), most, &mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(most as u64).read_to_end(&mut bytes).map(drop))
+    };
+    read.map_err(|e| named(&e))?;
     if let Some(fd) = i32::try_from(fd).ok().filter(|fd| *fd > 2) {
         nix::unistd::close(fd).map_err(|e| named(&e))?;
     }
@@ -117,6 +128,39 @@ pub(super) fn read_fd(fd: u32) -> Result<Secret> {
     }
     let text = std::str::from_utf8(line).map_err(|_| named(&"holds no UTF-8"))?;
     Ok(Secret::new(text))
+}
+
+/// Tells whether an inherited descriptor was opened for reading.
+fn is_readable(fd: u32) -> io::Result<bool> {
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}"))?;
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    let flags =
+        flags.ok_or_else(|| io::Error::other("the kernel does not tell how it was opened"))?;
+    Ok(flags & O_ACCMODE != O_WRONLY)
+}
+
+/// proc(5) has open(2)'s flags; these are the two lowest bits on every Linux.
+const O_ACCMODE: u32 = 3;
+const O_WRONLY: u32 = 1;
+
+/// Reads from a socket, which cannot be opened by its name, until the other side has ended or so much is
+/// there.
+fn receive(fd: i32, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let mut part = [0; 512];
+    while bytes.len() < most {
+        match nix::sys::socket::recv(fd, &mut part, nix::sys::socket::MsgFlags::empty()) {
+            Ok(0) => break,
+            Ok(got) => bytes.extend_from_slice(&part[..got]),
+            Err(nix::errno::Errno::EINTR) => {}
+            // Whoever handed it over may have made it one that does not wait.
+            Err(nix::errno::Errno::EAGAIN) => {
+                std::thread::sleep(std::time::Duration::from_millis(10))
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
 }
 
 /// One line `key` or `key = value` of a group that loadgen reads. No `Debug`: the value may be a
@@ -233,8 +277,9 @@ impl Reader<'_> {
                 Line::Group(name) => group = Some(self.group(name)),
                 Line::Directive("include", file) => self.include(Path::new(file), &at)?,
                 Line::Directive("includedir", dir) => self.include_dir(Path::new(dir), &at)?,
-                Line::Directive(name, _) => {
-                    self.ignored(&format!("{at}: !{name}"), "it is no directive");
+                // It may be a password that begins so: it is not shown.
+                Line::Directive(..) => {
+                    self.ignored(&format!("{at}: a line with '!'"), "it is no directive");
                 }
                 Line::Option { key, value } => match group {
                     None => return Err(refused("an option before any [group]")),
@@ -745,6 +790,33 @@ mod tests {
         drop(writer);
         let fd = std::os::fd::IntoRawFd::into_raw_fd(std::os::fd::OwnedFd::from(reader));
         read_fd(u32::try_from(fd).unwrap())
+    }
+
+    /// What a descriptor that was handed over says.
+    fn handed_over(fd: impl Into<std::os::fd::OwnedFd>) -> Result<Secret> {
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(fd.into());
+        read_fd(u32::try_from(fd).unwrap())
+    }
+
+    #[test]
+    fn a_socket_is_read_to_its_end_as_a_pipe_is() {
+        for waits in [true, false] {
+            let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+            theirs.set_nonblocking(!waits).unwrap();
+            let writing = std::thread::spawn(move || {
+                ours.write_all(b"pw").unwrap();
+                ours.write_all(b"2\n").unwrap();
+            });
+            assert_eq!(handed_over(theirs).unwrap().expose(), "pw2");
+            writing.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_descriptor_that_is_only_written_to_is_refused() {
+        let (reader, writer) = io::pipe().unwrap();
+        assert_eq!(handed_over(writer).unwrap_err().kind().exit_code(), 2);
+        drop(reader);
     }
 
     #[test]

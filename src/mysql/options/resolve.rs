@@ -23,6 +23,7 @@ use super::{
 };
 use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
+use crate::stop::{Stop, unless_stopped};
 use crate::terms::units;
 
 const DEFAULT_DATABASE: &str = "sbtest";
@@ -45,8 +46,16 @@ pub struct Resolved {
 }
 
 /// Resolves in a given world, and asks for the password on the terminal, without echo, if need be.
-pub fn find(args: &ConnectionArgs, env: &Env, progress: &mut Progress) -> Result<ConnectOptions> {
-    let Resolved { mut target, warnings, wants_prompt } = resolve(args, env)?;
+pub fn find(
+    args: &ConnectionArgs,
+    env: Env,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<ConnectOptions> {
+    let args = args.clone();
+    // An option file may be a pipe, and a descriptor is mostly one.
+    let resolved = unless_stopped(stop, move || resolve(&args, &env))?;
+    let Resolved { mut target, warnings, wants_prompt } = resolved;
     if wants_prompt {
         let question =
             crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
@@ -74,9 +83,10 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
         }
     }
     for Setting { key, value, group, loose, at } in settings {
-        // A line such as `password secret` is one key: it must not be shown whole.
+        // A line may be `password secret`, or a password alone: no key is shown but those that there are.
         let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let from = format!("{at}: {}", key.split(|c| !word(c)).next().unwrap_or_default());
+        let first = key.split(|c| !word(c)).next().unwrap_or_default();
+        let from = if is_known(whole(first)) { format!("{at}: {first}") } else { at };
         let rank = match group {
             Group::Shared => Rank::Shared,
             Group::Own => Rank::Own,
@@ -152,6 +162,10 @@ const URL_KEYS: &str = "socket, protocol, ssl-mode, ssl-ca, ssl-cert, ssl-key, c
 const URL_FORM: &str = "mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=REQUIRED&socket=/PATH, \
                         with %40 for an @ and so on";
 
+fn is_known(key: &str) -> bool {
+    keys().any(|known| known == key)
+}
+
 impl Inputs {
     fn of_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
         let mut said = args.clone();
@@ -187,7 +201,7 @@ impl Inputs {
             "skip-password" | "disable-password" => ("password", Some("")),
             key => (key, value),
         };
-        if !keys().any(|known| known == key) {
+        if !is_known(key) {
             return Ok(false);
         }
         let by = self.by.get(key).map(|(rank, _)| *rank);
@@ -258,7 +272,7 @@ fn is_void(key: &str, value: Option<&str>) -> bool {
     })
 }
 
-/// Sets what a key means.
+/// Sets what a key means. What is wrong is not shown: it may be a password in the wrong place.
 fn set(
     said: &mut ConnectionArgs,
     key: &str,
@@ -277,9 +291,16 @@ fn set(
         "ssl-ca" => said.ssl_ca = Some(value.into()),
         "ssl-cert" => said.ssl_cert = Some(value.into()),
         "ssl-key" => said.ssl_key = Some(value.into()),
-        "ssl-mode" => said.ssl_mode = Some(SslMode::parse(value)?),
-        "connect-timeout" => said.connect_timeout = Some(units::parse_duration(value)?),
-        "port" => said.port = Some(value.parse().map_err(|_| format!("'{value}' is no port"))?),
+        "ssl-mode" => {
+            let modes = SslMode::value_variants().iter().map(ToString::to_string);
+            let modes = || format!("it takes {}", modes.collect::<Vec<_>>().join(", "));
+            said.ssl_mode = Some(SslMode::parse(value).map_err(|_| modes())?);
+        }
+        "connect-timeout" => {
+            let wrong = |_| "it takes a time such as 10s";
+            said.connect_timeout = Some(units::parse_duration(value).map_err(wrong)?);
+        }
+        "port" => said.port = Some(value.parse().map_err(|_| "it takes a number up to 65535")?),
         "protocol" => said.protocol = Some(protocol(value)?),
         _ => unreachable!("'{key}' is one of KEYS"),
     }
@@ -293,7 +314,7 @@ fn protocol(value: &str) -> std::result::Result<Protocol, String> {
     let named =
         |protocol: &&Protocol| protocol.to_possible_value().is_some_and(|v| means(v.get_name()));
     let found = Protocol::value_variants().iter().find(named);
-    found.copied().ok_or_else(|| format!("'{value}' is no protocol: tcp or socket"))
+    found.copied().ok_or_else(|| "it takes tcp or socket".to_owned())
 }
 
 /// Reads the older switches of encryption: `ssl` (demands it, as MariaDB's and MySQL 5.7's) and
@@ -312,7 +333,7 @@ fn switched(
     let said = match value.unwrap_or("1").to_ascii_lowercase().as_str() {
         "1" | "on" | "true" => true,
         "0" | "off" | "false" => false,
-        other => return Err(format!("'{other}' is neither on nor off")),
+        _ => return Err("it takes on or off".to_owned()),
     };
     Ok(Some(match (name, said != off.is_some()) {
         ("ssl", true) => mode.max(SslMode::Required),
@@ -425,8 +446,8 @@ fn host_name(host: &str, from: &str) -> Result<String> {
     let odd = [
         // It is not shown: there may be a password in it.
         (host.contains('@'), "no host: it holds '@'", "--url takes a URL with user and password"),
-        (host.starts_with('/'), &format!("a path: '{host}'"), "-S names a socket"),
-        (bare.contains(':') && !ipv6, &format!("no host: '{host}'"), "-P names the port"),
+        (host.starts_with('/'), "a path", "-S names a socket"),
+        (bare.contains(':') && !ipv6, "no host: it holds ':'", "-P names the port"),
     ];
     match odd.into_iter().find(|(is_odd, ..)| *is_odd) {
         Some((_, what, hint)) => Err(Error::usage(format!("{from} is {what}")).hint(hint)),
@@ -970,16 +991,16 @@ mod tests {
             world(&[], files, &[])
         };
         for (text, a) in [
-            ("[client]\nport=x", "/etc/my.cnf:2: port: 'x'"),
+            ("[client]\nport=x", "/etc/my.cnf:2: port: it takes"),
             ("[client]\nhost", "/etc/my.cnf:2: host: needs a value"),
-            ("[client]\nprotocol=pipe", "/etc/my.cnf:2: protocol: 'pipe'"),
+            ("[client]\nprotocol=pipe", "/etc/my.cnf:2: protocol: it takes"),
             ("[client]\nPROTOCOL", "/etc/my.cnf:2: protocol: needs a value"),
-            ("[client-server]\nport=x", "/etc/my.cnf:2: port: 'x'"),
-            ("[client]\nssl-mode=on", "/etc/my.cnf:2: ssl-mode: 'on'"),
-            ("[client]\nssl=maybe", "/etc/my.cnf:2: ssl: 'maybe'"),
-            ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: sokcet"),
+            ("[client-server]\nport=x", "/etc/my.cnf:2: port: it takes"),
+            ("[client]\nssl-mode=on", "/etc/my.cnf:2: ssl-mode: it takes"),
+            ("[client]\nssl=maybe", "/etc/my.cnf:2: ssl: it takes"),
+            ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: [loadgen] knows"),
             ("[loadgen]\nconnect-timeout=0", "/etc/my.cnf:2: connect-timeout is 0"),
-            ("[client]\nhost=db1:3306", "/etc/my.cnf:2: host is no host: 'db1:3306'"),
+            ("[client]\nhost=db1:3306", "/etc/my.cnf:2: host is no host"),
         ] {
             let error = error("", &file(text));
             assert!(error.to_string().starts_with(a), "{error}");
@@ -989,15 +1010,15 @@ mod tests {
         ok("", &file("[client]\nsokcet=/x\nssl-cipher=y\n[loadgen]\nloose-sokcet=/x"));
 
         let env = world(&["MYSQL_TCP_PORT=http"], &[], &[]);
-        assert!(error("", &env).to_string().contains("MYSQL_TCP_PORT: 'http'"));
+        assert!(error("", &env).to_string().contains("MYSQL_TCP_PORT: it takes"));
         let env = world(&[], &[], &[]);
         for (line, a) in [
-            ("-h /tmp/x.sock", "--host is a path: '/tmp/x.sock'"),
+            ("-h /tmp/x.sock", "--host is a path"),
             ("-h u:marker@h", "--host is no host: it holds '@'"),
             ("--connect-timeout 0", "--connect-timeout is 0"),
             ("--url mysql://h/?sokcet=/x", "unknown option 'sokcet'"),
             ("--url mysql://h/?user=x", "unknown option 'user'"),
-            ("--url mysql://h/?ssl-mode=x", "the ssl-mode of --url: 'x'"),
+            ("--url mysql://h/?ssl-mode=x", "the ssl-mode of --url: it takes"),
             ("--url pg://u:marker@h/", "--url does not start"),
         ] {
             let error = error(line, &env);
@@ -1006,6 +1027,40 @@ mod tests {
         let env = world(&["LOADGEN_URL=mysql://u:marker@h:x/"], &[], &[]);
         let error = error("", &env);
         assert!(error.to_string().starts_with("LOADGEN_URL") && !error.render().contains("marker"));
+    }
+
+    /// A line that ended too early, a value behind the wrong key, a password alone on its line.
+    #[test]
+    fn errors_and_warnings_of_option_files_show_no_password_in_the_wrong_place() {
+        for text in [
+            "[loadgen]\nmarker",
+            "[loadgen]\nmarker==",
+            "[loadgen]\nmarker = x",
+            "[loadgen]\npassword marker",
+            "[loadgen]\npass word=marker",
+            "[client]\nport=marker",
+            "[client]\nprotocol=marker",
+            "[client]\nssl-mode=marker",
+            "[client]\nssl=marker",
+            "[client]\nskip-ssl=marker",
+            "[client]\nssl-verify-server-cert=marker",
+            "[client]\nconnect-timeout=marker",
+            "[client]\nhost=u:marker",
+            "[client]\nhost=u:marker@h",
+            "[client]\nhost=/marker",
+            "[client]\n!marker",
+            "[client]\n!marker word",
+            "marker",
+            "marker=x",
+            "[client\nmarker",
+        ] {
+            let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
+            let said = match resolve(&args(""), &world(&[], files, &[])) {
+                Ok(resolved) => resolved.warnings.join("\n"),
+                Err(error) => error.render(),
+            };
+            assert!(!said.is_empty() && !said.contains("marker"), "{text:?}: {said}");
+        }
     }
 
     #[test]
