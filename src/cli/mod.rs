@@ -314,7 +314,13 @@ fn explained(
         // How to pass it as a value is not what anybody wants.
         error.remove(ContextKind::Suggested);
         let verb = words.get(1).and_then(|verb| command.find_subcommand(verb));
-        hint = unknown_hint(context(error, ContextKind::InvalidArg), verb);
+        let given = context(error, ContextKind::InvalidArg).to_owned();
+        if let Some(ContextValue::String(near)) = error.get(ContextKind::SuggestedArg)
+            && !is_near(near, &given)
+        {
+            error.remove(ContextKind::SuggestedArg);
+        }
+        hint = unknown_hint(&given, verb);
     }
     (error.render().to_string(), hint)
 }
@@ -341,16 +347,31 @@ fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
     }
 }
 
+/// Tells whether a word may be another one, misspelt.
+fn is_near(word: &str, typed: &str) -> bool {
+    let length = typed.trim_start_matches('-').len();
+    strsim::damerau_levenshtein(word, typed) <= 1 + length / 5
+}
+
+/// Commands at most that a word of their names may mean.
+const MEANT_MAX: usize = 4;
+
 /// Names the command whose name is nearest to the one that there is not.
 fn nearest(error: &clap::Error, command: &Command) -> String {
     let all = "loadgen --help lists the commands".to_owned();
-    let Some(ContextValue::Strings(near)) = error.get(ContextKind::SuggestedSubcommand) else {
-        return all;
-    };
     let typed = context(error, ContextKind::InvalidSubcommand);
-    let near = near.last().filter(|near| strsim::levenshtein(near, typed) <= 1 + typed.len() / 3);
-    let found = near.and_then(|name| command.find_subcommand(name));
-    found.map_or_else(|| all.clone(), |verb| format!("loadgen {}? {all}", verb.get_name()))
+    let names = || command.get_subcommands().map(Command::get_name);
+    // Of `select` point-select is meant, and not delete.
+    let mut meant: Vec<&str> =
+        names().filter(|name| name.split('-').any(|part| part == typed)).take(MEANT_MAX).collect();
+    meant.extend(crate::sysbench::command(typed));
+    if let (true, Some(ContextValue::Strings(near))) =
+        (meant.is_empty(), error.get(ContextKind::SuggestedSubcommand))
+    {
+        let near = near.last().filter(|near| is_near(near, typed));
+        meant.extend(near.and_then(|name| command.find_subcommand(name)).map(Command::get_name));
+    }
+    if meant.is_empty() { all } else { format!("loadgen {}? {all}", meant.join(", ")) }
 }
 
 #[cfg(test)]
@@ -360,6 +381,60 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().0.debug_assert();
+    }
+
+    /// The hint, and the flag that clap suggests, of a command line with a mistake.
+    fn hints(line: &str) -> (Option<String>, Option<String>) {
+        let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let (mut command, _) = command();
+        let mut error = command.try_get_matches_from_mut(args.clone()).expect_err(line);
+        let (_, hint) = explained(&mut error, &args, &command);
+        let near = match error.get(ContextKind::SuggestedArg) {
+            Some(ContextValue::String(near)) => Some(near.clone()),
+            _ => None,
+        };
+        (hint, near)
+    }
+
+    #[test]
+    fn a_command_is_suggested_when_its_name_is_near_or_has_the_word() {
+        struct Case {
+            line: &'static str,
+            meant: Option<&'static str>,
+        }
+        for Case { line, meant } in [
+            Case { line: "loadgen select", meant: Some("loadgen point-select?") },
+            Case { line: "loadgen dlete", meant: Some("loadgen delete?") },
+            Case { line: "loadgen raed-only", meant: Some("loadgen read-only?") },
+            Case { line: "loadgen reprot", meant: Some("loadgen report?") },
+            Case { line: "loadgen buildschema", meant: Some("loadgen prepare?") },
+            Case { line: "loadgen nonsense", meant: None },
+            Case { line: "loadgen selects", meant: None },
+        ] {
+            let hint = hints(line).0.expect(line);
+            match meant {
+                Some(meant) => assert!(hint.starts_with(meant), "{line}: {hint}"),
+                None => assert!(!hint.contains('?'), "{line}: {hint}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_flag_is_suggested_when_it_is_a_misspelling_and_no_other_word() {
+        struct Case {
+            line: &'static str,
+            near: Option<&'static str>,
+        }
+        for Case { line, near } in [
+            Case { line: "loadgen point-select --cliens 8", near: Some("--clients") },
+            Case { line: "loadgen point-select --warmpu 8", near: Some("--warmup") },
+            Case { line: "loadgen point-select --databse x", near: Some("--database") },
+            Case { line: "loadgen point-select --duratoin 8", near: None },
+            Case { line: "loadgen point-select --connectoins 8", near: None },
+            Case { line: "loadgen point-select --length 8", near: None },
+        ] {
+            assert_eq!(hints(line).1.as_deref(), near, "{line}");
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! The commands and flags of loadgen, for hints to sysbench's words.
+//! The commands and flags of loadgen, for hints to the words of sysbench and other load generators.
 
 use clap::{Arg, Command};
 
 use crate::sysbench::{self, Answer, NativeFlag, NativeVerb};
 
-/// Says a command line in loadgen's words, unless none of it is sysbench's.
+/// Says a command line in loadgen's words, unless all of it is loadgen's.
 pub(super) fn answer(args: &[String], loadgen: &Command) -> Option<Answer> {
     sysbench::answer(args, &of(loadgen))
 }
@@ -149,6 +149,97 @@ mod tests {
     }
 
     #[test]
+    fn words_of_other_load_generators_become_a_whole_command_of_loadgen() {
+        struct Case {
+            theirs: &'static str,
+            ours: &'static str,
+            /// Part of what is said of it.
+            what: &'static str,
+        }
+        for Case { theirs, ours, what } in [
+            Case {
+                theirs: "loadgen point-select --duration 60s --connections 64",
+                ours: "loadgen point-select --time 60s --clients 64",
+                what: "--duration, --connections are oha's and wrk's",
+            },
+            Case {
+                theirs: "loadgen read-write --duration=30s",
+                ours: "loadgen read-write --time 30s",
+                what: "--duration is oha's and k6's and wrk's",
+            },
+            Case {
+                theirs: "loadgen point-select -t4 -c64 -d30s --latency -h db1",
+                ours: "loadgen point-select --engine-threads 4 --clients 64 --time 30s -h db1",
+                what: "-t, -c, -d, --latency are wrk's",
+            },
+            Case {
+                theirs: "loadgen point-select -n 10000 -c 8 -q 500 --no-tui",
+                ours: "loadgen point-select --ops 10000 --clients 8 --rate 500 --quiet",
+                what: "-n, -c, -q, --no-tui are oha's",
+            },
+            Case {
+                theirs: "loadgen read-only --vus 10 --iterations 1000 --stage 10s:20",
+                ours: "loadgen read-only --clients 10 --ops 1000",
+                what: "--stage: --clients",
+            },
+            Case {
+                theirs: "loadgen read-only --concurrency=10,50 --iterations=5 --number-of-queries 1k",
+                ours: "loadgen read-only --clients 10,50 --repeat 5 --ops 1k",
+                what: "are mysqlslap's",
+            },
+            Case {
+                theirs: "loadgen read-only --iterations=5",
+                ours: "loadgen read-only --ops 5",
+                what: "--iterations: mysqlslap's is --repeat",
+            },
+            Case {
+                theirs: "loadgen mysqlslap --concurrency=50 --query=SELECT --create-schema=db1 --silent",
+                ours: "loadgen sql --clients 50 --query SELECT --database db1 --quiet",
+                what: "--concurrency, --create-schema, --silent are mysqlslap's",
+            },
+            Case {
+                theirs: "loadgen mysqlslap --auto-generate-sql --concurrency 8 --engine innodb",
+                ours: "loadgen point-select --clients 8",
+                what: "--engine: the tables",
+            },
+            Case {
+                theirs: "loadgen wrk -t2 -c100 -d10s http://db1/",
+                ours: "loadgen point-select --engine-threads 2 --clients 100 --time 10s",
+                what: "-t, -c, -d are wrk's",
+            },
+            Case {
+                theirs: "loadgen k6 run script.js",
+                ours: "loadgen point-select",
+                what: "k6 is k6's",
+            },
+            Case {
+                theirs: "loadgen read-write --vu 8 --rampup 2 --mysql-duration 5 --warehouses 100",
+                ours: "loadgen read-write --clients 8 --warmup 2m --time 5m",
+                what: "are hammerdb's",
+            },
+            Case {
+                theirs: "loadgen read-write --mysql_num_vu=8 --mysql_pass=x",
+                ours: "loadgen read-write --clients 8 --password",
+                what: "--mysql_pass: --password asks",
+            },
+            Case {
+                theirs: "loadgen read-only --threads=8 --duration 60s --foo",
+                ours: "loadgen read-only --clients 8 --time 60s",
+                what: "--threads is sysbench's; --duration is oha's",
+            },
+            Case {
+                theirs: "loadgen cleanup --vus 8",
+                ours: "loadgen cleanup",
+                what: "--vus: loadgen cleanup has no use for it",
+            },
+        ] {
+            let answer = said(theirs).expect(theirs);
+            assert_eq!(answer.command, ours, "{theirs}");
+            assert!(answer.what.contains(what), "{theirs}: {}", answer.what);
+        }
+    }
+
+    #[test]
     fn a_command_of_loadgen_is_left_to_its_own_errors() {
         for line in [
             "loadgen point-select --nonsense",
@@ -165,7 +256,8 @@ mod tests {
     #[test]
     fn what_a_flag_becomes_is_a_flag_of_loadgen() {
         let loadgen = native_verbs();
-        let ours: Vec<String> = sysbench::native_flags().collect();
+        let others = sysbench::flags_of_others();
+        let ours: Vec<String> = sysbench::native_flags().chain(others).collect();
         assert!(ours.len() > 30, "{ours:?}");
         for flag in ours {
             let has =

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, plain};
-use crate::mysql::{Class, Failure, LOST, class};
+use crate::mysql::{Class, Failure, LOST, advice, class, recurs};
 use crate::observe::{Ns, seconds};
 use crate::plan::{OnError, units};
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
@@ -153,29 +153,40 @@ impl Failures {
     }
 }
 
-/// Makes the error of a step that cannot go on after what happened to one client. `built_in` says
-/// that the workload is loadgen's own.
-pub(super) fn abort_error(client: u32, error: &OpError, built_in: bool) -> Error {
-    let hints: &[&str] = match error {
-        OpError::Failure(Failure::Lost(_)) => {
-            &[LOST, "--on-error reconnect opens lost connections again and goes on"]
-        }
+/// Makes the error of a step that cannot go on after what happened to one client, under this policy. `built_in`
+/// says that the workload is loadgen's own.
+pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_in: bool) -> Error {
+    let hints: Vec<&str> = match error {
+        OpError::Failure(Failure::Lost(_)) => vec![LOST, RECONNECT],
         OpError::Wrong(_) if built_in => {
-            &["the tables are not what this workload needs; loadgen prepare makes them"]
+            vec!["the tables are not what this workload needs; loadgen prepare makes them"]
         }
         OpError::Wrong(_) => {
-            &["the tables do not hold what the workload's `expect` says: one of both must change"]
+            vec![
+                "the tables do not hold what the workload's `expect` says: one of both must change",
+            ]
         }
         OpError::Timeout(_) | OpError::LeftOpen(_) => {
-            &["--on-error reconnect drops the connection and goes on with another one"]
+            vec!["--on-error reconnect drops the connection and goes on with another one"]
         }
-        OpError::Failure(Failure::Server { .. }) => {
-            &["--on-error continue counts errors of the server and goes on"]
+        OpError::Failure(Failure::Server { code, message, .. }) => {
+            let goes_on = match policy {
+                // Each op would fail.
+                _ if recurs(*code, message) => None,
+                _ if !error.keeps_session() => Some(RECONNECT),
+                OnError::Abort => {
+                    Some("--on-error continue counts errors of the server and goes on")
+                }
+                _ => None,
+            };
+            advice(*code, message).into_iter().chain(goes_on).collect()
         }
     };
     let failed = Error::failed(format!("client {client}: {error}"));
     hints.iter().fold(failed, |failed, hint| failed.hint(*hint))
 }
+
+const RECONNECT: &str = "--on-error reconnect opens lost connections again and goes on";
 
 /// A shorter time without success is no outage, whatever failed in it.
 const GAP_MIN: Ns = 100_000_000;
@@ -435,9 +446,44 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_is_advised_when_it_would_go_on_and_no_other() {
+        struct Case {
+            code: u16,
+            policy: OnError,
+            advised: Option<OnError>,
+        }
+        use OnError::{Abort, Continue, Reconnect};
+        for Case { code, policy, advised } in [
+            Case { code: 1290, policy: Abort, advised: Some(Continue) },
+            Case { code: 1317, policy: Abort, advised: Some(Continue) },
+            Case { code: 9999, policy: Abort, advised: Some(Continue) },
+            Case { code: 1064, policy: Abort, advised: None },
+            Case { code: 1153, policy: Abort, advised: None },
+            Case { code: 1146, policy: Abort, advised: None },
+            // The session is over.
+            Case { code: 1927, policy: Abort, advised: Some(Reconnect) },
+            Case { code: 1053, policy: Continue, advised: Some(Reconnect) },
+            Case { code: 4031, policy: Continue, advised: Some(Reconnect) },
+        ] {
+            let error = Failure::Server {
+                code,
+                sqlstate: "HY000".to_owned(),
+                message: "--read-only".to_owned(),
+            };
+            let hints = abort_error(1, &OpError::Failure(error), policy, true).hints().join(" ");
+            let named = [Continue, Reconnect]
+                .into_iter()
+                .find(|policy| hints.contains(&format!("--on-error {policy}")));
+            assert_eq!(named, advised, "{code} {policy}: {hints}");
+            assert!(!hints.is_empty(), "{code}");
+        }
+    }
+
+    #[test]
     fn a_wrong_answer_to_a_workload_of_ones_own_names_no_prepare() {
         let hints = |built_in| {
-            let error = abort_error(1, &OpError::Wrong("0 rows".to_owned()), built_in);
+            let error =
+                abort_error(1, &OpError::Wrong("0 rows".to_owned()), OnError::Abort, built_in);
             error.hints().join(" ")
         };
         assert!(hints(true).contains("loadgen prepare"));

@@ -357,7 +357,9 @@ impl Running<'_> {
                 return Ok(ops + errors + answers > 0);
             }
             ThreadEvent::Abort(client, error) => {
-                let error = abort_error(client, &error, self.context.plan.workload.built_in);
+                let plan = &self.context.plan;
+                let error =
+                    abort_error(client, &error, plan.policy.on_error, plan.workload.built_in);
                 self.end_early(Outcome::Aborted, error);
             }
             ThreadEvent::Done(thread, counts) => {

@@ -4,7 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::mysql::{Asked, Failure, Liveness, Session, impatient, one, optional, quoted_text};
+use crate::mysql::{
+    Asked, Failure, Liveness, Session, advice, impatient, one, optional, quoted_text,
+};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, within};
 use crate::terms::units;
@@ -32,9 +34,9 @@ impl<T> Doing<T> for Asked<T> {
 
 /// Makes an error of what the server said, with what to do about it.
 pub(super) fn explain(failure: &Failure) -> Error {
-    let code = match failure {
+    let (code, message) = match failure {
         Failure::Lost(_) => return Error::server(failure.to_string()).hint(AGAIN),
-        Failure::Server { code, .. } => *code,
+        Failure::Server { code, message, .. } => (*code, message),
     };
     let error = Error::failed(failure.to_string());
     match code {
@@ -42,9 +44,6 @@ pub(super) fn explain(failure: &Failure) -> Error {
         1114 | 1021 | 3 | 1026 | 1030 | 1041 | 1135 => error
             .hint("is the server's disk full (data, redo log, tmpdir)? A row takes about 250 bytes")
             .hint(AGAIN),
-        1290 | 1836 | 1792 => {
-            error.hint("the server is read-only: is it a replica? Name a writable one with --host")
-        }
         1044 | 1142 | 1227 | 1370 => error.hint(
             "loadgen needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database",
         ),
@@ -53,8 +52,11 @@ pub(super) fn explain(failure: &Failure) -> Error {
             error.hint("something else holds locks in these tables").hint(AGAIN).passing(true)
         }
         1286 => error.hint("the tables need InnoDB"),
-        1317 | 1053 | 1927 | 1969 => error.hint(AGAIN),
-        _ => error,
+        1053 | 1317 | 1927 => error.hint(AGAIN),
+        code => match advice(code, message) {
+            Some(advice) => error.hint(advice),
+            None => error,
+        },
     }
 }
 
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_failure_says_what_to_do() {
-        for (code, hint) in [(1114, "disk"), (1290, "read-only"), (1142, "CREATE"), (1213, "again")]
+        for (code, hint) in [(1114, "disk"), (1836, "read-only"), (1142, "CREATE"), (1213, "again")]
         {
             let error = server(code).doing("filling sbtest3").expect_err("failed");
             assert_eq!(error.kind(), Kind::Failed);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::control::{self, Asked, Numbers, amount, explain, numeric, one, optional, pairs};
 use super::dataset::{self, Dataset, Discovered, Table, names, sample, totals};
-use super::errors::Failure;
+use super::errors::{Failure, advice};
 use super::server::{Family, Product};
 use super::session::{Session, quoted_text};
 use crate::error::{Error, Result};
@@ -84,8 +84,10 @@ async fn examine(
         optional(session.execute(&format!("SET SESSION {setting}")).await)?;
     }
     let listed = dataset::list(session, needs.database, needs.schema).await;
-    let hint =
-        |_| "loadgen finds its tables there; does the account have rights on them?".to_owned();
+    let hint = |code, text: &str| {
+        let usual = "loadgen finds its tables there; does the account have rights on them?";
+        advice(code, text).unwrap_or(usual).to_owned()
+    };
     let Some(found) = findings.asked(listed, "information_schema cannot be read", hint)? else {
         return Ok(None);
     };
@@ -217,7 +219,7 @@ impl Tables<'_> {
     async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
         let asked = one(self.session, &format!("SELECT {which} FROM {from}")).await;
         let what = format!("{} cannot be read", self.found.name(table));
-        let hint = |code| rights_hint(code, self.needs.database);
+        let hint = |code, text: &str| rights_hint(code, text, self.needs.database);
         let Some(text) = self.findings.asked(asked, &what, hint)? else { return Ok(None) };
         // A table without rows has no largest id.
         let number = text.map_or(Some(0), |text| text.parse::<i128>().ok());
@@ -267,7 +269,7 @@ impl Tables<'_> {
             let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
             let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
-            let hint = |code| rights_hint(code, self.needs.database);
+            let hint = |code, text: &str| rights_hint(code, text, self.needs.database);
             // What holds for one table mostly holds for all.
             if self.findings.asked(tried, &what, hint)?.is_none() {
                 break;
@@ -405,24 +407,13 @@ fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Fin
 }
 
 /// Says what keeps this account from a table, by the error of a read or of a write.
-fn rights_hint(code: u16, database: &str) -> String {
-    let hint = match code {
+fn rights_hint(code: u16, message: &str, database: &str) -> String {
+    match code {
         1044 | 1142 | 1143 | 1227 => {
-            return format!("GRANT SELECT, UPDATE ON {}.* TO the account", quoted(database));
+            format!("GRANT SELECT, UPDATE ON {}.* TO the account", quoted(database))
         }
-        1205 => "another session holds a lock on it: SHOW PROCESSLIST says which",
-        // ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE and what old versions say.
-        1290 | 1836 | 1036 | 1015 | 1874 => {
-            "the server is read-only: SET GLOBAL read_only = 0 (super_read_only), start it without \
-             innodb_read_only or innodb_force_recovery, or take another server"
-        }
-        1792 => {
-            "transactions are read-only by default: SET GLOBAL tx_read_only = 0, or \
-             transaction_read_only"
-        }
-        _ => "CHECK TABLE says whether it is damaged",
-    };
-    hint.to_owned()
+        code => advice(code, message).unwrap_or("the server's error log may say more").to_owned(),
+    }
 }
 
 /// Connections beyond the clients: for reconnects, and for somebody who looks.
@@ -572,10 +563,10 @@ impl Findings {
         &mut self,
         asked: Asked<T>,
         what: &str,
-        hint: impl FnOnce(u16) -> String,
+        hint: impl FnOnce(u16, &str) -> String,
     ) -> Asked<Option<T>> {
-        if let Err(failure @ Failure::Server { code, .. }) = &asked {
-            self.problem(format!("{what}: {failure}"), hint(*code));
+        if let Err(failure @ Failure::Server { code, message, .. }) = &asked {
+            self.problem(format!("{what}: {failure}"), hint(*code, message));
         }
         optional(asked)
     }
@@ -904,9 +895,11 @@ mod findings_tests {
     fn only_a_lost_connection_ends_the_examination() {
         let mut findings = Findings::default();
         let said = Failure::Server { code: 1142, sqlstate: "42000".into(), message: "no".into() };
-        assert!(findings.asked::<()>(Err(said), "sbtest1", |code| format!("hint {code}")).is_ok());
+        assert!(
+            findings.asked::<()>(Err(said), "sbtest1", |code, _| format!("hint {code}")).is_ok()
+        );
         let lost = Failure::Lost("gone".to_owned());
-        assert_eq!(findings.asked::<()>(Err(lost.clone()), "x", |_| String::new()), Err(lost));
+        assert_eq!(findings.asked::<()>(Err(lost.clone()), "x", |_, _| String::new()), Err(lost));
         let error = findings.conclude().expect_err("a problem");
         assert_eq!(error.to_string(), "sbtest1: error 1142 (42000): no");
         assert_eq!(error.hints(), ["hint 1142"]);

@@ -358,6 +358,9 @@ fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSe
     let one = |text: &str| one(text.trim());
     let mut numbers = BTreeSet::new();
     for part in text.split(',') {
+        if let Some(meant) = meant(part.trim(), |text| one(text).is_ok()) {
+            return Err(format!("'{}' is no list of numbers; {meant}?", part.trim()));
+        }
         let Some((from, to)) = part.split_once("..") else {
             numbers.insert(one(part)?);
             continue;
@@ -376,6 +379,23 @@ fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSe
         }
     }
     Ok(numbers)
+}
+
+/// Finds what a range or a list in another notation means: `8-64`, `1:8`, `8 16`, and `8-64-8` with a step.
+fn meant(part: &str, is_number: impl Fn(&str) -> bool) -> Option<String> {
+    let split = |marks: &[&str]| {
+        let mark = marks.iter().find(|mark| part.contains(**mark))?;
+        let numbers: Vec<&str> =
+            part.split(mark).map(str::trim).filter(|n| !n.is_empty()).collect();
+        (numbers.len() > 1 && numbers.iter().all(|n| is_number(n))).then_some(numbers)
+    };
+    let range =
+        split(&["..=", "...", "…", "-", "–", ":", " to "]).and_then(|numbers| match numbers[..] {
+            [from, to] => Some(format!("{from}..{to}")),
+            [from, to, step] => Some(format!("{from}..{to}+{step}")),
+            _ => None,
+        });
+    range.or_else(|| split(&[";", "/", "|", " "]).map(|numbers| numbers.join(",")))
 }
 
 fn rows_or_auto(text: &str) -> Result<Option<u64>, String> {
@@ -471,6 +491,33 @@ mod tests {
         }
         for text in both.into_iter().chain(["0.0001", "11M", "NaN"]) {
             assert!(text.parse::<Rates>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_in_another_notation_is_named_in_ours() {
+        for (text, ours) in [
+            ("8-64", "8..64?"),
+            ("8:64", "8..64?"),
+            ("8..=64", "8..64?"),
+            ("8...64", "8..64?"),
+            ("8 to 64", "8..64?"),
+            ("8-64-8", "8..64+8?"),
+            ("8 16 32", "8,16,32?"),
+            ("8;16", "8,16?"),
+            ("1,8-1k", "8..1k?"),
+        ] {
+            let refused = text.parse::<Clients>().expect_err(text);
+            assert!(refused.ends_with(ours), "{text}: {refused}");
+            let refused = text.parse::<Rates>().expect_err(text);
+            assert!(refused.ends_with(ours), "{text}: {refused}");
+        }
+        for text in ["8 .. 64", "8, 16", " 8 "] {
+            assert!(text.parse::<Clients>().is_ok(), "{text}");
+        }
+        for text in ["8-x", "-8", "a b", "8-"] {
+            let refused = text.parse::<Clients>().expect_err(text);
+            assert!(!refused.ends_with('?'), "{text}: {refused}");
         }
     }
 

@@ -1,6 +1,9 @@
-//! sysbench's words on a native command are answered with the whole command in loadgen's.
+//! Words of sysbench and of other load generators on a native command are answered with the whole command in
+//! loadgen's.
 
+use super::NAME;
 use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
+use super::others::{self, Program};
 use crate::report::quoted;
 use crate::workload::{Schema, named};
 use Becomes::{Flags, Nothing, Same};
@@ -30,16 +33,16 @@ impl NativeVerb {
 const COMMANDS: [&str; 6] = ["run", "prepare", "cleanup", "prewarm", "warmup", "help"];
 const ASKED: &str = "--password asks for it, a script sets MYSQL_PWD";
 
-/// A command line of sysbench's in loadgen's words.
+/// A command line of another program's in loadgen's words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// Which words are sysbench's, and what becomes of those that have no counterpart.
+    /// Which words are whose, and what becomes of those that have no counterpart.
     pub what: String,
     /// The whole command.
     pub command: String,
 }
 
-/// Says a command line in loadgen's words, unless none of it is sysbench's.
+/// Says a command line in loadgen's words, unless all of it is loadgen's.
 pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
     let (mut flags, mut words) = (Vec::new(), Vec::new());
     let mut args = args.iter().skip(1).map(String::as_str).peekable();
@@ -48,6 +51,8 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
         if !arg.starts_with('-') {
             words.push(arg);
         } else if let Some(given) = arg.split_once('=') {
+            flags.push(given);
+        } else if let Some(given) = others::glued(arg).filter(|(flag, _)| !native(flag)) {
             flags.push(given);
         } else {
             // `--threads 8` is not sysbench's grammar, and typed all the same.
@@ -59,7 +64,11 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
                     is_switch(next) || next.parse::<f64>().is_ok()
                 }
                 Some(_) => !next.starts_with('-') && !is_word(next),
-                None => native(arg) && !next.starts_with('-'),
+                None => {
+                    let other = others::PROGRAMS.iter().find_map(|program| program.find(arg));
+                    let other = other.is_some_and(|entry| entry.kind != Kind::Bool);
+                    (native(arg) || other && !is_word(next)) && !next.starts_with('-')
+                }
             };
             // A password may begin with a dash, or follow a misspelt flag: it is in no output.
             let password = arg.contains("pas") || arg.contains("pw");
@@ -68,15 +77,39 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
         }
     }
     words.retain(|word| *word != "sysbench");
+    let program = words.first().and_then(|word| others::program(word));
+    if program.is_some() {
+        // What else stands there is that program's own.
+        let asks = flags.iter().any(|(flag, _)| matches!(*flag, "--query" | "-q"));
+        words = vec![if asks { "sql" } else { "point-select" }];
+    }
     let mut said = Said::of(&words, loadgen)?;
+    let foreign: Vec<&str> =
+        flags.iter().map(|(flag, _)| *flag).filter(|flag| !said.takes(flag)).collect();
+    said.programs = program.map_or_else(|| others::speakers(&foreign), |program| vec![program]);
     for (flag, value) in flags {
         said.say(flag, value);
     }
+    if let Some(program) = program.filter(|_| said.theirs.is_empty()) {
+        said.theirs.push((program.name.to_owned(), format!("{}'s", program.name)));
+    }
     let command = said.command();
-    let verb = if said.theirs.len() == 1 { "is" } else { "are" };
-    let mut what = vec![format!("{} {verb} sysbench's", said.theirs.join(", "))];
+    let mut what = vec![whose(&said.theirs)];
     what.append(&mut said.dropped);
     (!said.theirs.is_empty()).then(|| Answer { what: what.join("\n  "), command })
+}
+
+/// Says whose the words are, those of one owner together.
+fn whose(theirs: &[(String, String)]) -> String {
+    let mut owners: Vec<&str> = theirs.iter().map(|(_, owner)| owner.as_str()).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    owners.retain(|owner| seen.insert(*owner));
+    let part = |owner: &str| {
+        let words = theirs.iter().filter(|(_, of)| of == owner).map(|(word, _)| word.as_str());
+        let words: Vec<&str> = words.collect();
+        format!("{} {} {owner}", words.join(", "), if words.len() == 1 { "is" } else { "are" })
+    };
+    owners.into_iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
 /// Finds sysbench's option of a flag.
@@ -89,8 +122,10 @@ pub(super) struct Said<'a> {
     verb: &'a NativeVerb,
     /// Its name, and what follows: a flag is one with its value.
     pub words: Vec<String>,
-    /// Words that are sysbench's.
-    theirs: Vec<String>,
+    /// Words that are not loadgen's, each with its owner.
+    theirs: Vec<(String, String)>,
+    /// Whose words these are, beside sysbench's.
+    programs: Vec<&'static Program>,
     /// What has no counterpart, and why.
     pub dropped: Vec<String>,
 }
@@ -119,15 +154,15 @@ impl<'a> Said<'a> {
             (_, Some("help")) => ours.push("--help".to_owned()),
             _ => {}
         }
-        let theirs = does.into_iter().map(str::to_owned).collect();
-        Some(Said { verb, words: ours, theirs, dropped: Vec::new() })
+        let theirs = does.map(|word| (word.to_owned(), format!("{NAME}'s"))).into_iter().collect();
+        Some(Said { verb, words: ours, theirs, programs: Vec::new(), dropped: Vec::new() })
     }
 
     pub(super) fn takes(&self, flag: &str) -> bool {
         self.verb.flag(flag_of(flag)).is_some()
     }
 
-    /// Says a flag in loadgen's words, and notes what is sysbench's.
+    /// Says a flag in loadgen's words, and notes what is another program's.
     pub(super) fn say(&mut self, flag: &str, value: &str) {
         // A password is in no output.
         if flag.starts_with("-p") || flag == "--password" {
@@ -139,7 +174,8 @@ impl<'a> Said<'a> {
         let theirs = option.filter(|option| number && matches!(option.becomes, Flags(_)));
         let mut word = option.map_or_else(|| plain(flag), |option| format!("--{}", option.key()));
         if let Some(ours) = self.verb.flag(&word).filter(|_| theirs.is_none()) {
-            self.theirs.extend((word != plain(flag)).then(|| flag.to_owned()));
+            let renamed = (word != plain(flag)).then(|| (flag.to_owned(), format!("{NAME}'s")));
+            self.theirs.extend(renamed);
             self.unsay(&word);
             if !value.is_empty() {
                 word += if ours.takes_value { " " } else { "=" };
@@ -147,12 +183,22 @@ impl<'a> Said<'a> {
             }
             return self.words.push(word);
         }
-        let Some(option) = option else {
+        let known = option.map_or_else(|| self.others(flag), |option| vec![(option, NAME)]);
+        let Some((option, _)) = known.first().copied() else {
             return self.dropped.push(format!("{flag}: is not known"));
         };
         if !self.takes(flag) && !matches!(option.becomes, Same) {
-            self.theirs.push(flag.to_owned());
+            let owners = known.iter().map(|(_, name)| format!("{name}'s"));
+            self.theirs.push((flag.to_owned(), owners.collect::<Vec<_>>().join(" and ")));
         }
+        let another =
+            known.iter().find_map(|(other, name)| match (other.becomes, option.becomes) {
+                (Flags(ours), Flags(first)) if ours != first => {
+                    Some(format!("{flag}: {name}'s is --{}", flag_of(ours)))
+                }
+                _ => None,
+            });
+        self.dropped.extend(another);
         let said = self.becomes(option, value);
         if let Flags(ours) = option.becomes {
             ours.split(", ").for_each(|words| self.unsay(&format!("--{words}")));
@@ -161,6 +207,13 @@ impl<'a> Said<'a> {
         let asked = said.as_ref().is_ok_and(|words| words == &["--password"]);
         let why = said.err().or_else(|| asked.then(|| ASKED.to_owned()));
         self.dropped.extend(why.map(|why| format!("{flag}: {why}")));
+    }
+
+    /// Finds what a flag means to other programs: those that are spoken, else any.
+    fn others(&self, flag: &str) -> Vec<(&'static Entry, &'static str)> {
+        let found = |program: &'static Program| Some((program.find(flag)?, program.name));
+        let spoken: Vec<_> = self.programs.iter().filter_map(|program| found(program)).collect();
+        if spoken.is_empty() { others::PROGRAMS.iter().filter_map(found).collect() } else { spoken }
     }
 
     /// Takes back what is said again: sysbench takes what is said last.

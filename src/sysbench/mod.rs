@@ -9,6 +9,7 @@ mod failure;
 mod hints;
 mod import;
 mod options;
+mod others;
 mod output;
 mod plan;
 mod run;
@@ -33,6 +34,9 @@ use arguments::{Parsed, parse};
 use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
 pub(crate) use import::import;
+pub(crate) use others::command;
+#[cfg(test)]
+pub(crate) use others::native_flags as flags_of_others;
 use output::Log;
 use settings::{Command, Ended, Settings};
 #[cfg(test)]

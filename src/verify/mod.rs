@@ -28,8 +28,8 @@ use self::verdict::Known;
 use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, default_jobs, named};
 use crate::mysql::{
-    Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, control, discover, exposure,
-    impatient, number, one, optional, rows,
+    Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, advice, control, discover,
+    exposure, impatient, number, one, optional, rows,
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
@@ -287,8 +287,11 @@ async fn open(server: &Liveness) -> Result<Session> {
 fn explain(failure: &Failure, doing: &str) -> Error {
     match failure {
         Failure::Lost(_) => Error::server(format!("{doing}: {failure}")).hint(LOST),
-        Failure::Server { .. } => Error::failed(format!("{doing}: {failure}"))
-            .hint("verify needs SELECT on the tables, and a server that can read them"),
+        Failure::Server { code, message, .. } => {
+            let usual = "verify needs SELECT on the tables, and a server that can read them";
+            let hint = advice(*code, message).unwrap_or(usual);
+            Error::failed(format!("{doing}: {failure}")).hint(hint)
+        }
     }
 }
 
