@@ -23,6 +23,7 @@ mod gate;
 mod histogram;
 mod html;
 mod imported;
+mod latency;
 mod layout;
 mod legend;
 mod metric;
@@ -40,6 +41,7 @@ pub use explain::explain;
 pub use gate::{Gates, failed_share, gates, holds};
 pub use html::page;
 pub(crate) use html::quoted;
+pub(crate) use latency::render_latency;
 #[cfg(test)]
 pub(crate) use metric::FIGURES;
 pub use metric::Metric;
