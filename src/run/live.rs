@@ -30,8 +30,11 @@ pub(super) fn percentile(
 
 /// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
 pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
-    let cells: BTreeSet<Cell> = plan.steps().iter().map(Step::cell).collect();
     let here = current.cell();
+    // Of a search nobody knows the rates to come.
+    let planned = if current.search.is_some() { Vec::new() } else { plan.steps() };
+    let mut cells: BTreeSet<Cell> = planned.iter().map(Step::cell).collect();
+    cells.extend(done.iter().map(Summary::cell).chain([here]));
     let column = |cell: &Cell| {
         let of = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
         let mark = if *cell == here { "▸" } else { "" };
@@ -42,8 +45,7 @@ pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
     Table {
         heads: ["clients", "QPS", "p50 ms", "p99 ms", "errors"].map(str::to_owned).to_vec(),
         columns: cells.iter().map(column).collect(),
-        // A search measures cells that no plan has.
-        current: cells.iter().position(|cell| *cell == here).unwrap_or(0),
+        current: cells.iter().position(|cell| *cell == here).expect("it is among them"),
     }
 }
 
@@ -59,4 +61,35 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         median(|step| percentile(step, 99.0, |times| times.p99_us), ms),
         median(|step| Some(errors(step) as f64), |errors| format!("{errors:.0}")),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::knobs::Knobs;
+    use crate::workload::builtin;
+
+    #[test]
+    fn the_current_column_is_the_rate_at_hand_when_a_search_measures() {
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let plan = Plan { rates: vec![1000.0], clients: vec![4], ..plan };
+        let step = Step {
+            number: 2,
+            place: 2,
+            of: 30,
+            clients: 4,
+            rate: Some(2000.0),
+            repeat: 1,
+            search: Some(1),
+        };
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut done: Summary = serde_json::from_str(text).expect("a summary");
+        (done.plan.clients, done.plan.rate) = (4, Some(1000.0));
+        let shown = table(&plan, &step, &[done]);
+        let heads: Vec<&str> = shown.columns.iter().map(|column| column[0].as_str()).collect();
+        assert_eq!(heads, ["clients 4, rate 1000/s", "▸clients 4, rate 2000/s"]);
+        assert_eq!(shown.current, 1);
+        let planned = table(&plan, &Step { search: None, rate: Some(1000.0), ..step }, &[]);
+        assert_eq!((planned.columns.len(), planned.current), (1, 0));
+    }
 }
