@@ -1,10 +1,11 @@
 //! What a person sees while waiting, on standard error: a live line on a terminal, plain
 //! lines in a pipe.
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use console::{Alignment, Term, measure_text_width, pad_str, truncate_str};
+use console::{Alignment, Style, Term, measure_text_width, pad_str, truncate_str};
 
 use crate::error::{indented, line, plain};
 
@@ -12,8 +13,29 @@ use crate::error::{indented, line, plain};
 const SPARE: usize = 2;
 /// Narrower terminals are taken for this wide.
 const WIDTH_MIN: usize = 20;
+/// Columns that stay free: a full line would make some terminals begin another, and they write `^C` behind it.
+const SPARE_COLUMNS: usize = 4;
 /// Blanks between two columns.
 const GAP: usize = 2;
+/// Rows on the screen that are drawn again and again.
+static ROWS: AtomicUsize = AtomicUsize::new(0);
+type Colour = fn(Style) -> Style;
+/// Beginnings of lines that have a colour on a terminal.
+const COLOURED: [(&str, Colour); 3] = [
+    ("error:", |style| style.red().bold()),
+    ("warning:", |style| style.yellow()),
+    ("hint:", |style| style.cyan()),
+];
+
+/// The state of a step that is measured.
+pub(crate) struct Measuring {
+    /// All of it, for a pipe.
+    pub line: String,
+    /// The same without what the table of a terminal shows.
+    pub short: String,
+    /// Its numbers so far, for its column of the table.
+    pub cells: Vec<String>,
+}
 
 /// Everything that takes longer than a second talks to one of these.
 pub struct Progress {
@@ -44,6 +66,25 @@ impl Progress {
             Some(live) => live.line(&text()),
             None => say(&line(&text())),
         }
+    }
+
+    /// Shows the state of a step, at most once in `every`: a terminal with a table has its numbers there.
+    pub(crate) fn measuring(&mut self, state: impl FnOnce() -> Measuring) {
+        match &mut self.live {
+            Some(live) if !live.table.columns.is_empty() => {
+                if self.last.elapsed() >= self.every {
+                    self.last = Instant::now();
+                    let Measuring { short, cells, .. } = state();
+                    live.table.fill(cells);
+                    live.line(&short);
+                }
+            }
+            _ => self.update(|| state().line),
+        }
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// A table above the live line, until the next one or [`Progress::clear`]; in a pipe nothing.
@@ -88,7 +129,10 @@ impl Progress {
     fn line(&mut self, text: &str) {
         let text = indented(text);
         match &mut self.live {
-            Some(live) => live.above(|| say(&text)),
+            Some(live) => {
+                let text = folded(&text, live.size().1);
+                live.above(|| say(&text));
+            }
             None => say(&text),
         }
     }
@@ -96,7 +140,51 @@ impl Progress {
 
 /// The one way to standard error. A closed or full one must not end a measurement.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", plain(text));
+    let text = plain(text);
+    let text = if has_colours(std::io::stderr().is_terminal()) { coloured(&text) } else { text };
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Tells whether what is written has colours, by the rules of NO_COLOR, CLICOLOR_FORCE, CLICOLOR and TERM.
+pub(crate) fn has_colours(is_terminal: bool) -> bool {
+    decide_colours(|name| std::env::var(name).unwrap_or_default(), is_terminal)
+}
+
+fn decide_colours(variable: impl Fn(&str) -> String, is_terminal: bool) -> bool {
+    let is_set = |name: &str| !["", "0"].contains(&variable(name).as_str());
+    if !variable("NO_COLOR").is_empty() {
+        return false;
+    }
+    is_set("CLICOLOR_FORCE")
+        || is_terminal && variable("CLICOLOR") != "0" && variable("TERM") != "dumb"
+}
+
+/// Colours the first word of lines that say what kind of a line they are.
+fn coloured(text: &str) -> String {
+    let one = |line: &str| {
+        let known = COLOURED.iter().find(|(word, _)| line.starts_with(word));
+        known.map_or_else(
+            || line.to_owned(),
+            |(word, colour)| {
+                format!(
+                    "{}{}",
+                    colour(Style::new().force_styling(true)).apply_to(word),
+                    &line[word.len()..]
+                )
+            },
+        )
+    };
+    text.split('\n').map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// Takes the lines that are drawn again and again off the screen, before the process ends at once.
+pub(crate) fn wipe() {
+    let above = match ROWS.swap(0, Ordering::Relaxed) {
+        0 => return,
+        1 => String::new(),
+        rows => format!("\x1b[{}A", rows - 1),
+    };
+    let _ = write!(std::io::stderr(), "\r{above}\x1b[J");
 }
 
 /// Lines at the end of a terminal that are drawn again and again.
@@ -141,19 +229,18 @@ impl Live {
 
     fn draw(&mut self) {
         let (height, width) = self.size();
-        let mut lines = self.table.lines(width);
-        if !self.line.is_empty() {
-            lines.push(truncate_str(&self.line, width, "…").into_owned());
-        }
+        let mut lines = self.table.lines(width, has_colours(true));
+        let line = wrapped(&self.line, width);
+        lines.extend(line.iter().map(|line| truncate_str(line, width, "…").into_owned()));
         let over = lines.len().saturating_sub(height.saturating_sub(SPARE).max(1));
         lines.drain(..over);
         self.put(&lines);
     }
 
-    /// Rows, and columns but the last: a full line would make some terminals begin another.
+    /// Gives the rows, and the columns that may be written.
     fn size(&self) -> (usize, usize) {
         let (height, width) = self.term.size();
-        (usize::from(height), usize::from(width).max(WIDTH_MIN) - 1)
+        (usize::from(height), usize::from(width).max(WIDTH_MIN) - SPARE_COLUMNS)
     }
 
     /// Takes away what is on the screen and writes these lines there. In one piece: nothing
@@ -164,13 +251,14 @@ impl Live {
         }
         let (_, width) = self.size();
         let mut text = String::from("\r");
-        let up = rows(&self.drawn, width + 1).saturating_sub(1);
+        let up = rows(&self.drawn, width + SPARE_COLUMNS).saturating_sub(1);
         if up > 0 {
             text.extend(["\x1b[", &up.to_string(), "A"]);
         }
         text.push_str("\x1b[J");
         text.push_str(&lines.join("\n"));
         self.drawn = lines.iter().map(|line| measure_text_width(line)).collect();
+        ROWS.store(self.drawn.len(), Ordering::Relaxed);
         let _ = self.term.write_str(&text);
         let _ = self.term.flush();
     }
@@ -180,6 +268,33 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.put(&[]);
     }
+}
+
+/// Breaks a line at its blanks into some of this width; a word may be longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(last) if measure_text_width(last) + 1 + measure_text_width(word) <= width => {
+                last.extend([" ", word]);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Breaks the lines of a text that stays: a terminal would break them in the middle of a number.
+fn folded(text: &str, width: usize) -> String {
+    let one = |line: &str| {
+        if measure_text_width(line) <= width {
+            return line.to_owned();
+        }
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let lines = wrapped(line, width.saturating_sub(indent + GAP).max(1));
+        format!("{}{}", " ".repeat(indent), lines.join(&format!("\n{}", " ".repeat(indent + GAP))))
+    };
+    text.split('\n').map(one).collect::<Vec<_>>().join("\n")
 }
 
 /// Rows that lines of these widths take on a terminal of so many columns.
@@ -197,8 +312,18 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Its lines, none wider than this: columns that do not fit are left out at the ends.
-    fn lines(&self, width: usize) -> Vec<String> {
+    /// Puts numbers below the head of the current column.
+    fn fill(&mut self, cells: Vec<String>) {
+        if let Some(column) = self.columns.get_mut(self.current) {
+            column.truncate(1);
+            column.extend(cells);
+        }
+    }
+
+    /// Its lines, none wider than this: columns that do not fit are left out at the ends. The current
+    /// one has a colour, if any has.
+    fn lines(&self, width: usize, in_colour: bool) -> Vec<String> {
+        let current = Style::new().cyan().bold().force_styling(in_colour);
         let (head, mut lines) = column(&self.heads, Alignment::Left);
         let cells: Vec<_> =
             self.columns.iter().map(|texts| column(texts, Alignment::Right)).collect();
@@ -220,8 +345,14 @@ impl Table {
         for (row, line) in lines.iter_mut().enumerate() {
             let mark = |there: bool| if there && row == 0 { " …" } else { "" };
             line.push_str(mark(less));
-            for (_, texts) in &cells[first..end] {
-                line.extend([" ".repeat(GAP).as_str(), texts.get(row).map_or("", String::as_str)]);
+            for (at, (_, texts)) in (first..end).zip(&cells[first..end]) {
+                let text = texts.get(row).map_or("", String::as_str);
+                line.push_str(&" ".repeat(GAP));
+                if at == self.current && in_colour {
+                    line.push_str(&current.apply_to(text).to_string());
+                } else {
+                    line.push_str(text);
+                }
             }
             line.push_str(mark(more));
             // The head's column is as wide where nothing was left out.
@@ -262,7 +393,7 @@ mod tests {
     #[test]
     fn columns_stand_below_each_other() {
         assert_eq!(
-            table(2).lines(80),
+            table(2).lines(80, false),
             ["clients     1      2  ▸4  8", "QPS      8123  15001   ·  ·"]
         );
     }
@@ -271,19 +402,85 @@ mod tests {
     fn the_current_column_is_in_sight_on_every_terminal() {
         for width in 20..40 {
             for current in 0..4 {
-                let lines = table(current).lines(width);
+                let lines = table(current).lines(width, false);
                 assert!(lines[0].contains('▸'), "{width}: {lines:?}");
                 let widest = lines.iter().map(|line| measure_text_width(line)).max();
                 assert!(widest <= Some(width), "{width}: {lines:?}");
             }
         }
-        assert_eq!(table(3).lines(24), ["clients …  4  ▸8", "QPS        ·   ·"]);
-        assert_eq!(table(0).lines(24), ["clients    ▸1      2 …", "QPS      8123  15001"]);
+        assert_eq!(table(3).lines(24, false), ["clients …  4  ▸8", "QPS        ·   ·"]);
+        assert_eq!(table(0).lines(24, false), ["clients    ▸1      2 …", "QPS      8123  15001"]);
     }
 
     #[test]
     fn nothing_makes_no_lines() {
-        assert!(Table::default().lines(80).is_empty());
+        assert!(Table::default().lines(80, false).is_empty());
+    }
+
+    #[test]
+    fn the_current_column_has_live_numbers_and_a_colour_when_there_are_colours() {
+        let mut table = table(2);
+        table.fill(vec!["21000".to_owned()]);
+        assert_eq!(
+            table.lines(80, false),
+            ["clients     1      2     ▸4  8", "QPS      8123  15001  21000  ·"]
+        );
+        let lines = table.lines(80, true);
+        assert!(lines.iter().all(|line| line.matches("\u{1b}[0m").count() == 1), "{lines:?}");
+        assert_eq!(measure_text_width(&lines[1]), 30);
+    }
+
+    #[test]
+    fn a_line_is_wrapped_when_it_is_wider_than_the_terminal() {
+        assert_eq!(
+            wrapped("[1/2] a 8 clients: 0:58 left", 20),
+            ["[1/2] a 8 clients:", "0:58 left"]
+        );
+        assert_eq!(wrapped("a-word-of-25-characters-x b", 20), ["a-word-of-25-characters-x", "b"]);
+        assert_eq!(wrapped("", 20), [""; 0]);
+        assert_eq!(
+            folded("warning: one\n  two three four\na b", 12),
+            "warning: one\n  two\n    three\n    four\na b"
+        );
+    }
+
+    #[test]
+    fn colours_follow_the_usual_rules() {
+        struct Case {
+            variables: &'static [(&'static str, &'static str)],
+            is_terminal: bool,
+            has: bool,
+        }
+        for Case { variables, is_terminal, has } in [
+            Case { variables: &[("TERM", "xterm")], is_terminal: true, has: true },
+            Case { variables: &[("TERM", "xterm")], is_terminal: false, has: false },
+            Case { variables: &[("TERM", "dumb")], is_terminal: true, has: false },
+            Case { variables: &[("NO_COLOR", "1")], is_terminal: true, has: false },
+            Case { variables: &[("NO_COLOR", "0")], is_terminal: true, has: false },
+            Case { variables: &[("NO_COLOR", "")], is_terminal: true, has: true },
+            Case { variables: &[("CLICOLOR", "0")], is_terminal: true, has: false },
+            Case { variables: &[("CLICOLOR", "1")], is_terminal: false, has: false },
+            Case { variables: &[("CLICOLOR_FORCE", "1")], is_terminal: false, has: true },
+            Case { variables: &[("CLICOLOR_FORCE", "0")], is_terminal: false, has: false },
+            Case {
+                variables: &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")],
+                is_terminal: true,
+                has: false,
+            },
+        ] {
+            let value = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map_or_else(String::new, |(_, value)| (*value).to_owned())
+            };
+            assert_eq!(decide_colours(value, is_terminal), has, "{variables:?} {is_terminal}");
+        }
+    }
+
+    #[test]
+    fn only_the_kind_of_a_line_has_a_colour() {
+        let text = coloured("error: x\n\nhint: y\n  warning: z");
+        assert_eq!(console::strip_ansi_codes(&text), "error: x\n\nhint: y\n  warning: z");
+        assert_eq!(text.matches("\u{1b}[0m").count(), 2, "{text:?}");
     }
 
     #[test]

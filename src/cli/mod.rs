@@ -25,7 +25,7 @@ use crate::mysql::options::handover::{hand_over, masked};
 use crate::observe::require_descriptors;
 use crate::plan::defaults;
 use crate::plan::value::Length;
-use crate::progress::{Progress, say};
+use crate::progress::{Progress, say, wipe};
 use crate::run::{print_data, warn};
 use crate::stop::{Stop, kill_all};
 use crate::workload::{Workload, builtin};
@@ -226,6 +226,7 @@ fn listen_as(ignored_stays: bool) -> Result<Stop> {
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     let listening = stop.listen(ignored_stays, |code| {
         kill_all();
+        wipe();
         std::process::exit(i32::from(code))
     });
     listening.map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;

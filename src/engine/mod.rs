@@ -15,7 +15,7 @@ mod summarise;
 mod thread;
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -46,6 +46,8 @@ pub struct StepContext<'a> {
     /// Is told the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
     pub observer: Option<&'a dyn Observer>,
+    /// The time of the steps after this one, where it can be guessed.
+    pub later: Option<Duration>,
 }
 
 /// Somebody who follows a step as it runs, from the thread that runs it.

@@ -58,7 +58,7 @@ pub async fn run_step(
     let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
     let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
     let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
-    let (line, seen) = (LiveLine::new(plan, step), Seen::default());
+    let (line, seen) = (LiveLine::new(plan, step, context.later), Seen::default());
     let running =
         Running { context, beside, events, progress, origin, silence, timeline, line, seen, setup };
     let run = running.run(control, &go).await;
@@ -352,7 +352,7 @@ impl Running<'_> {
                 let answers = interval.events.as_ref().map_or(0, |events| events.answers());
                 let complete = self.timeline.add(thread, *interval);
                 self.complete(&complete);
-                self.progress.update(|| self.line.line(*self.setup.window.borrow()));
+                self.progress.measuring(|| self.line.state(*self.setup.window.borrow()));
                 self.judge(false);
                 return Ok(ops + errors + answers > 0);
             }

@@ -1,5 +1,7 @@
 //! Run → Summary, with what its reader must know beside the numbers; and the live line of a step.
 
+use std::time::Duration;
+
 use super::job::{engine_threads, queues};
 use super::pacing::{LATE, NEVER, PacingCounts, Window};
 use super::thread::turns_of_all;
@@ -11,6 +13,7 @@ use crate::observe::{
     EventCounts, Ns, Paced, Probe, RecordedInterval, Times, host, peak_resident_bytes, seconds,
 };
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
+use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, HostFacts, Interval, Phase, Server, Summary};
 use crate::terms::Value::{Micros, Number, Rate, Short};
@@ -287,13 +290,15 @@ fn grew(timeline: &[Interval]) -> bool {
 pub(crate) struct LiveLine<'a> {
     plan: &'a Plan,
     step: &'a Step,
+    /// The time of the steps after this one, where it can be guessed.
+    later: Option<Duration>,
     seen: Option<RecordedInterval>,
     window_ops: u64,
 }
 
 impl LiveLine<'_> {
-    pub(crate) fn new<'a>(plan: &'a Plan, step: &'a Step) -> LiveLine<'a> {
-        LiveLine { plan, step, seen: None, window_ops: 0 }
+    pub(crate) fn new<'a>(plan: &'a Plan, step: &'a Step, later: Option<Duration>) -> LiveLine<'a> {
+        LiveLine { plan, step, later, seen: None, window_ops: 0 }
     }
 
     fn head(&self) -> String {
@@ -321,19 +326,13 @@ impl LiveLine<'_> {
     }
 
     /// Tells what was added since the last time; `window` is what is decided of it.
-    pub(crate) fn line(&mut self, window: Window) -> String {
-        let Some(seen) = self.seen.take() else { return format!("{}: starting", self.head()) };
-        let left = |edge: Ns| format!("{} left", clock(edge.saturating_sub(seen.end)));
-        let warmup = self.plan.warmup.as_nanos() as Ns;
-        let start = if window.start == NEVER { warmup } else { window.start };
-        let (doing, left) = match (seen.phase, self.plan.stop) {
-            (Phase::Warmup, _) => ("warm-up", left(start)),
-            (Phase::Measure, StopAt::Time(_)) => ("measuring", left(window.end)),
-            (Phase::Measure, StopAt::Ops(ops)) => {
-                ("measuring", format!("{} of {ops} ops", self.window_ops))
-            }
-            (Phase::Drain, _) => ("draining", "ending".to_owned()),
+    pub(crate) fn state(&mut self, window: Window) -> Measuring {
+        let head = self.head();
+        let Some(seen) = self.seen.take() else {
+            let line = format!("{head}: starting");
+            return Measuring { short: line.clone(), line, cells: Vec::new() };
         };
+        let (doing, left) = self.doing(&seen, window);
         let per_s = |n: u64| units::rate(n as f64 / seconds((seen.end - seen.start).max(1)));
         // A closed loop has no other time than the call's; an open one counts from the instant
         // that was intended.
@@ -349,16 +348,46 @@ impl LiveLine<'_> {
             let us = enough.and_then(|times| times.percentile_us(p));
             us.map_or_else(|| "-".to_owned(), |us| Micros(us).to_string())
         };
-        let (p50, p99) = (time(50.0), time(99.0));
-        let (head, n) = (self.head(), seen.errors);
-        format!("{head}: {doing}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {n} errors")
+        let (p50, p99, n) = (time(50.0), time(99.0), seen.errors);
+        let open = self.step.rate.map_or_else(String::new, |_| format!(", {done}"));
+        let ms = |text: &str| text.trim_end_matches(" ms").to_owned();
+        let qps = per_s(seen.statements);
+        Measuring {
+            short: format!("{head}: {doing}, {left}{open}"),
+            cells: vec![qps, ms(&p50), ms(&p99), n.to_string()],
+            line: format!(
+                "{head}: {doing}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {n} errors"
+            ),
+        }
+    }
+
+    /// Names the phase, and what is left of it and of all steps.
+    fn doing(&self, seen: &RecordedInterval, window: Window) -> (&'static str, String) {
+        let until = |edge: Ns| edge.saturating_sub(seen.end);
+        let left = |edge: Ns| format!("{} left", clock(until(edge)));
+        let warmup = self.plan.warmup.as_nanos() as Ns;
+        let start = if window.start == NEVER { warmup } else { window.start };
+        let of_window = self.plan.stop.time().map_or(0, |time| time.as_nanos() as Ns);
+        let (doing, left, here) = match (seen.phase, self.plan.stop) {
+            (Phase::Warmup, _) => ("warm-up", left(start), until(start) + of_window),
+            (Phase::Measure, StopAt::Time(_)) => ("measuring", left(window.end), until(window.end)),
+            (Phase::Measure, StopAt::Ops(ops)) => {
+                ("measuring", format!("{} of {ops} ops", self.window_ops), 0)
+            }
+            (Phase::Drain, _) => ("draining", "ending".to_owned(), 0),
+        };
+        let later =
+            self.later.and_then(|later| here.checked_add(Ns::try_from(later.as_nanos()).ok()?));
+        let all = later.map_or_else(String::new, |all| format!(", all steps {}", clock(all)));
+        (doing, left + &all)
     }
 }
 
-/// Writes minutes and seconds, rounded up, so that 0:00 means over.
+/// Writes hours, minutes and seconds, rounded up, so that 0:00 means over.
 fn clock(ns: Ns) -> String {
     let s = ns.div_ceil(1_000_000_000);
-    format!("{}:{:02}", s / 60, s % 60)
+    let (h, m, s) = (s / 3600, s / 60 % 60, s % 60);
+    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
 }
 
 #[cfg(test)]
@@ -366,7 +395,6 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
     use std::rc::Rc;
-    use std::time::Duration;
 
     use crate::engine::job::tests::a_plan;
     use crate::observe::recorder::{Op, Phases, Recorder};
@@ -455,14 +483,30 @@ mod tests {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
         let step =
             Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
-        let mut line = LiveLine::new(&plan, &step);
+        let mut line = LiveLine::new(&plan, &step, None);
         assert_eq!(line.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
         line.add(&intervals()[..2]);
         assert_eq!(
-            line.line(MINUTE),
+            line.state(MINUTE).line,
             "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, service time p50 \
              0.500 ms, p99 0.500 ms, 0 errors"
         );
+    }
+
+    #[test]
+    fn a_terminal_has_the_numbers_in_the_table_and_the_time_of_all_steps() {
+        let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
+        let step =
+            Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
+        let mut line = LiveLine::new(&plan, &step, Some(Duration::from_mins(4)));
+        line.add(&intervals()[..2]);
+        let state = line.state(MINUTE);
+        assert_eq!(
+            state.short,
+            "[2/6] point-select 64 clients: measuring, 0:58 left, all steps 4:58"
+        );
+        assert_eq!(state.cells, ["750", "0.500", "0.500", "0"]);
+        assert!(state.line.contains("0:58 left, all steps 4:58, 750 QPS"), "{}", state.line);
     }
 
     #[test]
@@ -470,10 +514,10 @@ mod tests {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
         let step =
             Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
-        let mut line = LiveLine::new(&plan, &step);
+        let mut line = LiveLine::new(&plan, &step, None);
         // The second second has 500 ops.
         line.add(&intervals()[1..2]);
-        assert!(line.line(MINUTE).contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
+        assert!(line.state(MINUTE).line.contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
     }
 
     #[test]
@@ -481,8 +525,8 @@ mod tests {
         let plan = a_plan(0, 64, StopAt::Ops(9000));
         let step =
             Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
-        let mut line = LiveLine::new(&plan, &step);
+        let mut line = LiveLine::new(&plan, &step, None);
         line.add(&intervals()[..1]);
-        assert!(line.line(MINUTE).contains("1000 of 9000 ops"));
+        assert!(line.state(MINUTE).line.contains("1000 of 9000 ops"));
     }
 }

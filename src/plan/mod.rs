@@ -266,6 +266,11 @@ impl Plan {
         (1..).zip(cells).map(step).collect()
     }
 
+    /// Gives the warm-up and the window of a step; nothing where the window is a number of ops.
+    pub(crate) fn step_time(&self) -> Option<Duration> {
+        self.stop.time().map(|time| time.saturating_add(self.warmup))
+    }
+
     pub(crate) fn count_steps(&self) -> u64 {
         let cells = self.clients.len() as u64 * self.rates.len().max(1) as u64;
         cells.saturating_mul(u64::from(self.repeats))

@@ -8,9 +8,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::value::RATE_MAX;
-use crate::terms::Rate;
+use crate::stats::enough;
+use crate::terms::{Gate, Property, Quantity, Rate};
 
 /// Steps of one search at most.
 pub(crate) const STEPS_MAX: usize = 30;
@@ -18,6 +20,19 @@ pub(crate) const STEPS_MAX: usize = 30;
 const RATE_MIN: f64 = 0.01;
 /// Significant digits of a rate.
 const DIGITS: i32 = 4;
+/// Arrivals come by chance: some more than are meant may be there.
+const LUCK: f64 = 0.9;
+
+/// Counts the operations that the percentiles of a level take, and names the condition that takes most.
+pub(crate) fn operations_needed(level: &[Gate]) -> (u64, Option<&str>) {
+    let needed = level.iter().filter_map(|gate| match gate.quantity {
+        Quantity::Latency(Property::Percentile(p)) => {
+            Some((enough(p.0) as u64, gate.text.as_str()))
+        }
+        _ => None,
+    });
+    needed.max().map_or((0, None), |(count, text)| (count, Some(text)))
+}
 
 /// Counts of what held, of what failed, and of what had too few answers to tell: then higher rates are
 /// looked at.
@@ -32,6 +47,8 @@ pub(crate) struct Search {
     start: f64,
     /// Edges are near enough where one is larger than the other by this part at most.
     resolution: f64,
+    /// A window of a lower rate has too few operations to tell that the level holds.
+    least: f64,
     tries: BTreeMap<Rate, Answers>,
 }
 
@@ -51,7 +68,19 @@ pub(crate) struct Found {
 impl Search {
     /// Begins at `start`, above 0; `resolution` is a share such as 0.05.
     pub(crate) fn new(start: f64, resolution: f64) -> Search {
-        Search { start: rounded(start), resolution, tries: BTreeMap::new() }
+        Search { start: rounded(start), resolution, least: 0.0, tries: BTreeMap::new() }
+    }
+
+    /// Begins a search for a level, in windows of this time.
+    pub(crate) fn of_level(
+        start: f64,
+        resolution: f64,
+        level: &[Gate],
+        time: Option<Duration>,
+    ) -> Search {
+        let needed = operations_needed(level).0 as f64;
+        let least = time.map_or(0.0, |time| LUCK * needed / time.as_secs_f64());
+        Search { least, ..Search::new(start, resolution) }
     }
 
     /// Takes what a rate came to, which may not be known.
@@ -77,6 +106,8 @@ impl Search {
             (Some(low), None) if low < most => Some(rounded(low * 2.0).min(most)),
             (Some(low), None) => unsettled(low),
             (None, Some(high)) => (high / 2.0 >= RATE_MIN).then(|| rounded(high / 2.0)),
+            // Nothing below what failed can be seen to hold.
+            (Some(_), Some(high)) if high < self.least => None,
             (Some(low), Some(high)) => {
                 let middle = rounded((low * high).sqrt());
                 if high / low > 1.0 + self.resolution && middle > low && middle < high {
@@ -226,6 +257,22 @@ mod tests {
         let (path, found) = run(1e6, |_, _| Some(true));
         assert_eq!(path, [1e6, 2e6, 4e6, 8e6, 1e7, 1e7]);
         assert!(found.confirmed);
+    }
+
+    #[test]
+    fn a_search_ends_when_what_failed_is_below_what_can_be_known() {
+        let level: Vec<Gate> = vec!["p99.9<5ms".parse().expect("a gate")];
+        assert_eq!(operations_needed(&level), (10_000, Some("p99.9<5ms")));
+        // A server of 4,000 a second, and windows of a second.
+        let mut search = Search::of_level(1000.0, 0.05, &level, Some(Duration::from_secs(1)));
+        let mut steps = 0;
+        while let Some(rate) = search.next() {
+            steps += 1;
+            search.tell(rate, (rate > 4000.0).then_some(false));
+        }
+        let found = search.found();
+        assert_eq!((steps, found.rate, found.unknown), (4, None, Some(4000.0)), "{found:?}");
+        assert_eq!(found.failed, Some(8000.0));
     }
 
     proptest! {

@@ -21,8 +21,8 @@ const SOURCE_MAX: usize = 50;
 /// A rate that is known no better than this is not known.
 const UNKNOWN: f64 = 1.0;
 
-/// The class of attempts to open a lost connection again.
-const CONNECT: &str = "connect";
+/// The class of attempts to open a lost connection again, which are no operations.
+pub(super) const CONNECT: &str = "connect";
 
 /// Stands at the numbers and labels that a note makes doubtful.
 pub(crate) const MARK: &str = "*";

@@ -50,6 +50,18 @@ impl Curve {
         self.0.len()
     }
 
+    /// Gives the least and the largest value that it holds, in the nanoseconds of its buckets.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        (self.0.min().max(1), self.0.max().max(1))
+    }
+
+    /// Counts the values between two, both included, which are of different buckets.
+    pub(crate) fn count_between(&self, from: u64, to: u64) -> u64 {
+        let within = |value: u64| (from..=to).contains(&value);
+        let all = self.0.iter_recorded().filter(|bucket| within(bucket.value_iterated_to()));
+        all.map(|bucket| bucket.count_at_value()).fold(0, u64::saturating_add)
+    }
+
     pub(crate) fn percentile_us(&self, percentile: f64) -> f64 {
         self.0.value_at_quantile(nearest_rank(percentile, self.0.len())) as f64 / NS_PER_US
     }

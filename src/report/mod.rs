@@ -23,6 +23,7 @@ mod gate;
 mod histogram;
 mod html;
 mod imported;
+mod latency;
 mod layout;
 mod legend;
 mod metric;
@@ -41,6 +42,7 @@ pub use explain::explain;
 pub use gate::{Gates, gates, holds};
 pub use html::page;
 pub(crate) use html::quoted;
+pub(crate) use latency::render_latency;
 #[cfg(test)]
 pub(crate) use metric::FIGURES;
 pub use metric::{Metric, failed_share};

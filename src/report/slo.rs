@@ -1,6 +1,7 @@
 //! The searches of `--slo`: what each of their steps came to, and the highest rate that held.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::escape;
 use super::gate::{holds, may_hold, quantity_shown};
@@ -102,7 +103,11 @@ pub(crate) fn searches<'s>(
         }
         let Searches { level, all, .. } = &mut found[at];
         let probe = probe(level, step)?;
-        let new = || One { search: Search::new(of.start, of.resolution), probes: Vec::new() };
+        let time = step.plan.time_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let new = || One {
+            search: Search::of_level(of.start, of.resolution, level, time),
+            probes: Vec::new(),
+        };
         let one = all.entry((step.plan.clients, of.number)).or_insert_with(new);
         one.search.tell(rate, probe.held);
         one.probes.push(probe);

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use super::forecast::Forecast;
 use super::servers::sized;
-use super::slo::{Slo, signature};
+use super::slo::{Slo, check_window, signature};
 use super::steps::{Job, Steps, server_label};
 use super::{
     Invocation, Place, calibration, check_gates, directory, finish, leave_out, print_data, runtime,
-    start, tell_saved, terminal, to_step_summary,
+    start, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
@@ -54,6 +55,23 @@ impl Asked<'_> {
                 .hint("--rate 1k, or leave it away"));
         };
         Ok(Some(Slo::new(plan, &self.slo, *start, self.slo_resolution)))
+    }
+
+    /// Tells where a search cannot know what holds, for its window is short; refuses one that never can.
+    fn check_window(&self, tell: impl FnOnce(&str)) -> Result<()> {
+        if let Job::Sweep(plan) = self.job
+            && let Some(few) = check_window(&self.slo, plan)?
+        {
+            tell(&few);
+        }
+        Ok(())
+    }
+
+    /// Plans the time of each step of a sweep; nobody knows how many steps a search has.
+    fn forecast(&self, servers: usize) -> Forecast {
+        let Job::Sweep(plan) = self.job else { return Forecast::default() };
+        let steps = plan.count_steps() as usize * servers * usize::from(self.slo.is_empty());
+        Forecast::new(std::iter::repeat_n(plan.step_time(), steps))
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -100,6 +118,7 @@ impl Asked<'_> {
 
 pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'_>) -> Result<()> {
     let mut slo = asked.search()?;
+    asked.check_window(|text| invocation.progress.warn(text))?;
     let words = place.probe.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
     let prefix: Vec<String> = words.collect();
     if place.probe.is_some() && prefix.is_empty() {
@@ -117,14 +136,15 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         search = start.map(|start| signature(&asked.slo, *start, asked.slo_resolution));
         ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
     }
-    let job = searching.as_ref().map_or(asked.job, Job::Sweep);
     let mut steps = Steps {
         notes: asked.notes.iter().cloned().collect(),
         repeats: asked.repeats,
         prefix,
         calibration: ceiling.as_ref(),
         search,
-        ..Steps::new(job, &store, &mut progress)?
+        level: &asked.slo,
+        forecast: asked.forecast(place.sandboxes.len().max(1)),
+        ..Steps::new(searching.as_ref().map_or(asked.job, Job::Sweep), &store, &mut progress)?
     };
     let mut ended = Ok(());
     for turn in turns {
@@ -136,7 +156,7 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
     steps.progress.clear();
     let shown = match slo {
         Some(slo) => slo.tell(&steps.summaries),
-        None => print_table(&steps.summaries, &out),
+        None => print_table(&steps.summaries, &out, steps.progress.is_quiet()),
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, asked.gates.as_slice())), steps.progress);
@@ -272,8 +292,8 @@ fn to_drop(spec: &LoadSpec, prepared: &Numbers) -> String {
     }
 }
 
-/// Prints the table; of an early end, what was completed.
-fn print_table(summaries: &[Summary], out: &Path) -> Result<()> {
+/// Prints the table; of an early end, what was completed. A person sees more than the table.
+fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
     if done.is_empty() {
@@ -281,7 +301,12 @@ fn print_table(summaries: &[Summary], out: &Path) -> Result<()> {
     }
     let source = line(&out.display().to_string());
     let options = report::Options { terminal: terminal(), source, ..report::Options::default() };
-    print_data(&report::render(&done, &options)?)?;
+    let table = report::render(&done, &options)?;
+    // What lasts as long as it takes has no latency of its own.
+    let timed = |step: &&Summary| step.load.is_none() && step.suite.is_none();
+    let person = terminal().filter(|_| !quiet && done.iter().all(timed));
+    let latency = person.map(|columns| report::render_latency(&done, columns)).transpose()?;
+    print_data(&(table + &latency.map_or_else(String::new, |text| format!("\n{text}"))))?;
     let options = report::Options { format: Format::Markdown, terminal: None, ..options };
     to_step_summary(|| report::render(&done, &options));
     Ok(())
@@ -297,6 +322,7 @@ pub(crate) fn list(
     let (mut lines, steps) = match asked.job {
         Job::Sweep(plan) => {
             asked.search()?;
+            asked.check_window(warn)?;
             let each = if asked.slo.is_empty() { 1 } else { STEPS_MAX as u32 };
             (plan.list(random_seed, each), plan.list_steps())
         }

@@ -4,7 +4,9 @@
 pub(crate) mod before;
 pub(crate) mod calibration;
 mod conditions;
+mod forecast;
 mod in_profile;
+mod live;
 pub(crate) mod measure;
 pub(crate) mod profile;
 pub(crate) mod recheck;
@@ -13,17 +15,18 @@ mod slo;
 pub mod steps;
 
 use std::fs::Permissions;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use console::Style;
 use jiff::Timestamp;
 
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::mysql::ConnectionArgs;
 use crate::observe::raise_descriptor_limit;
 use crate::plan::defaults;
-use crate::progress::{Progress, say};
+use crate::progress::{Progress, has_colours, say};
 use crate::report::{self, Format, Gates, Layout, Notes, Options};
 use crate::sandbox::{Sandbox, Spec};
 use crate::stop::Stop;
@@ -82,10 +85,30 @@ pub(crate) fn leave_out(imported: usize, what: &str) {
 /// here at the latest.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(plain(text).as_bytes()).and_then(|()| out.flush());
+    let text = plain(text);
+    // Data that goes elsewhere stays as it is, whatever is forced.
+    let in_colour = out.is_terminal() && has_colours(true);
+    let text = if in_colour { with_coloured_bars(&text) } else { text };
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     // `loadgen … | head` has what it wanted.
     let failed = written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe);
     failed.map_or(Ok(()), |e| Err(Error::failed(format!("standard output: {e}"))))
+}
+
+/// Colours what is drawn of blocks.
+fn with_coloured_bars(text: &str) -> String {
+    let style = Style::new().cyan().force_styling(true);
+    let is_drawn = |c: char| ('\u{2580}'..='\u{259f}').contains(&c);
+    let mut coloured = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(from) = rest.find(is_drawn) {
+        let (before, drawn) = rest.split_at(from);
+        let (bar, after) = drawn.split_at(drawn.find(|c| !is_drawn(c)).unwrap_or(drawn.len()));
+        coloured += before;
+        coloured += &style.apply_to(bar).to_string();
+        rest = after;
+    }
+    coloured + rest
 }
 
 /// Appends Markdown to the summary of a step of GitHub Actions, where this runs in one.
@@ -245,6 +268,13 @@ pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bars_alone_have_a_colour() {
+        let text = with_coloured_bars("a █▌ 5\n▁▂\nb");
+        assert_eq!(console::strip_ansi_codes(&text), "a █▌ 5\n▁▂\nb");
+        assert_eq!(text.matches("\u{1b}[0m").count(), 2, "{text:?}");
+    }
 
     #[test]
     fn a_directory_is_what_a_shell_takes_for_it() {

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::forecast::Forecast;
 use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
 use super::steps::{Job, Steps};
@@ -255,6 +256,7 @@ pub(super) struct Legs<'a> {
     taken: Option<Taken<'a>>,
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
+    forecast: Forecast,
     /// Summaries that were written to the store.
     pub(super) saved: usize,
 }
@@ -285,6 +287,7 @@ impl<'a> Legs<'a> {
             servers,
             taken,
             fell,
+            forecast: Forecast::default(),
             saved: 0,
         })
     }
@@ -294,6 +297,8 @@ impl<'a> Legs<'a> {
     pub(super) fn run(&mut self, legs: &[Leg], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
+        let cells = legs.iter().flat_map(|leg| &leg.cells);
+        self.forecast = Forecast::new(cells.map(|at| self.experiment.step_time(*at)));
         let mut place = 0;
         for leg in legs {
             let placed = |at: &usize| {
@@ -374,11 +379,13 @@ impl<'a> Legs<'a> {
             in_profile: Some(here),
             calibration: self.calibration.as_ref(),
             flush,
+            forecast: std::mem::take(&mut self.forecast),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
         let ended = runtime()?.block_on(measuring.run(&server.link, |_| Ok(steps.next())));
         self.saved += measuring.saved;
+        self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         // A profile has no such flag.
         ended.map_err(|error| error.instead(FORCE, REFILL))

@@ -2,8 +2,9 @@
 
 use super::{print_data, to_step_summary};
 use crate::error::{Error, Kind, Result};
-use crate::plan::search::{STEPS_MAX, Search};
-use crate::plan::{Plan, Step};
+use crate::plan::search::{STEPS_MAX, Search, operations_needed};
+use crate::plan::value::RATE_MAX;
+use crate::plan::{Plan, Step, StopAt, units};
 use crate::report::{probe, searches};
 use crate::summary::{RateSearch, Summary};
 use crate::terms::Gate;
@@ -28,12 +29,44 @@ pub(super) fn signature(level: &[Gate], start: f64, resolution: f64) -> RateSear
     RateSearch { level, number: 0, start, resolution }
 }
 
+/// Refuses a window that never holds enough operations for a level's percentiles. Says where only rates
+/// above the first one give it enough.
+pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>> {
+    let (needed, gate) = operations_needed(level);
+    let Some(gate) = gate else { return Ok(None) };
+    let count = units::count(needed);
+    let time = match plan.stop {
+        StopAt::Ops(ops) if ops >= needed => return Ok(None),
+        StopAt::Ops(ops) => {
+            let text = format!("--slo {gate} takes {count} operations to know, and --ops is {ops}");
+            return Err(Error::usage(text).hint(format!("--ops {count}, or a lower percentile")));
+        }
+        StopAt::Time(time) => time.as_secs_f64(),
+    };
+    let least = needed as f64 / time;
+    let longer = |rate: f64| format!("--time {}s", (needed as f64 / rate).ceil());
+    if least > RATE_MAX as f64 {
+        let text = format!(
+            "--slo {gate} takes {count} operations to know, and no rate has so many in {time} s"
+        );
+        return Err(Error::usage(text).hint(longer(RATE_MAX as f64)));
+    }
+    let first = plan.rates.first().copied().filter(|rate| *rate < least);
+    Ok(first.map(|first| {
+        format!(
+            "--slo {gate} takes {count} operations to know: in {time} s only rates from {least:.0}/s on have so \
+             many, and the search begins at {first}/s; {} is enough there",
+            longer(first)
+        )
+    }))
+}
+
 impl Slo {
     pub(super) fn new(plan: &Plan, level: &[Gate], start: f64, resolution: f64) -> Slo {
         let search = |step: Step| OneSearch {
             clients: step.clients,
             number: step.repeat,
-            search: Search::new(start, resolution),
+            search: Search::of_level(start, resolution, level, plan.stop.time()),
         };
         let closed = Plan { rates: Vec::new(), ..plan.clone() };
         let searches = closed.steps().into_iter().map(search).collect();

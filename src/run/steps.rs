@@ -2,7 +2,7 @@
 //! and of profiles. Then what is special of loads and suites, and how steps are told.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,9 @@ use super::before::{
     Patience, Preparation, Surveyed, close, open, patiently, preflight, probe, read_all,
 };
 use super::conditions::{Watch, Window};
+use super::forecast::Forecast;
 use super::in_profile::InProfile;
+use super::live::{CONNECT, errors, percentile, table};
 use super::{finish, keep, random};
 use crate::commands::{self, beside};
 use crate::engine::{self, ServerReading, StepContext, begin, host_facts};
@@ -28,21 +30,18 @@ use crate::mysql::{
 use crate::observe::{ClientReading, Host, IntervalLog, Times, Whereabouts, host};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, Warm, limits, units};
-use crate::progress::{Progress, Table};
-use crate::stats::{self, is_scarce};
+use crate::progress::Progress;
+use crate::report::probe as judge_level;
 use crate::stop::{locked, within};
 use crate::summary::{
-    self, CommandRun, Conditions, Distribution, Outcome, Place, Record, Store, Summary, VerdictKind,
+    self, CommandRun, Conditions, Outcome, Place, Record, Store, Summary, VerdictKind,
 };
-use crate::terms::{self, Cell, Code, Finding, StatementMode, Value, counted, finding};
+use crate::terms::{self, Code, Finding, Gate, StatementMode, Value, counted, finding};
 use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
 const SAID_AT_ONCE: [Code; 4] =
     [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted, Code::Unsent];
-/// The class of attempts to open a lost connection again.
-const CONNECT: &str = "connect";
-
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
     Sweep(&'a Plan),
@@ -70,6 +69,9 @@ pub struct Steps<'a> {
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
     /// The search for a rate that the steps are of, but for its number.
     pub(crate) search: Option<summary::RateSearch>,
+    /// What a search wants to hold; nothing without one.
+    pub(crate) level: &'a [Gate],
+    pub(crate) forecast: Forecast,
     /// Whether the fill left something to be flushed before the next step.
     pub(crate) flush: bool,
     /// What follows the number of the server's version where there is no label.
@@ -102,6 +104,8 @@ impl<'a> Steps<'a> {
             calibration: None,
             log: None,
             search: None,
+            level: &[],
+            forecast: Forecast::default(),
             flush: false,
             options: String::new(),
             observer: None,
@@ -237,6 +241,7 @@ impl<'a> Steps<'a> {
     }
 
     async fn step(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<()> {
+        let began = Instant::now();
         let measured = match self.job {
             Job::Sweep(plan) => Box::pin(self.sweep(plan, at, step)).await,
             Job::Load { spec, force } => Box::pin(self.load(at, step, (spec, force))).await,
@@ -263,7 +268,8 @@ impl<'a> Steps<'a> {
         }
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok());
-        self.progress.note(&line(&summary));
+        self.forecast.learn(step.place, began.elapsed());
+        self.progress.note(&(line(&summary) + &self.judged(&summary)?));
         for warning in &summary.warnings {
             if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
                 self.progress.warn(&warning.message);
@@ -272,6 +278,20 @@ impl<'a> Steps<'a> {
         self.summaries.push(summary);
         let logged = self.log.as_ref().map_or(Ok(()), |log| locked(log).flush());
         finish([error.map_or(Ok(()), Err), kept, logged], self.progress)
+    }
+
+    /// Says whether the step of a search holds its level; nothing of another step.
+    fn judged(&self, summary: &Summary) -> Result<String> {
+        if self.level.is_empty() {
+            return Ok(String::new());
+        }
+        let level: Vec<&str> = self.level.iter().map(|gate| gate.text.as_str()).collect();
+        let judged = match judge_level(self.level, summary)?.held {
+            Some(true) => "holds",
+            Some(false) => "fails",
+            None => "is not known",
+        };
+        Ok(format!("; {} {judged}", level.join(" and ")))
     }
 
     /// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
@@ -357,6 +377,7 @@ impl<'a> Steps<'a> {
             first_write,
             window,
             observer: self.observer,
+            later: self.forecast.later(step.place),
         };
         log_step(&context);
         let run = engine::run_step(&context, &mut at.control, self.progress).await;
@@ -697,12 +718,6 @@ fn step(summary: &Summary) -> String {
     text
 }
 
-/// Counts events of all kinds but attempts to open a connection again.
-fn errors(summary: &Summary) -> u64 {
-    let all = summary.totals.errors.iter().filter(|error| error.class != CONNECT);
-    all.map(|error| error.count).sum()
-}
-
 /// Counts attempts to open a lost connection again that failed.
 fn refused(summary: &Summary) -> u64 {
     let all = summary.totals.errors.iter().filter(|error| error.class == CONNECT);
@@ -718,43 +733,4 @@ fn failed(summary: &Summary) -> u64 {
 fn lost_answers(writes: u64) -> String {
     let its = if writes == 1 { "its" } else { "their" };
     format!("{} lost {its} answer", counted(writes, "write"))
-}
-
-/// Takes a percentile that enough values tell.
-fn percentile(step: &Summary, p: f64, of: fn(&Distribution) -> Option<f64>) -> Option<f64> {
-    let times = step.latency.own();
-    of(times).filter(|_| !is_scarce(p, times.count))
-}
-
-/// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
-fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
-    let cells: BTreeSet<Cell> = plan.steps().iter().map(Step::cell).collect();
-    let here = current.cell();
-    let column = |cell: &Cell| {
-        let of = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
-        let mark = if *cell == here { "▸" } else { "" };
-        let mut texts = vec![format!("{mark}{cell}")];
-        texts.extend(numbers(&of.collect::<Vec<&Summary>>()));
-        texts
-    };
-    Table {
-        heads: ["clients", "QPS", "p50 ms", "p99 ms", "errors"].map(str::to_owned).to_vec(),
-        columns: cells.iter().map(column).collect(),
-        // A search measures cells that no plan has.
-        current: cells.iter().position(|cell| *cell == here).unwrap_or(0),
-    }
-}
-
-fn numbers(steps: &[&Summary]) -> [String; 4] {
-    let median = |of: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
-        let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
-        stats::median(&values).map_or_else(|| "·".to_owned(), text)
-    };
-    let ms = |us: f64| Value::Micros(us).to_string().trim_end_matches(" ms").to_owned();
-    [
-        median(|step| Some(step.totals.qps), units::rate),
-        median(|step| percentile(step, 50.0, |times| times.p50_us), ms),
-        median(|step| percentile(step, 99.0, |times| times.p99_us), ms),
-        median(|step| Some(errors(step) as f64), |errors| format!("{errors:.0}")),
-    ]
 }

@@ -54,6 +54,7 @@ async fn bare(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Result<Ove
     let step = plan.steps().remove(0);
     let (spread, tables) = unseen(plan);
     let context = StepContext {
+        later: None,
         plan,
         step: &step,
         spread,

@@ -95,6 +95,32 @@ fn a_search_ends_below_what_the_server_can_do_and_prints_its_path() {
     cells.sort_unstable();
     cells.dedup();
     assert_eq!(cells.len(), probes, "no rate is measured twice with the same keys");
+    let judged = ["; median<60s holds", "; median<60s fails"]
+        .map(|end| ended.stderr.lines().filter(|line| line.ends_with(end)).count());
+    assert_eq!(judged.iter().sum::<usize>(), probes, "each step says what it came to: {judged:?}");
+}
+
+/// 400 a second at most, where p99 takes 2,000: no rate can be seen to hold.
+#[test]
+fn a_search_says_before_it_starts_when_its_window_is_too_short_and_ends_soon() {
+    let script = Script {
+        answers: tables::answers(8),
+        service: Service::Constant(Duration::from_millis(5)),
+        ..Script::default()
+    };
+    let server = Canned::start(script, Listen::Port(0)).expect("a free port");
+    let search = "point-select --tables 8 --clients 2 --rate 20 --arrival uniform --warmup 0";
+    let ended = run_canned(&format!("{search} --slo p99<60s --time 500ms"), &server);
+    assert_eq!(ended.code, 98, "{}{}", ended.stdout, ended.stderr);
+    let place = |what: &str| ended.stderr.find(what).unwrap_or(usize::MAX);
+    assert!(place("warning: --slo p99<60s takes 1k ") < place("; p99<60s "), "{}", ended.stderr);
+    // It doubles the rate six times at most, and looks at nothing between what is not known and what fails.
+    assert!(ended.summaries.len() <= 7, "{}", ended.stderr);
+
+    for words in ["--slo p99.9<60s --ops 100", "--slo p99.9999<60s --time 500ms"] {
+        let ended = run_canned(&format!("{search} {words}"), &server);
+        assert_eq!((ended.code, ended.summaries.len()), (2, 0), "{words}: {}", ended.stderr);
+    }
 }
 
 /// Every answer takes longer; where they are too few for a percentile, that is no rate that holds.

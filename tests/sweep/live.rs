@@ -15,6 +15,7 @@ fn on_a_terminal(columns: usize, line: &str) -> String {
         .args(["-qec", &format!("stty rows {ROWS} cols {columns}; {line}"), "/dev/null"])
         .env("SHELL", "/bin/sh")
         .env("TERM", "xterm")
+        .env("NO_COLOR", "1")
         .env("LOADGEN_CALIBRATION", "/nonexistent")
         .stdin(Stdio::null())
         .output()
@@ -120,12 +121,19 @@ fn the_table_fills_up_and_nothing_of_it_stays() {
     assert_eq!(cells(&drawings[0], 1), ["·", "·", "·"]);
     let last = drawings.last().expect("there are some");
     assert_eq!(cells(last, 0), ["1", "2", "▸4"]);
-    let filled: Vec<bool> = cells(last, 1).iter().map(|cell| cell.parse::<u64>().is_ok()).collect();
-    assert_eq!(filled, [true, true, false], "{last:?}");
-    assert!(
-        drawings.iter().any(|lines| lines.iter().any(|line| line.contains("measuring, "))),
-        "the line that changes: {written}"
-    );
+    let filled = |lines: &[&str]| -> Vec<bool> {
+        cells(lines, 1).iter().map(|cell| cell.parse::<u64>().is_ok()).collect()
+    };
+    assert_eq!(filled(last)[..2], [true, true], "{last:?}");
+    // The numbers of the current column come while it is measured.
+    let measuring = drawings.iter().filter(|lines| lines.iter().any(|l| l.contains("measuring, ")));
+    let measuring: Vec<_> = measuring.collect();
+    assert!(!measuring.is_empty(), "the line that changes: {written}");
+    for lines in measuring {
+        let current = cells(lines, 0).iter().position(|cell| cell.starts_with('▸'));
+        assert!(filled(lines)[current.expect("one is current")], "{lines:?}");
+        assert_eq!(lines.concat().contains("all steps"), current < Some(2), "{lines:?}");
+    }
     for lines in &drawings {
         assert!(lines.iter().all(|line| line.chars().count() < 50), "{lines:?}");
     }
@@ -172,6 +180,50 @@ fn a_pipe_gets_lines_and_no_movement() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(ended.stderr.contains("measuring, "), "{}", ended.stderr);
     assert!(!ended.stderr.contains(['\u{1b}', '\r', '▸']), "{}", ended.stderr);
+}
+
+#[test]
+fn nothing_of_the_display_stays_when_the_second_signal_ends_it() {
+    let server = canned(Vec::new());
+    let results = Results::new();
+    let sweep = sweep("--clients 1,2 --time 5s --progress 100ms", &server, &results);
+    let (sweep, dir) = (sweep.replace("exec ", ""), results.dir().display());
+    // Once a step is over, and the next one is measured.
+    let line = format!(
+        "{sweep} & pid=$!; until ls '{dir}' | grep -q json; do sleep 0.1; done; \
+         kill -INT $pid; kill -TERM $pid; wait $pid; test $? -ge 130"
+    );
+    let written = on_a_terminal(80, &line);
+    let screen = Screen::after(&written, 80);
+    assert!(!drawings(&written).is_empty(), "{written}");
+    assert!(!screen.iter().any(|line| line.starts_with("clients")), "{screen:#?}");
+    assert!(!screen.concat().contains('▸'), "{screen:#?}");
+}
+
+#[test]
+fn a_person_sees_percentiles_and_a_histogram_below_the_table() {
+    let server = canned(Vec::new());
+    let results = Results::new();
+    let to_file = sweep("--clients 1,2 --time 1s", &server, &results);
+    let (to_terminal, _) = to_file.split_once(" >").expect("it is redirected");
+    let shown = on_a_terminal(80, to_terminal);
+    let heads = ["p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "done", "failed"];
+    let is_head = |line: &&str| line.split_whitespace().skip(1).eq(heads);
+    let mut lines = shown.lines().map(|line| line.trim_end()).skip_while(|line| !is_head(line));
+    assert!(lines.next().is_some(), "{shown}");
+    let steps = results.summaries();
+    for (row, clients) in lines.zip([1, 2]) {
+        let step = steps.iter().find(|step| step.plan.clients == clients).expect("measured");
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells[0], clients.to_string(), "{row}");
+        assert_eq!(cells[8..], [step.totals.ops.to_string(), "0".to_owned()], "{row}");
+        assert!(row.chars().count() < 80, "{row}");
+    }
+    assert!(shown.contains('█'), "{shown}");
+    for line in [format!("{to_terminal} --quiet"), format!("{to_terminal} | cat")] {
+        let shown = on_a_terminal(80, &line.replace("exec ", ""));
+        assert!(!shown.lines().any(|line| is_head(&line.trim_end())), "{shown}");
+    }
 }
 
 #[test]

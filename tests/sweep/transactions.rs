@@ -91,6 +91,7 @@ fn run(plan: &Plan, port: u16) -> engine::Run {
         first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
         observer: None,
+        later: None,
         link: &link,
         server: None,
         probe: None,

@@ -365,6 +365,11 @@ impl Experiment {
         before.filter(|other| !there(other)).map(|other| other.clients).collect()
     }
 
+    /// Gives what is planned of a cell: warm-up and window; nothing where it lasts as long as it takes.
+    pub(crate) fn step_time(&self, at: usize) -> Option<Duration> {
+        self.parts[self.cells[at].part].sweep()?.0.step_time()
+    }
+
     pub(crate) fn step(&self, at: usize) -> Step {
         let Cell { clients, rate, repeat, .. } = self.cells[at];
         let (number, of) = (at as u32 + 1, self.cells.len() as u32);

@@ -1,0 +1,185 @@
+//! What a person sees below the table of a sweep: percentiles, operations done and failed of each cell,
+//! and the shape of the last one.
+
+use std::collections::BTreeMap;
+
+use super::brief::CONNECT;
+use super::histogram::Curve;
+use super::metric::{Metric, Time};
+use super::page::{self, Page, Rows, Sheet, Value, bar};
+use super::{Format, Notes};
+use crate::error::{Error, Result};
+use crate::stats;
+use crate::summary::Summary;
+use crate::terms::{self, Cell, Percentile, Property};
+
+const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
+/// Rows of the histogram at most.
+const BINS: i32 = 10;
+const US_PER_MS: f64 = 1e3;
+
+/// The completed runs of a cell.
+type Runs<'a> = Vec<&'a Summary>;
+
+/// Returns the percentiles of each cell, and the histogram of the last, for a terminal of so many
+/// columns; nothing where nothing was measured.
+pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<String> {
+    let mut cells: BTreeMap<Cell, Runs> = BTreeMap::new();
+    for step in steps {
+        cells.entry(step.cell()).or_default().push(step);
+    }
+    let Some((cell, last)) = cells.last_key_value() else { return Ok(String::new()) };
+    let named = terms::clients(cell.clients);
+    let at = cell.rate.map_or_else(String::new, |rate| format!(", {rate}/s"));
+    let repeats = cells.values().map(Vec::len).max().unwrap_or(0);
+    let mut pages = vec![tabulate(&cells, head_table(last, repeats))?];
+    if let Some(sheet) = count_by_time(last)? {
+        let title = format!("The operations of {named}{at} by {} time, ms", name_time(last[0]));
+        pages.push(Page::of(title, sheet, Vec::new()));
+    }
+    Ok(page::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
+}
+
+fn name_time(step: &Summary) -> &'static str {
+    if step.latency.response.is_some() { "response" } else { "service" }
+}
+
+fn head_table(last: &[&Summary], repeats: usize) -> String {
+    let (mut name, runs) = (name_time(last[0]).to_owned(), format!(", medians of {repeats} runs"));
+    name[..1].make_ascii_uppercase();
+    format!("{name} time in ms{}", if repeats > 1 { &runs } else { "" })
+}
+
+fn tabulate(cells: &BTreeMap<Cell, Runs>, title: String) -> Result<Page> {
+    let mut rows = Rows::new(cells).shown("clients", |(cell, _)| cell.clients);
+    if cells.keys().any(|cell| cell.rate.is_some()) {
+        let rate = |cell: &Cell| cell.rate.map(|rate| (rate.per_s(), rate.to_string()));
+        rows = rows.shown("rate/s", |(cell, _)| rate(cell));
+    }
+    for p in PERCENTILES {
+        let metric = Metric::Time(Time::Own, Property::Percentile(Percentile(p)));
+        let median =
+            |(cell, runs): (&Cell, &Runs)| Ok((*cell, stats::median(&metric.values(runs, &[])?)));
+        let values = cells.iter().map(median).collect::<Result<BTreeMap<Cell, Option<f64>>>>()?;
+        let decimals = metric.decimals(values.values().flatten().copied());
+        let shown = |cell: &Cell| values[cell].map(|value| metric.shown(value, decimals));
+        rows = rows.shown(&format!("p{p}"), |(cell, _)| Value::from(shown(cell)));
+    }
+    let max = |runs: &Runs| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
+    let decimals = page::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
+    let sheet = rows
+        .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
+        .shown("done", |(_, runs)| add_up(runs, |run| run.totals.ops))
+        .shown("failed", |(_, runs)| add_up(runs, count_failed))
+        .sheet();
+    Ok(Page::of(title, sheet, Vec::new()))
+}
+
+fn add_up(runs: &Runs, of: fn(&Summary) -> u64) -> u64 {
+    runs.iter().map(|run| of(run)).fold(0, u64::saturating_add)
+}
+
+/// Counts what failed, and what was given up, which has no error of its own.
+fn count_failed(step: &Summary) -> u64 {
+    let errors = step.totals.errors.iter().filter(|error| error.class != CONNECT);
+    errors.map(|error| error.count).fold(step.totals.abandoned, u64::saturating_add)
+}
+
+/// Counts the operations of some runs by their time; each row is as much longer than the last.
+fn count_by_time(runs: &Runs) -> Result<Option<Sheet>> {
+    let read = |run: &&Summary| {
+        let curve = Curve::read(&run.latency.own().histogram);
+        curve.map_err(|why| Error::data(format!("the histogram of {}: {why}", run.step_id)))
+    };
+    let curves: Vec<Curve> =
+        runs.iter().filter_map(|run| read(run).transpose()).collect::<Result<_>>()?;
+    let ranges = curves.iter().map(Curve::range);
+    let Some((low, high)) = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
+        return Ok(None);
+    };
+    let step = (high as f64 / low as f64).powf(1.0 / f64::from(BINS));
+    let mut edges: Vec<u64> = (1..BINS).map(|n| (low as f64 * step.powi(n)) as u64).collect();
+    edges.push(high);
+    edges.dedup();
+    let mut from = 0;
+    let bins: Vec<(f64, u64)> = edges
+        .into_iter()
+        .map(|to| {
+            let end = if to == high { u64::MAX } else { to };
+            let count = curves.iter().map(|curve| curve.count_between(from, end)).sum();
+            from = to + 1;
+            (to as f64 / 1e6, count)
+        })
+        .collect();
+    let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0) as f64;
+    let decimals = page::decimals(bins.iter().map(|(ms, _)| *ms));
+    let drawn = bins.iter().map(|(_, count)| bar(Some(*count as f64), most)).collect();
+    let sheet = Rows::new(bins)
+        .shown("up to", |(ms, _)| (*ms, decimals))
+        .shown("operations", |(_, count)| *count)
+        .sheet();
+    Ok(Some(Sheet { drawn, ..sheet }))
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+    use super::*;
+
+    fn step(clients: u32, values_ns: &[u64]) -> Summary {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut step: Summary = serde_json::from_str(text).expect("a summary");
+        let mut histogram =
+            Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).expect("a range");
+        for value in values_ns {
+            histogram.record(*value).expect("in the range");
+        }
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("memory");
+        step.latency.service.histogram = STANDARD.encode(bytes);
+        step.latency.service.count = values_ns.len() as u64;
+        step.latency.service.max_us = values_ns.iter().max().map(|ns| *ns as f64 / 1e3);
+        step.plan.clients = clients;
+        step.totals.ops = values_ns.len() as u64;
+        step
+    }
+
+    #[test]
+    fn every_operation_is_in_one_row_of_the_histogram() {
+        let spread: Vec<u64> = (0..1000).map(|n| 20_000 + n * n * 977).collect();
+        for values in [&[5][..], &[1, 1, 2], &[0, 3_600_000_000_000], &spread] {
+            let (one, other) = (step(1, values), step(1, &[70_000]));
+            let sheet = count_by_time(&vec![&one, &other]).expect("sound").expect("not empty");
+            let counts: Vec<u64> =
+                sheet.texts().map(|row| row[1].parse().expect("a count")).collect();
+            assert_eq!(counts.iter().sum::<u64>(), values.len() as u64 + 1, "{counts:?}");
+            assert!(counts.len() <= BINS as usize && sheet.drawn.len() == counts.len());
+        }
+        assert!(count_by_time(&vec![&step(1, &[])]).expect("sound").is_none());
+    }
+
+    #[test]
+    fn a_cell_has_the_median_of_its_runs_their_largest_time_and_all_operations() {
+        let times: Vec<u64> = vec![1_000_000; 2000];
+        let mut runs = [1, 2, 3].map(|n| {
+            let mut run = step(8, &times);
+            run.latency.service.p50_us = Some(f64::from(n) * 1000.0);
+            run.latency.service.max_us = Some(f64::from(n) * 5000.0);
+            run
+        });
+        runs[0].totals.abandoned = 4;
+        let other = step(1, &times[..20]);
+        let cells: Vec<&Summary> = runs.iter().chain([&other]).collect();
+        let text = render_latency(&cells, 80).expect("sound");
+        let rows: Vec<Vec<&str>> =
+            text.lines().skip(2).take(2).map(|row| row.split_whitespace().collect()).collect();
+        let shown = |row: usize| [0, 1, 6, 7, 8, 9].map(|at| rows[row][at]);
+        assert_eq!(shown(1), ["8", "2.000", "-", "15.00", "6000", "4"], "{text}");
+        assert_eq!((rows[0][0], rows[0][4], rows[0][8]), ("1", "-", "20"), "{text}");
+        assert_eq!(render_latency(&[], 80).expect("nothing"), "");
+    }
+}

@@ -1,0 +1,95 @@
+//! The table that fills up on a terminal while a sweep runs, and the numbers that it and the lines of steps
+//! have in common.
+
+use std::collections::BTreeSet;
+
+use crate::plan::{Plan, Step, units};
+use crate::progress::Table;
+use crate::stats::{self, is_scarce};
+use crate::summary::{Distribution, Outcome, Summary};
+use crate::terms::{Cell, Value};
+
+/// The class of attempts to open a lost connection again.
+pub(super) const CONNECT: &str = "connect";
+
+/// Counts events of all kinds but attempts to open a connection again.
+pub(super) fn errors(summary: &Summary) -> u64 {
+    let all = summary.totals.errors.iter().filter(|error| error.class != CONNECT);
+    all.map(|error| error.count).sum()
+}
+
+/// Takes a percentile that enough values tell.
+pub(super) fn percentile(
+    step: &Summary,
+    p: f64,
+    of: fn(&Distribution) -> Option<f64>,
+) -> Option<f64> {
+    let times = step.latency.own();
+    of(times).filter(|_| !is_scarce(p, times.count))
+}
+
+/// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
+pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
+    let here = current.cell();
+    // Of a search nobody knows the rates to come.
+    let planned = if current.search.is_some() { Vec::new() } else { plan.steps() };
+    let mut cells: BTreeSet<Cell> = planned.iter().map(Step::cell).collect();
+    cells.extend(done.iter().map(Summary::cell).chain([here]));
+    let column = |cell: &Cell| {
+        let of = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
+        let mark = if *cell == here { "▸" } else { "" };
+        let mut texts = vec![format!("{mark}{cell}")];
+        texts.extend(numbers(&of.collect::<Vec<&Summary>>()));
+        texts
+    };
+    Table {
+        heads: ["clients", "QPS", "p50 ms", "p99 ms", "errors"].map(str::to_owned).to_vec(),
+        columns: cells.iter().map(column).collect(),
+        current: cells.iter().position(|cell| *cell == here).expect("it is among them"),
+    }
+}
+
+fn numbers(steps: &[&Summary]) -> [String; 4] {
+    let median = |of: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
+        let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
+        stats::median(&values).map_or_else(|| "·".to_owned(), text)
+    };
+    let ms = |us: f64| Value::Micros(us).to_string().trim_end_matches(" ms").to_owned();
+    [
+        median(|step| Some(step.totals.qps), units::rate),
+        median(|step| percentile(step, 50.0, |times| times.p50_us), ms),
+        median(|step| percentile(step, 99.0, |times| times.p99_us), ms),
+        median(|step| Some(errors(step) as f64), |errors| format!("{errors:.0}")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::knobs::Knobs;
+    use crate::workload::builtin;
+
+    #[test]
+    fn the_current_column_is_the_rate_at_hand_when_a_search_measures() {
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let plan = Plan { rates: vec![1000.0], clients: vec![4], ..plan };
+        let step = Step {
+            number: 2,
+            place: 2,
+            of: 30,
+            clients: 4,
+            rate: Some(2000.0),
+            repeat: 1,
+            search: Some(1),
+        };
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut done: Summary = serde_json::from_str(text).expect("a summary");
+        (done.plan.clients, done.plan.rate) = (4, Some(1000.0));
+        let shown = table(&plan, &step, &[done]);
+        let heads: Vec<&str> = shown.columns.iter().map(|column| column[0].as_str()).collect();
+        assert_eq!(heads, ["clients 4, rate 1000/s", "▸clients 4, rate 2000/s"]);
+        assert_eq!(shown.current, 1);
+        let planned = table(&plan, &Step { search: None, rate: Some(1000.0), ..step }, &[]);
+        assert_eq!((planned.columns.len(), planned.current), (1, 0));
+    }
+}
