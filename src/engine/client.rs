@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::connection::{Connection, Control, Handles, Leaving, open_again, pauses};
 use super::errors::{Change, OpError};
-use super::job::{Check, CompiledStatement, Generator, TableDraws, literals_into, number};
+use super::job::{Check, CompiledStatement, Generator, RowsOf, TableDraws, literals_into, number};
 use super::pacing::Pacing;
 use super::thread::{ClientState, ThreadEvent, ThreadState};
 use super::{During, Refused};
@@ -617,7 +617,7 @@ impl<'a> Client<'a> {
             std::mem::swap(&mut self.generator.previous, &mut self.values);
         }
         self.done.rows += answer.rows + answer.more_rows;
-        if statement.inserts {
+        if statement.rows == RowsOf::Insert {
             self.done.rows += answer.affected;
         }
         // Of RETURNING, rows come instead of their number.
@@ -640,7 +640,7 @@ impl<'a> Client<'a> {
 
     /// Counts an answer as sysbench does.
     fn count(&mut self, statement: &CompiledStatement, answer: Answer, unexpected: bool) {
-        let counted = match (statement.reads, answer.affected) {
+        let counted = match (statement.rows == RowsOf::Select, answer.affected) {
             (true, _) => &mut self.done.reads,
             (false, 1..) => &mut self.done.writes,
             (false, 0) => &mut self.done.others,
