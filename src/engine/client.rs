@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::connection::{Connection, Control, Handles, Leaving, open_again, pauses};
 use super::errors::{Change, OpError};
-use super::job::{Check, CompiledStatement, Generator, TableDraws, literals_into, number};
+use super::job::{Check, CompiledStatement, Generator, RowsOf, TableDraws, literals_into, number};
 use super::pacing::Pacing;
 use super::thread::{ClientState, ThreadEvent, ThreadState};
 use super::{During, Refused};
@@ -623,7 +623,7 @@ impl<'a> Client<'a> {
             std::mem::swap(&mut self.generator.previous, &mut self.values);
         }
         self.done.rows += answer.rows + answer.more_rows;
-        if statement.inserts {
+        if statement.rows == RowsOf::Insert {
             self.done.rows += answer.affected;
         }
         // Of RETURNING, rows come instead of their number.
@@ -684,7 +684,7 @@ impl<'a> Client<'a> {
     /// Counts an answer as sysbench does, when it is there.
     fn count_answer(&self, statement: &CompiledStatement, answer: Answer, unexpected: bool) {
         self.count(self.thread.now(), |events| {
-            let counted = match (statement.reads, answer.affected) {
+            let counted = match (statement.rows == RowsOf::Select, answer.affected) {
                 (true, _) => &mut events.reads,
                 (false, 1..) => &mut events.writes,
                 (false, 0) => &mut events.others,

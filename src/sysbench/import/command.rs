@@ -327,7 +327,7 @@ impl Command {
             all.remove("table_each");
         }
         if self.distribution().is_some() {
-            known.extend(OPTIONS.iter().filter(|entry| draws(entry)).map(|entry| entry.key()));
+            known.extend(OPTIONS.iter().filter(|entry| draws(entry)).map(Entry::key));
         }
         for entry in OPTIONS.iter().filter(|entry| of_work(entry)) {
             let (key, value) = (entry.key(), self.value(entry));

@@ -127,13 +127,8 @@ impl Iterator for Parts<'_> {
         if text.len() < self.rest.len() {
             self.key.push(' ');
         }
-        let (length, key) = match stamp(text) {
-            Some((length, key)) => (length, key),
-            None => {
-                let length = word(text);
-                (length, &text[..length])
-            }
-        };
+        let end = word(text);
+        let (length, key) = stamp(text).unwrap_or((end, &text[..end]));
         self.key.push_str(key);
         self.rest = &text[length..];
         self.count += 1;
