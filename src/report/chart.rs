@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, PreEscaped, html};
 
-use super::compare::{ASKED_FOR, is_asked_for, related};
+use super::compare::{ASKED_FOR, Ratios, is_asked_for};
 use super::escape::{self, clip, markup};
 use super::histogram::Curve;
 use super::notes::{label, noted};
@@ -545,14 +545,15 @@ pub fn picture<'a>(
 ) -> Result<String> {
     let tables = counted(&steps.into(), options)?;
     let labels = labels(&tables);
+    let ratios = Ratios::new(&tables);
     let mut charts = Vec::new();
-    for table in &tables {
+    for (at, table) in tables.iter().enumerate() {
         charts.extend(match what {
             Picture::Qps => over_clients(table, &labels),
             Picture::Relative => {
                 let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
                 known(&labels, "--baseline", base)?;
-                let related = related(table, &tables, base).into_iter();
+                let related = ratios.related(at, table, base).into_iter();
                 related.flat_map(|table| over_clients(&table, &labels)).collect()
             }
             Picture::Latency => percentiles(table, &labels)?,
