@@ -428,11 +428,11 @@ impl Axis {
         // A single value stands in the middle.
         let (from, to) = if low < high { (low, high) } else { (low / 2.0, low * 2.0) };
         // A rate that is asked for has three decimals at most.
-        let is_whole = |digits: &usize| {
-            let scaled = |value: &f64| value * 10_f64.powi(*digits as i32);
-            values.iter().all(|value| (scaled(value) - scaled(value).round()).abs() < 1e-6)
+        let scales = [1.0, 10.0, 100.0];
+        let is_whole = |scale: &f64| {
+            values.iter().all(|value| (value * scale - (value * scale).round()).abs() < 1e-6)
         };
-        let decimals = (0..3).find(is_whole).unwrap_or(3);
+        let decimals = scales.iter().position(is_whole).unwrap_or(scales.len());
         let ticks = values.iter().map(|at| (*at, short(*at, decimals))).collect();
         Axis { name: name.to_owned(), from, to, warp: logarithmic, ticks }
     }

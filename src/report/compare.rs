@@ -182,13 +182,13 @@ pub(super) fn nothing_in_common(labels: [&str; 2], but: &str) -> Error {
     Error::data(text).hint("loadgen report shows what each of them has")
 }
 
-pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>; 2])> {
+pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Pairs<'t, 's> {
     let [base, new] = table.lines.as_slice() else { return Vec::new() };
     in_both([base, new])
 }
 
 /// Returns the cells of the columns that two lines have.
-fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Vec<(Column, [&'t Cell<'s>; 2])> {
+fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Pairs<'t, 's> {
     let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.cells.get(at)?])));
     both.collect()
 }
@@ -326,18 +326,18 @@ pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Ro
     rows
 }
 
+/// The cells of two labels, by the columns that both have.
+type Pairs<'t, 's> = Vec<(Column, [&'t Cell<'s>; 2])>;
+
 /// The cells that two labels have in common, by their tables.
 struct Common<'t, 's> {
-    tables: Vec<(&'t Table<'s>, Vec<(Column, [&'t Cell<'s>; 2])>)>,
+    tables: Vec<(&'t Table<'s>, Pairs<'t, 's>)>,
     /// Looks at these cells.
     looks: u32,
 }
 
 impl<'t, 's> Common<'t, 's> {
-    fn new(
-        tables: Vec<(&'t Table<'s>, Vec<(Column, [&'t Cell<'s>; 2])>)>,
-        repeats_max: u32,
-    ) -> Common<'t, 's> {
+    fn new(tables: Vec<(&'t Table<'s>, Pairs<'t, 's>)>, repeats_max: u32) -> Common<'t, 's> {
         let cells = tables.iter().flat_map(|(_, common)| common).flat_map(|(_, cells)| *cells);
         let looks = cells.map(|cell| looks(cell, repeats_max)).max().unwrap_or(1);
         Common { tables, looks }
@@ -347,7 +347,7 @@ impl<'t, 's> Common<'t, 's> {
     /// looks.
     fn times(&self, at: usize, column: &Column) -> f64 {
         let asked_for = is_asked_for(self.tables[at].0, column);
-        let alike = |(table, common): &(&Table, Vec<(Column, [&Cell; 2])>)| {
+        let alike = |(table, common): &(&Table, Pairs)| {
             common.iter().filter(|(other, _)| is_asked_for(table, other) == asked_for).count()
         };
         let workloads = self.tables.iter().filter(|of| alike(of) > 0).count();
