@@ -739,6 +739,7 @@ mod tests {
     fn what_is_worse_counts_before_what_is_not_known() {
         let line = || vec!["w at 8 clients".to_owned()];
         let mut comparison = Comparison {
+            answer: Vec::new(),
             text: String::new(),
             worse: line(),
             too_few: line(),

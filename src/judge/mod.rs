@@ -27,16 +27,22 @@ pub(crate) use warnings::{
 use crate::summary::Summary;
 use crate::terms::Class;
 
-/// Tells whether a step was cached or IO-bound: by the pages that were read, else by the sizes; None
-/// where neither is known.
+/// Tells where a step's pages came from: by those that were read and the sizes, else by the sizes alone;
+/// None where neither is known.
 pub(crate) fn class(step: &Summary) -> Option<Class> {
     let statements = step.totals.qps / step.totals.tps;
+    let by_size = class_by_size(step.data_bytes(), step.server.buffer_pool_bytes);
     match step.counter_per_op("Innodb_buffer_pool_reads") {
         Some(misses) if statements.is_finite() && statements > 0.0 => {
-            let io = misses / statements >= thresholds::MISSES_MIN;
-            Some(if io { Class::IoBound } else { Class::Cached })
+            let is_read = misses / statements >= thresholds::MISSES_MIN;
+            // First touches of what the pool can hold say nothing of storage.
+            Some(match (is_read, by_size) {
+                (false, _) => Class::Cached,
+                (true, Some(Class::Cached)) => Class::Cold,
+                (true, _) => Class::IoBound,
+            })
         }
-        _ => class_by_size(step.data_bytes(), step.server.buffer_pool_bytes),
+        _ => by_size,
     }
 }
 
@@ -70,5 +76,33 @@ mod tests {
         assert_eq!(class(&summary), Some(Class::IoBound));
         let misses = summary.counter_per_op("Innodb_buffer_pool_reads").expect("known");
         assert!((misses - 0.9).abs() < 1e-4, "{misses}");
+    }
+
+    #[test]
+    fn data_that_fit_and_were_read_are_cold() {
+        struct Case {
+            data: Option<u64>,
+            pool: Option<u64>,
+            reads: i64,
+            class: Class,
+        }
+        let (small, large) = (Some(330 << 10), Some(8 << 20));
+        for Case { data, pool, reads, class } in [
+            Case { data: small, pool: large, reads: 540_000, class: Class::Cold },
+            Case { data: large, pool: large, reads: 540_000, class: Class::Cold },
+            Case { data: small, pool: large, reads: 0, class: Class::Cached },
+            Case { data: large, pool: small, reads: 540_000, class: Class::IoBound },
+            Case { data: None, pool: large, reads: 540_000, class: Class::IoBound },
+            Case { data: large, pool: small, reads: 0, class: Class::Cached },
+        ] {
+            let text = include_str!("../../tests/fixtures/summary.json");
+            let mut step: Summary = serde_json::from_str(text).expect("a summary");
+            (step.plan.tables, step.plan.rows) = (1, 1000);
+            (step.server.data_bytes, step.server.buffer_pool_bytes) = (data, pool);
+            let status = step.server.status.as_mut().expect("there");
+            status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned(), 3_000_000);
+            status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), reads);
+            assert_eq!(super::class(&step), Some(class), "{data:?} in {pool:?}, {reads} reads");
+        }
     }
 }

@@ -48,12 +48,22 @@ pub(crate) fn warnings(step: &Summary) -> Vec<Finding> {
 }
 
 fn pool(step: &Summary) -> Option<Finding> {
-    if step.server.class != Some(Class::IoBound) {
-        return None;
+    match step.server.class? {
+        Class::Cached => None,
+        Class::Cold => {
+            let (data, pool) = step.data_bytes().zip(step.server.buffer_pool_bytes)?;
+            Some(finding!(ColdPool, size(data), size(pool)))
+        }
+        Class::IoBound => warming(step, step.conditions.as_ref()?),
     }
-    match step.data_bytes().zip(step.server.buffer_pool_bytes) {
-        Some((data, pool)) if data <= pool => Some(finding!(ColdPool, data >> 20, pool >> 20)),
-        _ => warming(step, step.conditions.as_ref()?),
+}
+
+/// Writes bytes in MiB, of less than ten that are not whole in KiB.
+fn size(bytes: u64) -> String {
+    if bytes < 10 << 20 && !bytes.is_multiple_of(1 << 20) {
+        format!("{} KiB", bytes >> 10)
+    } else {
+        format!("{} MiB", bytes >> 20)
     }
 }
 
@@ -132,9 +142,8 @@ fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
 
 fn unexpected(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let (wanted, found) = conditions.expected_class.zip(step.server.class)?;
-    let [data, pool] = [step.data_bytes(), step.server.buffer_pool_bytes].map(|bytes| {
-        bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
-    });
+    let [data, pool] = [step.data_bytes(), step.server.buffer_pool_bytes]
+        .map(|bytes| bytes.map_or_else(|| "unknown".to_owned(), size));
     (wanted != found).then(|| finding!(UnexpectedClass, wanted, found, data, pool))
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, PreEscaped, html};
 
-use super::compare::{ASKED_FOR, is_asked_for, related};
+use super::compare::{ASKED_FOR, Ratios, is_asked_for};
 use super::escape::{self, clip, markup};
 use super::histogram::Curve;
 use super::notes::{label, noted};
@@ -449,11 +449,11 @@ impl Axis {
         // A single value stands in the middle.
         let (from, to) = if low < high { (low, high) } else { (low / 2.0, low * 2.0) };
         // A rate that is asked for has three decimals at most.
-        let is_whole = |digits: &usize| {
-            let scaled = |value: &f64| value * 10_f64.powi(*digits as i32);
-            values.iter().all(|value| (scaled(value) - scaled(value).round()).abs() < 1e-6)
+        let scales = [1.0, 10.0, 100.0];
+        let is_whole = |scale: &f64| {
+            values.iter().all(|value| (value * scale - (value * scale).round()).abs() < 1e-6)
         };
-        let decimals = (0..3).find(is_whole).unwrap_or(3);
+        let decimals = scales.iter().position(is_whole).unwrap_or(scales.len());
         let ticks = values.iter().map(|at| (*at, short(*at, decimals))).collect();
         Axis { name: name.to_owned(), from, to, warp: logarithmic, ticks }
     }
@@ -566,14 +566,15 @@ pub fn picture<'a>(
 ) -> Result<String> {
     let tables = counted(&steps.into(), options)?;
     let labels = labels(&tables);
+    let ratios = Ratios::new(&tables);
     let mut charts = Vec::new();
-    for table in &tables {
+    for (at, table) in tables.iter().enumerate() {
         charts.extend(match what {
             Picture::Qps => over_clients(table, &labels),
             Picture::Relative => {
                 let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
                 known(&labels, "--baseline", base)?;
-                let related = related(table, &tables, base).into_iter();
+                let related = ratios.related(at, table, base).into_iter();
                 related.flat_map(|table| over_clients(&table, &labels)).collect()
             }
             Picture::Latency => percentiles(table, &labels)?,

@@ -13,8 +13,8 @@ use super::notes::{
 };
 use super::page::{Page, Rows, Sheet, number};
 use super::table::{
-    self, Cell, Column, Table, among, imported_at, in_time, is_comparable, known, missing,
-    not_comparable, tables,
+    self, Cell, Column, Line, Table, among, imported_at, in_time, is_comparable, known, missing,
+    not_comparable, speed, tables,
 };
 use super::{Format, Metric, Notes, Options, brief, escape, imported, write};
 use crate::error::{Error, Result};
@@ -23,6 +23,9 @@ use crate::judge::{self, Weight};
 use crate::stats::{self, Shift, benjamini_hochberg, holm};
 use crate::summary::{Reported, Summary, VerdictKind};
 use crate::terms::{self, Code, Compared, Quantity, joined};
+
+/// The floor where none is given.
+const FLOOR: f64 = 0.02;
 
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
@@ -57,6 +60,8 @@ pub struct Question {
 #[derive(Debug, Clone)]
 pub struct Comparison {
     pub text: String,
+    /// What the text begins with, by lines.
+    pub answer: Vec<String>,
     pub worse: Vec<String>,
     pub too_few: Vec<String>,
     pub repeats_needed: usize,
@@ -80,7 +85,9 @@ pub(super) struct Row<'t, 's> {
     pub what: Option<String>,
 }
 
-pub(super) struct Ratio {
+/// How a label relates to a base: above 1 where it is better.
+pub(crate) struct Ratio {
+    estimate: f64,
     /// The shift of the logarithms, turned so that more is better.
     pub shift: Shift,
     /// Runs were compared with those beside them.
@@ -175,9 +182,14 @@ pub(super) fn nothing_in_common(labels: [&str; 2], but: &str) -> Error {
     Error::data(text).hint("loadgen report shows what each of them has")
 }
 
-pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Vec<(Column, [&'t Cell<'s>; 2])> {
+pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Pairs<'t, 's> {
     let [base, new] = table.lines.as_slice() else { return Vec::new() };
-    let both = base.cells.iter().filter_map(|(at, one)| Some((*at, [one, new.cells.get(at)?])));
+    in_both([base, new])
+}
+
+/// Returns the cells of the columns that two lines have.
+fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Pairs<'t, 's> {
+    let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.cells.get(at)?])));
     both.collect()
 }
 
@@ -216,6 +228,7 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
     let times = |row: &&Row| Some(row.ratio.as_ref()?.times);
     let too_few = || found_out().filter(is(Compared::TooFew));
     let worse = related.iter().filter(is(Compared::Worse)).filter_map(line);
+    let answer = answer(&rows, labels, question.floor);
     Ok(Comparison {
         worse: worse.chain(what(&stopped)).collect(),
         unknown: [what(&lacking), what(&related), asked_for].concat(),
@@ -224,11 +237,28 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
         repeats_needed: repeats_needed(too_few().filter_map(times).fold(1.0, f64::max)),
         open: found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect(),
         text: answer::above(
-            &answer(&rows, labels, question.floor),
+            &answer,
             write(&pages, "compare", question.format, None, (&question.notes, &lines)),
             question.format,
         ),
+        answer,
     })
+}
+
+/// Returns what a comparison of the only two labels begins with, for each metric; nothing where there is
+/// none.
+pub(crate) fn answers(steps: &Reported, options: &Options) -> Vec<String> {
+    let Ok([base, new]) = pair(steps.clone(), [options.baseline.as_deref(), None]) else {
+        return Vec::new();
+    };
+    let compared = |metric: &Metric| {
+        let (base, new, latest) = (base.clone(), new.clone(), options.latest);
+        let of =
+            Question { base, new, latest, metric: *metric, floor: FLOOR, ..Question::default() };
+        Some(compare(steps.clone(), &of).ok()?.answer)
+    };
+    let metrics = std::iter::once(&options.metric).chain(&options.also);
+    metrics.filter_map(compared).flatten().collect()
 }
 
 fn crashed(table: &Table) -> bool {
@@ -263,8 +293,11 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
 /// Returns the cells of two labels with their verdicts, by their tables. What one of both has measured,
 /// or begun, and the other has not, has a row, too: no table may seem to be all there is.
 pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Row<'t, 's>>> {
-    let (labels, looks) = (of.labels(), looks(tables, of.repeats_max));
-    let row = |table: &'t Table<'s>, column: &Column| {
+    let labels = of.labels();
+    let compared =
+        Common::new(tables.iter().map(|table| (table, common(table))).collect(), of.repeats_max);
+    let row = |at: usize, column: &Column| {
+        let table = &tables[at];
         let lines = labels.map(|label| table.line(label));
         let cells = lines.map(|line| line.and_then(|line| line.cells.get(column)));
         let mut lost = lines.iter().flatten().flat_map(|line| &line.left_out);
@@ -275,7 +308,7 @@ pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Ro
         let verdict = Compared::NotMeasured;
         let mut row = Row { table, column: *column, cells, ratio: None, verdict, what: None };
         if let [Some(one), Some(other)] = cells {
-            let times = times(tables, table, column, looks);
+            let times = compared.times(at, column);
             row.ratio = Ratio::of([one, other], table.metric, times);
             row.verdict = if is_comparable(table.metric, [one, other]) {
                 Compared::NoRatio
@@ -286,39 +319,53 @@ pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Ro
         row.what = row.what(labels, of.floor);
         Some(row)
     };
-    let of_table = |table: &'t Table<'s>| table.columns.iter().filter_map(move |at| row(table, at));
-    let mut rows: Vec<Vec<Row>> = tables.iter().map(|table| of_table(table).collect()).collect();
+    let of_table = |at: usize| tables[at].columns.iter().filter_map(|of| row(at, of)).collect();
+    let mut rows: Vec<Vec<Row>> = (0..tables.len()).map(of_table).collect();
     rows.retain(|rows| !rows.is_empty());
-    judge(&mut rows, of.floor, looks);
+    judge(&mut rows, of.floor, compared.looks);
     rows
 }
 
-/// Counts the looks at the cells of some tables: where one run (or what continues it) has steps that
-/// were planned with fewer repeats and steps that were planned with more, somebody looked and went on.
-fn looks(tables: &[Table], repeats_max: u32) -> u32 {
-    let of_cell = |cell: &Cell| {
-        let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-        for step in &cell.steps {
-            planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
-        }
-        let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
-        let looks = ends.map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
-        // What was imported was looked at once.
-        looks.max().unwrap_or(1)
-    };
-    let cells = tables.iter().flat_map(common).flat_map(|(_, cells)| cells);
-    cells.map(of_cell).max().unwrap_or(1)
+/// The cells of two labels, by the columns that both have.
+type Pairs<'t, 's> = Vec<(Column, [&'t Cell<'s>; 2])>;
+
+/// The cells that two labels have in common, by their tables.
+struct Common<'t, 's> {
+    tables: Vec<(&'t Table<'s>, Pairs<'t, 's>)>,
+    /// Looks at these cells.
+    looks: u32,
 }
 
-/// Returns what a p is multiplied by at most: the cells of its kind, the workloads with such, the looks.
-fn times(tables: &[Table], table: &Table, column: &Column, looks: u32) -> f64 {
-    let asked_for = is_asked_for(table, column);
-    let alike = |table: &Table| {
-        let cells = common(table).into_iter();
-        cells.filter(|(other, _)| is_asked_for(table, other) == asked_for).count()
-    };
-    let workloads = tables.iter().filter(|table| alike(table) > 0).count();
-    (alike(table) * workloads) as f64 * f64::from(looks)
+impl<'t, 's> Common<'t, 's> {
+    fn new(tables: Vec<(&'t Table<'s>, Pairs<'t, 's>)>, repeats_max: u32) -> Common<'t, 's> {
+        let cells = tables.iter().flat_map(|(_, common)| common).flat_map(|(_, cells)| *cells);
+        let looks = cells.map(|cell| looks(cell, repeats_max)).max().unwrap_or(1);
+        Common { tables, looks }
+    }
+
+    /// Returns what a p is multiplied by at most: the cells of its kind, the workloads with such, the
+    /// looks.
+    fn times(&self, at: usize, column: &Column) -> f64 {
+        let asked_for = is_asked_for(self.tables[at].0, column);
+        let alike = |(table, common): &(&Table, Pairs)| {
+            common.iter().filter(|(other, _)| is_asked_for(table, other) == asked_for).count()
+        };
+        let workloads = self.tables.iter().filter(|of| alike(of) > 0).count();
+        (alike(&self.tables[at]) * workloads) as f64 * f64::from(self.looks)
+    }
+}
+
+/// Counts the looks at a cell: where one run (or what continues it) has steps that were planned with
+/// fewer repeats and steps that were planned with more, somebody looked and went on.
+fn looks(cell: &Cell, repeats_max: u32) -> u32 {
+    let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for step in &cell.steps {
+        planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
+    }
+    let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
+    let looks = ends.map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
+    // What was imported was looked at once.
+    looks.max().unwrap_or(1)
 }
 
 /// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
@@ -459,15 +506,32 @@ impl Ratio {
         if !is_comparable(metric, cells) {
             return None;
         }
-        let turn = if metric.higher_is_better() { 1.0 } else { -1.0 };
+        let runs = cells.map(|cell| cell.values.as_slice());
+        Ratio::of_runs(cells, runs, metric.higher_is_better(), times)
+    }
+
+    /// Relates numbers of the runs of two cells.
+    pub(super) fn of_runs(
+        cells: [&Cell; 2],
+        [base, new]: [&[f64]; 2],
+        higher_is_better: bool,
+        times: f64,
+    ) -> Option<Ratio> {
+        let turn = if higher_is_better { 1.0 } else { -1.0 };
         let log = |value: &f64| has_log(*value).then(|| value.ln() * turn);
-        let logs = |cell: &Cell| cell.values.iter().map(log).collect::<Option<Vec<f64>>>();
-        let (shift, blocks) = shift(cells, [&logs(cells[0])?, &logs(cells[1])?], times)?;
-        Some(Ratio { p: shift.p, shift, blocks, times })
+        let logs = |runs: &[f64]| runs.iter().map(log).collect::<Option<Vec<f64>>>();
+        let (shift, blocks) = shift(cells, [&logs(base)?, &logs(new)?], times)?;
+        let estimate = match (base, new) {
+            // Without the rounding of logarithms: half of it is 0.5.
+            ([one], [other]) if higher_is_better => other / one,
+            ([one], [other]) => one / other,
+            _ => shift.estimate.exp(),
+        };
+        Some(Ratio { estimate, p: shift.p, shift, blocks, times })
     }
 
     pub(super) fn estimate(&self) -> f64 {
-        self.shift.estimate.exp()
+        self.estimate
     }
 
     fn interval(&self) -> Option<String> {
@@ -487,27 +551,70 @@ pub(super) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
 
-/// Returns one of all tables with its ratios to a label, and their intervals, without the columns
-/// whose number was asked for; nothing where it has no such label.
-pub(crate) fn related<'a>(table: &Table<'a>, all: &[Table], label: &str) -> Option<Table<'a>> {
-    let base = table.line(label)?;
-    let mut related = table.clone();
-    related.relate(label);
-    // Each by itself, from the same runs or blocks of runs as a comparison over all tables.
-    for line in related.lines.iter_mut().filter(|line| line.label != label) {
-        let labels = [label, line.label];
-        let compared: Vec<Table> = all.iter().map(|table| table.of_labels(&labels)).collect();
-        let (looks, here) = (looks(&compared, 0), table.of_labels(&labels));
-        for (column, cell) in &mut line.cells {
-            if let Some(base) = base.cells.get(column) {
-                let times = times(&compared, &here, column, looks);
-                let ratio = Ratio::of([base, cell], table.metric, times);
-                cell.relative_interval = ratio.and_then(|ratio| ratio.bounds());
+/// The ratios of all tables of one metric, each as a comparison of its two labels over all of them has it.
+pub(crate) struct Ratios<'t, 's> {
+    tables: &'t [Table<'s>],
+    lines: Vec<BTreeMap<&'s str, &'t Line<'s>>>,
+}
+
+impl<'t, 's> Ratios<'t, 's> {
+    pub(crate) fn new(tables: &'t [Table<'s>]) -> Ratios<'t, 's> {
+        let lines =
+            |table: &'t Table<'s>| table.lines.iter().map(|line| (line.label, line)).collect();
+        Ratios { tables, lines: tables.iter().map(lines).collect() }
+    }
+
+    fn common(&self, labels: [&str; 2]) -> Common<'t, 's> {
+        let of_table = |(table, lines): (&'t Table<'s>, &BTreeMap<&str, &'t Line<'s>>)| {
+            let [one, other] = labels.map(|label| lines.get(label).copied());
+            (table, one.zip(other).map_or_else(Vec::new, |(one, other)| in_both([one, other])))
+        };
+        Common::new(self.tables.iter().zip(&self.lines).map(of_table).collect(), 0)
+    }
+
+    /// Returns what decides whether runs of two labels are compared in blocks, for a column of a table.
+    pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Column) -> f64 {
+        self.common(labels).times(at, column)
+    }
+
+    /// Gives the ratios of a label to a base in one table, by columns.
+    pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Column, Ratio> {
+        let (common, metric) = (self.common(labels), self.tables[at].metric);
+        let ratio = |(column, cells): &(Column, [&Cell; 2])| {
+            Some((*column, Ratio::of(*cells, metric, common.times(at, column))?))
+        };
+        common.tables[at].1.iter().filter_map(ratio).collect()
+    }
+
+    /// Fills the ratios of the cells of a table, which is one of all or a part of it, to a label. Of
+    /// numbers without logarithms they are those of the medians.
+    pub(crate) fn relate(&self, at: usize, table: &mut Table, label: &str) {
+        let Some(base) = self.lines[at].get(label) else { return };
+        for line in &mut table.lines {
+            let is_base = line.label == label;
+            let ratios =
+                if is_base { BTreeMap::new() } else { self.between(at, [label, line.label]) };
+            for (column, cell) in &mut line.cells {
+                let base = base.cells.get(column);
+                let base = base.filter(|base| is_comparable(table.metric, [base, cell]));
+                let of_medians = || speed(&table.metric, base?.spread.median, cell.spread.median);
+                let ratio = ratios.get(column);
+                cell.relative = ratio.map(Ratio::estimate).or_else(of_medians);
+                cell.relative_interval = ratio.and_then(Ratio::bounds);
             }
         }
+        table.baseline = Some(label.to_owned());
     }
-    related.keep(|column| !is_asked_for(table, column));
-    Some(related)
+
+    /// Returns a table with its ratios to a label, without the columns whose number was asked for;
+    /// nothing where it has no such label.
+    pub(crate) fn related(&self, at: usize, table: &Table<'s>, base: &str) -> Option<Table<'s>> {
+        table.line(base)?;
+        let mut related = table.clone();
+        self.relate(at, &mut related, base);
+        related.keep(|column| !is_asked_for(table, column));
+        Some(related)
+    }
 }
 
 /// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,

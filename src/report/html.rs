@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::brief::{self, MARK};
 use super::chart::{self, Chart, Plot, RATE_COURSES, Size, TIME_COURSES, bounds, px};
-use super::compare::{ASKED_FOR, Ratio, is_asked_for, related};
+use super::compare::{ASKED_FOR, Ratio, Ratios, answers, is_asked_for};
 use super::escape::{clip, markup};
 use super::layout;
 use super::legend::legend;
@@ -41,8 +41,8 @@ const MESSAGE_MAX: usize = 200;
 const LINE_MAX: usize = 30;
 const TEXT_MAX: usize = 80;
 const PLACES_MAX: usize = 2;
-/// Workloads whose result stands on top.
-const RESULTS_MAX: usize = 6;
+/// A table of more columns is not put beside a chart.
+const BESIDE_MAX: usize = 6;
 /// How much more or less than the window the server's counters may cover to be held against it.
 const COVERED_MORE_MAX: f64 = 0.01;
 
@@ -71,7 +71,8 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
 
 /// Returns the page of some steps.
 pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
-    let tables = counted(&steps.into(), options)?;
+    let reported = steps.into();
+    let tables = counted(&reported, options)?;
     if let Some(label) = &options.baseline {
         known(&table::labels(&tables), "--baseline", label)?;
     }
@@ -84,13 +85,12 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
     let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
     counts.extend(imported::counted(&tables));
-    let shown = Shown { options, tables: &tables, labels: &labels, steps: &steps };
+    let ratios = layout::by_metric(&tables, options).map(Ratios::new).collect();
+    let shown = Shown { options, tables: &tables, ratios, labels: &labels, steps: &steps };
     let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
-    let sections = tables.iter().map(|table| shown.workload(table)).collect::<Result<Vec<_>>>()?;
-    // Of more the reader has the tables.
-    let told = tables.iter().filter_map(|table| shown.result(table)).take(RESULTS_MAX);
+    let sections = (0..tables.len()).map(|at| shown.workload(at)).collect::<Result<Vec<_>>>()?;
     let body = html! {
-        header { h1 { "loadgen report" } @for text in told { p.result { (text) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
+        header { h1 { "loadgen report" } @for line in answers(&reported, options) { p.result { (line) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
         // Without its switch nothing of a label is shown, wherever it is.
         fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
             legend { (counts[1]) }
@@ -257,16 +257,25 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
 struct Shown<'a> {
     options: &'a Options,
     tables: &'a [Table<'a>],
+    /// Those of each metric.
+    ratios: Vec<Ratios<'a, 'a>>,
     labels: &'a [&'a str],
     /// Those that did not complete, too: what they were asked is worth knowing.
     steps: &'a [&'a Summary],
 }
 
-impl Shown<'_> {
+impl<'a> Shown<'a> {
+    /// Returns the ratios of a table's metric, and its place among their tables.
+    fn place(&self, at: usize) -> (&Ratios<'a, 'a>, usize) {
+        let each = self.tables.len() / self.ratios.len();
+        (&self.ratios[at / each], at % each)
+    }
+
     /// Makes the section of one table, which has neither footnotes nor ratios yet.
-    fn workload(&self, of: &Table) -> Result<Markup> {
+    fn workload(&self, at: usize) -> Result<Markup> {
+        let of = &self.tables[at];
         let (labels, plain) = (self.labels, noted(of.clone()));
-        let (related, remarks) = self.ratios(&plain);
+        let (related, remarks) = self.ratios(at, &plain);
         let mut numbers = chart::over_clients(&plain, labels);
         numbers.extend(related.iter().flat_map(|related| chart::over_clients(related, labels)));
         let costs = self.charts(&plain, &["server-cpu", "cpu"])?;
@@ -282,12 +291,17 @@ impl Shown<'_> {
         // A baseline of another workload relates nothing here.
         let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
         let tables = of.by_column().into_iter().map(noted);
-        let per_op: Result<Vec<Page>> = tables.map(|of| layout::per_op(&of, baseline)).collect();
+        let (ratios, place) = self.place(at);
+        let per_op = tables.map(|of| layout::per_op(&of, baseline, place, ratios));
+        let per_op: Result<Vec<Page>> = per_op.collect();
         let per_op = per_op?;
         Ok(html! { section {
             h2 { (plain.workload) }
-            (charts(&numbers, labels, USUAL))
-            (main_table(&plain, labels))
+            @let beside = numbers.len() == 1 && plain.columns.len() <= BESIDE_MAX;
+            div class=[beside.then_some("beside")] {
+                div { (charts(&numbers, labels, USUAL)) }
+                div { (main_table(&plain, labels)) }
+            }
             p.behind { "Behind it: " (behind(&plain)) "." }
             @for line in notes::conditions_in_short(&plain).iter().chain(&notes::below(&plain)) {
                 p.faint { (line) }
@@ -317,22 +331,15 @@ impl Shown<'_> {
         } })
     }
 
-    /// Says what was measured in a sentence: of two labels how they relate with the most clients, else
-    /// the best number.
-    fn result(&self, of: &Table) -> Option<String> {
-        let related = || self.ratios(&noted(of.clone())).0;
-        let ratio = (of.lines.len() == 2).then(related).flatten().and_then(|of| ratio_told(&of));
-        ratio.or_else(|| best_told(of))
-    }
-
     /// Relates a workload to the label that was asked for, else to the first that was measured, and
     /// tells what else is to be said of it.
-    fn ratios<'t>(&self, plain: &Table<'t>) -> (Option<Table<'t>>, Vec<String>) {
+    fn ratios(&self, at: usize, plain: &Table<'a>) -> (Option<Table<'a>>, Vec<String>) {
         let first = || plain.lines.iter().find(|line| line.is_shown()).map(|l| l.label);
         let base = self.options.baseline.as_deref().or_else(first);
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
         let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
-        let Some(table) = related(plain, self.tables, base) else {
+        let (ratios, place) = self.place(at);
+        let Some(table) = ratios.related(place, plain, base) else {
             return (None, vec![format!("No ratios: {} was not measured here.", label(base))]);
         };
         let mut remarks = notes::unrelated(&table);
@@ -436,56 +443,6 @@ impl Shown<'_> {
             (fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places)))
         } }
     }
-}
-
-/// Writes the ratio of a table's other label to its baseline where both had the most clients. It is no
-/// verdict: the interval tells how well it is known.
-fn ratio_told(table: &Table) -> Option<String> {
-    let base = table.baseline.as_deref()?;
-    let others = table.items().filter(|item| item.line.label != base);
-    let others = others.filter(|item| !is_asked_for(table, &item.column));
-    let measured = others.filter_map(|item| Some((item.cell.relative?, item)));
-    let (relative, item) = measured.max_by_key(|(_, item)| item.column)?;
-    // Ratios of tables are above 1 where it is better; a sentence names the number's own.
-    let own = |of: f64| if table.metric.higher_is_better() { of } else { 1.0 / of };
-    let known = match item.cell.relative_interval {
-        Some((low, high)) => {
-            let (low, high) = (own(low).min(own(high)), own(low).max(own(high)));
-            let none = if (low..=high).contains(&1.0) { ": no difference is shown" } else { "" };
-            format!("95 % interval {low:.2} to {high:.2}{none}")
-        }
-        None => "too few runs for an interval".to_owned(),
-    };
-    let (new, ratio, place) = (label(item.line.label), own(relative), chart::at(&item.column));
-    let (of, metric) = (clip(table.workload, TEXT_MAX), metric_told(table, &item.column));
-    Some(format!("{new} is {ratio:.2}x of {} at {place} ({of}, {metric}; {known}).", label(base)))
-}
-
-/// Writes the best number of a table, and where it was measured.
-fn best_told(table: &Table) -> Option<String> {
-    let merit = |item: &Item| merit(&table.metric, item.cell.spread.median);
-    let items = table.items().filter(|item| !is_asked_for(table, &item.column));
-    let items = items.filter(|item| merit(item).is_finite());
-    let item = items.max_by(|one, other| merit(one).total_cmp(&merit(other)))?;
-    let decimals = table.metric.decimals(table.shown());
-    let value = table.metric.shown(item.cell.spread.median, decimals).shown;
-    let (of, metric) = (clip(table.workload, TEXT_MAX), metric_told(table, &item.column));
-    let place = format!("with {} ({})", chart::at(&item.column), label(item.line.label));
-    let in_ms = table.metric.unit().1 == "ms";
-    let value = if in_ms { format!("{value} ms") } else { value };
-    // What grows up to the last column has no peak yet.
-    let verb = if Some(&item.column) == table.columns.last() { "reaches" } else { "peaks at" };
-    Some(if table.metric.higher_is_better() {
-        format!("{of} {verb} {value} {metric} {place}.")
-    } else {
-        format!("{of}: the lowest {metric} is {value} {place}.")
-    })
-}
-
-/// Names the metric of a column without its unit.
-fn metric_told(table: &Table, column: &Column) -> String {
-    let name = table.metric.in_loop(column.is_open()).name();
-    name.split(", ").next().unwrap_or_default().to_owned()
 }
 
 /// Returns the positions, line and column, of the best of each column: of the best median, and of all

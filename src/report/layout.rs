@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::brief::MARK;
-use super::compare::{common, nothing_in_common, of_two, pair};
+use super::compare::{Ratio, Ratios, common, nothing_in_common, of_two, pair};
 use super::escape::{self, clip};
 use super::notes::{
     Note, at_clients, codes, entry, is_all_marked, is_marked, label, legend, marked, noted,
@@ -17,13 +17,12 @@ use super::page::{
     ratio_decimals, shape,
 };
 use super::table::{
-    Cell, Column, Item, Line, NO_RATIO, Table, is_comparable, known, labels, merit, not_comparable,
-    ratio, speed,
+    Cell, Column, Item, Line, NO_RATIO, Table, cell, is_comparable, known, labels, merit,
+    not_comparable, ratio, speed,
 };
 use super::{Layout, Metric, Options, metric, slo, suites};
 use crate::error::{Error, Result, VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, Difference};
-use crate::stats;
 use crate::summary::{Outage, Summary};
 use crate::terms::{self, named};
 
@@ -57,13 +56,45 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Peak => Ok(tables.iter().map(|table| peak(&noted(table.clone()))).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Settings => Ok(vec![settings(tables)]),
-        Layout::Relative => Ok(slices().map(|table| relative(table, baseline)).collect()),
-        Layout::PerOp => slices().map(|table| per_op(&table, baseline)).collect(),
+        Layout::Relative => by_slice(tables, options, |slice, at, ratios| {
+            Ok(Some(relative(slice, baseline, at, ratios)))
+        }),
+        Layout::PerOp => by_slice(tables, options, |slice, at, ratios| {
+            per_op(&slice, baseline, at, ratios).map(Some)
+        }),
         Layout::Slo => slo::pages(tables.iter().flat_map(Table::all)),
-        Layout::Suite => suites::pages(slices()),
+        Layout::Suite => suites::some(by_slice(tables, options, |slice, at, ratios| {
+            Ok(suites::page(&slice, at, ratios))
+        })?),
         Layout::Delta => delta(tables, options),
         Layout::Overhead => overhead(tables, options),
     }
+}
+
+/// Returns the tables of each metric, which are as many.
+pub(crate) fn by_metric<'t, 's>(
+    tables: &'t [Table<'s>],
+    options: &Options,
+) -> impl Iterator<Item = &'t [Table<'s>]> {
+    tables.chunks((tables.len() / (1 + options.also.len())).max(1))
+}
+
+/// Makes a page of each column of each table, which has the place of its table among those of its metric.
+fn by_slice<'s>(
+    tables: &[Table<'s>],
+    options: &Options,
+    page: impl Fn(Table<'s>, usize, &Ratios) -> Result<Option<Page>>,
+) -> Result<Vec<Page>> {
+    let mut pages = Vec::new();
+    for tables in by_metric(tables, options) {
+        let ratios = Ratios::new(tables);
+        for (at, table) in tables.iter().enumerate() {
+            for slice in table.by_column().into_iter().map(noted) {
+                pages.extend(page(slice, at, &ratios)?);
+            }
+        }
+    }
+    Ok(pages)
 }
 
 /// A column of the text is at least so wide, blanks included.
@@ -80,11 +111,16 @@ fn plain(tables: &[Table], options: &Options) -> Vec<Page> {
 
 /// Returns the tables with their ratios to the baseline and their footnotes.
 fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
-    let related = |mut table: Table<'a>| {
-        options.baseline.iter().for_each(|label| table.relate(label));
-        noted(table)
-    };
-    tables.iter().cloned().map(related).collect()
+    let mut related = Vec::new();
+    for tables in by_metric(tables, options) {
+        let ratios = Ratios::new(tables);
+        for (at, table) in tables.iter().enumerate() {
+            let mut table = table.clone();
+            options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
+            related.push(noted(table));
+        }
+    }
+    related
 }
 
 fn page(table: &Table) -> Page {
@@ -378,8 +414,10 @@ fn peak(table: &Table) -> Page {
         .filed("label", |item| item.line.label)
         .filed("value", value)
         .filed("relative", |item| {
-            let top = top.filter(|top| is_comparable(table.metric, [top.cell, item.cell]))?;
-            speed(&table.metric, value(&top), value(item))
+            let cells = [top?.cell, item.cell];
+            let of = || speed(&table.metric, value(&top?), value(item));
+            let ratio = Ratio::of(cells, table.metric, 1.0).map(|ratio| ratio.estimate());
+            ratio.or_else(of).filter(|_| is_comparable(table.metric, cells))
         })
         .filed("notes", |item| codes(table, &[item.at], &item.column));
     let sheets = vec![seen.sheet(), records.sheet()];
@@ -494,10 +532,10 @@ fn described<'a>(labels: &[Labelled<'a>], at: usize) -> (String, &'a str, Vec<(S
 /// The note of a step that explains its label: `--note note=TEXT`.
 const REMARK: &str = "note";
 
-fn relative(mut table: Table, baseline: Option<&str>) -> Page {
+fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios) -> Page {
     let measured = table.lines.iter().find(|line| line.cell().is_some());
     let base = baseline.unwrap_or(measured.unwrap_or(&table.lines[0]).label).to_owned();
-    table.relate(&base);
+    ratios.relate(at, &mut table, &base);
     // The title tells the metric itself, and not its ratio.
     let footed = Page::default().footed(&table);
     table.baseline = None;
@@ -537,6 +575,11 @@ pub(crate) fn mark(table: &Table, at: usize) -> &'static str {
     if is_marked(table, at, None) { MARK } else { "" }
 }
 
+/// Turns a ratio that is above 1 where it is better into that of the numbers themselves.
+pub(crate) fn own_ratio(metric: Metric, ratio: f64) -> f64 {
+    if metric.higher_is_better() { ratio } else { 1.0 / ratio }
+}
+
 /// Head, names in files (absolute and relative), metric and decimals of what an op costs.
 const COSTS: [(&str, [&str; 2], &str, usize); 8] = [
     ("cpu/o", ["server_cpu_us", "server_cpu_relative"], "server-cpu", 1),
@@ -557,19 +600,58 @@ pub(crate) const LEGEND: [&str; 3] = [
     "relative numbers are number / first: of costs, less is better",
 ];
 
-pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
-    let metrics = COSTS.map(|of| Metric::Figure(metric::named(of.2).expect("a figure")));
-    let cost =
-        |line: &Line, of: Metric| Ok(stats::median(&of.values(&line.steps, &line.imported)?));
-    let costs = |line: &Line| metrics.iter().map(|of| cost(line, *of)).collect();
-    let costs: Vec<Vec<Option<f64>>> = table.lines.iter().map(costs).collect::<Result<_>>()?;
+fn cost_metrics() -> [Metric; COSTS.len()] {
+    COSTS.map(|of| Metric::Figure(metric::named(of.2).expect("a figure")))
+}
+
+/// Gives the ratios of the costs of a line to those of a base, the numbers' own: of costs, less is better.
+fn cost_ratios(
+    table: &Table,
+    cells: &[Vec<Option<Cell>>],
+    [base, line]: [usize; 2],
+    place: usize,
+    ratios: &Ratios,
+) -> Vec<Option<f64>> {
+    let labels = [base, line].map(|at| table.lines[at].label);
+    let times = ratios.times(place, labels, &table.columns[0]);
+    let pairs = cells[base].iter().zip(&cells[line]).zip(cost_metrics());
+    let of_pair = |((one, other), metric): ((&Option<Cell>, &Option<Cell>), Metric)| {
+        let pair = [one.as_ref()?, other.as_ref()?];
+        let of_medians = || ratio(pair[1].spread.median, pair[0].spread.median);
+        let turned = Ratio::of(pair, metric, times).map(|ratio| ratio.estimate());
+        turned.map(|turned| own_ratio(metric, turned)).or_else(of_medians)
+    };
+    pairs.map(of_pair).collect()
+}
+
+/// Makes the cell of another metric from the runs of a line.
+fn cost<'a>(line: &Line<'a>, of: &Metric) -> Result<Option<Cell<'a>>> {
+    cell(line.steps.clone(), line.imported.clone(), of)
+}
+
+pub(crate) fn per_op(
+    table: &Table,
+    baseline: Option<&str>,
+    at: usize,
+    ratios: &Ratios,
+) -> Result<Page> {
+    let metrics = cost_metrics();
+    let costs = |line| metrics.iter().map(|of| cost(line, of)).collect();
+    let cells: Vec<Vec<Option<Cell>>> = table.lines.iter().map(costs).collect::<Result<_>>()?;
+    let median = |cell: &Option<Cell>| cell.as_ref().map(|cell| cell.spread.median);
+    let costs: Vec<Vec<Option<f64>>> =
+        cells.iter().map(|line| line.iter().map(median).collect()).collect();
+    let column = table.columns[0];
     let base = match baseline {
         Some(label) => table.lines.iter().position(|line| line.label == label),
         None => Some(0),
     };
     // There is no such number where the first is 0 and this one is not.
-    let relative = |line: usize, at: usize| ratio(costs[line][at]?, costs[base?][at]?);
     let lines = 0..costs.len();
+    let to_base =
+        |line: usize| base.map(|base| cost_ratios(table, &cells, [base, line], at, ratios));
+    let all_ratios: Vec<_> = lines.clone().map(to_base).collect();
+    let relative = |line: usize, at: usize| all_ratios[line].as_ref()?[at];
     let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
@@ -581,7 +663,6 @@ pub(crate) fn per_op(table: &Table, baseline: Option<&str>) -> Result<Page> {
     };
     // A 0 has no decimals.
     let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
-    let column = table.columns[0];
     let mut all = Rows::new(lines.clone())
         .place(table, |_| column)
         .filed("label", |line| table.lines[*line].label);
@@ -632,32 +713,40 @@ pub(crate) fn of_pair<'a>(tables: &[Table<'a>], options: &Options) -> Result<Vec
     of_two(tables, labels_of(tables, options)?.each_ref().map(String::as_str))
 }
 
-/// Returns the tables of the two labels only, and what changes there; without those that lack one.
+/// Returns the tables of the two labels only, and what changes there, of the ratio; without those that
+/// lack one.
 fn pairs<'a>(
     tables: &[Table<'a>],
     options: &Options,
-    change: fn(&Table, f64, f64) -> Option<f64>,
+    change: fn(Metric, Option<f64>, [f64; 2]) -> Option<f64>,
 ) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
     let labels = labels_of(tables, options)?;
     let labels = labels.each_ref().map(String::as_str);
-    let tables = of_pair(tables, options)?.into_iter().map(|table| {
-        let pair = |(column, cells): (Column, [&Cell; 2])| {
-            let [from, to] = cells.map(|cell| cell.spread.median);
-            let is_comparable = is_comparable(table.metric, cells);
-            let instead = table.metric.by_work().filter(|_| !is_comparable);
-            let change = if is_comparable { change(&table, from, to) } else { None };
-            Pair { column, from, to, change, instead }
-        };
-        let pairs: Vec<Pair> = common(&table).into_iter().map(pair).collect();
-        (table, pairs)
-    });
-    let found: Vec<_> = tables.filter(|(_, pairs)| !pairs.is_empty()).collect();
+    let mut found = Vec::new();
+    for tables in by_metric(&of_pair(tables, options)?, options) {
+        let ratios = Ratios::new(tables);
+        for (at, table) in tables.iter().enumerate() {
+            let ratios = ratios.between(at, labels);
+            let pair = |(column, cells): (Column, [&Cell; 2])| {
+                let [from, to] = cells.map(|cell| cell.spread.median);
+                let is_comparable = is_comparable(table.metric, cells);
+                let instead = table.metric.by_work().filter(|_| !is_comparable);
+                let ratio = ratios.get(&column).map(Ratio::estimate);
+                let change = change(table.metric, ratio, [from, to]).filter(|_| is_comparable);
+                Pair { column, from, to, change, instead }
+            };
+            let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
+            found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
+        }
+    }
     if found.is_empty() { Err(nothing_in_common(labels, "")) } else { Ok(found) }
 }
 
 fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
-    let found = pairs(tables, options, |table, from, to| {
-        Some((speed(&table.metric, from, to)? - 1.0) * 100.0)
+    let found = pairs(tables, options, |metric, ratio, [from, to]| {
+        // Numbers without logarithms have the ratio of their medians.
+        let ratio = ratio.or_else(|| speed(&metric, from, to))?;
+        Some((ratio - 1.0) * 100.0)
     })?;
     let shown = Rows::new(&found)
         .text("workload", |(table, _)| escape::line(table.workload))
@@ -709,8 +798,9 @@ fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
 
 fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     // What is lost of a rate, and what is added to a time.
-    let found = pairs(tables, options, |table, from, to| {
-        Some(merit(&table.metric, ratio(to, from)? - 1.0) * -100.0)
+    let found = pairs(tables, options, |metric, turned, [from, to]| {
+        let own = turned.map(|of| own_ratio(metric, of)).or_else(|| ratio(to, from))?;
+        Some(merit(&metric, own - 1.0) * -100.0)
     })?;
     Ok(found.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
 }

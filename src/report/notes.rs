@@ -516,6 +516,7 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
     let class = take("class").map(|class| match class.as_str() {
         "cached" => "in memory".to_owned(),
         "io-bound" => "IO-bound".to_owned(),
+        "cold" => "cold buffer pool".to_owned(),
         both => both.to_owned(),
     });
     let others = held.iter().map(|(name, values)| {

@@ -1,5 +1,6 @@
 //! Suites of external commands, test by test, as sql-bench's runs are published.
 
+use super::compare::{Ratio, Ratios};
 use super::escape;
 use super::layout::mark;
 use super::notes::{label, push_new, title};
@@ -14,9 +15,8 @@ const TOTAL: &str = "total";
 /// The sums of wall, user and system seconds; of several runs their medians.
 type Times = [f64; 3];
 
-/// Returns a page for each table that has suites.
-pub(crate) fn pages<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<Page>> {
-    let pages: Vec<Page> = tables.filter_map(|table| suite(&table)).collect();
+/// Returns the pages of suites, or says that there are none.
+pub(crate) fn some(pages: Vec<Page>) -> Result<Vec<Page>> {
     if pages.is_empty() {
         return Err(Error::data("there is no suite of commands among these summaries")
             .hint("a profile's run makes one: suite = { name = \"…\", tests = [ … ] }"));
@@ -24,7 +24,8 @@ pub(crate) fn pages<'s>(tables: impl Iterator<Item = Table<'s>>) -> Result<Vec<P
     Ok(pages)
 }
 
-fn suite(table: &Table) -> Option<Page> {
+/// Returns the page of a table of one column that has suites.
+pub(crate) fn page(table: &Table, place: usize, ratios: &Ratios) -> Option<Page> {
     // In the order of the first label that has them; the sums come last.
     let steps = table.lines.iter().flat_map(|line| &line.steps);
     let mut suites = steps.filter_map(|step| step.suite.as_ref()).peekable();
@@ -35,9 +36,11 @@ fn suite(table: &Table) -> Option<Page> {
     names.push(TOTAL);
     let mut rows = Vec::new();
     for name in names {
-        let first = times(&table.lines[0], name);
+        let first = &table.lines[0];
         for (at, line) in table.lines.iter().enumerate() {
-            let relative = |times: Times| first.map(|first| ratio(first[0], times[0]));
+            let related = || relative(table, [first, line], name, place, ratios);
+            let of_medians = |times: Times| Some(ratio(self::times(first, name)?[0], times[0]));
+            let relative = |times| of_medians(times).map(|of| related().or(of));
             rows.extend(times(line, name).map(|times| (name, at, times, relative(times))));
         }
     }
@@ -62,17 +65,34 @@ fn suite(table: &Table) -> Option<Page> {
     Some(Page { title, sheets: vec![sheet], below, ..Page::default() }.footed(table))
 }
 
+/// Returns the ratio of the wall times of a test, as comparisons have it; none where a run has no logarithm.
+fn relative(
+    table: &Table,
+    [first, line]: [&Line; 2],
+    name: &str,
+    place: usize,
+    ratios: &Ratios,
+) -> Option<f64> {
+    let walls = [first, line].map(|line| seconds(line, name, |test| test.wall_s));
+    let times = ratios.times(place, [first.label, line.label], &table.columns[0]);
+    let cells = [first.cell()?, line.cell()?];
+    let ratio = Ratio::of_runs(cells, walls.each_ref().map(Vec::as_slice), false, times);
+    ratio.map(|ratio| ratio.estimate())
+}
+
 /// Returns the medians over a label's runs of the times of a test, or of the sum of all.
 fn times(line: &Line, name: &str) -> Option<Times> {
-    let median = |seconds: fn(&SuiteTest) -> f64| {
-        let sum = |run: &Suite| {
-            // A test of this name hides the sum.
-            let sums = name == TOTAL && run.tests.iter().all(|test| test.name != TOTAL);
-            let picked = run.tests.iter().filter(|test| sums || test.name == name);
-            picked.map(seconds).reduce(|sum, s| sum + s)
-        };
-        let runs = line.steps.iter().filter_map(|step| sum(step.suite.as_ref()?));
-        stats::median(&runs.collect::<Vec<f64>>())
-    };
+    let median = |of: fn(&SuiteTest) -> f64| stats::median(&seconds(line, name, of));
     Some([median(|test| test.wall_s)?, median(|test| test.user_s)?, median(|test| test.sys_s)?])
+}
+
+/// Returns seconds of a test, or of the sum of all, in each of a label's runs that has it.
+fn seconds(line: &Line, name: &str, of: fn(&SuiteTest) -> f64) -> Vec<f64> {
+    let sum = |run: &Suite| {
+        // A test of this name hides the sum.
+        let sums = name == TOTAL && run.tests.iter().all(|test| test.name != TOTAL);
+        let picked = run.tests.iter().filter(|test| sums || test.name == name);
+        picked.map(of).reduce(|sum, s| sum + s)
+    };
+    line.steps.iter().filter_map(|step| sum(step.suite.as_ref()?)).collect()
 }

@@ -20,10 +20,6 @@ use crate::terms::named;
 pub(crate) const NO_RATIO: &str = "no ratio where it would be a division by 0";
 /// The same of numbers that are related to the first, which may lack one.
 pub(crate) const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
-/// Says why a total has no ratio; `instead` is what has one.
-pub(crate) fn not_comparable(instead: &str) -> String {
-    format!("a total has no ratio where the work is not the same (use --metric {instead})")
-}
 /// Labels that an error lists, and the longest of them, characters.
 const NAMED_MAX: usize = 20;
 const LABEL_MAX: usize = 60;
@@ -35,9 +31,9 @@ pub(crate) struct Cell<'a> {
     pub spread: Spread,
     /// Covers the median of such runs with 95 %; none where there are too few of them.
     pub interval: Option<(f64, f64)>,
-    /// The ratio to the baseline, higher being better; none without one.
+    /// The ratio to the baseline, as [`super::compare::Ratios`] has it; none without one.
     pub relative: Option<f64>,
-    /// The same for the ratio; filled in by [`super::compare::related`].
+    /// The same for the ratio.
     pub relative_interval: Option<(f64, f64)>,
     /// The steps of the cell, by time; empty where it was imported.
     pub steps: Vec<&'a Summary>,
@@ -194,18 +190,6 @@ impl<'a> Table<'a> {
     pub(crate) fn number(&self, cell: &Cell) -> Option<f64> {
         if self.baseline.is_some() { cell.relative } else { Some(cell.spread.median) }
     }
-
-    /// Fills the cells' ratios: value/base for rates, base/value for times and costs. Cells of
-    /// columns that the baseline lacks get none, nor do those that would be divided by 0.
-    pub(crate) fn relate(&mut self, label: &str) {
-        let base = self.line(label).map_or_else(BTreeMap::new, |line| line.cells.clone());
-        for (column, cell) in self.lines.iter_mut().flat_map(|line| &mut line.cells) {
-            let base = base.get(column).filter(|base| is_comparable(self.metric, [base, cell]));
-            let base = base.map(|base| base.spread.median);
-            cell.relative = base.and_then(|base| speed(&self.metric, base, cell.spread.median));
-        }
-        self.baseline = Some(label.to_owned());
-    }
 }
 
 pub(crate) fn among<'a>(column: &Column, steps: &[&'a Summary]) -> Vec<&'a Summary> {
@@ -361,7 +345,7 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
     Ok(Table { workload, metric, columns, lines, notes: Vec::new(), baseline: None })
 }
 
-fn cell<'a>(
+pub(crate) fn cell<'a>(
     steps: Vec<&'a Summary>,
     runs: Vec<&'a Imported>,
     metric: &Metric,
@@ -419,6 +403,11 @@ pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
 pub(crate) fn imported_at(run: &Imported) -> (Timestamp, &str, u32) {
     let at = run.started_at.parse().unwrap_or(Timestamp::MAX);
     (at, &run.source.sha256, run.source.run)
+}
+
+/// Says why a total has no ratio; `instead` is what has one.
+pub(crate) fn not_comparable(instead: &str) -> String {
+    format!("a total has no ratio where the work is not the same (use --metric {instead})")
 }
 
 /// Tells whether a metric of two cells has a ratio: a total has none where the work is not the same.

@@ -180,7 +180,7 @@ fn database(expect: &[Expect], variables: &BTreeMap<String, String>, data: u64) 
     let pool = variables.get("innodb_buffer_pool_size").and_then(|text| bytes(text))?;
     let mut wanted = expect.iter().filter_map(|expect| match expect.database? {
         Class::IoBound => (data <= pool).then_some("larger than"),
-        Class::Cached => (data > pool).then_some("inside"),
+        Class::Cached | Class::Cold => (data > pool).then_some("inside"),
     });
     let [data, pool] = [data, pool].map(|bytes| bytes.div_ceil(1 << 20));
     wanted.next().map(|wanted| {

@@ -127,7 +127,9 @@ choices! {
         /// From the buffer pool
         #[serde(alias = "inside-buffer-pool")]
         Cached "cached";
-        /// From storage, one in a hundred statements at least
+        /// From storage, one in a hundred statements at least, though the data fit into the pool
+        Cold "cold";
+        /// Likewise, as the data do not fit
         #[serde(alias = "larger-than-buffer-pool")]
         IoBound "io-bound";
     }

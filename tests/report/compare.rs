@@ -1,6 +1,6 @@
 //! Two labels with statistics: verdicts, corrections, blocks, refusals.
 
-use loadgen::report::{Comparison, Question, compare, pair};
+use loadgen::report::{Comparison, Layout, Question, compare, page, pair};
 use loadgen::summary::Outcome;
 
 use super::*;
@@ -770,4 +770,52 @@ fn errors_are_compared_as_a_share_of_the_ops_when_the_work_was_not_the_same() {
     assert_eq!(window, ("errors%".to_owned(), 1.0, "better".to_owned()));
     let fixed = share(&Work::Ops([1000, 1000]), [900, 900]);
     assert_eq!(fixed, ("errors".to_owned(), 100.0, "same".to_owned()));
+}
+
+#[test]
+fn every_output_has_the_ratio_of_a_comparison() {
+    // The ratio of the medians is 3.07, and that over all pairs of runs another.
+    let old = [100.0, 101.0, 102.0, 104.0, 400.0, 420.0];
+    let new = [250.0, 260.0, 314.0, 318.0, 330.0, 340.0];
+    struct Case {
+        what: &'static str,
+        clients: &'static [u32],
+        apart_min: u32,
+    }
+    for Case { what, clients, apart_min } in [
+        Case { what: "one after the other", clients: &[8], apart_min: 60 },
+        Case { what: "in blocks", clients: &[8], apart_min: 1 },
+        Case { what: "in turn, too few for blocks", clients: &[8, 16], apart_min: 1 },
+    ] {
+        let both = |clients| {
+            [runs("old", clients, 0, &old), runs("new", clients, apart_min, &new)].concat()
+        };
+        let mut steps: Vec<Summary> = clients.iter().flat_map(|of| both(*of)).collect();
+        for step in &mut steps {
+            step.totals.tps = step.totals.qps;
+        }
+        let asked = Question { format: Format::Json, ..question("old", "new") };
+        let told = compared(&steps, &asked).expect("a comparison");
+        let told: Value = serde_json::from_str(&told.text).expect("JSON");
+        let ratio = told["rows"][0]["ratio"].as_f64().expect("a ratio");
+        assert!((ratio - 309.0 / 103.0).abs() > 0.1, "{what}: {ratio} is that of the medians");
+        let is = |found: &Value, wanted: f64, of: &str| {
+            let found = found.as_f64().expect(of);
+            assert!((found - wanted).abs() < 1e-9, "{what}, {of}: {found}, not {wanted}");
+        };
+        let rows = |layout: Layout| {
+            let two = matches!(layout, Layout::Delta | Layout::Overhead);
+            let [baseline, new] = ["old", "new"].map(|label| two.then(|| label.to_owned()));
+            json(&steps, &Options { layout, baseline, new, ..Options::default() })["rows"].clone()
+        };
+        let plain = json(&steps, &related("old", "qps"));
+        is(&plain["tables"][0]["lines"][1]["cells"][0]["relative"], ratio, "versions");
+        is(&rows(Layout::Relative)[1]["relative"], ratio, "relative");
+        is(&rows(Layout::PerOp)[1]["ops_relative"], ratio, "per-op");
+        is(&rows(Layout::Delta)[0]["change_percent"], 100.0 * (ratio - 1.0), "delta");
+        is(&rows(Layout::Overhead)[0]["cost_percent"], 100.0 * (1.0 - ratio), "overhead");
+        let of: Vec<&Summary> = steps.iter().collect();
+        let html = page(&of, &Options::default()).expect("a page");
+        assert!(html.contains(&format!(">{ratio:.2}<")), "{what}: {ratio} is not on the page");
+    }
 }

@@ -1,9 +1,11 @@
 //! The page and its charts: what they hold, what they never hold, how large they are.
 
 use loadgen::error::Error;
-use loadgen::report::{Options, Picture, page, picture};
+use loadgen::report::{Format, Metric, Options, Picture, Question, compare, page, picture};
 use loadgen::summary::{Outcome, Summary};
 use loadgen::terms::{OnError, Spread};
+
+use serde_json::Value;
 
 use super::summaries::{histogram, step};
 use super::{again, repeat};
@@ -55,39 +57,73 @@ fn the_page_holds_every_number_and_chart() {
     assert_eq!(html, paged(&sweep(), &Options::default()).expect("a page"), "pure");
 }
 
-struct Told<'a> {
-    what: &'a str,
-    steps: Vec<Summary>,
-    metric: &'a str,
-    text: &'a str,
-}
-
 #[test]
-fn the_page_begins_with_its_result() {
-    let of = |label: &str| sweep().into_iter().filter(|step| step.label == label).collect();
-    let once = || sweep().into_iter().filter(|step| step.plan.repeat_index == 1).collect();
-    for Told { what, steps, metric, text } in [
-        Told {
-            what: "a label",
-            steps: of("8.4.3"),
-            metric: "qps",
-            text: "point-select reaches 32320 QPS with 32 clients (8.4.3).",
+fn the_page_begins_with_the_answer_of_a_comparison_when_it_has_two_labels() {
+    struct Case {
+        what: &'static str,
+        labels: &'static [&'static str],
+        factors: [f64; 6],
+        metrics: &'static [&'static str],
+        verdicts: &'static [&'static str],
+    }
+    let (faster, noisy) = ([1.2; 6], [0.6, 1.6, 0.9, 1.3, 0.7, 1.5]);
+    for Case { what, labels, factors, metrics, verdicts } in [
+        Case {
+            what: "a difference",
+            labels: &["old", "new"],
+            factors: faster,
+            metrics: &["qps"],
+            verdicts: &["better"],
         },
-        Told {
-            what: "two labels of one run each",
-            steps: once(),
-            metric: "qps",
-            text: "9.1.0 is 1.10x of 8.4.3 at 32 clients (point-select, QPS; too few runs for an \
-                   interval).",
+        Case {
+            what: "noise",
+            labels: &["old", "new"],
+            factors: noisy,
+            metrics: &["qps"],
+            verdicts: &["inconclusive"],
         },
-        Told { what: "a time", steps: of("8.4.3"), metric: "p99", text: " ms with " },
+        Case {
+            what: "two metrics",
+            labels: &["old", "new"],
+            factors: faster,
+            metrics: &["qps", "client-seconds"],
+            verdicts: &["better", "not comparable"],
+        },
+        Case { what: "one", labels: &["old"], factors: noisy, metrics: &["qps"], verdicts: &[] },
+        Case {
+            what: "three",
+            labels: &["old", "new", "newer"],
+            factors: faster,
+            metrics: &["qps"],
+            verdicts: &[],
+        },
     ] {
-        let options = Options { metric: metric.parse().expect("a metric"), ..Options::default() };
-        let html = paged(&steps, &options).expect("a page");
-        let result = html.split("<p class=\"result\">").nth(1).expect(what);
-        let result = result.split("</p>").next().expect("its end");
-        assert!(result.contains(text), "{what}: {result}");
-        assert!(html.find("class=\"result\"") < html.find("<main>"), "{what}: on top");
+        let mut steps = Vec::new();
+        for (order, label) in (0..).zip(labels) {
+            for (repeat, factor) in (1..).zip(factors) {
+                let factor = if order == 0 { 1.0 } else { factor };
+                let qps = (1000.0 + f64::from(repeat)) * factor;
+                steps.push(super::repeat(&step(order, label, 8, qps), repeat, qps));
+            }
+        }
+        let metrics: Vec<Metric> = metrics.iter().map(|of| of.parse().expect(of)).collect();
+        let mut wanted = Vec::new();
+        for (metric, verdict) in metrics.iter().zip(verdicts) {
+            let (base, new) = ("old".to_owned(), "new".to_owned());
+            let asked = Question { base, new, metric: *metric, floor: 0.02, ..Question::default() };
+            let of = |format| {
+                let asked = Question { format, ..asked.clone() };
+                compare(&steps.iter().collect::<Vec<_>>(), &asked).expect(what)
+            };
+            let json: Value = serde_json::from_str(&of(Format::Json).text).expect("JSON");
+            assert_eq!(json["rows"][0]["verdict"], *verdict, "{what}");
+            wanted.extend(of(Format::Text).answer);
+        }
+        let (metric, also) = (metrics[0], metrics[1..].to_vec());
+        let html = paged(&steps, &Options { metric, also, ..Options::default() }).expect("a page");
+        let lines = html.split("<p class=\"result\">").skip(1);
+        let lines: Vec<&str> = lines.map(|of| of.split("</p>").next().expect("its end")).collect();
+        assert_eq!(lines, wanted, "{what}");
     }
 }
 

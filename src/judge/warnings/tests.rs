@@ -107,7 +107,11 @@ fn a_sound_step_is_left_alone() {
 
 #[test]
 fn a_pool_that_could_hold_the_data_and_did_not_was_cold() {
-    assert_eq!(codes(|s, _| s.server.buffer_pool_bytes = Some(64 << 30)), ["cold_pool"]);
+    let cold = |s: &mut Summary| {
+        (s.server.class, s.server.buffer_pool_bytes) = (Some(Class::Cold), Some(64 << 30));
+    };
+    // It is not what was expected, either.
+    assert_eq!(codes(|s, _| cold(s)), ["cold_pool", "unexpected_class"]);
     // Statistics of empty tables say nothing.
     let empty = codes(|s, _| {
         s.server.buffer_pool_bytes = Some(64 << 30);
