@@ -1,7 +1,7 @@
 //! Two labels compared with statistics instead of eyes: the unit is the run, never the op; and cells that
 //! more runs would tell more about.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use super::notes::{
 };
 use super::page::{Page, Rows, Sheet, number};
 use super::table::{
-    self, Cell, Column, Table, among, imported_at, in_time, known, missing, tables,
+    self, Cell, Column, Line, Table, among, imported_at, in_time, known, missing, tables,
 };
 use super::{Format, Metric, Notes, Options, brief, escape, imported, write};
 use crate::error::{Error, Result};
@@ -469,11 +469,14 @@ pub(crate) fn related<'a>(table: &Table<'a>, all: &[Table], label: &str) -> Opti
     let base = table.line(label)?;
     let mut related = table.clone();
     related.relate(label);
+    let lines: Vec<HashMap<&str, &Line>> = all.iter().map(lines_by_label).collect();
+    let own = lines_by_label(table);
     // Each by itself, from the same runs or blocks of runs as a comparison over all tables.
     for line in related.lines.iter_mut().filter(|line| line.label != label) {
-        let labels = [label, line.label];
-        let compared: Vec<Table> = all.iter().map(|table| table.of_labels(&labels)).collect();
-        let (looks, here) = (looks(&compared, 0), table.of_labels(&labels));
+        let (labels, tables) = ([label, line.label], all.iter().zip(&lines));
+        let compared: Vec<Table> =
+            tables.map(|(table, lines)| of_lines(table, lines, labels)).collect();
+        let (looks, here) = (looks(&compared, 0), of_lines(table, &own, labels));
         for (column, cell) in &mut line.cells {
             if let Some(base) = base.cells.get(column) {
                 let times = times(&compared, &here, column, looks);
@@ -484,6 +487,20 @@ pub(crate) fn related<'a>(table: &Table<'a>, all: &[Table], label: &str) -> Opti
     }
     related.keep(|column| !is_asked_for(table, column));
     Some(related)
+}
+
+fn lines_by_label<'t, 'a>(table: &'t Table<'a>) -> HashMap<&'a str, &'t Line<'a>> {
+    table.lines.iter().map(|line| (line.label, line)).collect()
+}
+
+/// Returns the table of two labels only, without notes.
+fn of_lines<'a>(
+    table: &Table<'a>,
+    lines: &HashMap<&str, &Line<'a>>,
+    labels: [&str; 2],
+) -> Table<'a> {
+    let both = labels.into_iter().filter_map(|label| lines.get(label));
+    table.of_lines(both.map(|line| (*line).clone()).collect())
 }
 
 /// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
