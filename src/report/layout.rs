@@ -484,20 +484,20 @@ fn described<'a>(labels: &[Labelled<'a>]) -> Vec<Described<'a>> {
         if !is_alike && of.models.len() < MODELS_MAX {
             of.models.push(label);
         }
-        described.push(describe(step, nearest, &of.labels));
+        described.push(describe(step, nearest.as_ref(), &of.labels));
     }
     described
 }
 
 fn describe<'a>(
     step: &Summary,
-    nearest: Option<(&'a str, Vec<Difference>)>,
+    nearest: Option<&(&'a str, Vec<Difference>)>,
     of_build: &[&Labelled<'a>],
 ) -> Described<'a> {
     // Of a long value what differs, else it looks like the other one.
     let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
     let value = |d: Difference| (d.name, d.second);
-    let (settings, texts): (Vec<_>, Vec<_>) = if let Some((_, found)) = &nearest {
+    let (settings, texts): (Vec<_>, Vec<_>) = if let Some((_, found)) = nearest {
         found.iter().map(|d| (value(d.clone()), differs(d))).unzip()
     } else {
         let found = of_build.iter().flat_map(|(_, others)| legend(others[0], step));
