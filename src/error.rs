@@ -166,8 +166,13 @@ pub fn plain(text: &str) -> String {
 
 /// Makes a text safe for one line of a terminal: what else breaks or reorders a line is escaped, too.
 pub(crate) fn line(text: &str) -> String {
-    let breaks = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}');
-    escaped(text, |c| drives_terminal(c) || breaks(c))
+    escaped(text, is_hostile)
+}
+
+/// Tells whether a character drives a terminal, breaks a line or reorders it.
+pub(crate) fn is_hostile(c: char) -> bool {
+    let breaks = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}');
+    drives_terminal(c) || breaks
 }
 
 /// Cuts a text to so many characters of one line.

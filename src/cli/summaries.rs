@@ -10,8 +10,8 @@ use crate::plan::units::parse_percent;
 use crate::plan::value::Clients;
 use crate::progress::say;
 use crate::report::{
-    self, Comparison, Format, Layout, Metric, Notes, Options, Picture, Question, page, picture,
-    render,
+    self, Comparison, Format, Histograms, Layout, Metric, Notes, Options, Parts, Picture, Question,
+    page, picture, render,
 };
 use crate::run::{
     decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn,
@@ -21,6 +21,9 @@ use crate::terms::{Gate, counted, named};
 
 /// Labels and the like that an error names.
 const NAMED_MAX: usize = 20;
+
+/// What a gate may ask for, whatever the layout.
+const ALL_TIMES: Parts = Parts { timelines: false, histograms: Histograms::All };
 
 /// Formats of a report, pictures included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -126,8 +129,8 @@ impl ReadArgs {
         paths.join(" ")
     }
 
-    fn load(&self) -> Result<Loaded> {
-        let loaded = summary::load(&self.paths, self.skip_bad)?;
+    fn load(&self, parts: Parts) -> Result<Loaded> {
+        let loaded = summary::load_each(&self.paths, self.skip_bad, |summary| parts.keep(summary))?;
         for (path, reason) in &loaded.skipped {
             warn(&format!("skipped {}: {reason}", path.display()));
         }
@@ -187,9 +190,10 @@ pub(crate) struct ReportArgs {
 pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let format = args.check()?;
     args.read.settle()?;
+    let parts = args.parts(format);
     let ReportArgs { read, only, gates, chart, output, .. } = args.clone();
     let options = args.options(format);
-    let loaded = read.load()?;
+    let loaded = read.load(parts)?;
     let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
     let steps = only.of(loaded.all())?;
     let put = |text: &str| put(output.as_deref(), text);
@@ -322,6 +326,15 @@ impl OnlyArgs {
 }
 
 impl ReportArgs {
+    /// The parts of summaries that are read.
+    fn parts(&self, format: Output) -> Parts {
+        match format {
+            _ if !self.gates.is_empty() => ALL_TIMES,
+            Output::Html | Output::Svg => Parts::of_charts(&self.metrics),
+            _ => Parts::of_tables(&self.metrics, self.layout),
+        }
+    }
+
     /// Returns the format; refuses flags that would be without effect on it.
     fn check(&self) -> Result<Output> {
         let format = Output::chosen(self.format, self.output.as_deref())?;
@@ -437,7 +450,7 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
             .hint("text, markdown, csv, json and junit; report --baseline LABEL has html"));
     };
     args.read.settle()?;
-    let loaded = args.read.load()?;
+    let loaded = args.read.load(Parts::of_tables(&[args.metric], Layout::Versions))?;
     let steps = loaded.steps();
     let [base, new] = args.pair.of(loaded.all())?;
     let source = args.read.source();
@@ -502,7 +515,7 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     for_tables(args.format)?;
     args.take_labels();
     args.read.settle()?;
-    let loaded = args.read.load()?;
+    let loaded = args.read.load(ALL_TIMES)?;
     let all = loaded.all();
     let steps = measured_only(&all, "explain")?;
     let [base, new] = args.pair.of(steps)?;

@@ -46,7 +46,7 @@ pub(crate) fn summary(run: &Run, context: &StepContext<'_>, begun: Summary) -> S
     let mut summary = Summary {
         outcome: run.outcome,
         reason: run.error.as_ref().map(ToString::to_string),
-        workload: workload(context),
+        workload: workload(context).into(),
         plan: plan(context, begun.plan.data_seed),
         warnings: findings(run, context).into_iter().map(Into::into).collect(),
         server: Server {

@@ -107,7 +107,7 @@ pub(crate) const FREE: &[(&str, &str)] = &[
 ];
 
 /// The consequence of a difference in a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Weight {
     /// A cell takes both; a note names the difference.
     Noted,
@@ -261,7 +261,7 @@ pub(crate) const OVERHEADS: [(&str, &str); 6] = [
     ("character_set_server", "server character set"),
 ];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Difference {
     pub(crate) name: String,
     pub(crate) first: String,
@@ -315,6 +315,17 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     found
 }
 
+/// Lists the differences of two steps in these conditions.
+pub(crate) fn differences_in(names: &[&str], one: &Summary, other: &Summary) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for condition in CONDITIONS.iter().filter(|condition| names.contains(&condition.name)) {
+        if let Some((one, other)) = (condition.value)(one).zip((condition.value)(other)) {
+            compare(&mut found, condition.name, one, other, condition.weight);
+        }
+    }
+    found
+}
+
 pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(&mut found, "version", one.version.clone(), other.version.clone(), Weight::Server);
@@ -323,7 +334,8 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
     let [first, second] = [one, other].map(comment);
     compare(&mut found, "version_comment", first, second, Weight::Server);
     // A server, or a proxy, that does not tell them has none: that is unknown.
-    if !one.variables.is_empty() && !other.variables.is_empty() {
+    let same = one.variables.is_same(&other.variables);
+    if !same && !one.variables.is_empty() && !other.variables.is_empty() {
         by_name(&mut found, &one.variables, &other.variables, |name| {
             (!is_identity(name)).then(|| (name.to_owned(), Weight::Server))
         });

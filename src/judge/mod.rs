@@ -16,7 +16,8 @@ pub(crate) use calibration::{
 pub(crate) use conditions::FREE;
 pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, Knowledge, OVERHEADS, Of, Shown, Weight,
-    by_knowledge, conditions, differences, fingerprint_differences, known_of, of_hosts, unknown,
+    by_knowledge, conditions, differences, differences_in, fingerprint_differences, known_of,
+    of_hosts, unknown,
 };
 pub(crate) use verdict::verdict;
 pub(crate) use warnings::{

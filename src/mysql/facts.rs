@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::observe::{HostFacts, Probed};
-use crate::terms::Class;
+use crate::terms::{Class, Shared};
 
 /// The server's fingerprint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,8 @@ pub struct Server {
     /// `@@version_comment`.
     pub version_comment: String,
     /// Global variables before the step.
-    pub variables: BTreeMap<String, String>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub variables: Shared<BTreeMap<String, String>>,
     /// Global variables whose value differed after the step, also those that show another server,
     /// such as `server_uuid`.
     pub settings_changed: Vec<SettingChange>,

@@ -169,7 +169,7 @@ pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<(
     server.buffer_pool_bytes =
         variables.get("innodb_buffer_pool_size").and_then(|value| value.parse().ok());
     server.durability = durability(&variables);
-    server.variables = variables;
+    server.variables = variables.into();
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! What a report says of its notes by default: the few lines that change a conclusion.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{Hash, Hasher};
 
-use super::notes::{Note, entry, push_new};
+use super::notes::{Distinct, Note, entry};
 use super::table::Table;
 use crate::error::clip;
 use crate::judge::known_to;
@@ -44,6 +45,8 @@ const IMPORTANT: [&str; 12] = [
 ];
 /// Differences that follow from those of versions.
 const FOLLOWING: [&str; 4] = ["driver", "character sets", "table formats", "version_comment"];
+/// What has sizes of its own, which go with it.
+const SCHEMA: &str = "performance_schema";
 /// The settings of commits in one word: what differs in it is named as a setting, too.
 const DURABILITY: &str = "durability";
 
@@ -84,27 +87,32 @@ pub(crate) fn below(tables: &[Table], notes: &Notes, source: &str) -> Vec<String
 
 /// Returns the lines below a report, with the one that tells of all other notes.
 pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
-    let mut found: BTreeMap<(Rank, usize, &str), Vec<&Summary>> = BTreeMap::new();
-    let (mut differences, mut mark) = (Vec::<(&str, Vec<&str>)>::new(), "");
-    for (table, note) in tables.iter().flat_map(|of| of.notes.iter().map(move |n| (of, n))) {
-        let code = note.code.as_str();
-        // A step is in the tables of several metrics.
-        let of_code = found.entry((rank(code), order(code), code)).or_default();
-        for step in steps(table, note) {
-            if !of_code.iter().any(|known| std::ptr::eq(*known, step)) {
-                of_code.push(step);
+    let mut found: BTreeMap<(Rank, usize, &str), Distinct<ByAddress>> = BTreeMap::new();
+    let (mut differences, mut mark) = (Vec::<(&str, Distinct<&str>)>::new(), "");
+    for table in tables {
+        let by_schema = table.notes.iter().flat_map(|note| &note.differs).any(|of| of.0 == SCHEMA);
+        for note in table.notes.iter() {
+            let code = note.code.as_str();
+            // A step is in the tables of several metrics.
+            let of_code = found.entry((rank(code), order(code), code)).or_default();
+            steps(table, note).for_each(|step| of_code.push(ByAddress(step)));
+            for (name, one, other) in &note.differs {
+                if is_said(table, note, name, by_schema) {
+                    continue;
+                }
+                let values = entry(&mut differences, name.as_str());
+                values.push(one.as_str());
+                values.push(other.as_str());
+                mark = if note.doubtful { "* " } else { mark };
             }
-        }
-        for (name, one, other) in &note.differs {
-            if is_said(table, note, name) {
-                continue;
-            }
-            let values = entry(&mut differences, name.as_str());
-            push_new(values, one.as_str());
-            push_new(values, other.as_str());
-            mark = if note.doubtful { "* " } else { mark };
         }
     }
+    let found = found.into_iter().map(|(code, steps)| (code, steps.into_iter().map(|of| of.0)));
+    let found: BTreeMap<(Rank, usize, &str), Vec<&Summary>> =
+        found.map(|(code, steps)| (code, steps.collect())).collect();
+    let differences =
+        differences.into_iter().map(|(name, values)| (name, values.into_iter().collect()));
+    let mut differences: Vec<(&str, Vec<&str>)> = differences.collect();
     if differences.len() > 1 {
         differences.retain(|(name, _)| *name != DURABILITY);
     }
@@ -118,9 +126,9 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
     // What a full host makes too short for its noise is said with the host.
     let shared = found.iter().find(|((.., code), _)| *code == "shared_host");
     let joint = shared.filter(|(_, steps)| good_to(steps).is_some());
-    let is_shared = |step: &&Summary| {
-        joint.is_some_and(|(_, shared)| shared.iter().any(|of| std::ptr::eq(*of, *step)))
-    };
+    let shared: HashSet<ByAddress> =
+        joint.into_iter().flat_map(|(_, steps)| steps).map(|step| ByAddress(step)).collect();
+    let is_shared = |step: &&Summary| shared.contains(&ByAddress(step));
     let (mut said, mut told) = (Vec::new(), BTreeSet::new());
     for ((_, _, code), steps) in found.iter().filter(|((rank, ..), _)| *rank < Rank::Differs) {
         let text = match joint {
@@ -155,15 +163,13 @@ pub(crate) fn lines(tables: &[Table], source: &str) -> Vec<String> {
 
 /// Tells whether the labels name a difference themselves: `8.0.33 innodb_doublewrite=0`; sizes of
 /// performance_schema go with it.
-fn is_said(table: &Table, note: &Note, name: &str) -> bool {
-    let schema = "performance_schema";
+fn is_said(table: &Table, note: &Note, name: &str, by_schema: bool) -> bool {
     let in_label = |name: &str| {
         let names = format!("{name}=");
         let is_there = |label: &str| label.split(' ').any(|word| word.starts_with(&names));
         note.places.keys().all(|line| is_there(table.lines[*line].label))
     };
-    let differs = || table.notes.iter().flat_map(|note| &note.differs).any(|of| of.0 == schema);
-    in_label(name) || name != schema && name.starts_with(schema) && differs()
+    in_label(name) || by_schema && name != SCHEMA && name.starts_with(SCHEMA)
 }
 
 /// Returns the place of a code among those of its rank: as they are declared, verdicts first.
@@ -174,14 +180,31 @@ fn order(code: &str) -> usize {
 }
 
 /// Returns the steps that a note is about.
-fn steps<'a>(table: &Table<'a>, note: &Note) -> Vec<&'a Summary> {
-    let of_line = |(line, columns): (&usize, &BTreeSet<_>)| {
+fn steps<'t, 'a>(table: &'t Table<'a>, note: &'t Note) -> impl Iterator<Item = &'a Summary> {
+    let is_left_out = note.code == Code::LeftOut.name();
+    note.places.iter().flat_map(move |(line, columns)| {
         let line = &table.lines[*line];
-        let is_left_out = note.code == Code::LeftOut.name();
         let steps = if is_left_out { &line.left_out } else { &line.steps };
-        steps.iter().copied().filter(|step| columns.contains(&step.cell())).collect::<Vec<_>>()
-    };
-    note.places.iter().flat_map(of_line).collect()
+        steps.iter().copied().filter(move |step| columns.contains(&step.cell()))
+    })
+}
+
+/// A step that equals no other one, whatever it holds.
+#[derive(Clone, Copy)]
+struct ByAddress<'a>(&'a Summary);
+
+impl PartialEq for ByAddress<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for ByAddress<'_> {}
+
+impl Hash for ByAddress<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self.0, state);
+    }
 }
 
 /// Tells whether a server wrote a binary log; where that is not known, it may have.

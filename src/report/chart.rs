@@ -10,7 +10,7 @@ use super::escape::{self, clip, markup};
 use super::histogram::Curve;
 use super::notes::{label, noted};
 use super::page::{decimals, number};
-use super::table::{Cell, Column, Line, Table, among, known, labels, position};
+use super::table::{Cell, Column, Labels, Line, Table, known, labels, position};
 use super::{Options, Picture, counted};
 use crate::error::{Error, Result};
 use crate::stats::{self, is_scarce};
@@ -110,7 +110,7 @@ pub(crate) fn at(column: &Column) -> String {
 
 /// Draws a table's numbers from zero, or its ratios around 1, over the clients of closed loops, and over
 /// the rates of each number of clients. Nothing but a baseline itself is no chart.
-pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
+pub(crate) fn over_clients(table: &Table, labels: &Labels) -> Vec<Chart> {
     let mut groups: BTreeMap<Option<u32>, Vec<Column>> = BTreeMap::new();
     for column in &table.columns {
         groups.entry(column.rate.map(|_| column.clients)).or_default().push(*column);
@@ -119,7 +119,7 @@ pub(crate) fn over_clients(table: &Table, labels: &[&str]) -> Vec<Chart> {
     charts.flatten().collect()
 }
 
-fn group(table: &Table, labels: &[&str], open: Option<u32>, columns: &[Column]) -> Option<Chart> {
+fn group(table: &Table, labels: &Labels, open: Option<u32>, columns: &[Column]) -> Option<Chart> {
     let base = table.baseline.as_deref();
     let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
     let (unit, name) = match (base, table.metric.unit()) {
@@ -187,15 +187,18 @@ pub(crate) fn bounds_shown([interval, range]: [Bounds; 2], decimals: usize) -> [
 
 /// Draws latency by percentile, a chart for each column: the medians of the repeats' percentiles, up to
 /// the last one beyond which the repeat with the fewest values has enough of them.
-pub(crate) fn percentiles(table: &Table, labels: &[&str]) -> Result<Vec<Chart>> {
+pub(crate) fn percentiles(table: &Table, labels: &Labels) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
-    for column in &table.columns {
-        let mut series = Vec::new();
-        for line in &table.lines {
-            let points = curve(&among(column, &line.steps))?;
-            series.push(Series { label: position(labels, line.label), points });
+    let mut all: BTreeMap<Column, Vec<Series>> = BTreeMap::new();
+    for line in &table.lines {
+        for (column, steps) in line.steps_by_column() {
+            let (label, points) = (position(labels, line.label), curve(&steps)?);
+            let any = !points.is_empty();
+            all.entry(column).or_default().extend(any.then_some(Series { label, points }));
         }
-        series.retain(|series| !series.points.is_empty());
+    }
+    for (column, series) in &mut all {
+        let series = std::mem::take(series);
         let what = if column.rate.is_some() { "response time" } else { "service time" };
         let points = || series.iter().flat_map(|series| &series.points);
         let x = Axis::percentiles(points().map(|point| point.x).fold(0.9, f64::max));
@@ -289,32 +292,37 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
 /// errors and outages matter most. A column has one scale, so that labels can be compared.
 pub(crate) fn timelines(
     table: &Table,
-    labels: &[&str],
+    labels: &Labels,
     courses: &[Course],
     vertices: usize,
 ) -> Vec<Vec<Chart>> {
-    let scale = |column: &Column| {
-        let steps: Vec<&Summary> = table.all().filter(|step| step.cell() == *column).collect();
-        let course = choose_course(courses, &steps);
+    let mut steps_of: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
+    for step in table.all() {
+        steps_of.entry(step.cell()).or_default().push(step);
+    }
+    let scale = |(column, steps): (&Column, &Vec<&Summary>)| {
+        let course = choose_course(courses, steps);
         let values = steps.iter().flat_map(|step| points(step, course)).flatten();
         let name = course.names[usize::from(column.is_open())];
-        (course, Axis::around(name, 0.0, values.map(|point| point.y)))
+        (*column, (course, Axis::around(name, 0.0, values.map(|point| point.y))))
     };
-    let scales: Vec<(&Course, Axis)> = table.columns.iter().map(scale).collect();
+    let scales: BTreeMap<Column, (&Course, Axis)> = steps_of.iter().map(scale).collect();
     let of_line = |line: &Line| {
         let position = position(labels, line.label);
         let of = format!("{}, {}", escape::line(table.workload), label(line.label));
         let mut charts = Vec::new();
-        for (column, (course, y)) in table.columns.iter().zip(&scales) {
-            for (steps, ended) in [(&line.steps, ""), (&line.left_out, ", did not complete")] {
-                let steps = among(column, steps);
+        for (column, of_column) in line.by_column() {
+            let (course, y) = &scales[&column];
+            for (steps, ended) in
+                [(&of_column.steps, ""), (&of_column.left_out, ", did not complete")]
+            {
                 let runs = steps.iter().flat_map(|step| runs(&points(step, course), vertices));
                 let series = runs.map(|points| Series { label: position, points }).collect();
                 let timeline = steps.iter().flat_map(|step| &step.timeline);
                 let end = timeline.map(end_s).fold(0.0, f64::max);
                 let x = Axis::elapsed("seconds from the start of the step", end);
-                let chart = Chart::new(table, at(column) + ended, x, y.clone(), series);
-                charts.push(Chart { of: of.clone(), spans: spans(&steps, end), ..chart });
+                let chart = Chart::new(table, at(&column) + ended, x, y.clone(), series);
+                charts.push(Chart { of: of.clone(), spans: spans(steps, end), ..chart });
             }
         }
         charts.retain(|chart| !chart.series.is_empty());
@@ -633,7 +641,7 @@ fn differences(table: Table) -> Vec<String> {
 }
 
 /// Draws charts in a grid, and below them what tells the labels apart, the kinds of spans, and notes.
-fn file(charts: &[Chart], labels: &[&str], notes: &[String]) -> String {
+fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
     let (size, abreast) = if charts.len() == 1 { (WIDE, 1) } else { (SMALL, 2) };
     let cell = (size.0 + MARGIN, size.1 + TITLE + MARGIN);
     let (inner, rows) = (cell.0 * abreast as f64 - MARGIN, charts.len().div_ceil(abreast));

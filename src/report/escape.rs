@@ -1,11 +1,18 @@
 //! Foreign text made safe for where it goes: a line, markup, a Markdown cell, a spreadsheet.
 
+use crate::error::is_hostile;
 pub(crate) use crate::error::{clip, line};
 
 /// Text for markup, which escapes what would be a tag: one line, without the two characters that
 /// no XML may hold.
 pub(crate) fn markup(text: &str) -> String {
     line(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
+}
+
+/// The same of a large text: nearly always it is safe as it is.
+pub(crate) fn markup_owned(text: String) -> String {
+    let safe = |c: char| !is_hostile(c) && !matches!(c, '\u{fffe}' | '\u{ffff}');
+    if text.chars().all(safe) { text } else { markup(&text) }
 }
 
 /// Text in a Markdown table: no cell ends early, and nothing becomes markup. An underscore

@@ -1,7 +1,7 @@
 //! One page with everything: tables, charts, what stands behind them. It needs no network and no
 //! script; the script adds values below the pointer and shorthands for the switches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 use super::brief::{self, MARK};
 use super::chart::{self, Chart, Plot, RATE_COURSES, Size, TIME_COURSES, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, Ratios, answers, is_asked_for};
-use super::escape::{clip, markup};
+use super::escape::{clip, markup, markup_owned};
 use super::layout;
 use super::legend::legend;
-use super::notes::{self, entry, instant, is_all_marked, is_marked, label, listed, noted};
+use super::notes::{self, instant, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
 use super::table::{
-    self, Cell, Column, Item, Line, Table, in_time, is_comparable, known, merit, position,
+    self, Cell, Column, Item, Labels, Line, Table, in_time, is_comparable, known, merit, position,
 };
 use super::{Options, counted, imported};
 use crate::error::Result;
@@ -126,12 +126,13 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
     let style = chart::STYLE.to_owned() + &switched.collect::<String>();
     let workloads: Vec<&str> = tables.iter().map(|table| table.workload).collect();
     let title = format!("{} - loadgen report", workloads.join(", "));
-    Ok(document(&title, &style, &body.into_string()))
+    Ok(document(&title, &style, body.into_string()))
 }
 
 /// Whatever comes from a summary is text here: nothing but this style and this script may do
 /// anything, and nothing is fetched.
-fn document(title: &str, style: &str, body: &str) -> String {
+fn document(title: &str, style: &str, body: String) -> String {
+    let body = markup_owned(body);
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
@@ -139,7 +140,7 @@ fn document(title: &str, style: &str, body: &str) -> String {
         hash(style),
         hash(SCRIPT)
     );
-    let document = html! {
+    let mut document = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -152,10 +153,12 @@ fn document(title: &str, style: &str, body: &str) -> String {
                 title { (markup(title)) }
                 style { (PreEscaped(style)) }
             }
-            body { (PreEscaped(markup(body))) script { (PreEscaped(SCRIPT)) } }
+            body { (PreEscaped(body)) script { (PreEscaped(SCRIPT)) } }
         }
-    };
-    format!("{}\n", document.into_string())
+    }
+    .into_string();
+    document.push('\n');
+    document
 }
 
 /// Returns a label with a sample of its line; it switches the label.
@@ -170,7 +173,7 @@ fn key(at: usize, label: &str) -> Markup {
     }
 }
 
-fn charts(charts: &[Chart], labels: &[&str], size: Size) -> Markup {
+fn charts(charts: &[Chart], labels: &Labels, size: Size) -> Markup {
     html! {
         @if !charts.is_empty() { div.charts {
             @for chart in charts { (figure(chart, labels, size)) }
@@ -179,7 +182,7 @@ fn charts(charts: &[Chart], labels: &[&str], size: Size) -> Markup {
     }
 }
 
-fn figure(chart: &Chart, labels: &[&str], size: Size) -> Markup {
+fn figure(chart: &Chart, labels: &Labels, size: Size) -> Markup {
     let plot = Plot::of(chart, size);
     let places = chart.across.map(|said| {
         let mut places: Vec<f64> = chart.points().map(|point| point.x).collect();
@@ -259,7 +262,7 @@ struct Shown<'a> {
     tables: &'a [Table<'a>],
     /// Those of each metric.
     ratios: Vec<Ratios<'a, 'a>>,
-    labels: &'a [&'a str],
+    labels: &'a Labels<'a>,
     /// Those that did not complete, too: what they were asked is worth knowing.
     steps: &'a [&'a Summary],
 }
@@ -388,10 +391,13 @@ impl<'a> Shown<'a> {
 
     /// Tells how each number was obtained: the invocations behind the page, and their steps.
     fn origin(&self) -> Markup {
-        let mut invocations: Vec<(_, Vec<&Summary>)> = Vec::new();
+        let mut invocations: Vec<Vec<&Summary>> = Vec::new();
+        let mut places: HashMap<_, usize> = HashMap::new();
         for step in self.steps {
             let of = (&step.run_id, &step.label, &step.workload.name);
-            entry(&mut invocations, of).push(step);
+            let at = *places.entry(of).or_insert(invocations.len());
+            invocations.resize_with(invocations.len().max(at + 1), Vec::new);
+            invocations[at].push(step);
         }
         let place = |step: &Summary| position(self.labels, &step.label);
         let places: Vec<usize> = self.steps.iter().map(|step| place(step)).collect();
@@ -409,25 +415,25 @@ impl<'a> Shown<'a> {
             .shown("QPS", |step| (step.totals.qps, decimals))
             .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
-        let invoked: Vec<usize> = invocations.iter().map(|(_, steps)| place(steps[0])).collect();
+        let invoked: Vec<usize> = invocations.iter().map(|steps| place(steps[0])).collect();
         let plans = Rows::new(invocations)
-            .text("label", |(_, steps)| label(&steps[0].label))
-            .text("workload", |(_, steps)| clip(&steps[0].workload.name, TEXT_MAX))
-            .text("command", |(_, steps)| command(steps))
-            .text("run", |(_, steps)| steps[0].run_id.as_str())
-            .text("first step", |(_, steps)| steps[0].started_at.as_str())
-            .text("loadgen", |(_, steps)| {
+            .text("label", |steps| label(&steps[0].label))
+            .text("workload", |steps| clip(&steps[0].workload.name, TEXT_MAX))
+            .text("command", |steps| command(steps))
+            .text("run", |steps| steps[0].run_id.as_str())
+            .text("first step", |steps| steps[0].started_at.as_str())
+            .text("loadgen", |steps| {
                 let of = &steps[0].loadgen;
                 let revision = of.revision.as_deref().unwrap_or("unknown");
                 format!("{} (revision {revision}), {} build", of.version, of.profile)
             })
-            .text("driver", |(_, of)| format!("{} {}", of[0].driver.name, of[0].driver.version))
-            .text("server", |(_, steps)| {
+            .text("driver", |of| format!("{} {}", of[0].driver.name, of[0].driver.version))
+            .text("server", |steps| {
                 let of = &steps[0].server;
                 format!("{} {}, {} by {}", of.version, of.version_comment, of.host, of.transport)
             })
-            .shown("port", |(_, steps)| steps[0].server.port.map(u32::from))
-            .text("client", |(_, steps)| {
+            .shown("port", |steps| steps[0].server.port.map(u32::from))
+            .text("client", |steps| {
                 let of = &steps[0].client;
                 format!("{}, {}, {} cores, {}", of.host, of.cpu, of.cores, of.kernel)
             })
@@ -450,15 +456,18 @@ impl<'a> Shown<'a> {
 fn best(table: &Table) -> BTreeSet<(usize, Column)> {
     let mut best = BTreeSet::new();
     let merit = |cell: &Cell| merit(&table.metric, cell.spread.median);
-    for column in table.columns.iter().filter(|column| !is_asked_for(table, column)) {
-        let cells = table.items().filter(|item| item.column == *column);
-        let cells: Vec<Item> = cells.filter(|item| merit(item.cell).is_finite()).collect();
+    let mut columns: BTreeMap<Column, Vec<Item>> = BTreeMap::new();
+    for item in table.items().filter(|item| merit(item.cell).is_finite()) {
+        columns.entry(item.column).or_default().push(item);
+    }
+    columns.retain(|column, _| !is_asked_for(table, column));
+    for (column, cells) in &columns {
         let top = cells.iter().max_by(|a, b| merit(a.cell).total_cmp(&merit(b.cell)));
         let Some(top) = top.filter(|_| cells.len() > 1) else { continue };
         if cells.iter().any(|item| !is_comparable(table.metric, [top.cell, item.cell])) {
             continue;
         }
-        for item in &cells {
+        for item in cells {
             let interval =
                 Ratio::of([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());
             let is_level = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
@@ -472,7 +481,7 @@ fn best(table: &Table) -> BTreeSet<(usize, Column)> {
 
 /// Returns a workload's numbers, one label a line, with their title, what marks and small numbers mean,
 /// and the footnotes of what is no ratio.
-fn main_table(table: &Table, labels: &[&str]) -> Markup {
+fn main_table(table: &Table, labels: &Labels) -> Markup {
     let (best, is_related) = (best(table), table.baseline.is_some());
     // Two digits after the point would often hide a ratio's interval.
     let decimals = if is_related { 3 } else { table.metric.decimals(table.shown()) };
@@ -532,7 +541,7 @@ fn star() -> Markup {
 
 /// Returns the table of errors by their code, else their class, and of steps that did not complete by how
 /// they ended, where there are any.
-fn errors(table: &Table, labels: &[&str]) -> Markup {
+fn errors(table: &Table, labels: &Labels) -> Markup {
     type Places<'s> = BTreeMap<Column, BTreeSet<&'s str>>;
     // By line, how it ended, and code: the count, the first message, the columns of the steps.
     let mut rows: BTreeMap<_, (u64, String, Places)> = BTreeMap::new();

@@ -3,7 +3,7 @@
 //! variables of their servers; numbers beside the same relative to one label, as the fourth has them; what an
 //! op costs, in the form in which Mark Callaghan publishes it; and what changes from one label to another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::brief::MARK;
 use super::compare::{Ratio, Ratios, common, nothing_in_common, of_two, pair};
@@ -346,7 +346,7 @@ fn of_table(table: &Table) -> Node {
     };
     fields! {
         workload: table.workload, metric: of_metric(table), columns: nodes(&table.columns, column),
-        lines: nodes(&table.lines, line), notes: nodes(&table.notes, note),
+        lines: nodes(&table.lines, line), notes: nodes(table.notes.iter(), note),
     }
 }
 
@@ -400,8 +400,10 @@ fn peak(table: &Table) -> Page {
     // The first of equal ones: fewer clients reach it.
     let merit = |item: &Item| merit(&table.metric, value(item));
     let best = |a, b| if merit(&b) > merit(&a) { b } else { a };
-    let peak = |at| table.items().filter(|item| item.at == at).reduce(best);
-    let peaks: Vec<Option<Item>> = (0..table.lines.len()).map(peak).collect();
+    let mut peaks: Vec<Option<Item>> = vec![None; table.lines.len()];
+    for item in table.items() {
+        peaks[item.at] = Some(peaks[item.at].map_or(item, |known| best(known, item)));
+    }
     let found = || peaks.iter().copied().flatten();
     let decimals = table.metric.decimals(found().map(|item| value(&item)));
     let top = found().reduce(best);
@@ -470,12 +472,19 @@ pub(crate) fn settings(tables: &[Table]) -> Page {
     let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
     // The first step of a label stands for it.
     let mut labels: Vec<Labelled> = Vec::new();
-    lines.for_each(|line| entry(&mut labels, line.label).extend(&line.steps));
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for line in lines {
+        let at = *places.entry(line.label).or_insert(labels.len());
+        if at == labels.len() {
+            labels.push((line.label, Vec::new()));
+        }
+        labels[at].1.extend(&line.steps);
+    }
     let mixed = |steps: &[&Summary]| {
         let is_mixed = steps.iter().any(|step| !legend(steps[0], step).is_empty());
         if is_mixed { "; its runs differ, this is the first" } else { "" }
     };
-    let described = (0..labels.len()).map(|at| described(&labels, at));
+    let described = described(&labels);
     let sheet = Rows::new(labels.iter().zip(described))
         .shown("", |((of, steps), (said, ..))| format!("{} - {said}{}", label(of), mixed(steps)))
         .filed("label", |((label, _), _)| *label)
@@ -495,23 +504,64 @@ fn build(step: &Summary) -> (&str, &str) {
     (&step.server.version, &step.server.version_comment)
 }
 
-/// Returns what people read of a label, the earlier label that it is like, and its settings: those that
-/// this one has not, or all in which labels of its build differ.
-fn described<'a>(labels: &[Labelled<'a>], at: usize) -> (String, &'a str, Vec<(String, String)>) {
-    let step = labels[at].1[0];
-    let of_build = |(_, steps): &&Labelled| build(steps[0]) == build(step);
-    // The earlier label with the fewest other settings, the first of equals.
-    let nearest = labels[..at].iter().filter(of_build);
-    let nearest = nearest.map(|(name, others)| (*name, legend(others[0], step)));
-    let nearest = nearest.min_by_key(|(_, found)| found.len());
+/// Labels that others of their build are held against at most: all with all would take hours where
+/// there are many.
+const MODELS_MAX: usize = 16;
+
+/// Labels of one build.
+#[derive(Default)]
+struct Build<'l, 'a> {
+    labels: Vec<&'l Labelled<'a>>,
+    /// The first of each kind of settings, [`MODELS_MAX`] at most.
+    models: Vec<&'l Labelled<'a>>,
+}
+
+/// What people read of a label, the earlier label that it is like, and its settings.
+type Described<'a> = (String, &'a str, Vec<(String, String)>);
+
+/// Describes labels by the settings of their servers: those that the earlier label with the fewest other
+/// settings has not; of the first of a build, all in which labels of it differ.
+fn described<'a>(labels: &[Labelled<'a>]) -> Vec<Described<'a>> {
+    let mut builds: HashMap<(&str, &str), Build> = HashMap::new();
+    for label in labels {
+        builds.entry(build(label.1[0])).or_default().labels.push(label);
+    }
+    let mut described = Vec::new();
+    for label in labels {
+        let step = label.1[0];
+        let of = builds.get_mut(&build(step)).expect("all are there");
+        let mut nearest: Option<(&str, Vec<Difference>)> = None;
+        for (name, others) in &of.models {
+            let found = legend(others[0], step);
+            let is_nearer = |(_, least): &(_, Vec<_>)| found.len() < least.len();
+            if nearest.as_ref().is_none_or(is_nearer) {
+                nearest = Some((name, found));
+            }
+            if nearest.as_ref().is_some_and(|(_, least)| least.is_empty()) {
+                break;
+            }
+        }
+        let is_alike = nearest.as_ref().is_some_and(|(_, found)| found.is_empty());
+        if !is_alike && of.models.len() < MODELS_MAX {
+            of.models.push(label);
+        }
+        described.push(describe(step, nearest.as_ref(), &of.labels));
+    }
+    described
+}
+
+fn describe<'a>(
+    step: &Summary,
+    nearest: Option<&(&'a str, Vec<Difference>)>,
+    of_build: &[&Labelled<'a>],
+) -> Described<'a> {
     // Of a long value what differs, else it looks like the other one.
     let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
     let value = |d: Difference| (d.name, d.second);
-    let (settings, texts): (Vec<_>, Vec<_>) = if let Some((_, found)) = &nearest {
+    let (settings, texts): (Vec<_>, Vec<_>) = if let Some((_, found)) = nearest {
         found.iter().map(|d| (value(d.clone()), differs(d))).unzip()
     } else {
-        let others = labels.iter().filter(of_build);
-        let found = others.flat_map(|(_, others)| legend(others[0], step));
+        let found = of_build.iter().flat_map(|(_, others)| legend(others[0], step));
         let found = found.filter(|d| d.second != ABSENT).map(value);
         let found = found.collect::<BTreeMap<String, String>>().into_iter();
         found.map(|of| (of.clone(), of)).unzip()

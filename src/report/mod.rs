@@ -29,6 +29,7 @@ mod legend;
 mod metric;
 mod notes;
 mod page;
+mod parts;
 mod pool;
 mod slo;
 mod suites;
@@ -52,6 +53,7 @@ use crate::error::{Error, Result};
 use crate::summary::Reported;
 pub use crate::terms::{Format, Layout, Picture};
 use page::write;
+pub(crate) use parts::{Histograms, Parts};
 pub(crate) use pool::NEWEST_SETTINGS;
 pub(crate) use slo::{probe, searches};
 

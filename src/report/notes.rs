@@ -2,14 +2,17 @@
 //! which labels differ.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
+use std::ops::Deref;
 
 use serde_json::{Map, Value as Json};
 
 use super::brief::{MARK, follows, rank};
 use super::escape::line as shown_line;
 use super::imported;
-use super::table::{Column, Line, NO_RATIO, Table, among, is_comparable, not_comparable};
+use super::table::{Column, Line, NO_RATIO, Table, is_comparable, not_comparable};
 use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
 use crate::stats::enough;
@@ -40,9 +43,41 @@ pub(crate) struct Note {
     pub(crate) doubtful: bool,
 }
 
+/// The footnotes of a table in their order, and those of each line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Footnotes {
+    all: Vec<Note>,
+    of_lines: HashMap<usize, Vec<usize>>,
+}
+
+impl Deref for Footnotes {
+    type Target = [Note];
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl Footnotes {
+    fn new(all: Vec<Note>) -> Footnotes {
+        let mut of_lines: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, note) in all.iter().enumerate() {
+            for line in note.places.keys() {
+                of_lines.entry(*line).or_default().push(at);
+            }
+        }
+        Footnotes { all, of_lines }
+    }
+
+    /// Returns the notes of a line with their positions, in their order.
+    fn of_line(&self, line: usize) -> impl Iterator<Item = (usize, &Note)> {
+        self.of_lines.get(&line).into_iter().flatten().map(|at| (*at, &self.all[*at]))
+    }
+}
+
 /// Fills in the footnotes of a table, in the order in which its lines need them.
 pub(crate) fn noted(table: Table) -> Table {
-    let reference = table.lines.iter().find(|line| !line.steps.is_empty());
+    let reference = table.lines.iter().find(|line| !line.steps.is_empty()).map(Reference::new);
     let first = table.lines.iter().find(|line| line.cell().is_some());
     let (mut said, mut found) = (Vec::new(), Vec::new());
     for (at, line) in table.lines.iter().enumerate() {
@@ -59,20 +94,20 @@ pub(crate) fn noted(table: Table) -> Table {
         let findings = findings(&table, line).into_iter();
         found.extend(findings.map(|(column, finding)| (at, column, finding)));
     }
-    let mut notes: Vec<Note> = Vec::new();
+    let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
     for note in said {
-        match notes.iter_mut().find(|of| (&of.code, &of.text) == (&note.code, &note.text)) {
-            Some(same) => same.places.extend(note.places),
-            None => notes.push(note),
+        match alike.entry((note.code.clone(), note.text.clone())) {
+            Entry::Occupied(same) => same.into_mut().places.extend(note.places),
+            Entry::Vacant(free) => drop(free.insert(note)),
         }
     }
-    notes.sort_by(|one, other| (&one.code, &one.text).cmp(&(&other.code, &other.text)));
+    let mut notes: Vec<Note> = alike.into_values().collect();
     notes.extend(grouped(found));
     notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
         note.text += &place(&table, &note.places);
     }
-    Table { notes, ..table }
+    Table { notes: Footnotes::new(notes), ..table }
 }
 
 /// Makes notes of what is found in steps: one of each code, by the first line.
@@ -103,7 +138,7 @@ impl Note {
 
 /// Tells whether a note makes a number doubtful; without a column, any number of the line.
 pub(crate) fn is_marked(table: &Table, line: usize, column: Option<&Column>) -> bool {
-    table.notes.iter().any(|note| note.marks(line, column))
+    table.notes.of_line(line).any(|(_, note)| note.marks(line, column))
 }
 
 /// Tells whether all numbers of a line are marked: then its label is.
@@ -259,6 +294,35 @@ pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> 
     &mut all[at].1
 }
 
+/// Different items in the order in which they came.
+#[derive(Debug, Clone)]
+pub(crate) struct Distinct<T>(HashMap<T, usize>);
+
+impl<T> Default for Distinct<T> {
+    fn default() -> Self {
+        Distinct(HashMap::new())
+    }
+}
+
+impl<T: Eq + Hash> Distinct<T> {
+    /// Adds an item that is not here yet.
+    pub(crate) fn push(&mut self, item: T) {
+        let place = self.0.len();
+        self.0.entry(item).or_insert(place);
+    }
+}
+
+impl<T> IntoIterator for Distinct<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let mut items: Vec<(T, usize)> = self.0.into_iter().collect();
+        items.sort_by_key(|(_, place)| *place);
+        items.into_iter().map(|(item, _)| item).collect::<Vec<T>>().into_iter()
+    }
+}
+
 pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
     if !all.contains(&new) {
         all.push(new);
@@ -269,9 +333,48 @@ pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }
 
+/// The line that the caption describes, ready to have many others held against it.
+struct Reference<'t, 'a> {
+    line: &'t Line<'a>,
+    columns: BTreeMap<Column, Known<'a>>,
+}
+
+/// What the reference knows of a column.
+struct Known<'a> {
+    /// The first of each kind of knowledge.
+    firsts: Vec<&'a Summary>,
+    completed: Option<&'a Summary>,
+    /// The values of conditions that may differ from repeat to repeat.
+    values: HashMap<&'static str, HashSet<String>>,
+}
+
+impl<'t, 'a> Reference<'t, 'a> {
+    fn new(line: &'t Line<'a>) -> Reference<'t, 'a> {
+        let known = |(column, steps): (Column, Vec<&'a Summary>)| (column, Known::new(&steps));
+        Reference { line, columns: line.steps_by_column().into_iter().map(known).collect() }
+    }
+}
+
+impl<'a> Known<'a> {
+    fn new(steps: &[&'a Summary]) -> Known<'a> {
+        let mut values: HashMap<&str, HashSet<String>> = HashMap::new();
+        // What is only noted, and the hosts, may differ from repeat to repeat.
+        for condition in CONDITIONS.iter().filter(|condition| condition.weight <= Weight::Host) {
+            let held = steps.iter().filter_map(|step| (condition.value)(step));
+            values.insert(condition.name, held.collect());
+        }
+        let completed = steps.iter().find(|step| step.outcome == Outcome::Completed).copied();
+        Known { firsts: judge::by_knowledge(steps), completed, values }
+    }
+
+    fn has(&self, name: &str, value: &str) -> bool {
+        self.values.get(name).is_some_and(|values| values.contains(value))
+    }
+}
+
 /// Returns what a line does not share with the one that the caption describes, and what its own runs
 /// do not share: notes without places.
-fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
+fn of_line(line: &Line, reference: &Reference) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
     let last = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
@@ -313,7 +416,7 @@ fn of_line(line: &Line, reference: &Line) -> Vec<Note> {
         let text = format!("unknown whether these are the same: {named}");
         note("unknown_conditions", text, Vec::new())
     });
-    let mixed = mixed(line, std::ptr::eq(line, reference));
+    let mixed = mixed(line, std::ptr::eq(line, reference.line));
     others.chain(unknown).chain(mixed).collect()
 }
 
@@ -330,41 +433,43 @@ fn condition(difference: &Difference) -> Option<&'static Condition> {
 /// Returns the differences of a line from another one with the columns that have them, and the
 /// conditions that only one of them knows. Steps are held against those of the same column, else
 /// against the first one of the other line that is of the same kind of loop.
-fn against(line: &Line, reference: &Line) -> (Differences, BTreeSet<&'static str>) {
-    let (mut found, mut unknown) = (Differences::new(), BTreeSet::new());
+fn against(line: &Line, reference: &Reference) -> (Differences, BTreeSet<&'static str>) {
+    let (mut found, mut unknown) = (HashMap::new(), BTreeSet::new());
     // What was cut short may lack more.
     let completed = |step: &&&Summary| step.outcome == Outcome::Completed;
-    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
-    for column in columns {
-        let there = among(&column, &reference.steps);
+    for (column, steps) in line.steps_by_column() {
+        let there = reference.columns.get(&column);
         let same = |other: &&&Summary| other.cell().is_open() == column.is_open();
-        let same = || reference.steps.iter().filter(same);
-        let known = there.iter().chain(same()).find(completed);
-        let alike = same().next().or(reference.steps.first()).filter(|_| there.is_empty());
-        let others: Vec<_> =
-            judge::by_knowledge(&there).into_iter().chain(alike.copied()).collect();
-        for step in among(&column, &line.steps) {
+        let same = || reference.line.steps.iter().filter(same);
+        let of_column = there.and_then(|known| known.completed);
+        let known = of_column.or_else(|| same().find(completed).copied());
+        let alike = || same().next().or(reference.line.steps.first()).copied();
+        let others: Vec<&Summary> = match there {
+            Some(known) => known.firsts.clone(),
+            None => alike().into_iter().collect(),
+        };
+        for step in steps {
             let known = known.filter(|_| completed(&&step));
             unknown.extend(known.into_iter().flat_map(|known| judge::unknown(known, step)));
             for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
-                let condition = condition(&difference);
-                let named = match condition.map(|c| c.shown) {
+                let named = match condition(&difference).map(|c| c.shown) {
                     Some(Shown::Apart) => false,
-                    Some(Shown::ByClients) => !there.is_empty(),
+                    Some(Shown::ByClients) => there.is_some(),
                     // The columns tell closed loops from open ones.
-                    _ => difference.name != "arrival" || !there.is_empty(),
+                    _ => difference.name != "arrival" || there.is_some(),
                 };
-                // What is only noted, and the hosts, may differ from repeat to repeat.
-                let elsewhere = condition.filter(|c| c.weight <= Weight::Host).is_some_and(|c| {
-                    there.iter().any(|other| (c.value)(other).as_ref() == Some(&difference.second))
-                });
-                if named && !elsewhere {
-                    entry(&mut found, difference).insert(column);
+                let has = |known: &Known| known.has(&difference.name, &difference.second);
+                if named && !there.is_some_and(has) {
+                    let place = found.len();
+                    let of = found.entry(difference).or_insert((place, BTreeSet::new()));
+                    of.1.insert(column);
                 }
             }
         }
     }
-    (found, unknown)
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(_, (place, _))| *place);
+    (found.into_iter().map(|(difference, (_, columns))| (difference, columns)).collect(), unknown)
 }
 
 /// Tells in what the steps of one line differ, but for what the caption tells. Of other lines it does
@@ -373,7 +478,7 @@ fn mixed(line: &Line, captioned: bool) -> Option<Note> {
     let of_line = pairs(&line.steps).map(|pair| (false, pair));
     let cells = line.cells.values().filter(|_| !captioned);
     let of_cells = cells.flat_map(|cell| pairs(&cell.steps)).map(|pair| (true, pair));
-    let mut found: Vec<Difference> = Vec::new();
+    let (mut found, mut names) = (Distinct::default(), HashSet::new());
     for (in_cell, (first, step)) in of_line.chain(of_cells) {
         for difference in judge::differences(first, step) {
             let is_new = match condition(&difference).map_or(Shown::Differing, |c| c.shown) {
@@ -382,11 +487,13 @@ fn mixed(line: &Line, captioned: bool) -> Option<Note> {
                 Shown::Always | Shown::Unless(_) => in_cell && difference.weight == Weight::Noted,
                 Shown::Apart => false,
             };
-            if is_new && !(in_cell && found.iter().any(|known| known.name == difference.name)) {
-                push_new(&mut found, difference);
+            if is_new && !(in_cell && names.contains(&difference.name)) {
+                names.insert(difference.name.clone());
+                found.push(difference);
             }
         }
     }
+    let found: Vec<Difference> = found.into_iter().collect();
     let named = some(found.iter().map(both_values).collect(), ", ");
     let differs = || found.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
     let text = format!("its runs differ in: {named}");
@@ -585,24 +692,27 @@ pub(crate) fn marked(table: &Table, at: usize) -> String {
 
 /// Returns the codes of the footnotes that hold for a column, in any of these lines.
 pub(crate) fn codes(table: &Table, lines: &[usize], column: &Column) -> String {
-    let notes = table.notes.iter().filter(|note| {
-        let mut of_lines = lines.iter().filter_map(|line| note.places.get(line));
-        of_lines.any(|columns| columns.contains(column))
-    });
-    notes.map(|note| note.code.as_str()).collect::<Vec<&str>>().join(" ")
+    let of_lines =
+        lines.iter().flat_map(|line| table.notes.of_line(*line).map(move |of| (line, of)));
+    let here = of_lines.filter(|(line, (_, note))| note.places[line].contains(column));
+    let notes: BTreeMap<usize, &Note> = here.map(|(_, note)| note).collect();
+    notes.values().map(|note| note.code.as_str()).collect::<Vec<&str>>().join(" ")
 }
+
+/// How a server was spoken to.
+const SPOKEN: [&str; 3] = ["statements", "transport", "TLS"];
 
 /// Returns the settings of the second step that the first has not, for a legend: its variables but for
 /// those that follow from others, and how it was spoken to.
 pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
-    let mut differences = judge::differences(first, second);
+    let mut differences = judge::differences_in(&SPOKEN, first, second);
+    differences.extend(judge::fingerprint_differences(&first.server, &second.server));
     // Without the schema, the sizes that it would have are others, or not there.
     let schema = differences.iter().any(|d| d.name == "performance_schema");
     differences.retain(|d| {
         let name = d.name.as_str();
         let follows = schema && name.starts_with("performance_schema_") || BUILD.contains(&name);
-        ["statements", "transport", "TLS"].contains(&name)
-            || (d.weight == Weight::Server && !follows)
+        !follows
     });
     differences
 }

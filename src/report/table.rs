@@ -1,12 +1,13 @@
 //! Steps into cells, a table for each workload: clients across, one label a line; and the ratios to
 //! one label, turned so that higher is always better.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Deref;
 
 use jiff::Timestamp;
 
 use super::escape::clip;
-use super::notes::Note;
+use super::notes::Footnotes;
 use super::pool::{Pool, agree};
 use super::{Metric, Options, imported};
 use crate::error::{Error, Result};
@@ -93,6 +94,42 @@ impl<'a> Line<'a> {
         !self.steps.is_empty() || !self.imported.is_empty()
     }
 
+    /// Returns its steps that count, by their columns.
+    pub(crate) fn steps_by_column(&self) -> BTreeMap<Column, Vec<&'a Summary>> {
+        let mut columns: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
+        for step in &self.steps {
+            columns.entry(step.cell()).or_default().push(step);
+        }
+        columns
+    }
+
+    /// Returns what it has in each column, as a line of that column alone.
+    pub(crate) fn by_column(&self) -> BTreeMap<Column, Line<'a>> {
+        let mut lines: BTreeMap<Column, Line> = BTreeMap::new();
+        let empty = || Line {
+            label: self.label,
+            cells: BTreeMap::new(),
+            steps: Vec::new(),
+            left_out: Vec::new(),
+            imported: Vec::new(),
+            clashing: self.clashing,
+        };
+        for step in &self.steps {
+            lines.entry(step.cell()).or_insert_with(empty).steps.push(step);
+        }
+        for step in &self.left_out {
+            lines.entry(step.cell()).or_insert_with(empty).left_out.push(step);
+        }
+        for run in &self.imported {
+            lines.entry(run.cell()).or_insert_with(empty).imported.push(run);
+        }
+        for (column, cell) in &self.cells {
+            let line = lines.entry(*column).or_insert_with(empty);
+            line.cells.insert(*column, cell.clone());
+        }
+        lines
+    }
+
     /// Returns the columns of all its runs.
     fn columns(&self) -> impl Iterator<Item = Column> {
         self.all().map(Summary::cell).chain(self.imported.iter().map(|run| run.cell()))
@@ -112,7 +149,7 @@ pub(crate) struct Table<'a> {
     pub metric: Metric,
     pub columns: Vec<Column>,
     pub lines: Vec<Line<'a>>,
-    pub notes: Vec<Note>,
+    pub notes: Footnotes,
     /// Cells show the ratio to this label.
     pub baseline: Option<String>,
 }
@@ -136,19 +173,21 @@ impl<'a> Table<'a> {
     /// Returns a table of each column, without the lines that were not measured there. One that was
     /// may have no number all the same, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<Table<'a>> {
-        let one = |column: &Column| {
-            let mut table = Table { metric: self.metric_at(column), ..self.clone() };
-            table.keep(|other| other == column);
-            for line in &mut table.lines {
-                line.steps = among(column, &line.steps);
-                line.left_out = among(column, &line.left_out);
-                line.imported.retain(|run| run.cell() == *column);
+        let mut lines: BTreeMap<Column, Vec<Line>> = BTreeMap::new();
+        for (column, line) in self.lines.iter().flat_map(Line::by_column) {
+            if line.is_shown() {
+                lines.entry(column).or_default().push(line);
             }
-            table.lines.retain(Line::is_shown);
-            table
+        }
+        let table = |(column, lines): (Column, Vec<Line<'a>>)| Table {
+            metric: self.metric_at(&column),
+            columns: vec![column],
+            lines,
+            notes: Footnotes::default(),
+            baseline: self.baseline.clone(),
+            workload: self.workload,
         };
-        let tables = self.columns.iter().map(one);
-        tables.filter(|table| !table.lines.is_empty()).collect()
+        lines.into_iter().map(table).collect()
     }
 
     pub(crate) fn keep(&mut self, kept: impl Fn(&Column) -> bool) {
@@ -158,7 +197,14 @@ impl<'a> Table<'a> {
 
     pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
         let lines = labels.iter().filter_map(|label| self.line(label).cloned()).collect();
-        Table { lines, notes: Vec::new(), ..self.clone() }
+        self.of_lines(lines)
+    }
+
+    /// Returns the table with other lines, which have no notes yet.
+    pub(crate) fn of_lines(&self, lines: Vec<Line<'a>>) -> Table<'a> {
+        let Table { workload, metric, .. } = *self;
+        let (columns, baseline) = (self.columns.clone(), self.baseline.clone());
+        Table { workload, metric, columns, lines, notes: Footnotes::default(), baseline }
     }
 
     pub(crate) fn metric_at(&self, column: &Column) -> Metric {
@@ -335,14 +381,12 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
     let imported = lines.iter().flat_map(|line| line.imported.iter().copied());
     let metric = metric.of(lines.iter().flat_map(|line| line.steps.iter().copied()), imported);
     for line in &mut lines {
-        for column in &columns {
-            let mut imported = line.imported.clone();
-            imported.retain(|run| run.cell() == *column);
-            let cell = cell(among(column, &line.steps), imported, &metric)?;
-            line.cells.extend(cell.map(|cell| (*column, cell)));
+        for (column, Line { steps, imported, .. }) in line.by_column() {
+            let cell = cell(steps, imported, &metric)?;
+            line.cells.extend(cell.map(|cell| (column, cell)));
         }
     }
-    Ok(Table { workload, metric, columns, lines, notes: Vec::new(), baseline: None })
+    Ok(Table { workload, metric, columns, lines, notes: Footnotes::default(), baseline: None })
 }
 
 pub(crate) fn cell<'a>(
@@ -445,17 +489,36 @@ pub(crate) fn ratio(over: f64, under: f64) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-/// Returns the labels of all tables, each once, in the order of their lines: a label's position decides
-/// its colour, its marker and its dashes everywhere.
-pub(crate) fn labels<'a>(tables: &[Table<'a>]) -> Vec<&'a str> {
-    let mut known = BTreeSet::new();
-    let lines = tables.iter().flat_map(|table| &table.lines);
-    lines.map(|line| line.label).filter(|label| known.insert(*label)).collect()
+/// The labels of some tables, each once, in the order of their lines: a label's position decides its
+/// colour, its marker and its dashes everywhere.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Labels<'a> {
+    all: Vec<&'a str>,
+    positions: HashMap<&'a str, usize>,
+}
+
+impl<'a> Deref for Labels<'a> {
+    type Target = [&'a str];
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+pub(crate) fn labels<'a>(tables: &[Table<'a>]) -> Labels<'a> {
+    let mut labels = Labels::default();
+    for line in tables.iter().flat_map(|table| &table.lines) {
+        let next = labels.all.len();
+        if *labels.positions.entry(line.label).or_insert(next) == next {
+            labels.all.push(line.label);
+        }
+    }
+    labels
 }
 
 /// Returns a label's position; they come from the same tables.
-pub(crate) fn position(labels: &[&str], label: &str) -> usize {
-    labels.iter().position(|known| *known == label).expect("a label of these tables")
+pub(crate) fn position(labels: &Labels, label: &str) -> usize {
+    *labels.positions.get(label).expect("a label of these tables")
 }
 
 pub(crate) fn known(labels: &[&str], flag: &str, label: &str) -> Result<()> {

@@ -304,7 +304,17 @@ impl<'a, T: AsRef<[&'a Summary]> + ?Sized> From<&T> for Reported<'a> {
 /// A path that does not exist is a usage error. A file that is no complete summary, or holds a
 /// step that another file holds too, is refused unless `skip_bad`; so is finding nothing.
 pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
-    let loaded = collect(paths)?;
+    load_each(paths, skip_bad, |_| {})
+}
+
+/// Reads the same, and does something to each summary once it is read: what its reader does not need
+/// may go.
+///
+/// # Errors
+///
+/// Those of [`load`].
+pub fn load_each(paths: &[PathBuf], skip_bad: bool, each: impl Fn(&mut Summary)) -> Result<Loaded> {
+    let loaded = collect_each(paths, each)?;
     if !skip_bad && !loaded.skipped.is_empty() {
         let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
         let told: Vec<String> = loaded.skipped.iter().map(told).collect();
@@ -332,7 +342,12 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
 ///
 /// A path that does not exist is a usage error.
 pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
+    collect_each(paths, |_| {})
+}
+
+fn collect_each(paths: &[PathBuf], each: impl Fn(&mut Summary)) -> Result<Loaded> {
     let mut loaded = Loaded::default();
+    let (mut variables, mut workloads) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     // Two invocations that continue one run at once give their steps the same names.
     let mut steps: HashMap<(String, String), PathBuf> = HashMap::new();
@@ -349,7 +364,14 @@ pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
         });
         match read {
             Ok(None) => {}
-            Ok(Some(FileContent::Measured(summary))) => loaded.summaries.push((path, *summary)),
+            Ok(Some(FileContent::Measured(mut summary))) => {
+                // A thousand summaries of one server have the same.
+                summary.server.variables.share(&mut variables);
+                summary.workload.share(&mut workloads);
+                summary.timeline.shrink_to_fit();
+                each(&mut summary);
+                loaded.summaries.push((path, *summary));
+            }
             Ok(Some(FileContent::Imported(run))) => loaded.imported.push((path, *run)),
             Err(reason) => loaded.skipped.push((path, reason)),
         }

@@ -17,11 +17,14 @@ pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Sta
 pub use crate::observe::host::HostFacts;
 pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
 pub use crate::observe::recorder::{Distribution, Interval, Phase};
-use crate::terms::{Arrival, Cell, Code, Finding, OnError, Spread, StatementMode, add, contract};
+use crate::terms::{
+    Arrival, Cell, Code, Finding, OnError, Shared, Spread, StatementMode, add, contract,
+};
 pub use crate::terms::{Class, VerdictKind};
 
 pub use files::{
-    Loaded, Place, Record, Reported, Store, collect, file_name, from_json, load, records, to_json,
+    Loaded, Place, Record, Reported, Store, collect, file_name, from_json, load, load_each,
+    records, to_json,
 };
 pub(crate) use files::{escape_hostile, part};
 pub(crate) use imported::IMPORTED;
@@ -54,7 +57,8 @@ contract! {
         pub outcome: Outcome,
         /// Why it did not complete.
         pub reason: Option<String>,
-        pub workload: Workload,
+        #[cfg_attr(test, schemars(with = "Workload"))]
+        pub workload: Shared<Workload>,
         pub plan: Plan,
         pub server: Server,
         pub driver: Driver,

@@ -5,6 +5,7 @@
 mod choice;
 mod finding;
 mod gate;
+mod shared;
 pub mod units;
 
 use std::cmp::Ordering;
@@ -18,6 +19,7 @@ pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Rank, Value};
 pub(crate) use gate::parse_level;
 pub use gate::{Gate, Percentile, Property, Quantity};
+pub use shared::Shared;
 
 /// Adds fields of one struct to those of another one.
 macro_rules! add {

@@ -1,0 +1,58 @@
+//! What reports read of summaries: their largest parts are left out where an output has no use for them.
+
+use super::{Layout, Metric};
+use crate::summary::{Latency, Summary};
+use crate::terms::Code;
+
+/// Histograms that an output needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Histograms {
+    None,
+    /// Those of the ops' own times: response times of an open loop, else service times.
+    Own,
+    All,
+}
+
+/// Parts of summaries that an output needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts {
+    pub(crate) timelines: bool,
+    pub(crate) histograms: Histograms,
+}
+
+impl Parts {
+    /// Returns what tables need.
+    pub(crate) fn of_tables(metrics: &[Metric], layout: Layout) -> Parts {
+        let any = metrics.iter().any(|metric| metric.percentile().is_some());
+        let all = any || layout == Layout::Slo;
+        Parts { timelines: false, histograms: if all { Histograms::All } else { Histograms::None } }
+    }
+
+    /// Returns what charts need.
+    pub(crate) fn of_charts(metrics: &[Metric]) -> Parts {
+        let any = metrics.iter().any(|metric| metric.percentile().is_some());
+        Parts { timelines: true, histograms: if any { Histograms::All } else { Histograms::Own } }
+    }
+
+    /// Leaves out of a summary what is not needed.
+    pub(crate) fn keep(self, summary: &mut Summary) {
+        // A note tells how well the rate of such a step is known.
+        if !self.timelines && !summary.is_warned(Code::TooShort) {
+            summary.timeline = Vec::new();
+        }
+        let Latency { service, response, wait, failed, by_statement, .. } = &mut summary.latency;
+        // No output has them.
+        *by_statement = Vec::new();
+        if self.histograms == Histograms::All {
+            return;
+        }
+        let has_own = self.histograms == Histograms::Own;
+        let keeps_service = has_own && response.is_none();
+        let others = wait.iter_mut().chain([failed]);
+        let service = (!keeps_service).then_some(service);
+        let response = response.iter_mut().filter(|_| !has_own);
+        for times in others.chain(service).chain(response) {
+            times.histogram = String::new();
+        }
+    }
+}
