@@ -136,10 +136,10 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
 
 async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Leaving>> {
     // Without a warm-up the window opens here: tokio's timers would be a millisecond or two late.
-    let start = Timer::new().map_err(no_timer)?;
+    let start = Timer::new().map_err(|e| no_timer(&e))?;
     while state.origin > Instant::now() {
         start.set(state.origin);
-        start.expired().await.map_err(no_timer)?;
+        start.expired().await.map_err(|e| no_timer(&e))?;
     }
     let mut tasks: JoinSet<Option<Leaving>> = JoinSet::new();
     for (client, connection) in state.clients.iter().zip(connections) {
@@ -158,7 +158,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
             },
             // Without it an open loop would issue nothing more, and a probe see nothing.
             Some(ended) = helpers.join_next() => return Err(match ended {
-                Ok(Err(e)) => no_timer(e),
+                Ok(Err(e)) => no_timer(&e),
                 Err(panic) => Error::failed(format!("what runs beside the clients: {panic}")),
             }),
             Ok(()) = ticks.changed() => {
@@ -183,7 +183,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
     Ok(sessions)
 }
 
-fn no_timer(e: io::Error) -> Error {
+fn no_timer(e: &io::Error) -> Error {
     Error::failed(format!("cannot wait for a kernel timer: {e}"))
 }
 

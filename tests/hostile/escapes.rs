@@ -73,7 +73,7 @@ fn a_servers_errors_are_shown_as_text() {
     let error = || Action::error(1064, "\u{1b}[2J\r", HOSTILE);
     for Asked { name, at, words } in [
         Asked { name: "refused", at: At::Connect(1), words: &["cleanup", "--yes"][..] },
-        Asked { name: "asked", at: At::Statement(1), words: &["cleanup", "--yes"] },
+        Asked { name: "asked", at: At::Statement(2), words: &["cleanup", "--yes"] },
         Asked { name: "preparing", at: At::EachStatement(1), words: &["prepare", "--rows", "100"] },
         Asked { name: "loading", at: At::EachStatement(1), words: &["load", "--rows", "100"] },
         Asked {

@@ -21,7 +21,6 @@ mod resources;
 mod restarting;
 mod servers;
 #[path = "../common/sessions.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
 mod sessions;
 mod share;
 mod signals;

@@ -107,7 +107,7 @@ impl Decoder {
         let (cell, mut columns) =
             (std::mem::take(&mut self.cell), std::mem::take(&mut self.columns));
         columns.clear();
-        *self = Decoder { kind, want, number, cell, columns, ..Decoder::new(self.deprecate_eof) };
+        *self = Decoder { kind, want, number, columns, cell, ..Decoder::new(self.deprecate_eof) };
     }
 
     /// Uses as many bytes as it can, up to the answer's end, and returns how many. The others (no more
@@ -311,9 +311,10 @@ impl Decoder {
             if at > row.len() {
                 return Some(nulls);
             }
-            let null = match binary {
-                true => bitmap[(i + 2) / 8] >> ((i + 2) % 8) & 1 == 1,
-                false => row.get(at) == Some(&NULL),
+            let null = if binary {
+                bitmap[(i + 2) / 8] >> ((i + 2) % 8) & 1 == 1
+            } else {
+                row.get(at) == Some(&NULL)
             };
             if null {
                 nulls += u64::from(column[1] & NOT_NULL);
