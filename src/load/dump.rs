@@ -105,7 +105,7 @@ impl Judge {
         };
         let all = tokens(sql, self.ansi, begins_rows)?;
         let mut words = Cursor { sql, tokens: &all.list, at: 0 };
-        let whole = all.versioned.is_empty() || all.versioned == [0..all.list.len()];
+        let whole = all.versioned.iter().all(|range| *range == (0..all.list.len()));
         let verb = words.word();
         let verb = verb.as_deref().ok_or("this is no statement")?;
         if let Some(left_out) = self.left_out(verb, words.clone()) {
@@ -290,10 +290,10 @@ fn insert(words: &mut Cursor) -> Result<Seen, String> {
     words.has("INTO");
     let name = words.table()?;
     if words.sign(b'(') {
-        let in_list = |token: &&Token| {
+        let in_list = |token: &Token| {
             matches!(token.shape, Shape::Word | Shape::Quoted(b'`' | b'"') | Shape::Sign(b','))
         };
-        while words.peek().filter(in_list).is_some() {
+        while words.peek().is_some_and(in_list) {
             words.at += 1;
         }
         if !words.sign(b')') {

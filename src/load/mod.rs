@@ -12,6 +12,7 @@ mod connect;
 pub mod dump;
 mod fill;
 pub(crate) mod reload;
+mod source;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

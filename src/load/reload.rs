@@ -14,9 +14,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,10 +24,10 @@ use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
-use super::dump::{Judge, Kind, LeftOut, Seen, refuse_charset, split_as_written, unquoted};
+use super::dump::{Kind, LeftOut, Seen, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, short, short_rate};
+use super::source::{Dump, Statements, beside};
 use super::{Refused, ready_mark};
-use crate::engine::aside;
 use crate::error::{Error, Result};
 use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
@@ -39,16 +36,15 @@ use crate::mysql::{
 use crate::observe::{Cost, Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
-use crate::stop::{COURTESY, Stop, or_stop};
+use crate::stop::COURTESY;
 use crate::summary::ErrorCount;
 use crate::terms::{joined, units};
-use crate::workload::sql::Splitter;
 use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted, table};
 
 const INTERVAL: Ns = 1_000_000_000;
 const PHASES: Phases =
     Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: INTERVAL };
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
@@ -416,80 +412,6 @@ const BATCH: usize = 64 << 10;
 /// Batches that are ready at most.
 const AHEAD: usize = 2;
 
-struct Dump {
-    file: Box<dyn Read + Send>,
-    /// The same file, where it can be read twice.
-    again: Option<File>,
-    name: String,
-    /// Its length, bytes, where that is known.
-    length: Option<u64>,
-    /// Character set of its first statements.
-    charset: String,
-}
-
-impl Dump {
-    fn open(path: &Path) -> Result<Dump> {
-        let charset = String::new();
-        if path == Path::new("-") {
-            let (name, file) = ("standard input".to_owned(), Box::new(std::io::stdin()));
-            return Ok(Dump { file, again: None, name, length: None, charset });
-        }
-        let name = path.display().to_string();
-        let failed = |e: io::Error| Error::usage(format!("--from-dump {name}: {e}"));
-        let file = File::open(path).map_err(failed)?;
-        let facts = file.metadata().map_err(failed)?;
-        if facts.is_dir() {
-            return Err(failed(io::Error::other("it is a directory")));
-        }
-        let again = facts.is_file().then(|| file.try_clone()).transpose().map_err(failed)?;
-        let length = again.as_ref().map(|_| facts.len());
-        Ok(Dump { file: Box::new(file), again, name, length, charset })
-    }
-
-    /// Reads a file to its end, and judges all that it holds, before anything of it is sent. What comes
-    /// by a pipe can be read once, and is judged as it comes.
-    async fn check(&self, limit: usize, stop: &Stop, progress: &mut Progress) -> Result<()> {
-        let Some(file) = &self.again else { return Ok(()) };
-        let failed = |e: io::Error| Error::failed(format!("{}: {e}", self.name));
-        let mut file = file.try_clone().map_err(failed)?;
-        let read = Arc::new(AtomicU64::new(0));
-        let (counter, name, charset) = (Arc::clone(&read), self.name.clone(), self.charset.clone());
-        let work = move || {
-            let mut statements = Statements::new(&mut file, &name, limit, &charset);
-            while let Some(item) = statements.next(false)? {
-                counter.store(item.taken, Ordering::Relaxed);
-            }
-            file.rewind().map_err(|e| Error::failed(format!("{name}: {e}")))
-        };
-        let mut throughput = Throughput::new(self.length.unwrap_or(0), Instant::now());
-        let mut shown = async || {
-            loop {
-                tokio::time::sleep(LOOK).await;
-                throughput.at(Instant::now(), read.load(Ordering::Relaxed));
-                progress.update(|| format!("checking {}: {}", self.name, throughput.text("bytes")));
-            }
-        };
-        let checked = tokio::select! {
-            biased;
-            checked = beside(stop, work) => checked,
-            () = shown() => Ok(()),
-        };
-        progress.clear();
-        checked
-    }
-}
-
-/// Does what may block for long on a thread of its own, unless asked to stop first. The thread ends
-/// with the process then.
-async fn beside<T: Send + 'static>(
-    stop: &Stop,
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let done = aside(work);
-    let done = async { done.await.unwrap_or_else(|_| Err(Error::failed("a thread did not run"))) };
-    or_stop(stop, done).await
-}
-
 /// The longest statement of a packet, bytes: one byte comes before it.
 fn limit(packet: usize) -> usize {
     packet.saturating_sub(1)
@@ -507,43 +429,15 @@ async fn split_alike(session: &mut Session) -> Asked<()> {
     session.execute(&sql).await.map(drop)
 }
 
-/// The statements of a dump, each with what it does.
-struct Statements<R> {
-    splitter: Splitter<R>,
-    judge: Judge,
-}
-
-impl<R: Read> Statements<R> {
-    fn new(file: R, name: &str, limit: usize, charset: &str) -> Self {
-        let judge = Judge::new(Some(charset).filter(|set| !set.is_empty()));
-        Statements { splitter: Splitter::new(file, name, limit), judge }
-    }
-
-    /// Takes the next statement, its text only where that is wanted; None at the end of the file.
-    fn next(&mut self, with_text: bool) -> Result<Option<Item>> {
-        let Some(statement) = self.splitter.next_statement()? else { return Ok(None) };
-        let (line, judged) = (statement.line, self.judge.judge(statement.sql));
-        let sql = if with_text { statement.sql.to_vec() } else { Vec::new() };
-        let seen = judged.map_err(|why| {
-            self.splitter.error(line, &format!("not in a dump of tables: {why}")).hint(
-                "load takes what mysqldump writes of the tables of one database: \
-                     --skip-triggers and --ignore-table=DB.VIEW leave the rest out",
-            )
-        })?;
-        let taken = self.splitter.taken();
-        Ok(Some(Item { sql, line, taken, seen, rows_of: None }))
-    }
-}
-
-struct Item {
-    sql: Vec<u8>,
+pub(super) struct Item {
+    pub(super) sql: Vec<u8>,
     /// The line of the dump that it begins on; 0 for a generated one.
-    line: u64,
+    pub(super) line: u64,
     /// Bytes of the dump up to its end.
-    taken: u64,
-    seen: Seen,
+    pub(super) taken: u64,
+    pub(super) seen: Seen,
     /// It is a LOAD DATA LOCAL, of the rows of this table.
-    rows_of: Option<u32>,
+    pub(super) rows_of: Option<u32>,
 }
 
 type Batch = Result<Vec<Item>>;

@@ -85,7 +85,7 @@ impl Judge {
         loop {
             match self.assignment(words)? {
                 Some(about) => {
-                    omitted = Some(omitted.map_or(about, |known: LeftOut| known.min(about)))
+                    omitted = Some(omitted.map_or(about, |known: LeftOut| known.min(about)));
                 }
                 None => kept = true,
             }

@@ -155,7 +155,7 @@ fn receive(fd: i32, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
             Err(nix::errno::Errno::EINTR) => {}
             // Whoever handed it over may have made it one that does not wait.
             Err(nix::errno::Errno::EAGAIN) => {
-                std::thread::sleep(std::time::Duration::from_millis(10))
+                std::thread::sleep(std::time::Duration::from_millis(10));
             }
             Err(e) => return Err(e.into()),
         }

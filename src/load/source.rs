@@ -1,0 +1,125 @@
+//! Where a dump comes from: a file, which is read and judged before it is sent, or a pipe.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::dump::Judge;
+use super::fill::Throughput;
+use super::reload::{Item, LOOK};
+use crate::engine::aside;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::stop::{Stop, or_stop};
+use crate::workload::sql::Splitter;
+
+/// A dump that is open.
+pub(super) struct Dump {
+    pub(super) file: Box<dyn Read + Send>,
+    /// The same file, where it can be read twice.
+    pub(super) again: Option<File>,
+    pub(super) name: String,
+    /// Its length, bytes, where that is known.
+    pub(super) length: Option<u64>,
+    /// Character set of its first statements.
+    pub(super) charset: String,
+}
+
+impl Dump {
+    pub(super) fn open(path: &Path) -> Result<Dump> {
+        let charset = String::new();
+        if path == Path::new("-") {
+            let (name, file) = ("standard input".to_owned(), Box::new(std::io::stdin()));
+            return Ok(Dump { file, again: None, name, length: None, charset });
+        }
+        let name = path.display().to_string();
+        let failed = |e: io::Error| Error::usage(format!("--from-dump {name}: {e}"));
+        let file = File::open(path).map_err(failed)?;
+        let facts = file.metadata().map_err(failed)?;
+        if facts.is_dir() {
+            return Err(failed(io::Error::other("it is a directory")));
+        }
+        let again = facts.is_file().then(|| file.try_clone()).transpose().map_err(failed)?;
+        let length = again.as_ref().map(|_| facts.len());
+        Ok(Dump { file: Box::new(file), again, name, length, charset })
+    }
+
+    /// Reads a file to its end, and judges all that it holds, before anything of it is sent. What comes
+    /// by a pipe can be read once, and is judged as it comes.
+    pub(super) async fn check(
+        &self,
+        limit: usize,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        let Some(file) = &self.again else { return Ok(()) };
+        let failed = |e: io::Error| Error::failed(format!("{}: {e}", self.name));
+        let mut file = file.try_clone().map_err(failed)?;
+        let read = Arc::new(AtomicU64::new(0));
+        let (counter, name, charset) = (Arc::clone(&read), self.name.clone(), self.charset.clone());
+        let work = move || {
+            let mut statements = Statements::new(&mut file, &name, limit, &charset);
+            while let Some(item) = statements.next(false)? {
+                counter.store(item.taken, Ordering::Relaxed);
+            }
+            file.rewind().map_err(|e| Error::failed(format!("{name}: {e}")))
+        };
+        let mut throughput = Throughput::new(self.length.unwrap_or(0), Instant::now());
+        let mut shown = async || {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                throughput.at(Instant::now(), read.load(Ordering::Relaxed));
+                progress.update(|| format!("checking {}: {}", self.name, throughput.text("bytes")));
+            }
+        };
+        let checked = tokio::select! {
+            biased;
+            checked = beside(stop, work) => checked,
+            () = shown() => Ok(()),
+        };
+        progress.clear();
+        checked
+    }
+}
+
+/// Does what may block for long on a thread of its own, unless asked to stop first. The thread ends
+/// with the process then.
+pub(super) async fn beside<T: Send + 'static>(
+    stop: &Stop,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = aside(work);
+    let done = async { done.await.unwrap_or_else(|_| Err(Error::failed("a thread did not run"))) };
+    or_stop(stop, done).await
+}
+
+/// The statements of a dump, each with what it does.
+pub(super) struct Statements<R> {
+    splitter: Splitter<R>,
+    judge: Judge,
+}
+
+impl<R: Read> Statements<R> {
+    pub(super) fn new(file: R, name: &str, limit: usize, charset: &str) -> Self {
+        let judge = Judge::new(Some(charset).filter(|set| !set.is_empty()));
+        Statements { splitter: Splitter::new(file, name, limit), judge }
+    }
+
+    /// Takes the next statement, its text only where that is wanted; None at the end of the file.
+    pub(super) fn next(&mut self, with_text: bool) -> Result<Option<Item>> {
+        let Some(statement) = self.splitter.next_statement()? else { return Ok(None) };
+        let (line, judged) = (statement.line, self.judge.judge(statement.sql));
+        let sql = if with_text { statement.sql.to_vec() } else { Vec::new() };
+        let seen = judged.map_err(|why| {
+            self.splitter.error(line, &format!("not in a dump of tables: {why}")).hint(
+                "load takes what mysqldump writes of the tables of one database: \
+                     --skip-triggers and --ignore-table=DB.VIEW leave the rest out",
+            )
+        })?;
+        let taken = self.splitter.taken();
+        Ok(Some(Item { sql, line, taken, seen, rows_of: None }))
+    }
+}
