@@ -145,7 +145,8 @@ fn is_late(e: &io::Error) -> bool {
 
 /// The driver panics on ways to log in that it was built without, and 0.37.1 on some malformed packets.
 async fn try_connect(link: &ServerLink, relayed: bool) -> mysql_async::Result<Session> {
-    let opening = async {
+    // Boxed: a log-in is large, and everything that connects would be.
+    let opening = Box::pin(async {
         let (conn, relay) = if relayed {
             let (conn, relay) = relay::connect(link).await?;
             (conn, Some(relay))
@@ -153,7 +154,7 @@ async fn try_connect(link: &ServerLink, relayed: bool) -> mysql_async::Result<Se
             (Conn::new(link.opts.clone()).await?, None)
         };
         Ok(Session { conn, relay, waiting: false })
-    };
+    });
     let opening = AssertUnwindSafe(opening).catch_unwind();
     let opening = async { opening.await.unwrap_or_else(|_| Err(unexpected())) };
     within_connect(&link.target, opening).await

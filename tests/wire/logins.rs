@@ -107,11 +107,8 @@ fn accounts_of_every_kind_get_in_and_are_refused_as_through_mysql_async() {
                     // The second one finds the password in the server's cache.
                     query(&sandbox, "FLUSH PRIVILEGES");
                     for _ in 0..2 {
-                        if !driver {
-                            assert_eq!(run(ours(&account)), is_in, "{account:?}");
-                        } else {
-                            assert_eq!(run(theirs(&account)), is_in, "{account:?}");
-                        }
+                        let got = if driver { run(theirs(&account)) } else { run(ours(&account)) };
+                        assert_eq!(got, is_in, "{account:?}");
                     }
                 }
                 let empty = with(&to, &format!("{name}_empty"), "");
