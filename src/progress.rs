@@ -1,7 +1,7 @@
 //! What a person sees while waiting, on standard error: a live line on a terminal, plain
 //! lines in a pipe.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -129,10 +129,7 @@ impl Progress {
     fn line(&mut self, text: &str) {
         let text = indented(text);
         match &mut self.live {
-            Some(live) => {
-                let text = folded(&text, live.size().1);
-                live.above(|| say(&text));
-            }
+            Some(live) => live.above(|| say(&text)),
             None => say(&text),
         }
     }
@@ -140,8 +137,13 @@ impl Progress {
 
 /// The one way to standard error. A closed or full one must not end a measurement.
 pub fn say(text: &str) {
-    let text = plain(text);
-    let text = if has_colours(std::io::stderr().is_terminal()) { coloured(&text) } else { text };
+    let (mut text, term) = (plain(text), Term::stderr());
+    if term.is_term() {
+        text = folded(&text, usize::from(term.size().1).max(WIDTH_MIN) - 1);
+    }
+    if has_colours(term.is_term()) {
+        text = coloured(&text);
+    }
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

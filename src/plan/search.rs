@@ -106,8 +106,8 @@ impl Search {
             (Some(low), None) if low < most => Some(rounded(low * 2.0).min(most)),
             (Some(low), None) => unsettled(low),
             (None, Some(high)) => (high / 2.0 >= RATE_MIN).then(|| rounded(high / 2.0)),
-            // Nothing below what failed can be seen to hold.
-            (Some(_), Some(high)) if high < self.least => None,
+            // Nothing below what failed can be seen to hold; a hiccup does not decide that.
+            (Some(_), Some(high)) if high < self.least => unsettled(high),
             (Some(low), Some(high)) => {
                 let middle = rounded((low * high).sqrt());
                 if high / low > 1.0 + self.resolution && middle > low && middle < high {
@@ -271,7 +271,7 @@ mod tests {
             search.tell(rate, (rate > 4000.0).then_some(false));
         }
         let found = search.found();
-        assert_eq!((steps, found.rate, found.unknown), (4, None, Some(4000.0)), "{found:?}");
+        assert_eq!((steps, found.rate, found.unknown), (5, None, Some(4000.0)), "{found:?}");
         assert_eq!(found.failed, Some(8000.0));
     }
 

@@ -209,7 +209,7 @@ fn a_person_sees_percentiles_and_a_histogram_below_the_table() {
     let shown = on_a_terminal(80, to_terminal);
     let heads = ["p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "done", "failed"];
     let is_head = |line: &&str| line.split_whitespace().skip(1).eq(heads);
-    let mut lines = shown.lines().map(|line| line.trim_end()).skip_while(|line| !is_head(line));
+    let mut lines = shown.lines().map(str::trim_end).skip_while(|line| !is_head(line));
     assert!(lines.next().is_some(), "{shown}");
     let steps = results.summaries();
     for (row, clients) in lines.zip([1, 2]) {
