@@ -705,8 +705,8 @@ fn sheet(table: &Table, rows: &[Row], how: &str, floor: f64) -> Sheet {
         .filed("p_corrected", |row| row.ratio.as_ref().map(|ratio| ratio.p))
         .filed("in_blocks", |row| row.ratio.as_ref().is_some_and(|ratio| ratio.blocks))
         .both("verdict", "verdict", |row| row.verdict.to_string())
-        .filed("sentence", |row| answer::cell_sentence(row, floor))
         .filed("notes", |row| codes(table, &[0, 1], &row.column))
+        .filed("sentence", |row| answer::cell_sentence(row, floor))
         .sheet()
 }
 
