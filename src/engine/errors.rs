@@ -16,7 +16,7 @@ use crate::error::{Error, plain};
 use crate::mysql::{Class, Failure, LOST, advice, class, recurs};
 use crate::observe::{Ns, seconds};
 use crate::plan::{OnError, units};
-use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
+use crate::summary::{CONNECT, Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
 use crate::terms::add;
 use crate::workload::Effect;
 
@@ -126,8 +126,8 @@ impl Failures {
     pub(crate) fn refused(&mut self, now: Ns, failure: Failure) {
         let text = format!("cannot connect: {failure}");
         let refused = OpError::Failure(failure);
-        add_error(&mut self.new, now, refused.code(), &text);
-        self.count(ErrorCount { class: "connect".to_owned(), ..refused.count() });
+        self.new.push((now, Event::Refused(refused.code(), text.into())));
+        self.count(ErrorCount { class: CONNECT.to_owned(), ..refused.count() });
     }
 
     pub(crate) fn count(&mut self, new: ErrorCount) {
@@ -206,6 +206,14 @@ pub(crate) enum Event {
     Success(Ns),
     /// An error, with its code and text. Those that follow each other with the same text share it.
     Error(Option<u16>, Arc<str>),
+    /// A connection that could not be opened again, likewise.
+    Refused(Option<u16>, Arc<str>),
+}
+
+impl Event {
+    fn is_success(&self) -> bool {
+        matches!(self, Event::Success(_))
+    }
 }
 
 pub(crate) type Events = Vec<(Ns, Event)>;
@@ -243,7 +251,7 @@ impl OutageWatch {
         self.reported[thread] = (now, ops);
         self.events.extend(events.into_iter().filter(|(at, _)| *at <= end));
         let all = self.reported.iter().map(|(now, _)| *now).min().expect("a step has threads");
-        let mut errors = self.events.iter().filter(|(_, event)| matches!(event, Event::Error(..)));
+        let mut errors = self.events.iter().filter(|(_, event)| !event.is_success());
         let through = if errors.nth(PENDING_MAX).is_some() { now } else { all };
         self.proceed(through);
     }
@@ -268,7 +276,7 @@ impl OutageWatch {
         let mut events: Vec<_> = self.events.extract_if(.., |(at, _)| *at <= through).collect();
         // Who fails at the instant of a success was served with it. Those of one thread come in
         // their order.
-        events.sort_by_key(|(at, event)| (*at, matches!(event, Event::Error(..))));
+        events.sort_by_key(|(at, event)| (*at, !event.is_success()));
         for (at, event) in events {
             match event {
                 Event::Success(last) => {
@@ -277,23 +285,28 @@ impl OutageWatch {
                     }
                     self.last_success = self.last_success.max(last);
                 }
-                Event::Error(code, text) if at > self.last_success => self.error(at, code, &text),
-                Event::Error(..) => {}
+                _ if at <= self.last_success => {}
+                Event::Error(code, text) => self.error(at, code, &text).errors += 1,
+                Event::Refused(code, text) => {
+                    *self.error(at, code, &text).refused.get_or_insert(0) += 1;
+                }
             }
         }
     }
 
-    fn error(&mut self, at: Ns, code: Option<u16>, text: &str) {
+    /// Begins an outage unless there is one, and notes an error as its last.
+    fn error(&mut self, at: Ns, code: Option<u16>, text: &str) -> &mut Outage {
         let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {
             first_error_s: at_s,
             code,
             first_error: text.to_owned(),
+            refused: Some(0),
             ..Outage::default()
         });
-        open.errors += 1;
         open.last_error_s = at_s;
         text.clone_into(&mut open.last_error);
+        open
     }
 
     fn close(&mut self, until: Option<Ns>, now: Ns) {

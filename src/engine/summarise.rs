@@ -209,7 +209,7 @@ fn client(run: &Run, begun: summary::Client) -> summary::Client {
 /// Finds what a reader must know of a step beside its numbers.
 fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
     let (window, step) = (&run.timeline.window, context.step);
-    let of_ops = run.errors.iter().filter(|e| e.class != "connect");
+    let of_ops = run.errors.iter().filter(|error| error.is_of_op());
     let errors: u64 = of_ops.map(|e| e.count).sum();
     let retried = window.events.as_ref().map_or(0, |events| events.ignored);
     let reconnects = run.counts.failures.reconnects;

@@ -670,9 +670,10 @@ mod tests {
             let asked = [vec![greeting(false)], methods].concat();
             // The driver breaks off, and the server does not mind.
             let then =
-                |packet: Vec<u8>| vec![asked.clone(), [asked.clone(), vec![packet]].concat()];
-            assert!(opened(then(ok()), "marker-pw").is_ok(), "{asked:?}");
-            let error = opened(then(denied()), "marker-pw").err().expect("denied");
+                |packets: Vec<Vec<u8>>| vec![asked.clone(), [asked.clone(), packets].concat()];
+            // The second is the answer to what own sessions set.
+            assert!(opened(then(vec![ok(), ok()]), "marker-pw").is_ok(), "{asked:?}");
+            let error = opened(then(vec![denied()]), "marker-pw").err().expect("denied");
             assert!(error.to_string().contains("denied (1045)"), "{error}");
         }
     }
@@ -682,11 +683,12 @@ mod tests {
         let mut switch = b"\xfesha256_password\0".to_vec();
         switch.extend_from_slice(&[7; 21]);
         let asked = vec![greeting(false), switch];
-        let then =
-            |packet: &[u8]| vec![asked.clone(), [asked.clone(), vec![packet.to_vec()]].concat()];
-        let denied = opened(then(b"\xff\x15\x04#28000Access denied"), "marker-pw");
+        let then = |packets: Vec<Vec<u8>>| vec![asked.clone(), [asked.clone(), packets].concat()];
+        let denied = opened(then(vec![b"\xff\x15\x04#28000Access denied".to_vec()]), "marker-pw");
         assert!(denied.err().expect("denied").to_string().contains("denied (1045)"));
-        assert!(opened(then(b"\0\0\0\x02\0\0\0"), "").is_ok(), "we log in for the driver");
+        // The second is the answer to what own sessions set.
+        let ok = b"\0\0\0\x02\0\0\0".to_vec();
+        assert!(opened(then(vec![ok.clone(), ok]), "").is_ok(), "we log in for the driver");
     }
 
     #[test]
@@ -764,12 +766,16 @@ pub(crate) mod fake {
     }
 
     fn serve(mut stream: TcpStream, packets: Vec<Vec<u8>>) {
+        // After the OK of the log-in each packet answers a command, which begins to count anew.
+        let mut is_in = false;
         for (i, packet) in packets.into_iter().enumerate() {
             if i > 0 {
                 let _ = stream.read(&mut [0; 4096]);
             }
             let len = u32::try_from(packet.len()).unwrap().to_le_bytes();
-            let head = [len[0], len[1], len[2], u8::try_from(2 * i).unwrap()];
+            let number = if is_in { 1 } else { u8::try_from(2 * i).unwrap() };
+            let head = [len[0], len[1], len[2], number];
+            is_in |= packet[0] == 0;
             // A client may hang up before it has heard all.
             if stream.write_all(&[&head, &packet[..]].concat()).is_err() {
                 return;

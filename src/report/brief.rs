@@ -22,9 +22,6 @@ const SOURCE_MAX: usize = 50;
 /// A rate that is known no better than this is not known.
 const UNKNOWN: f64 = 1.0;
 
-/// The class of attempts to open a lost connection again, which are no operations.
-pub(super) const CONNECT: &str = "connect";
-
 /// Stands at the numbers and labels that a note makes doubtful.
 pub(crate) const MARK: &str = "*";
 
@@ -338,32 +335,24 @@ fn sentence(code: &str, steps: &[&Summary]) -> String {
             }
             _ => Code::TooShort.brief().to_owned(),
         },
-        "errors" => {
-            // Attempts to connect are no operations.
-            let ops = |step: &Summary| {
-                let errors = step.totals.errors.iter().filter(|error| error.class != CONNECT);
-                errors.map(|error| error.count).sum()
-            };
-            match sum(&ops) {
-                0 => Code::Errors.brief().to_owned(),
-                failed => {
-                    let all = steps.iter().flat_map(|step| &step.totals.errors);
-                    let mut by_code: BTreeMap<u16, u64> = BTreeMap::new();
-                    for error in all.filter(|error| error.class != CONNECT) {
-                        error
-                            .code
-                            .iter()
-                            .for_each(|of| *by_code.entry(*of).or_default() += error.count);
-                    }
-                    let most = by_code.into_iter().find(|(_, count)| count * 2 > failed);
-                    let code = most.map(|(code, _)| code);
-                    let code =
-                        code.map_or_else(String::new, |of| format!(", most with error {of}"));
-                    let failed = counted(failed, "operation");
-                    format!("{failed} failed{code} (not counted in QPS).")
+        "errors" => match sum(&Summary::failed_ops) {
+            0 => Code::Errors.brief().to_owned(),
+            failed => {
+                let all = steps.iter().flat_map(|step| &step.totals.errors);
+                let mut by_code: BTreeMap<u16, u64> = BTreeMap::new();
+                for error in all.filter(|error| error.is_of_op()) {
+                    error
+                        .code
+                        .iter()
+                        .for_each(|of| *by_code.entry(*of).or_default() += error.count);
                 }
+                let most = by_code.into_iter().find(|(_, count)| count * 2 > failed);
+                let code = most.map(|(code, _)| code);
+                let code = code.map_or_else(String::new, |of| format!(", most with error {of}"));
+                let failed = counted(failed, "operation");
+                format!("{failed} failed{code} (not counted in QPS).")
             }
-        }
+        },
         "abandoned" => {
             let lost = sum(&|step| step.totals.abandoned);
             format!("{} got no answer in time.", counted(lost, "operation"))

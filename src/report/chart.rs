@@ -3,18 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-use super::compare::{ASKED_FOR, Ratios, is_asked_for};
-use super::escape::{self, clip, markup};
+use super::escape;
 use super::histogram::Curve;
-use super::notes::{label, noted};
+use super::notes::label;
 use super::page::{decimals, number};
-use super::table::{Cell, Column, Labels, Line, Table, known, labels, position};
-use super::{Options, Picture, counted};
+use super::table::{Cell, Column, Labels, Line, Table, position};
 use crate::error::{Error, Result};
-use crate::stats::{self, is_scarce};
-use crate::summary::{Interval, Phase, Reported, Summary};
+use crate::stats;
+use crate::summary::Summary;
 use crate::terms;
 
 /// Ticks that an axis of round numbers aims at.
@@ -24,13 +22,6 @@ const EACH_NINE: i32 = 5;
 /// Nines that a histogram of 64-bit counts could tell.
 const NINES_MAX: i32 = 9;
 pub(crate) const MS: f64 = 1e3;
-/// Vertices of all timelines of a page: more would make it too large to open at once.
-const VERTICES: usize = 60_000;
-/// Vertices of a line: below it says nothing, above nobody could tell them apart.
-const EACH_MIN: usize = 16;
-const EACH_MAX: usize = 400;
-/// A shorter share of the longest interval is the rest of a phase, with a handful of ops.
-const WHOLE: f64 = 0.2;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
@@ -77,12 +68,18 @@ pub(crate) struct Span {
 pub(crate) type Shade = (&'static str, &'static str);
 
 /// Before the window, or after it.
-const UNCOUNTED: Shade = ("uncounted", "warm-up and drain, not counted");
-const OUTAGE: Shade = ("outage", "outage, until the rate was back");
-const ERRORS: Shade = ("errors", "errors");
+pub(super) const UNCOUNTED: Shade = ("uncounted", "warm-up and drain, not counted");
+pub(super) const OUTAGE: Shade = ("outage", "outage, until the rate was back");
+pub(super) const ERRORS: Shade = ("errors", "errors");
 
 impl Chart {
-    fn new(table: &Table, title: String, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
+    pub(super) fn new(
+        table: &Table,
+        title: String,
+        x: Axis,
+        y: Axis,
+        series: Vec<Series>,
+    ) -> Chart {
         let of = escape::line(table.workload);
         Chart { of, title, x, y, series, spans: Vec::new(), rule: None, across: None }
     }
@@ -247,145 +244,6 @@ fn percentile(share: f64) -> String {
     format!("p{}", text.trim_end_matches('.'))
 }
 
-/// A number that a timeline shows: its name in closed and in open loops, and its value in an interval.
-pub(crate) struct Course {
-    names: [&'static str; 2],
-    value: fn(&Interval) -> Option<f64>,
-}
-
-pub(crate) const RATE_COURSES: &[Course] = &[Course {
-    names: ["ops/s"; 2],
-    value: |interval| Some(interval.ops as f64 / interval.length_s),
-}];
-/// The p99, which an interval with too few ops does not have, and the longest time, which each has.
-pub(crate) const TIME_COURSES: &[Course] = &[
-    Course {
-        names: ["p99 service time, ms", "p99 response time, ms"],
-        value: |interval| {
-            let us = interval.response_p99_us.or(interval.p99_us);
-            us.filter(|_| !is_scarce(99.0, interval.ops)).map(|us| us / MS)
-        },
-    },
-    Course {
-        names: ["longest service time, ms", "longest response time, ms"],
-        value: |interval| interval.response_max_us.or(interval.max_us).map(|us| us / MS),
-    },
-];
-
-/// Returns the first course that at least half of the intervals with ops have, else the last one.
-fn choose_course<'a>(courses: &'a [Course], steps: &[&Summary]) -> &'a Course {
-    let intervals = || steps.iter().flat_map(|step| &step.timeline).filter(|of| of.ops > 0);
-    let is_usual = |course: &&Course| {
-        let known = intervals().filter(|interval| (course.value)(interval).is_some());
-        known.count() * 2 >= intervals().count()
-    };
-    let last = courses.last().expect("a chart shows something");
-    courses.iter().find(is_usual).unwrap_or(last)
-}
-
-/// Returns the vertices that each line gets when there are so many.
-pub(crate) fn vertices_each(lines: usize) -> usize {
-    (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
-}
-
-/// Draws for each line the repeats of each column over each other, and those that did not complete: there,
-/// errors and outages matter most. A column has one scale, so that labels can be compared.
-pub(crate) fn timelines(
-    table: &Table,
-    labels: &Labels,
-    courses: &[Course],
-    vertices: usize,
-) -> Vec<Vec<Chart>> {
-    let mut steps_of: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
-    for step in table.all() {
-        steps_of.entry(step.cell()).or_default().push(step);
-    }
-    let scale = |(column, steps): (&Column, &Vec<&Summary>)| {
-        let course = choose_course(courses, steps);
-        let values = steps.iter().flat_map(|step| points(step, course)).flatten();
-        let name = course.names[usize::from(column.is_open())];
-        (*column, (course, Axis::around(name, 0.0, values.map(|point| point.y))))
-    };
-    let scales: BTreeMap<Column, (&Course, Axis)> = steps_of.iter().map(scale).collect();
-    let of_line = |line: &Line| {
-        let position = position(labels, line.label);
-        let of = format!("{}, {}", escape::line(table.workload), label(line.label));
-        let mut charts = Vec::new();
-        for (column, of_column) in line.by_column() {
-            let (course, y) = &scales[&column];
-            for (steps, ended) in
-                [(&of_column.steps, ""), (&of_column.left_out, ", did not complete")]
-            {
-                let runs = steps.iter().flat_map(|step| runs(&points(step, course), vertices));
-                let series = runs.map(|points| Series { label: position, points }).collect();
-                let timeline = steps.iter().flat_map(|step| &step.timeline);
-                let end = timeline.map(end_s).fold(0.0, f64::max);
-                let x = Axis::elapsed("seconds from the start of the step", end);
-                let chart = Chart::new(table, at(&column) + ended, x, y.clone(), series);
-                charts.push(Chart { of: of.clone(), spans: spans(steps, end), ..chart });
-            }
-        }
-        charts.retain(|chart| !chart.series.is_empty());
-        charts
-    };
-    table.lines.iter().map(of_line).collect()
-}
-
-fn end_s(interval: &Interval) -> f64 {
-    interval.start_s + interval.length_s
-}
-
-/// Returns one point an interval, at its middle, where it has a value.
-fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
-    let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
-    let whole = |interval: &&Interval| {
-        interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
-    };
-    let point = |interval: &Interval| {
-        let (x, y) = (interval.start_s + interval.length_s / 2.0, (what.value)(interval)?);
-        (x.is_finite() && y.is_finite()).then(|| Point { x, y, ..Point::default() })
-    };
-    step.timeline.iter().filter(whole).map(point).collect()
-}
-
-/// Returns lines of at most about so many points together, by the smallest and the largest of each
-/// part. One ends where a part has none.
-fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
-    let size = if points.len() <= vertices { 1 } else { points.len().div_ceil(vertices / 2) };
-    let extremes = |part: &[Option<Point>]| {
-        let there = || part.iter().flatten().enumerate();
-        let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
-        let most = there().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
-        let both: BTreeMap<usize, &Point> = least.into_iter().chain(most).collect();
-        both.into_values().cloned().collect::<Vec<Point>>()
-    };
-    let parts: Vec<Vec<Point>> = points.chunks(size).map(extremes).collect();
-    parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
-}
-
-/// Returns warm-up and drain of the first step, and what went wrong in any of them.
-fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
-    let first = steps.iter().take(1).flat_map(|step| &step.timeline);
-    let uncounted = first.filter(|interval| interval.phase != Phase::Measure);
-    let failed = steps.iter().flat_map(|step| &step.timeline).filter(|of| of.errors > 0);
-    let shades = uncounted.map(|of| (UNCOUNTED, of)).chain(failed.map(|of| (ERRORS, of)));
-    let mut spans: Vec<Span> = Vec::new();
-    for (shade, interval) in shades {
-        let (from, to) = (interval.start_s, end_s(interval));
-        // One span of intervals that follow each other.
-        match spans.last_mut().filter(|last| last.shade == shade && last.from <= from) {
-            Some(last) if from <= last.to + 1e-6 => last.to = to.max(last.to),
-            _ => spans.push(Span { shade, from, to }),
-        }
-    }
-    // Until the rate was back, else until somebody was served, else to the end.
-    spans.extend(steps.iter().flat_map(|step| &step.outages).map(|outage| {
-        let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
-        Span { shade: OUTAGE, from: outage.first_error_s, to }
-    }));
-    spans
-}
-
 fn logarithmic(value: f64) -> f64 {
     value.max(f64::MIN_POSITIVE).log10()
 }
@@ -420,7 +278,7 @@ impl Axis {
     }
 
     /// Makes an axis of round numbers around a value and all others, none below zero.
-    fn around(name: &str, centre: f64, values: impl Iterator<Item = f64>) -> Axis {
+    pub(super) fn around(name: &str, centre: f64, values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = ends(values.chain([centre])).expect("the centre at least");
         // Ratios do not end at the axis; zero does.
         let room = if centre > 0.0 { ((high - low) / 10.0).max(centre * 0.02) } else { 0.0 };
@@ -475,7 +333,7 @@ impl Axis {
     }
 
     /// Makes an axis from zero that ends where the values end: for times.
-    fn elapsed(name: &str, end: f64) -> Axis {
+    pub(super) fn elapsed(name: &str, end: f64) -> Axis {
         let mut axis = Axis::around(name, 0.0, [end].into_iter());
         if end.is_finite() && end > 0.0 {
             axis.ticks.retain(|(at, _)| *at <= end);
@@ -507,11 +365,7 @@ fn short(value: f64, decimals: usize) -> String {
 
 pub(crate) type Size = (f64, f64);
 
-/// One chart takes all of the width of a file.
-const WIDE: Size = (720.0, 420.0);
-const SMALL: Size = (460.0, 300.0);
 pub(crate) const MARGIN: f64 = 12.0;
-const TITLE: f64 = 26.0;
 /// Width of a character of a tick, about.
 pub(crate) const CHAR: f64 = 6.6;
 const APART: f64 = 8.0;
@@ -524,7 +378,6 @@ const INSET: f64 = 10.0;
 const SPAN_MIN: f64 = 1.5;
 /// A line of what stands below the charts.
 pub(crate) const LINE: f64 = 20.0;
-const LABEL_MAX: usize = 48;
 
 /// Dashes and gaps of a line, as `stroke-dasharray` takes them.
 const DASHES: [Option<&str>; 5] =
@@ -555,152 +408,6 @@ fn look(label: usize) -> (&'static str, Option<&'static str>) {
 
 /// The style of a page: colours on white and on black, rules of drawings, then those of pages alone.
 pub(crate) const STYLE: &str = include_str!("html/style.css");
-
-/// Returns the rules of a file, without variables, which not every reader of SVG knows.
-fn rules_of_file() -> String {
-    let between = |text: &'static str, from, to| {
-        text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("both parts").0
-    };
-    let rules = between(STYLE, "/* Drawings: */", "/* Pages alone: */").replace('\n', "");
-    let colours = between(STYLE, ":root{", "}").split(';').filter_map(|of| of.split_once(':'));
-    colours.fold(rules, |of, (name, value)| of.replace(&format!("var({})", name.trim()), value))
-}
-
-/// Draws a standalone file; nothing to draw is an error.
-pub fn picture<'a>(
-    steps: impl Into<Reported<'a>>,
-    options: &Options,
-    what: Picture,
-) -> Result<String> {
-    let tables = counted(&steps.into(), options)?;
-    let labels = labels(&tables);
-    let ratios = Ratios::new(&tables);
-    let mut charts = Vec::new();
-    for (at, table) in tables.iter().enumerate() {
-        charts.extend(match what {
-            Picture::Qps => over_clients(table, &labels),
-            Picture::Relative => {
-                let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
-                known(&labels, "--baseline", base)?;
-                let related = ratios.related(at, table, base).into_iter();
-                related.flat_map(|table| over_clients(&table, &labels)).collect()
-            }
-            Picture::Latency => percentiles(table, &labels)?,
-            Picture::Timeline => {
-                let vertices = vertices_each(table.all().count() * 2);
-                let drawn = |courses| timelines(table, &labels, courses, vertices).concat();
-                interleave(drawn(RATE_COURSES), drawn(TIME_COURSES))
-            }
-        });
-    }
-    if charts.is_empty() {
-        let of = |table: &Table| table.columns.iter().any(|column| is_asked_for(table, column));
-        let asked_for = what == Picture::Relative && tables.iter().any(of);
-        let error = Error::data("there is nothing to draw in these summaries")
-            .hint("another --chart, or --format text for what they hold");
-        return Err(if asked_for { error.hint(ASKED_FOR) } else { error });
-    }
-    let mut notes: Vec<String> = Vec::new();
-    notes.extend(bars(&charts).map(str::to_owned));
-    notes.extend(tables.into_iter().flat_map(differences));
-    Ok(file(&charts, &labels, &notes))
-}
-
-/// Puts the charts of times beside those of rates.
-fn interleave(rates: Vec<Chart>, times: Vec<Chart>) -> Vec<Chart> {
-    let mut times = times.into_iter().peekable();
-    let mut charts = Vec::new();
-    for rate in rates {
-        let beside = times.next_if(|time| (&time.of, &time.title) == (&rate.of, &rate.title));
-        charts.push(rate);
-        charts.extend(beside);
-    }
-    charts.extend(times);
-    charts
-}
-
-/// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
-fn differences(table: Table) -> Vec<String> {
-    const SAID: [&str; 8] = [
-        "conditions",
-        "overheads",
-        "other_queues",
-        "unknown_conditions",
-        "invocations",
-        "clash",
-        "left_out",
-        "imported",
-    ];
-    let table = noted(table);
-    let notes = table.notes.iter().filter(|note| SAID.contains(&note.code.as_str()));
-    let said = notes.map(|note| {
-        let labels: Vec<&str> = note.places.keys().map(|at| table.lines[*at].label).collect();
-        format!("{}, {}: {}", table.workload, labels.join(", "), note.text)
-    });
-    said.collect()
-}
-
-/// Draws charts in a grid, and below them what tells the labels apart, the kinds of spans, and notes.
-fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
-    let (size, abreast) = if charts.len() == 1 { (WIDE, 1) } else { (SMALL, 2) };
-    let cell = (size.0 + MARGIN, size.1 + TITLE + MARGIN);
-    let (inner, rows) = (cell.0 * abreast as f64 - MARGIN, charts.len().div_ceil(abreast));
-    let chars = |width: f64| (width / (CHAR + 1.0)) as usize;
-    let drawn = drawn(charts).into_iter().map(|at| {
-        let sample = html! { g class=(class(at)) { (sample(at)) } };
-        (Some(sample), clip(&label(labels[at]), LABEL_MAX))
-    });
-    let spans = charts.iter().flat_map(|chart| &chart.spans);
-    let shades: BTreeSet<Shade> = spans.map(|span| span.shade).collect();
-    let shades = shades.into_iter().rev().map(|(class, name)| {
-        let sample = html! { rect class=(class) x="1" width="26" height="12" {} };
-        (Some(sample), name.to_owned())
-    });
-    let notes = notes.iter().flat_map(|note| wrapped(note, chars(inner))).map(|note| (None, note));
-    let lines: Vec<(Option<Markup>, String)> = drawn.chain(shades).chain(notes).collect();
-    let below = |at: usize| MARGIN + cell.1 * rows as f64 + LINE * at as f64;
-    let (width, height) = (px(inner + 2.0 * MARGIN), px(below(lines.len()) + MARGIN));
-    let full = |chart: &Chart| format!("{}: {}", chart.of, chart.title);
-    let drawing = html! {
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
-            viewBox={ "0 0 " (width) " " (height) } {
-            title { (full(&charts[0])) }
-            style { (PreEscaped(rules_of_file())) }
-            rect width="100%" height="100%" fill="#ffffff" {}
-            @for (at, of) in charts.iter().enumerate() {
-                @let (x, y) = (cell.0 * (at % abreast) as f64, cell.1 * (at / abreast) as f64);
-                (moved(MARGIN + x, MARGIN + y, &html! {
-                    text.title x="2" y="15" { (clip(&full(of), chars(size.0))) }
-                    (moved(0.0, TITLE, &draw(of, size)))
-                }))
-            }
-            @for (at, (sample, text)) in lines.iter().enumerate() {
-                (moved(MARGIN, below(at), &html! {
-                    @if let Some(sample) = sample { (sample) }
-                    text x=(if sample.is_some() { "36" } else { "0" }) y="10" { (text) }
-                }))
-            }
-        }
-    };
-    markup(&drawing.into_string()) + "\n"
-}
-
-fn moved(x: f64, y: f64, what: &Markup) -> Markup {
-    html! { g transform={ "translate(" (px(x)) "," (px(y)) ")" } { (what) } }
-}
-
-/// Returns a text in lines of so many characters at most, but for longer words.
-fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        let fits = |line: &&mut String| (line.chars().chain(word.chars()).count()) < chars_max;
-        match lines.last_mut().filter(fits) {
-            Some(line) => *line += &format!(" {word}"),
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
 
 /// Returns a piece of a label's line with its marker, 28 by 12.
 pub(crate) fn sample(label: usize) -> Markup {
@@ -839,60 +546,6 @@ mod tests {
         assert_eq!(named, ["p0", "p50", "p90", "p99", "p99.9", "p99.999"]);
     }
 
-    fn plain(x: f64, y: f64) -> Point {
-        Point { x, y, ..Point::default() }
-    }
-
-    #[test]
-    fn thinning_keeps_the_extremes_and_their_order() {
-        let mut points: Vec<Option<Point>> =
-            (0..1000).map(|i| Some(plain(f64::from(i), 100.0))).collect();
-        points[333] = Some(plain(333.0, 0.0));
-        points[777] = Some(plain(777.0, 900.0));
-        let runs = |vertices| super::runs(&points, vertices);
-        let few = runs(60).concat();
-        assert!(few.len() <= 60, "{}", few.len());
-        let at = |y: f64| few.iter().find(|point| point.y.total_cmp(&y).is_eq()).map(|p| p.x);
-        assert_eq!((at(0.0), at(900.0)), (Some(333.0), Some(777.0)));
-        assert!(few.is_sorted_by(|a, b| a.x <= b.x));
-        assert_eq!((runs(60).len(), runs(1000).len(), runs(1000)[0].len()), (1, 1, 1000));
-    }
-
-    #[test]
-    fn a_line_has_a_gap_where_there_are_no_points() {
-        let mut points: Vec<Option<Point>> =
-            (0..10).map(|i| Some(plain(f64::from(i), 1.0))).collect();
-        (points[3], points[4], points[9]) = (None, None, None);
-        let lengths: Vec<usize> = runs(&points, 100).iter().map(Vec::len).collect();
-        assert_eq!(lengths, [3, 4]);
-        assert!(runs(&[None, None], 100).is_empty());
-    }
-
-    #[test]
-    fn a_percentile_of_few_ops_is_no_point() {
-        let mut interval = Interval {
-            phase: Phase::Measure,
-            start_s: 0.0,
-            length_s: 1.0,
-            ops: 999,
-            errors: 0,
-            retried: None,
-            p50_us: Some(500.0),
-            p99_us: Some(1000.0),
-            max_us: Some(2000.0),
-            response_p50_us: None,
-            response_p99_us: None,
-            response_max_us: None,
-        };
-        let values = |interval: &Interval| {
-            let [rate, p99, longest] = [&RATE_COURSES[0], &TIME_COURSES[0], &TIME_COURSES[1]];
-            [rate, p99, longest].map(|course| (course.value)(interval))
-        };
-        assert_eq!(values(&interval), [Some(999.0), None, Some(2.0)]);
-        interval.ops = 1000;
-        assert_eq!(values(&interval)[1], Some(1.0));
-    }
-
     fn texts(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().map(|(_, text)| text.as_str()).collect()
     }
@@ -967,14 +620,5 @@ mod tests {
         assert_eq!(looks.len(), 320);
         let first: BTreeSet<&str> = (0..8).map(|label| look(label).0).collect();
         assert_eq!(first.len(), 8);
-    }
-
-    #[test]
-    fn every_colour_has_a_value() {
-        assert!(!rules_of_file().contains("var("), "{}", rules_of_file());
-        for used in STYLE.split("var(--").skip(1) {
-            let name = used.split(')').next().expect("a name");
-            assert_eq!(STYLE.matches(&format!("--{name}:")).count(), 2, "{name} in both schemes");
-        }
     }
 }

@@ -9,16 +9,18 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use super::brief::{self, MARK};
-use super::chart::{self, Chart, Plot, RATE_COURSES, Size, TIME_COURSES, bounds, px};
+use super::chart::{self, Chart, Plot, Size, bounds, px};
 use super::compare::{ASKED_FOR, Ratio, Ratios, answers, is_asked_for};
 use super::escape::{clip, markup, markup_owned};
 use super::layout;
 use super::legend::legend;
 use super::notes::{self, instant, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
+use super::settings;
 use super::table::{
     self, Cell, Column, Item, Labels, Line, Table, in_time, is_comparable, known, merit, position,
 };
+use super::timeline::{self, RATE_COURSES, TIME_COURSES};
 use super::{Options, counted, imported};
 use crate::error::Result;
 use crate::stats;
@@ -85,7 +87,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
     let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
     counts.extend(imported::counted(&tables));
-    let ratios = layout::by_metric(&tables, options).map(Ratios::new).collect();
+    let ratios = table::by_metric(&tables, options).map(Ratios::new).collect();
     let shown = Shown { options, tables: &tables, ratios, labels: &labels, steps: &steps };
     let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
     let sections = (0..tables.len()).map(|at| shown.workload(at)).collect::<Result<Vec<_>>>()?;
@@ -107,7 +109,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
             @for section in sections { (section) }
             section #settings {
                 h2 { "Settings that differ" }
-                (of_page(&layout::settings(&tables)))
+                (of_page(&settings::page(&tables)))
             }
             (shown.origin())
         }
@@ -371,8 +373,8 @@ impl<'a> Shown<'a> {
         } else {
             &[RATE_COURSES, TIME_COURSES]
         };
-        let vertices = chart::vertices_each(steps * courses.len());
-        let of = |course: &&_| chart::timelines(table, self.labels, course, vertices);
+        let vertices = timeline::vertices_each(steps * courses.len());
+        let of = |course: &&_| timeline::timelines(table, self.labels, course, vertices);
         let each: Vec<Vec<Vec<Chart>>> = courses.iter().map(of).collect();
         let mut lines: Vec<(usize, &Line)> = table.lines.iter().enumerate().collect();
         lines.retain(|(at, _)| each.iter().any(|lines| !lines[*at].is_empty()));

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::brief::CONNECT;
 use super::histogram::Curve;
 use super::metric::{Metric, Time};
 use super::page::{self, Page, Rows, Sheet, Value, bar};
@@ -70,19 +69,13 @@ fn tabulate(cells: &BTreeMap<Cell, Runs>, title: String) -> Result<Page> {
     let sheet = rows
         .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
         .shown("done", |(_, runs)| add_up(runs, |run| run.totals.ops))
-        .shown("failed", |(_, runs)| add_up(runs, count_failed))
+        .shown("failed", |(_, runs)| add_up(runs, super::metric::errors))
         .sheet();
     Ok(Page::of(title, sheet, Vec::new()))
 }
 
 fn add_up(runs: &Runs, of: fn(&Summary) -> u64) -> u64 {
     runs.iter().map(|run| of(run)).fold(0, u64::saturating_add)
-}
-
-/// Counts what failed, and what was given up, which has no error of its own.
-fn count_failed(step: &Summary) -> u64 {
-    let errors = step.totals.errors.iter().filter(|error| error.class != CONNECT);
-    errors.map(|error| error.count).fold(step.totals.abandoned, u64::saturating_add)
 }
 
 /// Counts the operations of some runs by their time; each row is as much longer than the last.

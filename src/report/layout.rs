@@ -3,28 +3,24 @@
 //! variables of their servers; numbers beside the same relative to one label, as the fourth has them; what an
 //! op costs, in the form in which Mark Callaghan publishes it; and what changes from one label to another.
 
-use std::collections::{BTreeMap, HashMap};
-
 use super::brief::MARK;
-use super::compare::{Ratio, Ratios, common, nothing_in_common, of_two, pair};
+use super::compare::{Ratio, Ratios};
 use super::escape::{self, clip};
 use super::notes::{
-    Note, at_clients, codes, entry, is_all_marked, is_marked, label, legend, marked, noted,
-    of_conditions, push_new, title,
+    Note, at_clients, codes, is_all_marked, is_marked, label, marked, noted, of_conditions, title,
 };
 use super::page::{
-    self, CLIENTS, Conditions, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty,
-    ratio_decimals, shape,
+    self, CLIENTS, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals,
+    shape,
 };
 use super::table::{
-    Cell, Column, Item, Line, NO_RATIO, Table, cell, is_comparable, known, labels, merit,
-    not_comparable, ratio, speed,
+    Cell, Column, Item, Line, Table, by_metric, cell, is_comparable, known, labels, merit,
+    own_ratio, ratio, speed,
 };
-use super::{Layout, Metric, Options, metric, slo, suites};
-use crate::error::{Error, Result, VALUE_MAX, told_apart};
-use crate::judge::{ABSENT, Difference};
+use super::{Layout, Metric, Options, delta, metric, settings, slo, suites};
+use crate::error::{Error, Result};
 use crate::summary::{Outage, Summary};
-use crate::terms::{self, named};
+use crate::terms;
 
 /// Refuses labels that a layout does nothing with, and the lack of those that it needs.
 pub(crate) fn check(options: &Options) -> Result<()> {
@@ -55,7 +51,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::List => Ok(list(&slices().collect::<Vec<Table>>())),
         Layout::Peak => Ok(tables.iter().map(|table| peak(&noted(table.clone()))).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
-        Layout::Settings => Ok(vec![settings(tables)]),
+        Layout::Settings => Ok(vec![settings::page(tables)]),
         Layout::Relative => by_slice(tables, options, |slice, at, ratios| {
             Ok(Some(relative(slice, baseline, at, ratios)))
         }),
@@ -66,17 +62,9 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Suite => suites::some(by_slice(tables, options, |slice, at, ratios| {
             Ok(suites::page(&slice, at, ratios))
         })?),
-        Layout::Delta => delta(tables, options),
-        Layout::Overhead => overhead(tables, options),
+        Layout::Delta => delta::changes(tables, options),
+        Layout::Overhead => delta::costs(tables, options),
     }
-}
-
-/// Returns the tables of each metric, which are as many.
-pub(crate) fn by_metric<'t, 's>(
-    tables: &'t [Table<'s>],
-    options: &Options,
-) -> impl Iterator<Item = &'t [Table<'s>]> {
-    tables.chunks((tables.len() / (1 + options.also.len())).max(1))
 }
 
 /// Makes a page of each column of each table, which has the place of its table among those of its metric.
@@ -350,7 +338,6 @@ fn of_table(table: &Table) -> Node {
     }
 }
 
-const SETTINGS_MAX: usize = 12;
 /// Longest text of an error that a line shows, characters.
 const TEXT_MAX: usize = 80;
 const OUTAGES: [&str; 2] = [
@@ -459,124 +446,15 @@ pub(crate) fn outages(table: &Table) -> Page {
         .both("to 95 % s", "to_95_percent_s", |(_, outage)| until(outage, outage.recovered_s))
         .filed("code", |(_, outage)| outage.code.map(u64::from))
         .both("errors", "errors", |(_, outage)| outage.errors)
+        .shown("refused", |(_, outage)| outage.refused)
         .text("label", |(step, _)| label(&step.label))
         .both("first error", "first_error", |(_, outage)| {
             (outage.first_error.clone(), clip(&escape::line(&outage.first_error), TEXT_MAX))
         })
         .filed("last_error", |(_, outage)| outage.last_error.as_str())
+        .filed("refused", |(_, outage)| outage.refused)
         .sheet();
     Page::of(title, sheet, OUTAGES.map(str::to_owned).into())
-}
-
-pub(crate) fn settings(tables: &[Table]) -> Page {
-    let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
-    // The first step of a label stands for it.
-    let mut labels: Vec<Labelled> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for line in lines {
-        let at = *places.entry(line.label).or_insert(labels.len());
-        if at == labels.len() {
-            labels.push((line.label, Vec::new()));
-        }
-        labels[at].1.extend(&line.steps);
-    }
-    let mixed = |steps: &[&Summary]| {
-        let is_mixed = steps.iter().any(|step| !legend(steps[0], step).is_empty());
-        if is_mixed { "; its runs differ, this is the first" } else { "" }
-    };
-    let described = described(&labels);
-    let sheet = Rows::new(labels.iter().zip(described))
-        .shown("", |((of, steps), (said, ..))| format!("{} - {said}{}", label(of), mixed(steps)))
-        .filed("label", |((label, _), _)| *label)
-        .filed("version", |((_, steps), _)| steps[0].server.version.as_str())
-        .filed("version_comment", |((_, steps), _)| steps[0].server.version_comment.as_str())
-        .filed("same_as", |(_, (_, same_as, _))| *same_as)
-        .filed("settings", |(_, (.., settings))| settings.clone())
-        .sheet();
-    let title = "labels, by the settings of their servers".to_owned();
-    Page { title_below: true, ..Page::of(title, Sheet { list: true, ..sheet }, Vec::new()) }
-}
-
-/// A label with its steps.
-type Labelled<'a> = (&'a str, Vec<&'a Summary>);
-
-fn build(step: &Summary) -> (&str, &str) {
-    (&step.server.version, &step.server.version_comment)
-}
-
-/// Labels that others of their build are held against at most: all with all would take hours where
-/// there are many.
-const MODELS_MAX: usize = 16;
-
-/// Labels of one build.
-#[derive(Default)]
-struct Build<'l, 'a> {
-    labels: Vec<&'l Labelled<'a>>,
-    /// The first of each kind of settings, [`MODELS_MAX`] at most.
-    models: Vec<&'l Labelled<'a>>,
-}
-
-/// What people read of a label, the earlier label that it is like, and its settings.
-type Described<'a> = (String, &'a str, Vec<(String, String)>);
-
-/// Describes labels by the settings of their servers: those that the earlier label with the fewest other
-/// settings has not; of the first of a build, all in which labels of it differ.
-fn described<'a>(labels: &[Labelled<'a>]) -> Vec<Described<'a>> {
-    let mut builds: HashMap<(&str, &str), Build> = HashMap::new();
-    for label in labels {
-        builds.entry(build(label.1[0])).or_default().labels.push(label);
-    }
-    let mut described = Vec::new();
-    for label in labels {
-        let step = label.1[0];
-        let of = builds.get_mut(&build(step)).expect("all are there");
-        let mut nearest: Option<(&str, Vec<Difference>)> = None;
-        for (name, others) in &of.models {
-            let found = legend(others[0], step);
-            let is_nearer = |(_, least): &(_, Vec<_>)| found.len() < least.len();
-            if nearest.as_ref().is_none_or(is_nearer) {
-                nearest = Some((name, found));
-            }
-            if nearest.as_ref().is_some_and(|(_, least)| least.is_empty()) {
-                break;
-            }
-        }
-        let is_alike = nearest.as_ref().is_some_and(|(_, found)| found.is_empty());
-        if !is_alike && of.models.len() < MODELS_MAX {
-            of.models.push(label);
-        }
-        described.push(describe(step, nearest.as_ref(), &of.labels));
-    }
-    described
-}
-
-fn describe<'a>(
-    step: &Summary,
-    nearest: Option<&(&'a str, Vec<Difference>)>,
-    of_build: &[&Labelled<'a>],
-) -> Described<'a> {
-    // Of a long value what differs, else it looks like the other one.
-    let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
-    let value = |d: Difference| (d.name, d.second);
-    let (settings, texts): (Vec<_>, Vec<_>) = if let Some((_, found)) = nearest {
-        found.iter().map(|d| (value(d.clone()), differs(d))).unzip()
-    } else {
-        let found = of_build.iter().flat_map(|(_, others)| legend(others[0], step));
-        let found = found.filter(|d| d.second != ABSENT).map(value);
-        let found = found.collect::<BTreeMap<String, String>>().into_iter();
-        found.map(|of| (of.clone(), of)).unzip()
-    };
-    let pair = |(name, value): &(String, String)| {
-        format!("{}={}", clip(name, VALUE_MAX), clip(value, VALUE_MAX))
-    };
-    let pairs = named(texts.iter().map(pair).collect(), SETTINGS_MAX, ", ");
-    let but = |how| if pairs.is_empty() { String::new() } else { format!(" {how} {pairs}") };
-    let Some((name, _)) = nearest else {
-        let (version, comment) = build(step);
-        let build = format!("{} {}", escape::line(version), clip(comment, VALUE_MAX));
-        return (format!("{}{}", build.trim_end(), but("with")), "", settings);
-    };
-    (format!("same as {}{}", escape::line(name), but("except")), name, settings)
 }
 
 /// The note of a step that explains its label: `--note note=TEXT`.
@@ -623,11 +501,6 @@ fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios
 
 pub(crate) fn mark(table: &Table, at: usize) -> &'static str {
     if is_marked(table, at, None) { MARK } else { "" }
-}
-
-/// Turns a ratio that is above 1 where it is better into that of the numbers themselves.
-pub(crate) fn own_ratio(metric: Metric, ratio: f64) -> f64 {
-    if metric.higher_is_better() { ratio } else { 1.0 / ratio }
 }
 
 /// Head, names in files (absolute and relative), metric and decimals of what an op costs.
@@ -735,183 +608,6 @@ pub(crate) fn per_op(
     Ok(Page { title, sheets, below, ..Page::default() }.footed(table))
 }
 
-/// From here on the decimals of a percentage say nothing.
-const WHOLE_FROM: f64 = 10.0;
-
-struct Pair {
-    column: Column,
-    from: f64,
-    to: f64,
-    /// Percent; none where it would be a division by 0, or of totals of unequal work.
-    change: Option<f64>,
-    /// Of totals of unequal work, the metric to use.
-    instead: Option<&'static str>,
-}
-
-fn labels_of(tables: &[Table], options: &Options) -> Result<[String; 2]> {
-    let given = [&options.baseline, &options.new].map(Option::as_deref);
-    let runs = tables.iter().map(Table::runs).reduce(|mut all, more| {
-        all.measured.extend(more.measured);
-        all.imported.extend(more.imported);
-        all
-    });
-    pair(runs.unwrap_or_default(), given)
-}
-
-/// Returns the tables of the two labels only, with their notes.
-pub(crate) fn of_pair<'a>(tables: &[Table<'a>], options: &Options) -> Result<Vec<Table<'a>>> {
-    of_two(tables, labels_of(tables, options)?.each_ref().map(String::as_str))
-}
-
-/// Returns the tables of the two labels only, and what changes there, of the ratio; without those that
-/// lack one.
-fn pairs<'a>(
-    tables: &[Table<'a>],
-    options: &Options,
-    change: fn(Metric, Option<f64>, [f64; 2]) -> Option<f64>,
-) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
-    let labels = labels_of(tables, options)?;
-    let labels = labels.each_ref().map(String::as_str);
-    let mut found = Vec::new();
-    for tables in by_metric(&of_pair(tables, options)?, options) {
-        let ratios = Ratios::new(tables);
-        for (at, table) in tables.iter().enumerate() {
-            let ratios = ratios.between(at, labels);
-            let pair = |(column, cells): (Column, [&Cell; 2])| {
-                let [from, to] = cells.map(|cell| cell.spread.median);
-                let is_comparable = is_comparable(table.metric, cells);
-                let instead = table.metric.by_work().filter(|_| !is_comparable);
-                let ratio = ratios.get(&column).map(Ratio::estimate);
-                let change = change(table.metric, ratio, [from, to]).filter(|_| is_comparable);
-                Pair { column, from, to, change, instead }
-            };
-            let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
-            found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
-        }
-    }
-    if found.is_empty() { Err(nothing_in_common(labels, "")) } else { Ok(found) }
-}
-
-fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
-    let found = pairs(tables, options, |metric, ratio, [from, to]| {
-        // Numbers without logarithms have the ratio of their medians.
-        let ratio = ratio.or_else(|| speed(&metric, from, to))?;
-        Some((ratio - 1.0) * 100.0)
-    })?;
-    let shown = Rows::new(&found)
-        .text("workload", |(table, _)| escape::line(table.workload))
-        .shown("change", |(_, pairs)| extremes(pairs).map(|[a, b]| range(a.1, b.1, WHOLE_FROM)))
-        .shown("least at", |(_, pairs)| extremes(pairs).map(|[low, _]| low.0.to_string()))
-        .shown("most at", |(_, pairs)| extremes(pairs).map(|[_, high]| high.0.to_string()))
-        .text("of", |(table, pairs)| {
-            let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
-            let any = (0..table.lines.len()).any(|at| is_marked(table, at, None));
-            let mark = if any { " *" } else { "" };
-            format!("{} at {}{mark}", table.metric.short().0, columns.join(", "))
-        });
-    let records = found.iter().map(|(table, pairs)| {
-        let rows = of_pairs(table, pairs).filed("change_percent", |pair| pair.change);
-        rows.filed("notes", |pair| codes(table, &[0, 1], &pair.column)).sheet()
-    });
-    let sheets = std::iter::once(shown.sheet()).chain(records).collect();
-    let [from, to] = [0, 1].map(|at| label(found[0].0.lines[at].label));
-    let title = vec![format!("from {from} to {to}: change in percent, more being better")];
-    let mut page = shared(&found);
-    page.below.extend(no_ratio(found.iter().flat_map(|(_, pairs)| pairs)));
-    Ok(vec![Page { title, sheets, ..page }])
-}
-
-/// Returns what stands below all workloads: the same of many is said once.
-fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
-    let mut page = Page::default();
-    let [mut short, mut full]: [Vec<(String, Vec<String>)>; 2] = Default::default();
-    for (table, _) in found {
-        let of = Page::default().footed(table);
-        of.below.into_iter().for_each(|line| push_new(&mut page.below, line));
-        of.notes.into_iter().for_each(|line| push_new(&mut page.notes, line));
-        for (all, lines) in [(&mut short, of.conditions.short), (&mut full, of.conditions.full)] {
-            for line in lines {
-                entry(all, line).push(escape::line(table.workload));
-            }
-        }
-    }
-    let said = |conditions: Vec<(String, Vec<String>)>| {
-        let alike = conditions.len() == 1;
-        let said = |(line, of): (String, Vec<String>)| {
-            if alike { line } else { format!("{}: {line}", of.join(", ")) }
-        };
-        conditions.into_iter().map(said).collect()
-    };
-    page.conditions = Conditions { short: said(short), full: said(full) };
-    page
-}
-
-fn overhead(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
-    // What is lost of a rate, and what is added to a time.
-    let found = pairs(tables, options, |metric, turned, [from, to]| {
-        let own = turned.map(|of| own_ratio(metric, of)).or_else(|| ratio(to, from))?;
-        Some(merit(&metric, own - 1.0) * -100.0)
-    })?;
-    Ok(found.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
-}
-
-fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
-    let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
-    let sheet = of_pairs(table, pairs)
-        .shown("clients", |pair| pair.column.to_string())
-        .shown(&marked(table, 0), |pair| table.metric.shown(pair.from, decimals))
-        .shown(&marked(table, 1), |pair| table.metric.shown(pair.to, decimals))
-        .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
-        .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
-        .sheet();
-    let (short, _) = table.metric.short();
-    let mut lines = Vec::new();
-    if let Some([(_, low), (most, high)]) = extremes(pairs) {
-        let share = if table.metric.higher_is_better() { "less" } else { "more" };
-        let [from, to] = [0, 1].map(|at| label(table.lines[at].label));
-        let (range, most) = (range(low, high, f64::INFINITY), at_clients(&most));
-        lines.push(format!("{to} costs {range} ({share} {short} than {from}), most at {most}"));
-    }
-    lines.extend(no_ratio(pairs));
-    let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
-    Page::of(title, sheet, lines).footed(table)
-}
-
-fn of_pairs<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {
-    Rows::new(pairs)
-        .place_and_metric(table, |pair| pair.column)
-        .filed("from", |_| table.lines[0].label)
-        .filed("to", |_| table.lines[1].label)
-        .filed("from_value", |pair| pair.from)
-        .filed("to_value", |pair| pair.to)
-}
-
-/// Returns the least and the largest change, of equal ones at the fewest clients.
-fn extremes(pairs: &[Pair]) -> Option<[(Column, f64); 2]> {
-    let changes = || pairs.iter().filter_map(|pair| Some((pair.column, pair.change?)));
-    let by = |a: &(Column, f64), b: &(Column, f64)| a.1.total_cmp(&b.1);
-    Some([changes().min_by(by)?, changes().rev().max_by(by)?])
-}
-
-/// Says why changes are missing, each reason once.
-fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
-    let mut reasons = Vec::new();
-    for pair in pairs.into_iter().filter(|pair| pair.change.is_none()) {
-        let reason = pair.instead.map_or_else(|| NO_RATIO.to_owned(), not_comparable);
-        push_new(&mut reasons, reason);
-    }
-    reasons
-}
-
-/// Returns `5-16%`; whole percents, as published, where they are as large as that.
-fn range(least: f64, most: f64, whole_from: f64) -> String {
-    let decimals = usize::from(least.abs().max(most.abs()) < whole_from);
-    let (low, high) = (page::number(least, decimals), page::number(most, decimals));
-    // A hyphen between signs would be a third one.
-    let to = if low.starts_with('-') { " to " } else { "-" };
-    if low == high { format!("{low}%") } else { format!("{low}{to}{high}%") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -921,17 +617,5 @@ mod tests {
         for (head, _, name, _) in COSTS {
             assert_eq!(metric::named(name).map(|figure| figure.name), Some(name), "{head}");
         }
-    }
-
-    #[test]
-    fn ranges_read_like_the_published_ones() {
-        let range = |least, most| range(least, most, WHOLE_FROM);
-        assert_eq!(range(5.2, 15.8), "5-16%");
-        assert_eq!(range(30.0, 39.0), "30-39%");
-        assert_eq!(range(2.52, 9.43), "2.5-9.4%");
-        assert_eq!(range(12.1, 12.4), "12%");
-        assert_eq!(range(-15.0, -11.0), "-15 to -11%");
-        assert_eq!(range(-3.04, 5.0), "-3.0 to 5.0%");
-        assert_eq!(range(-0.01, 0.01), "0.0%");
     }
 }

@@ -464,9 +464,7 @@ fn ahi(step: &Summary) -> Option<f64> {
 }
 
 pub(super) fn errors(step: &Summary) -> u64 {
-    let counts = step.totals.errors.iter().map(|error| error.count);
-    // What is given up has no error of its own.
-    counts.fold(step.totals.abandoned, u64::saturating_add)
+    step.failed_ops().saturating_add(step.totals.abandoned)
 }
 
 pub fn failed_share(steps: &[&Summary]) -> Option<f64> {

@@ -17,6 +17,7 @@ mod calibration;
 mod chart;
 mod ci;
 mod compare;
+mod delta;
 mod escape;
 mod explain;
 mod gate;
@@ -30,14 +31,16 @@ mod metric;
 mod notes;
 mod page;
 mod parts;
+mod picture;
 mod pool;
+mod settings;
 mod slo;
 mod suites;
 mod table;
+mod timeline;
 
 pub use brief::Notes;
 pub(crate) use calibration::calibration;
-pub use chart::picture;
 pub use compare::{Comparison, Doubt, Question, compare, doubtful, pair};
 pub use explain::explain;
 pub use gate::{Gates, gates, holds};
@@ -48,6 +51,7 @@ pub(crate) use latency::render_latency;
 pub(crate) use metric::FIGURES;
 pub use metric::{Metric, failed_share};
 pub use notes::remarks;
+pub use picture::picture;
 
 use crate::error::{Error, Result};
 use crate::summary::Reported;
@@ -126,7 +130,7 @@ fn one_direction(tables: &[table::Table]) -> Result<()> {
 fn remarks_of(tables: &[table::Table], options: &Options) -> Result<Vec<String>> {
     let shown = match options.layout {
         Layout::Settings => Vec::new(),
-        layout if layout.compares() => layout::of_pair(tables, options)?,
+        layout if layout.compares() => delta::of_pair(tables, options)?,
         _ => tables.iter().cloned().map(notes::noted).collect(),
     };
     Ok(brief::below(&shown, &options.notes, &options.source))

@@ -9,15 +9,6 @@ use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Outcome, Summary};
 use crate::terms::{Cell, Value};
 
-/// The class of attempts to open a lost connection again.
-pub(super) const CONNECT: &str = "connect";
-
-/// Counts events of all kinds but attempts to open a connection again.
-pub(super) fn errors(summary: &Summary) -> u64 {
-    let all = summary.totals.errors.iter().filter(|error| error.class != CONNECT);
-    all.map(|error| error.count).sum()
-}
-
 /// Takes a percentile that enough values tell.
 pub(super) fn percentile(
     step: &Summary,
@@ -59,7 +50,7 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         median(|step| Some(step.totals.qps), units::rate),
         median(|step| percentile(step, 50.0, |times| times.p50_us), ms),
         median(|step| percentile(step, 99.0, |times| times.p99_us), ms),
-        median(|step| Some(errors(step) as f64), |errors| format!("{errors:.0}")),
+        median(|step| Some(step.failed_ops() as f64), |errors| format!("{errors:.0}")),
     ]
 }
 

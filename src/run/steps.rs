@@ -16,7 +16,7 @@ use super::before::{
 use super::conditions::{Watch, Window};
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
-use super::live::{CONNECT, errors, percentile, table};
+use super::live::{percentile, table};
 use super::{finish, keep, random};
 use crate::commands::{self, beside};
 use crate::engine::{self, ServerReading, StepContext, begin, host_facts};
@@ -686,7 +686,6 @@ fn step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |n| Value::Micros(n).to_string());
-    let failed = failed(summary);
     let mut text = format!(
         "{} {}: {} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
@@ -695,10 +694,10 @@ fn step(summary: &Summary) -> String {
         ms(percentile(summary, 50.0, |times| times.p50_us)),
         ms(percentile(summary, 99.0, |times| times.p99_us)),
         ms(summary.latency.own().max_us),
-        counted(failed, "error"),
+        counted(summary.failed_ops(), "error"),
     );
     let outages = summary.outages.len() as u64;
-    let refused = refused(summary);
+    let refused = summary.refused_reconnects();
     for (n, told) in [
         (totals.in_doubt, lost_answers(totals.in_doubt)),
         (refused, format!("{} refused", counted(refused, "reconnect"))),
@@ -716,18 +715,6 @@ fn step(summary: &Summary) -> String {
         text.extend([", ", kind.name()]);
     }
     text
-}
-
-/// Counts attempts to open a lost connection again that failed.
-fn refused(summary: &Summary) -> u64 {
-    let all = summary.totals.errors.iter().filter(|error| error.class == CONNECT);
-    all.map(|error| error.count).sum()
-}
-
-/// Counts errors without those of writes in doubt. A write that was given up is in doubt without one.
-fn failed(summary: &Summary) -> u64 {
-    let totals = &summary.totals;
-    errors(summary).saturating_sub(totals.in_doubt.saturating_sub(totals.abandoned))
 }
 
 fn lost_answers(writes: u64) -> String {

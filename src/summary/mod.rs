@@ -372,9 +372,12 @@ contract! {
         pub recovered_s: Option<f64>,
         /// The server's number of the first error; null for lost connections and the like.
         pub code: Option<u16>,
-        /// Errors of all clients in it, ops given up and attempts to open a connection again
-        /// included.
+        /// Ops of all clients that failed in it, those given up included.
         pub errors: u64,
+        /// Attempts to open a lost connection again that failed; null in older files, whose `errors` count
+        /// them.
+        #[serde(default)]
+        pub refused: Option<u64>,
         pub first_error: String,
         pub last_error: String,
     }
@@ -741,6 +744,16 @@ impl Verdict {
     }
 }
 
+/// The class of attempts to open a lost connection again.
+pub(crate) const CONNECT: &str = "connect";
+
+impl ErrorCount {
+    /// Tells whether it is of ops, not of attempts to open a connection again.
+    pub(crate) fn is_of_op(&self) -> bool {
+        self.class != CONNECT
+    }
+}
+
 impl Summary {
     /// Adds findings, as sentences.
     pub(crate) fn warn(&mut self, found: impl IntoIterator<Item = Finding>) {
@@ -757,6 +770,18 @@ impl Summary {
 
     pub(crate) fn cell(&self) -> Cell {
         Cell::new(self.plan.clients, self.plan.rate)
+    }
+
+    /// Counts the ops that failed with an error. What was given up has none.
+    pub(crate) fn failed_ops(&self) -> u64 {
+        let errors = self.totals.errors.iter().filter(|error| error.is_of_op());
+        errors.map(|error| error.count).fold(0, u64::saturating_add)
+    }
+
+    /// Counts attempts to open a lost connection again that failed.
+    pub(crate) fn refused_reconnects(&self) -> u64 {
+        let errors = self.totals.errors.iter().filter(|error| !error.is_of_op());
+        errors.map(|error| error.count).fold(0, u64::saturating_add)
     }
 
     /// The size of the data. A server whose statistics are of a time when the tables were empty

@@ -14,6 +14,7 @@ fn outage(first_error_s: f64, first_success_s: Option<f64>) -> Outage {
         recovered_s: first_success_s.map(|s| s + 1.5),
         code: Some(1053),
         errors: 12,
+        refused: Some(34),
         first_error: "shutdown | \u{1b}[2J".to_owned(),
         last_error: "cannot connect".to_owned(),
     }

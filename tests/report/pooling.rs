@@ -17,8 +17,8 @@ fn a_cell_is_the_median_of_its_repeats() {
         step(0, "a", 16, 400.0),
     ];
     let text = plain(&steps);
-    assert_eq!(grid(&text)[1], "200     400     a");
-    assert!(text.contains("; medians of 1 to 3 repeats\n"), "{text}");
+    assert_eq!(grid(&text)[1], "200 ±400  400     a");
+    assert!(text.contains("; medians of 1 to 3 repeats, ± half of the range\n"), "{text}");
     let json = json(&steps, &Options::default());
     let cell = &json["tables"][0]["lines"][0]["cells"][0];
     assert_eq!(
@@ -45,7 +45,7 @@ fn invocations_pool_only_when_their_settings_agree() {
     second.server.port = Some(3307);
     let both = [first.clone(), second.clone()];
     let text = plain(&both);
-    assert_eq!(grid(&text)[1], "200     a");
+    assert_eq!(grid(&text)[1], "200 ±100  a");
     assert!(text.contains("* its runs differ in: server hostname db1 and elsewhere"), "{text}");
     assert_eq!(lines_of(&both, "invocations"), [0]);
 
@@ -97,7 +97,7 @@ fn the_latest_invocation_is_one_a_label_and_workload() {
     let old = [step(0, "a", 8, 1.0), step(0, "a", 16, 2.0), step(0, "b", 8, 3.0)];
     let new = step(9, "a", 16, 20.0);
     let steps = [old.as_slice(), &[new]].concat();
-    assert_eq!(grid(&plain(&steps))[1], "1.00    11.00   a");
+    assert_eq!(grid(&plain(&steps))[1], "1.00    11.00 ±9.00  a");
     let latest = Options { latest: true, ..Options::default() };
     let text = report(&steps, &latest);
     assert_eq!(&grid(&text)[1..], ["3.00        -   b", "   -    20.00   a"]);

@@ -1,0 +1,206 @@
+//! What changes from one label to another, and what it costs.
+
+use super::compare::{Ratio, Ratios, common, nothing_in_common, of_two, pair};
+use super::escape;
+use super::notes::{at_clients, codes, entry, is_marked, label, marked, push_new};
+use super::page::{self, Conditions, Page, Rows};
+use super::table::{
+    Cell, Column, NO_RATIO, Table, by_metric, is_comparable, merit, not_comparable, own_ratio,
+    ratio, speed,
+};
+use super::{Metric, Options};
+use crate::error::Result;
+
+/// From here on the decimals of a percentage say nothing.
+const WHOLE_FROM: f64 = 10.0;
+
+struct Pair {
+    column: Column,
+    from: f64,
+    to: f64,
+    /// Percent; none where it would be a division by 0, or of totals of unequal work.
+    change: Option<f64>,
+    /// Of totals of unequal work, the metric to use.
+    instead: Option<&'static str>,
+}
+
+fn labels_of(tables: &[Table], options: &Options) -> Result<[String; 2]> {
+    let given = [&options.baseline, &options.new].map(Option::as_deref);
+    let runs = tables.iter().map(Table::runs).reduce(|mut all, more| {
+        all.measured.extend(more.measured);
+        all.imported.extend(more.imported);
+        all
+    });
+    pair(runs.unwrap_or_default(), given)
+}
+
+/// Returns the tables of the two labels only, with their notes.
+pub(crate) fn of_pair<'a>(tables: &[Table<'a>], options: &Options) -> Result<Vec<Table<'a>>> {
+    of_two(tables, labels_of(tables, options)?.each_ref().map(String::as_str))
+}
+
+/// Returns the tables of the two labels only, and what changes there, of the ratio; without those that
+/// lack one.
+fn pairs<'a>(
+    tables: &[Table<'a>],
+    options: &Options,
+    change: fn(Metric, Option<f64>, [f64; 2]) -> Option<f64>,
+) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
+    let labels = labels_of(tables, options)?;
+    let labels = labels.each_ref().map(String::as_str);
+    let mut found = Vec::new();
+    for tables in by_metric(&of_pair(tables, options)?, options) {
+        let ratios = Ratios::new(tables);
+        for (at, table) in tables.iter().enumerate() {
+            let ratios = ratios.between(at, labels);
+            let pair = |(column, cells): (Column, [&Cell; 2])| {
+                let [from, to] = cells.map(|cell| cell.spread.median);
+                let is_comparable = is_comparable(table.metric, cells);
+                let instead = table.metric.by_work().filter(|_| !is_comparable);
+                let ratio = ratios.get(&column).map(Ratio::estimate);
+                let change = change(table.metric, ratio, [from, to]).filter(|_| is_comparable);
+                Pair { column, from, to, change, instead }
+            };
+            let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
+            found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
+        }
+    }
+    if found.is_empty() { Err(nothing_in_common(labels, "")) } else { Ok(found) }
+}
+
+pub(super) fn changes(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+    let found = pairs(tables, options, |metric, ratio, [from, to]| {
+        // Numbers without logarithms have the ratio of their medians.
+        let ratio = ratio.or_else(|| speed(&metric, from, to))?;
+        Some((ratio - 1.0) * 100.0)
+    })?;
+    let shown = Rows::new(&found)
+        .text("workload", |(table, _)| escape::line(table.workload))
+        .shown("change", |(_, pairs)| extremes(pairs).map(|[a, b]| range(a.1, b.1, WHOLE_FROM)))
+        .shown("least at", |(_, pairs)| extremes(pairs).map(|[low, _]| low.0.to_string()))
+        .shown("most at", |(_, pairs)| extremes(pairs).map(|[_, high]| high.0.to_string()))
+        .text("of", |(table, pairs)| {
+            let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
+            let any = (0..table.lines.len()).any(|at| is_marked(table, at, None));
+            let mark = if any { " *" } else { "" };
+            format!("{} at {}{mark}", table.metric.short().0, columns.join(", "))
+        });
+    let records = found.iter().map(|(table, pairs)| {
+        let rows = of_pairs(table, pairs).filed("change_percent", |pair| pair.change);
+        rows.filed("notes", |pair| codes(table, &[0, 1], &pair.column)).sheet()
+    });
+    let sheets = std::iter::once(shown.sheet()).chain(records).collect();
+    let [from, to] = [0, 1].map(|at| label(found[0].0.lines[at].label));
+    let title = vec![format!("from {from} to {to}: change in percent, more being better")];
+    let mut page = shared(&found);
+    page.below.extend(no_ratio(found.iter().flat_map(|(_, pairs)| pairs)));
+    Ok(vec![Page { title, sheets, ..page }])
+}
+
+/// Returns what stands below all workloads: the same of many is said once.
+fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
+    let mut page = Page::default();
+    let [mut short, mut full]: [Vec<(String, Vec<String>)>; 2] = Default::default();
+    for (table, _) in found {
+        let of = Page::default().footed(table);
+        of.below.into_iter().for_each(|line| push_new(&mut page.below, line));
+        of.notes.into_iter().for_each(|line| push_new(&mut page.notes, line));
+        for (all, lines) in [(&mut short, of.conditions.short), (&mut full, of.conditions.full)] {
+            for line in lines {
+                entry(all, line).push(escape::line(table.workload));
+            }
+        }
+    }
+    let said = |conditions: Vec<(String, Vec<String>)>| {
+        let alike = conditions.len() == 1;
+        let said = |(line, of): (String, Vec<String>)| {
+            if alike { line } else { format!("{}: {line}", of.join(", ")) }
+        };
+        conditions.into_iter().map(said).collect()
+    };
+    page.conditions = Conditions { short: said(short), full: said(full) };
+    page
+}
+
+pub(super) fn costs(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+    // What is lost of a rate, and what is added to a time.
+    let found = pairs(tables, options, |metric, turned, [from, to]| {
+        let own = turned.map(|of| own_ratio(metric, of)).or_else(|| ratio(to, from))?;
+        Some(merit(&metric, own - 1.0) * -100.0)
+    })?;
+    Ok(found.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
+}
+
+fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
+    let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
+    let sheet = of_pairs(table, pairs)
+        .shown("clients", |pair| pair.column.to_string())
+        .shown(&marked(table, 0), |pair| table.metric.shown(pair.from, decimals))
+        .shown(&marked(table, 1), |pair| table.metric.shown(pair.to, decimals))
+        .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
+        .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
+        .sheet();
+    let (short, _) = table.metric.short();
+    let mut lines = Vec::new();
+    if let Some([(_, low), (most, high)]) = extremes(pairs) {
+        let share = if table.metric.higher_is_better() { "less" } else { "more" };
+        let [from, to] = [0, 1].map(|at| label(table.lines[at].label));
+        let (range, most) = (range(low, high, f64::INFINITY), at_clients(&most));
+        lines.push(format!("{to} costs {range} ({share} {short} than {from}), most at {most}"));
+    }
+    lines.extend(no_ratio(pairs));
+    let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
+    Page::of(title, sheet, lines).footed(table)
+}
+
+fn of_pairs<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {
+    Rows::new(pairs)
+        .place_and_metric(table, |pair| pair.column)
+        .filed("from", |_| table.lines[0].label)
+        .filed("to", |_| table.lines[1].label)
+        .filed("from_value", |pair| pair.from)
+        .filed("to_value", |pair| pair.to)
+}
+
+/// Returns the least and the largest change, of equal ones at the fewest clients.
+fn extremes(pairs: &[Pair]) -> Option<[(Column, f64); 2]> {
+    let changes = || pairs.iter().filter_map(|pair| Some((pair.column, pair.change?)));
+    let by = |a: &(Column, f64), b: &(Column, f64)| a.1.total_cmp(&b.1);
+    Some([changes().min_by(by)?, changes().rev().max_by(by)?])
+}
+
+/// Says why changes are missing, each reason once.
+fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for pair in pairs.into_iter().filter(|pair| pair.change.is_none()) {
+        let reason = pair.instead.map_or_else(|| NO_RATIO.to_owned(), not_comparable);
+        push_new(&mut reasons, reason);
+    }
+    reasons
+}
+
+/// Returns `5-16%`; whole percents, as published, where they are as large as that.
+fn range(least: f64, most: f64, whole_from: f64) -> String {
+    let decimals = usize::from(least.abs().max(most.abs()) < whole_from);
+    let (low, high) = (page::number(least, decimals), page::number(most, decimals));
+    // A hyphen between signs would be a third one.
+    let to = if low.starts_with('-') { " to " } else { "-" };
+    if low == high { format!("{low}%") } else { format!("{low}{to}{high}%") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_read_like_the_published_ones() {
+        let range = |least, most| range(least, most, WHOLE_FROM);
+        assert_eq!(range(5.2, 15.8), "5-16%");
+        assert_eq!(range(30.0, 39.0), "30-39%");
+        assert_eq!(range(2.52, 9.43), "2.5-9.4%");
+        assert_eq!(range(12.1, 12.4), "12%");
+        assert_eq!(range(-15.0, -11.0), "-15 to -11%");
+        assert_eq!(range(-3.04, 5.0), "-3.0 to 5.0%");
+        assert_eq!(range(-0.01, 0.01), "0.0%");
+    }
+}

@@ -1,0 +1,217 @@
+//! What happens in the course of steps: the rate and the times of their intervals, as charts.
+
+use std::collections::BTreeMap;
+
+use super::chart::{Axis, Chart, ERRORS, MS, OUTAGE, Point, Series, Span, UNCOUNTED, at};
+use super::escape;
+use super::notes::label;
+use super::table::{Column, Labels, Line, Table, position};
+use crate::stats::is_scarce;
+use crate::summary::{Interval, Phase, Summary};
+
+/// Vertices of all timelines of a page: more would make it too large to open at once.
+const VERTICES: usize = 60_000;
+/// Vertices of a line: below it says nothing, above nobody could tell them apart.
+const EACH_MIN: usize = 16;
+const EACH_MAX: usize = 400;
+/// A shorter share of the longest interval is the rest of a phase, with a handful of ops.
+const WHOLE: f64 = 0.2;
+
+/// A number that a timeline shows: its name in closed and in open loops, and its value in an interval.
+pub(crate) struct Course {
+    names: [&'static str; 2],
+    value: fn(&Interval) -> Option<f64>,
+}
+
+pub(crate) const RATE_COURSES: &[Course] = &[Course {
+    names: ["ops/s"; 2],
+    value: |interval| Some(interval.ops as f64 / interval.length_s),
+}];
+/// The p99, which an interval with too few ops does not have, and the longest time, which each has.
+pub(crate) const TIME_COURSES: &[Course] = &[
+    Course {
+        names: ["p99 service time, ms", "p99 response time, ms"],
+        value: |interval| {
+            let us = interval.response_p99_us.or(interval.p99_us);
+            us.filter(|_| !is_scarce(99.0, interval.ops)).map(|us| us / MS)
+        },
+    },
+    Course {
+        names: ["longest service time, ms", "longest response time, ms"],
+        value: |interval| interval.response_max_us.or(interval.max_us).map(|us| us / MS),
+    },
+];
+
+/// Returns the first course that at least half of the intervals with ops have, else the last one.
+fn choose_course<'a>(courses: &'a [Course], steps: &[&Summary]) -> &'a Course {
+    let intervals = || steps.iter().flat_map(|step| &step.timeline).filter(|of| of.ops > 0);
+    let is_usual = |course: &&Course| {
+        let known = intervals().filter(|interval| (course.value)(interval).is_some());
+        known.count() * 2 >= intervals().count()
+    };
+    let last = courses.last().expect("a chart shows something");
+    courses.iter().find(is_usual).unwrap_or(last)
+}
+
+/// Returns the vertices that each line gets when there are so many.
+pub(crate) fn vertices_each(lines: usize) -> usize {
+    (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
+}
+
+/// Draws for each line the repeats of each column over each other, and those that did not complete: there,
+/// errors and outages matter most. A column has one scale, so that labels can be compared.
+pub(crate) fn timelines(
+    table: &Table,
+    labels: &Labels,
+    courses: &[Course],
+    vertices: usize,
+) -> Vec<Vec<Chart>> {
+    let mut steps_of: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
+    for step in table.all() {
+        steps_of.entry(step.cell()).or_default().push(step);
+    }
+    let scale = |(column, steps): (&Column, &Vec<&Summary>)| {
+        let course = choose_course(courses, steps);
+        let values = steps.iter().flat_map(|step| points(step, course)).flatten();
+        let name = course.names[usize::from(column.is_open())];
+        (*column, (course, Axis::around(name, 0.0, values.map(|point| point.y))))
+    };
+    let scales: BTreeMap<Column, (&Course, Axis)> = steps_of.iter().map(scale).collect();
+    let of_line = |line: &Line| {
+        let position = position(labels, line.label);
+        let of = format!("{}, {}", escape::line(table.workload), label(line.label));
+        let mut charts = Vec::new();
+        for (column, of_column) in line.by_column() {
+            // A column that was imported has no steps.
+            let Some((course, y)) = scales.get(&column) else { continue };
+            for (steps, ended) in
+                [(&of_column.steps, ""), (&of_column.left_out, ", did not complete")]
+            {
+                let runs = steps.iter().flat_map(|step| runs(&points(step, course), vertices));
+                let series = runs.map(|points| Series { label: position, points }).collect();
+                let timeline = steps.iter().flat_map(|step| &step.timeline);
+                let end = timeline.map(end_s).fold(0.0, f64::max);
+                let x = Axis::elapsed("seconds from the start of the step", end);
+                let chart = Chart::new(table, at(&column) + ended, x, y.clone(), series);
+                charts.push(Chart { of: of.clone(), spans: spans(steps, end), ..chart });
+            }
+        }
+        charts.retain(|chart| !chart.series.is_empty());
+        charts
+    };
+    table.lines.iter().map(of_line).collect()
+}
+
+fn end_s(interval: &Interval) -> f64 {
+    interval.start_s + interval.length_s
+}
+
+/// Returns one point an interval, at its middle, where it has a value.
+fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
+    let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
+    let whole = |interval: &&Interval| {
+        interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
+    };
+    let point = |interval: &Interval| {
+        let (x, y) = (interval.start_s + interval.length_s / 2.0, (what.value)(interval)?);
+        (x.is_finite() && y.is_finite()).then(|| Point { x, y, ..Point::default() })
+    };
+    step.timeline.iter().filter(whole).map(point).collect()
+}
+
+/// Returns lines of at most about so many points together, by the smallest and the largest of each
+/// part. One ends where a part has none.
+fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
+    let size = if points.len() <= vertices { 1 } else { points.len().div_ceil(vertices / 2) };
+    let extremes = |part: &[Option<Point>]| {
+        let there = || part.iter().flatten().enumerate();
+        let least = there().min_by(|a, b| a.1.y.total_cmp(&b.1.y));
+        let most = there().max_by(|a, b| a.1.y.total_cmp(&b.1.y));
+        let both: BTreeMap<usize, &Point> = least.into_iter().chain(most).collect();
+        both.into_values().cloned().collect::<Vec<Point>>()
+    };
+    let parts: Vec<Vec<Point>> = points.chunks(size).map(extremes).collect();
+    parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
+}
+
+/// Returns warm-up and drain of the first step, and what went wrong in any of them.
+fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
+    let first = steps.iter().take(1).flat_map(|step| &step.timeline);
+    let uncounted = first.filter(|interval| interval.phase != Phase::Measure);
+    let failed = steps.iter().flat_map(|step| &step.timeline).filter(|of| of.errors > 0);
+    let shades = uncounted.map(|of| (UNCOUNTED, of)).chain(failed.map(|of| (ERRORS, of)));
+    let mut spans: Vec<Span> = Vec::new();
+    for (shade, interval) in shades {
+        let (from, to) = (interval.start_s, end_s(interval));
+        // One span of intervals that follow each other.
+        match spans.last_mut().filter(|last| last.shade == shade && last.from <= from) {
+            Some(last) if from <= last.to + 1e-6 => last.to = to.max(last.to),
+            _ => spans.push(Span { shade, from, to }),
+        }
+    }
+    // Until the rate was back, else until somebody was served, else to the end.
+    spans.extend(steps.iter().flat_map(|step| &step.outages).map(|outage| {
+        let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
+        Span { shade: OUTAGE, from: outage.first_error_s, to }
+    }));
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(x: f64, y: f64) -> Point {
+        Point { x, y, ..Point::default() }
+    }
+
+    #[test]
+    fn thinning_keeps_the_extremes_and_their_order() {
+        let mut points: Vec<Option<Point>> =
+            (0..1000).map(|i| Some(plain(f64::from(i), 100.0))).collect();
+        points[333] = Some(plain(333.0, 0.0));
+        points[777] = Some(plain(777.0, 900.0));
+        let runs = |vertices| super::runs(&points, vertices);
+        let few = runs(60).concat();
+        assert!(few.len() <= 60, "{}", few.len());
+        let at = |y: f64| few.iter().find(|point| point.y.total_cmp(&y).is_eq()).map(|p| p.x);
+        assert_eq!((at(0.0), at(900.0)), (Some(333.0), Some(777.0)));
+        assert!(few.is_sorted_by(|a, b| a.x <= b.x));
+        assert_eq!((runs(60).len(), runs(1000).len(), runs(1000)[0].len()), (1, 1, 1000));
+    }
+
+    #[test]
+    fn a_line_has_a_gap_where_there_are_no_points() {
+        let mut points: Vec<Option<Point>> =
+            (0..10).map(|i| Some(plain(f64::from(i), 1.0))).collect();
+        (points[3], points[4], points[9]) = (None, None, None);
+        let lengths: Vec<usize> = runs(&points, 100).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [3, 4]);
+        assert!(runs(&[None, None], 100).is_empty());
+    }
+
+    #[test]
+    fn a_percentile_of_few_ops_is_no_point() {
+        let mut interval = Interval {
+            phase: Phase::Measure,
+            start_s: 0.0,
+            length_s: 1.0,
+            ops: 999,
+            errors: 0,
+            retried: None,
+            p50_us: Some(500.0),
+            p99_us: Some(1000.0),
+            max_us: Some(2000.0),
+            response_p50_us: None,
+            response_p99_us: None,
+            response_max_us: None,
+        };
+        let values = |interval: &Interval| {
+            let [rate, p99, longest] = [&RATE_COURSES[0], &TIME_COURSES[0], &TIME_COURSES[1]];
+            [rate, p99, longest].map(|course| (course.value)(interval))
+        };
+        assert_eq!(values(&interval), [Some(999.0), None, Some(2.0)]);
+        interval.ops = 1000;
+        assert_eq!(values(&interval)[1], Some(1.0));
+    }
+}
