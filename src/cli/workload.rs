@@ -55,8 +55,7 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     pub display: DisplayArgs,
 
-    /// Measure a private server (this program, else mariadbd or mysqld from PATH), gone at the end;
-    /// several are measured in turns
+    /// Measure a private server (this program, else mariadbd or mysqld from PATH); several take turns
     #[arg(
         long, value_name = "MYSQLD", num_args = 0..=1, require_equals = true,
         default_missing_value = "", value_parser = OsStringValueParser::new(),

@@ -775,7 +775,7 @@ pub(crate) mod fake {
             let len = u32::try_from(packet.len()).unwrap().to_le_bytes();
             let number = if is_in { 1 } else { u8::try_from(2 * i).unwrap() };
             let head = [len[0], len[1], len[2], number];
-            is_in |= packet[0] == 0;
+            is_in |= packet.first() == Some(&0);
             // A client may hang up before it has heard all.
             if stream.write_all(&[&head, &packet[..]].concat()).is_err() {
                 return;

@@ -73,7 +73,9 @@ mod tests {
     fn equal_values_are_kept_once_until_one_is_changed() {
         let mut known = Vec::new();
         let mut all = ["a", "a", "b"].map(|text| Shared::from(text.to_owned()));
-        all.iter_mut().for_each(|value| value.share(&mut known));
+        for value in &mut all {
+            value.share(&mut known);
+        }
         let [first, second, other] = &mut all;
         assert!(first.is_same(second) && !first.is_same(other));
         second.push('c');

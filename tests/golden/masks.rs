@@ -152,6 +152,10 @@ impl Masks<'_> {
                 if words[at] == "QPS," && words[at - 1].bytes().all(|b| b.is_ascii_digit()) {
                     "#".clone_into(&mut words[at - 1]);
                 }
+                // The value of a gate.
+                if words[at - 1] == "is" && words[at].ends_with("/s") {
+                    "#/s".clone_into(&mut words[at]);
+                }
             }
             let mut line = words.join(" ");
             for verdict in ["client-bound", "shared-host", "noisy"] {

@@ -774,14 +774,14 @@ fn errors_are_compared_as_a_share_of_the_ops_when_the_work_was_not_the_same() {
 
 #[test]
 fn every_output_has_the_ratio_of_a_comparison() {
-    // The ratio of the medians is 3.07, and that over all pairs of runs another.
-    let old = [100.0, 101.0, 102.0, 104.0, 400.0, 420.0];
-    let new = [250.0, 260.0, 314.0, 318.0, 330.0, 340.0];
     struct Case {
         what: &'static str,
         clients: &'static [u32],
         apart_min: u32,
     }
+    // The ratio of the medians is 3.07, and that over all pairs of runs another.
+    let old = [100.0, 101.0, 102.0, 104.0, 400.0, 420.0];
+    let new = [250.0, 260.0, 314.0, 318.0, 330.0, 340.0];
     for Case { what, clients, apart_min } in [
         Case { what: "one after the other", clients: &[8], apart_min: 60 },
         Case { what: "in blocks", clients: &[8], apart_min: 1 },

@@ -413,6 +413,11 @@ fn a_rate_has_three_digits_in_every_table_when_it_is_small() {
 
 #[test]
 fn a_total_has_no_ratio_in_any_table_when_the_work_was_not_the_same() {
+    struct Case {
+        layout: Layout,
+        field: &'static str,
+        ratio: f64,
+    }
     use crate::{Format, Options};
     use loadgen::report::Layout;
     let of = |windows: bool| {
@@ -425,11 +430,6 @@ fn a_total_has_no_ratio_in_any_table_when_the_work_was_not_the_same() {
         }
         steps
     };
-    struct Case {
-        layout: Layout,
-        field: &'static str,
-        ratio: f64,
-    }
     for Case { layout, field, ratio } in [
         Case { layout: Layout::Relative, field: "relative", ratio: 0.5 },
         Case { layout: Layout::Delta, field: "change_percent", ratio: -50.0 },

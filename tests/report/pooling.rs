@@ -208,11 +208,11 @@ fn hosts(step: &mut Summary) -> [&mut HostState; 2] {
 
 const HOST_CHANGES: &[HostChange] = &[
     HostChange { condition: "client CPU", change: |s| s.client.cores = 3 },
-    HostChange { condition: "client kernel", change: |s| s.client.kernel = "7.0".to_owned() },
+    HostChange { condition: "client kernel", change: |s| "7.0".clone_into(&mut s.client.kernel) },
     HostChange { condition: "engine threads", change: |s| s.plan.engine_threads += 1 },
     HostChange {
         condition: "server kernel",
-        change: |s| s.server.host_facts.as_mut().expect("known").kernel = "7.0".to_owned(),
+        change: |s| "7.0".clone_into(&mut s.server.host_facts.as_mut().expect("known").kernel),
     },
     HostChange {
         condition: "server CPU",
