@@ -36,13 +36,14 @@ fn each_outage_is_a_line_with_its_times() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "point-select: outages, 2 in 2 steps");
     let words = |at: usize| lines[at].split_whitespace().collect::<Vec<_>>();
-    assert_eq!(words(2)[..7], ["8", "12.25", "2.75", "2.25", "3.75", "12", "a"]);
-    assert_eq!(words(3)[..8], ["8", "50.00", ">", "2.75", "-", "-", "12", "a"]);
+    assert_eq!(words(2)[..8], ["8", "12.25", "2.75", "2.25", "3.75", "12", "34", "a"]);
+    assert_eq!(words(3)[..9], ["8", "50.00", ">", "2.75", "-", "-", "12", "34", "a"]);
     assert!(!text.contains('\u{1b}'), "{text}");
     let text = report(&steps(), &Options { format: Format::Markdown, ..laid() });
     assert!(text.contains("shutdown \\|"), "{text}");
     let rows = &json(&steps(), &laid())["rows"];
     assert_eq!(rows[0]["to_success_s"], 2.25);
+    assert_eq!((&rows[0]["errors"], &rows[0]["refused"]), (&12.into(), &34.into()));
     assert_eq!(
         (&rows[1]["to_success_s"], &rows[1]["label"]),
         (&serde_json::Value::Null, &"a".into())
