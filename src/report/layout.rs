@@ -56,14 +56,14 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Peak => Ok(tables.iter().map(|table| peak(&noted(table.clone()))).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Settings => Ok(vec![settings(tables)]),
-        Layout::Relative => by_slice(tables, options, |slice, at, ratios| {
-            Ok(Some(relative(slice, baseline, at, ratios)))
-        }),
-        Layout::PerOp => by_slice(tables, options, |slice, at, ratios| {
-            per_op(&slice, baseline, at, ratios).map(Some)
-        }),
+        Layout::Relative => {
+            by_slice(tables, |slice, at, ratios| Ok(Some(relative(slice, baseline, at, ratios))))
+        }
+        Layout::PerOp => {
+            by_slice(tables, |slice, at, ratios| per_op(&slice, baseline, at, ratios).map(Some))
+        }
         Layout::Slo => slo::pages(tables.iter().flat_map(Table::all)),
-        Layout::Suite => suites::some(by_slice(tables, options, |slice, at, ratios| {
+        Layout::Suite => suites::some(by_slice(tables, |slice, at, ratios| {
             Ok(suites::page(&slice, at, ratios))
         })?),
         Layout::Delta => delta(tables, options),
@@ -71,27 +71,16 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     }
 }
 
-/// Returns the tables of each metric, which are as many.
-pub(crate) fn by_metric<'t, 's>(
-    tables: &'t [Table<'s>],
-    options: &Options,
-) -> impl Iterator<Item = &'t [Table<'s>]> {
-    tables.chunks((tables.len() / (1 + options.also.len())).max(1))
-}
-
-/// Makes a page of each column of each table, which has the place of its table among those of its metric.
+/// Makes a page of each column of each table, which has the place of its table among all.
 fn by_slice<'s>(
     tables: &[Table<'s>],
-    options: &Options,
     page: impl Fn(Table<'s>, usize, &Ratios) -> Result<Option<Page>>,
 ) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
-    for tables in by_metric(tables, options) {
-        let ratios = Ratios::new(tables);
-        for (at, table) in tables.iter().enumerate() {
-            for slice in table.by_column().into_iter().map(noted) {
-                pages.extend(page(slice, at, &ratios)?);
-            }
+    let ratios = Ratios::new(tables);
+    for (at, table) in tables.iter().enumerate() {
+        for slice in table.by_column().into_iter().map(noted) {
+            pages.extend(page(slice, at, &ratios)?);
         }
     }
     Ok(pages)
@@ -111,16 +100,12 @@ fn plain(tables: &[Table], options: &Options) -> Vec<Page> {
 
 /// Returns the tables with their ratios to the baseline and their footnotes.
 fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
-    let mut related = Vec::new();
-    for tables in by_metric(tables, options) {
-        let ratios = Ratios::new(tables);
-        for (at, table) in tables.iter().enumerate() {
-            let mut table = table.clone();
-            options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
-            related.push(noted(table));
-        }
-    }
-    related
+    let ratios = Ratios::new(tables);
+    let related = tables.iter().cloned().enumerate().map(|(at, mut table)| {
+        options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
+        noted(table)
+    });
+    related.collect()
 }
 
 fn page(table: &Table) -> Page {
@@ -773,23 +758,22 @@ fn pairs<'a>(
     let labels = labels_of(tables, options)?;
     let labels = labels.each_ref().map(String::as_str);
     let mut found = Vec::new();
-    for tables in by_metric(&of_pair(tables, options)?, options) {
-        let ratios = Ratios::new(tables);
-        for (at, table) in tables.iter().enumerate() {
-            let ratios = ratios.between(at, labels);
-            let pair = |(column, cells): (Column, [&Cell; 2])| {
-                let [from, to] = cells.map(|cell| cell.spread.median);
-                let is_comparable = is_comparable(table.metric, cells);
-                let instead = table.metric.by_work().filter(|_| !is_comparable);
-                let ratio = ratios.get(&column).map(Ratio::estimate);
-                let change = change(table.metric, ratio, [from, to]).filter(|_| is_comparable);
-                Pair { column, from, to, change, instead }
-            };
-            let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
-            found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
-        }
+    let tables = of_pair(tables, options)?;
+    let ratios = Ratios::new(&tables);
+    for (at, table) in tables.iter().enumerate() {
+        let ratios = ratios.between(at, labels);
+        let pair = |(column, cells): (Column, [&Cell; 2])| {
+            let [from, to] = cells.map(|cell| cell.spread.median);
+            let is_comparable = is_comparable(table.metric, cells);
+            let instead = table.metric.by_work().filter(|_| !is_comparable);
+            let ratio = ratios.get(&column).map(Ratio::estimate);
+            let change = change(table.metric, ratio, [from, to]).filter(|_| is_comparable);
+            Pair { column, from, to, change, instead }
+        };
+        let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
+        found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
     }
-    if found.is_empty() { Err(nothing_in_common(labels, "")) } else { Ok(found) }
+    if found.is_empty() { Err(nothing_in_common(labels[0], &labels[1..], "")) } else { Ok(found) }
 }
 
 fn delta(tables: &[Table], options: &Options) -> Result<Vec<Page>> {

@@ -38,7 +38,7 @@ mod table;
 pub use brief::Notes;
 pub(crate) use calibration::calibration;
 pub use chart::picture;
-pub use compare::{Comparison, Doubt, Question, compare, doubtful, pair};
+pub use compare::{Comparison, Doubt, Question, base_and_new, compare, doubtful, pair};
 pub use explain::explain;
 pub use gate::{Gates, gates, holds};
 pub use html::page;

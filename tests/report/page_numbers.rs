@@ -17,12 +17,8 @@ fn small_ratio(steps: &[Summary]) -> String {
         new: "b".to_owned(),
         metric: Metric::QPS,
         floor: 0.02,
-        force: false,
-        latest: false,
-        repeats_max: 0,
         format: Format::Json,
-        source: String::new(),
-        notes: Notes::Brief,
+        ..Question::default()
     };
     let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
     let compared: Value = serde_json::from_str(&compared.text).expect("JSON");
