@@ -21,7 +21,7 @@ pub enum Kind {
     /// `compare` get what does not fit together; `import` gets what is broken, or no output of a test;
     /// `prepare` and `load` meet tables that are not their own.
     Data,
-    /// A gate failed (99): `--gate`; no rate holds `--slo`; with `compare --fail-on-regression` the new label is
+    /// A gate failed (99): `--gate`; no rate holds `--slo`; with `compare --fail-on-regression` a new label is
     /// worse.
     Gate,
     /// Undecided (98): a gate or a rate that is not known, too few repeats, what `verify` or `recheck` cannot

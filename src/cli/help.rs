@@ -79,7 +79,7 @@ const EXAMPLES: [(&str, [&str; 3]); 19] = [
         "compare",
         [
             "compare results/",
-            "compare results/ --baseline 8.0.33 --new 8.4.3 --metric p99",
+            "compare results/ --baseline 8.0.33 --new 8.4.3 --metric qps --metric p99",
             "compare results/ --baseline main --new branch --fail-on-regression",
         ],
     ),

@@ -97,7 +97,7 @@ fn verbs() -> Vec<(Command, Run)> {
         ),
         verb("load", "Reload a table and time it", workload::load),
         verb("report", "Turn summaries into tables", summaries::report),
-        verb("compare", "Compare two labels with statistics", summaries::compare),
+        verb("compare", "Compare labels with a baseline by statistics", summaries::compare),
         verb("calibrate", "Measure what this host can generate at most", host::calibrate),
         verb("recheck", "Run again what is not decided", profile::recheck),
         verb("import", "Take results of other programs into the tables", import::import),

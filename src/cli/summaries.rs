@@ -1,4 +1,4 @@
-//! Verbs of summaries: report (tables, one chart, or the page), compare (two labels, with statistics),
+//! Verbs of summaries: report (tables, one chart, or the page), compare (labels with a baseline, with statistics),
 //! explain (where the time of an op went).
 
 use std::collections::BTreeSet;
@@ -385,7 +385,7 @@ impl ReportArgs {
     }
 }
 
-/// The two labels of a comparison.
+/// The two labels that are explained.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PairArgs {
     /// The label that is compared against [default: of two labels the first]
@@ -405,15 +405,19 @@ impl PairArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    pub pair: PairArgs,
-    /// What is compared, as for report
-    #[arg(long, value_name = "METRIC", default_value_t)]
-    pub metric: Metric,
+    /// The label that the others are compared with [default: the first by time]
+    #[arg(long, alias = "base", value_name = "LABEL")]
+    pub baseline: Option<String>,
+    /// A label that is compared; may be given several times [default: all others]
+    #[arg(long, value_name = "LABEL")]
+    pub new: Vec<String>,
+    /// What is compared, as for report. Several times: tables of each [default: natural]
+    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
+    pub metrics: Vec<Metric>,
     /// A smaller difference does not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
-    /// Exit with 99 where the new label is worse, with 98 where that cannot be known (too few repeats, runs
+    /// Exit with 99 where a new label is worse, with 98 where that cannot be known (too few repeats, runs
     /// or ops that did not complete, or not measured)
     #[arg(long)]
     pub fail_on_regression: bool,
@@ -450,24 +454,45 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
             .hint("text, markdown, csv, json and junit; report --baseline LABEL has html"));
     };
     args.read.settle()?;
-    let loaded = args.read.load(Parts::of_tables(&[args.metric], Layout::Versions))?;
+    let loaded = args.read.load(Parts::of_tables(&args.metrics, Layout::Versions))?;
     let steps = loaded.steps();
-    let [base, new] = args.pair.of(loaded.all())?;
-    let source = args.read.source();
-    let CompareArgs { metric, floor, force, read, fail_on, output, .. } = args;
+    let of = args.question(&loaded.all(), format)?;
+    let CompareArgs { read, fail_on, output, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
-    let of = Question { base, new, metric, floor, force, latest, source, ..Question::default() };
-    let of = Question { format, notes: read.notes(), ..of };
     let comparison = report::compare(loaded.all(), &of)?;
     put(output.as_deref(), &comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
     comparison.unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if failing {
-        judge(&comparison, [&of.base, &of.new])?;
+        judge(&comparison, &of)?;
         decided(&unfinished)?;
     }
     let cells = fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
     undecided("inconclusive", cells, "more or longer runs make the interval narrow")
+}
+
+impl CompareArgs {
+    fn question(&self, steps: &Reported, format: Format) -> Result<Question> {
+        let (base, new) = report::base_and_new(steps.clone(), self.baseline.as_deref(), &self.new)?;
+        let (mut new, mut metrics) = (new.into_iter(), Vec::<Metric>::new());
+        for metric in &self.metrics {
+            if !metrics.contains(metric) {
+                metrics.push(*metric);
+            }
+        }
+        let mut metrics = metrics.into_iter();
+        let of = Question {
+            base,
+            new: new.next().expect("there is one at least"),
+            others: new.collect(),
+            metric: metrics.next().unwrap_or_default(),
+            also: metrics.collect(),
+            ..Question::default()
+        };
+        let (floor, force, latest) = (self.floor, self.force, self.read.latest);
+        let (source, notes) = (self.read.source(), self.read.notes());
+        Ok(Question { floor, force, latest, format, source, notes, ..of })
+    }
 }
 
 fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
@@ -478,9 +503,11 @@ fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
 }
 
 /// Refuses a comparison that shows a regression, or cannot rule one out.
-fn judge(comparison: &Comparison, labels: [&str; 2]) -> Result<()> {
-    let [base, new] = labels.map(line);
-    let worse = format!("{new} is worse than {base}:");
+fn judge(comparison: &Comparison, of: &Question) -> Result<()> {
+    let [base, new] = [&of.base, &of.new].map(|label| line(label));
+    // Of several labels each line names its own.
+    let new = if of.others.is_empty() { new + " is " } else { String::new() };
+    let worse = format!("{new}worse than {base}:");
     let error = |found: String| Err(Error::new(Kind::Gate, worse.clone() + &found));
     match comparison.worse.as_slice() {
         [] => {}
@@ -489,7 +516,7 @@ fn judge(comparison: &Comparison, labels: [&str; 2]) -> Result<()> {
     }
     undecided("not known", &comparison.unknown, "loadgen report shows what there is")?;
     let wanted = comparison.repeats_needed;
-    let hint = format!("--repeat {wanted} is enough for so many numbers of clients and workloads");
+    let hint = format!("--repeat {wanted} is enough for so many cells");
     undecided("too few repeats to know", &comparison.too_few, &hint)
 }
 
@@ -761,17 +788,23 @@ mod tests {
             inconclusive: Vec::new(),
             open: Vec::new(),
         };
-        let error = judge(&comparison, ["old", "new"]).expect_err("worse");
+        let (base, new) = ("old".to_owned(), "new".to_owned());
+        let of = Question { base, new, ..Question::default() };
+        let error = judge(&comparison, &of).expect_err("worse");
         assert_eq!(error.kind().exit_code(), 99);
+        let several = Question { others: vec!["newer".to_owned()], ..of.clone() };
+        let error = judge(&comparison, &several).expect_err("worse");
+        assert_eq!(error.kind().exit_code(), 99);
+        assert!(!error.to_string().contains("new is"), "each line names its label: {error}");
         comparison.worse.clear();
-        let error = judge(&comparison, ["old", "new"]).expect_err("too few");
+        let error = judge(&comparison, &of).expect_err("too few");
         assert_eq!(error.kind().exit_code(), 98);
         assert!(error.hints()[0].starts_with("--repeat 7 "), "{error}");
         comparison.too_few.clear();
         comparison.unknown = line();
-        assert_eq!(judge(&comparison, ["old", "new"]).expect_err("unknown").kind().exit_code(), 98);
+        assert_eq!(judge(&comparison, &of).expect_err("unknown").kind().exit_code(), 98);
         comparison.unknown.clear();
-        assert!(judge(&comparison, ["old", "new"]).is_ok());
+        assert!(judge(&comparison, &of).is_ok());
         let error = undecided("inconclusive", &line(), "more runs").expect_err("inconclusive");
         assert_eq!(error.kind().exit_code(), 98);
         assert!(undecided("inconclusive", &[], "more runs").is_ok());

@@ -1,6 +1,8 @@
 //! What a comparison begins with: a line for all cells of one verdict, the weightiest first.
 
-use super::compare::{Row, p_text, repeats_needed};
+use std::collections::BTreeSet;
+
+use super::compare::{Question, Row, p_text, repeats_needed};
 use super::explain::signed;
 use super::metric::Metric;
 use super::page::{number, ratio_decimals};
@@ -29,10 +31,70 @@ const ORDER: [Compared; 12] = [
     Compared::NotMeasured,
 ];
 
-/// Cells of one verdict: of one workload, or of all where these are not told apart.
+/// What a line names, as there are several.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Several {
+    workloads: bool,
+    labels: bool,
+    metrics: bool,
+}
+
+impl Several {
+    pub(super) fn among(tables: &[Vec<Row>], of: &Question) -> Several {
+        let workloads: BTreeSet<&str> =
+            tables.iter().flatten().map(|row| row.table.workload).collect();
+        let (labels, metrics) = (!of.others.is_empty(), !of.also.is_empty());
+        Several { workloads: workloads.len() > 1, labels, metrics }
+    }
+
+    /// Begins a line that names the workload itself.
+    pub(super) fn metric_and_label(self, row: &Row) -> String {
+        beginning([self.metrics.then(|| name(row)), self.new_label(row)])
+    }
+
+    /// Begins a line that names the metric itself.
+    pub(super) fn workload_and_label(self, row: &Row) -> String {
+        let workload = self.workloads.then(|| escape::line(row.table.workload));
+        beginning([workload, self.new_label(row)])
+    }
+
+    fn new_label(self, row: &Row) -> Option<String> {
+        self.labels.then(|| escape::line(row.labels[1]))
+    }
+}
+
+/// Returns `read-write, p99, 9.7.4: `; nothing where nothing is named.
+fn beginning(named: impl IntoIterator<Item = Option<String>>) -> String {
+    let named: Vec<String> = named.into_iter().flatten().collect();
+    if named.is_empty() { String::new() } else { named.join(", ") + ": " }
+}
+
+/// Cells of one verdict, label and metric: of one workload, or of all where these are not told apart.
 type Group<'r, 't, 's> = Vec<&'r Row<'t, 's>>;
 
-pub(super) fn answer(tables: &[Vec<Row>], labels: [&str; 2], floor: f64) -> Vec<String> {
+pub(super) fn answer(tables: &[Vec<Row>], several: Several, of: &Question) -> Vec<String> {
+    let groups = groups(tables, several);
+    let line = |group: &Group| said(group, of.floor, several);
+    let mut lines: Vec<String> = groups.iter().map(line).collect();
+    let apart = |group: &Group| is_difference(group[0]) && group.iter().any(|row| row.is_apart());
+    for new in of.new_labels() {
+        let first = groups.iter().position(|group| group[0].labels[1] == new && apart(group));
+        if let Some(at) = first {
+            lines[at] += APART;
+        }
+    }
+    let [base, new] = of.base_and_new().map(escape::line);
+    if let Some(first) = lines.first_mut().filter(|line| !line.contains(&format!("than {base}"))) {
+        let new = if several.labels { String::new() } else { new + " " };
+        *first += &format!(" ({new}against {base})");
+    }
+    let more = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    lines.extend((more > 0).then(|| format!("and {more} more below")));
+    lines
+}
+
+fn groups<'r, 't, 's>(tables: &'r [Vec<Row<'t, 's>>], several: Several) -> Vec<Group<'r, 't, 's>> {
     let all = || tables.iter().flatten();
     let is_found = |row: &&Row| {
         let counts = [Compared::Worse, Compared::Better, Compared::NoRatio, Compared::Incomplete];
@@ -44,26 +106,13 @@ pub(super) fn answer(tables: &[Vec<Row>], labels: [&str; 2], floor: f64) -> Vec<
     let mut groups: Vec<Group> = Vec::new();
     for verdict in ORDER {
         for row in rows().filter(|row| row.verdict == verdict) {
-            match groups.iter_mut().find(|group| belongs(group[0], row)) {
+            match groups.iter_mut().find(|group| belongs(group[0], row, several)) {
                 Some(group) => group.push(row),
                 None => groups.push(vec![row]),
             }
         }
     }
-    let said = |group: &Group| said(group, labels, floor, tables.len() > 1);
-    let mut lines: Vec<String> = groups.iter().map(said).collect();
-    let [base, new] = labels.map(escape::line);
-    let apart = |group: &Group| is_difference(group[0]) && group.iter().any(|row| row.is_apart());
-    if let Some(at) = groups.iter().position(apart) {
-        lines[at] += APART;
-    }
-    if let Some(first) = lines.first_mut().filter(|line| !line.contains(&format!("than {base}"))) {
-        *first += &format!(" ({new} against {base})");
-    }
-    let more = lines.len().saturating_sub(LINES_MAX);
-    lines.truncate(LINES_MAX);
-    lines.extend((more > 0).then(|| format!("and {more} more below")));
-    lines
+    groups
 }
 
 /// Puts an answer above what people read; files have the verdicts in their rows.
@@ -81,9 +130,13 @@ fn is_difference(row: &Row) -> bool {
     [Better, Worse, SlightlyBetter, SlightlyWorse].contains(&row.verdict)
 }
 
-fn belongs(first: &Row, row: &Row) -> bool {
+fn belongs(first: &Row, row: &Row, several: Several) -> bool {
     let alike = first.verdict == row.verdict && first.has_stopped() == row.has_stopped();
+    // One metric may be another number in another workload: natural.
+    let of_metric = !several.metrics || first.table.metric == row.table.metric;
     alike
+        && of_metric
+        && first.labels == row.labels
         && match row.verdict {
             Compared::Same | Compared::TooFew | Compared::Inconclusive | Compared::NotShown => true,
             Compared::Incomplete
@@ -96,9 +149,9 @@ fn belongs(first: &Row, row: &Row) -> bool {
         }
 }
 
-fn said(group: &Group, labels: [&str; 2], floor: f64, several: bool) -> String {
-    let ([base, new], at) = (labels.map(escape::line), place(group));
+fn said(group: &Group, floor: f64, several: Several) -> String {
     let first = group[0];
+    let ([base, new], at) = (first.labels.map(escape::line), place(group));
     let why = || first.what.clone().unwrap_or_default();
     let line = match first.verdict {
         Compared::NoRatio if first.has_stopped() => {
@@ -121,16 +174,21 @@ fn said(group: &Group, labels: [&str; 2], floor: f64, several: bool) -> String {
             let range = range(group).map_or_else(String::new, |range| format!(": {range}"));
             format!("inconclusive {at}{range}; {}", advice(group, floor))
         }
-        verdict => format!("{new} is {} than {base} {at}: {}", word(verdict, first), size(group)),
+        verdict => {
+            format!("{new} is {} than {base} {at}: {}", word(verdict, first), size(group, several))
+        }
     };
+    let names_both = is_difference(first) || first.has_stopped();
     let workloads = workloads(group);
-    if several && workloads.len() == 1 { format!("{}: {line}", workloads[0]) } else { line }
+    let workload = workloads.first().filter(|_| several.workloads && workloads.len() == 1).cloned();
+    let metric = (several.metrics && !names_both).then(|| name(first));
+    let label = several.new_label(first).filter(|_| !names_both);
+    beginning([workload, metric, label]) + &line
 }
 
 /// Says the verdict of one cell, for a file in which its row may stand alone.
 pub(super) fn cell_sentence(row: &Row, floor: f64) -> String {
-    let labels = [0, 1].map(|at| row.table.lines[at].label);
-    let sentence = said(&vec![row], labels, floor, false);
+    let sentence = said(&vec![row], floor, Several::default());
     if row.is_apart() && is_difference(row) { sentence + APART } else { sentence }
 }
 
@@ -182,7 +240,7 @@ fn word(verdict: Compared, row: &Row) -> &'static str {
 }
 
 /// Returns how large a difference is: `0.17x (0.13 to 0.20), p 0.002`; of several cells the extremes.
-fn size(group: &Group) -> String {
+fn size(group: &Group, several: Several) -> String {
     let metric = group[0].table.metric;
     let ratios = || group.iter().filter_map(|row| row.ratio.as_ref());
     let p = p_text(ratios().map(|ratio| ratio.p).fold(0.0, f64::max));
@@ -196,7 +254,8 @@ fn size(group: &Group) -> String {
         };
         return format!("{}, p {p}", found.unwrap_or_default());
     }
-    let of = if metric == Metric::QPS { String::new() } else { metric.name() + " " };
+    let is_named = several.metrics || metric != Metric::QPS;
+    let of = if is_named { metric.name() + " " } else { String::new() };
     let bounds = ratios().next().and_then(super::compare::Ratio::bounds);
     let shown = bounds.into_iter().flat_map(|(low, high)| [low, high]);
     let near = |value: &f64| (value - 1.0).abs() < 0.1;

@@ -1,11 +1,12 @@
-//! Two labels compared with statistics instead of eyes: the unit is the run, never the op; and cells that
+//! Labels compared with a baseline by statistics instead of eyes: the unit is the run, never the op; and cells that
 //! more runs would tell more about.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::answer::{self, answer};
+use super::answer::{self, Several, answer};
 use super::gate::quantity_shown;
 use super::metric::failed_share;
 use super::notes::{
@@ -42,7 +43,11 @@ const IMPORTED_APART: &str = "An imported label was not measured in turn with th
 pub struct Question {
     pub base: String,
     pub new: String,
+    /// Further labels that are compared with the base: tables of their own, behind those of the first.
+    pub others: Vec<String>,
     pub metric: Metric,
+    /// Further metrics, behind all tables of the first.
+    pub also: Vec<Metric>,
     /// A difference below this share does not matter, 0.02 being 2 %.
     pub floor: f64,
     /// Repeats that what is not decided may still get: the looks on the way there count, too.
@@ -74,9 +79,18 @@ pub struct Comparison {
     pub open: Vec<Doubt>,
 }
 
+/// Tables of two labels each: by metric, workload, and new label.
+#[derive(Default)]
+pub(super) struct Contrasts<'q, 's> {
+    pub tables: Vec<Table<'s>>,
+    /// The base and the new label of each; a table has no line of one that has not measured its workload.
+    labels: Vec<[&'q str; 2]>,
+}
+
 /// A cell of both labels, or of one of them.
 pub(super) struct Row<'t, 's> {
     pub table: &'t Table<'s>,
+    pub labels: [&'t str; 2],
     pub column: Column,
     pub cells: [Option<&'t Cell<'s>>; 2],
     pub ratio: Option<Ratio>,
@@ -99,34 +113,89 @@ pub(crate) struct Ratio {
 }
 
 impl Question {
-    pub(super) fn labels(&self) -> [&str; 2] {
+    pub(super) fn base_and_new(&self) -> [&str; 2] {
         [&self.base, &self.new]
     }
 
-    /// Returns the tables of both labels, where they are comparable.
-    pub(super) fn tables<'a>(
-        &self,
+    /// Returns the labels that are compared with the base.
+    pub(super) fn new_labels(&self) -> Vec<&str> {
+        std::iter::once(&self.new).chain(&self.others).map(String::as_str).collect()
+    }
+
+    fn metrics(&self) -> impl Iterator<Item = Metric> {
+        std::iter::once(self.metric).chain(self.also.iter().copied())
+    }
+
+    /// Returns the tables of each new label beside the base, where they are comparable.
+    pub(super) fn contrasts<'q, 'a>(
+        &'q self,
         steps: &Reported<'a>,
         metric: Metric,
-    ) -> Result<Vec<Table<'a>>> {
+    ) -> Result<Contrasts<'q, 'a>> {
         let of_metric = |metric| {
             let options =
                 Options { metric, latest: self.latest, strict: !self.latest, ..Options::default() };
-            of_two(&tables(steps, &options)?, self.labels())
+            self.beside_base(&tables(steps, &options)?)
         };
-        let mut tables = of_metric(metric)?;
+        let mut found = of_metric(metric)?;
         if metric == Metric::ERRORS {
             // Errors of unequal work are compared as a share of the ops.
-            for (table, share) in tables.iter_mut().zip(of_metric(Metric::ERROR_SHARE)?) {
+            let shares = of_metric(Metric::ERROR_SHARE)?.tables;
+            for (table, share) in found.tables.iter_mut().zip(shares) {
                 if common(table).iter().any(|(_, cells)| !is_comparable(metric, *cells)) {
                     *table = share;
                 }
             }
         }
         if !self.force {
-            tables.iter().try_for_each(comparable)?;
+            let hint = if self.others.is_empty() { "" } else { "; --new LABEL picks labels" };
+            found.tables.iter().try_for_each(|table| comparable(table, hint))?;
         }
-        Ok(tables)
+        Ok(found)
+    }
+
+    /// Puts each new label beside the base, in each table.
+    fn beside_base<'a>(&self, all: &[Table<'a>]) -> Result<Contrasts<'_, 'a>> {
+        let (known_labels, new_labels) = (table::labels(all), self.new_labels());
+        known(&known_labels, FLAGS[0], &self.base)?;
+        new_labels.iter().try_for_each(|label| known(&known_labels, FLAGS[1], label))?;
+        let mut found = Contrasts::default();
+        for table in all {
+            for new in &new_labels {
+                let labels = [self.base.as_str(), *new];
+                let pair = table.of_labels(&labels);
+                // A workload of other labels alone is not asked for.
+                if !pair.lines.is_empty() {
+                    found.tables.push(noted(pair));
+                    found.labels.push(labels);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the tables of all metrics, each once; refuses a metric of which there is nothing.
+    fn all_contrasts<'q, 'a>(&'q self, steps: &Reported<'a>) -> Result<Contrasts<'q, 'a>> {
+        let (mut all, mut seen) = (Contrasts::default(), BTreeSet::new());
+        for metric in self.metrics() {
+            let found = self.contrasts(steps, metric)?;
+            if found.tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
+                if imported::any_lacks(&found.tables) {
+                    return Err(imported::not_printed(&found.tables, &steps.imported));
+                }
+                let but = format!(" where there is a number of {metric}");
+                let but = if self.also.is_empty() { "" } else { &but };
+                return Err(nothing_in_common(&self.base, &self.new_labels(), but));
+            }
+            for (table, labels) in found.tables.into_iter().zip(found.labels) {
+                // Two names may stand for one number: natural, and qps.
+                if seen.insert((table.workload, table.metric.to_string(), labels[1])) {
+                    all.tables.push(table);
+                    all.labels.push(labels);
+                }
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -142,15 +211,7 @@ const FLAGS: [&str; 2] = ["--baseline", "--new"];
 /// Decides which two labels are held against each other: those that are given, else the only two that
 /// there are, of which the first by time is the baseline.
 pub fn pair<'a>(steps: impl Into<Reported<'a>>, given: [Option<&str>; 2]) -> Result<[String; 2]> {
-    let Reported { measured, imported } = steps.into();
-    let measured = measured.into_iter().map(|step| (in_time(step).0, step.label.as_str()));
-    let imported = imported.into_iter().map(|run| (imported_at(run).0, run.label.as_str()));
-    let mut steps: Vec<(Timestamp, &str)> = measured.chain(imported).collect();
-    steps.sort_by_key(|(at, _)| *at);
-    let mut labels: Vec<&str> = Vec::new();
-    for (_, label) in steps {
-        push_new(&mut labels, label);
-    }
+    let labels = labels_by_time(steps.into());
     for (flag, label) in FLAGS.into_iter().zip(given) {
         label.map_or(Ok(()), |label| known(&labels, flag, label))?;
     }
@@ -166,6 +227,54 @@ pub fn pair<'a>(steps: impl Into<Reported<'a>>, given: [Option<&str>; 2]) -> Res
     Ok(found.map(str::to_owned))
 }
 
+/// Decides which labels are compared with which baseline: those that are given, else the first by time
+/// that is not among the new ones, and all others.
+pub fn base_and_new<'a>(
+    steps: impl Into<Reported<'a>>,
+    base: Option<&str>,
+    new: &[String],
+) -> Result<(String, Vec<String>)> {
+    let labels = labels_by_time(steps.into());
+    base.map_or(Ok(()), |label| known(&labels, FLAGS[0], label))?;
+    new.iter().try_for_each(|label| known(&labels, FLAGS[1], label))?;
+    let is_free = |label: &&str| !new.iter().any(|new| new == label);
+    let Some(base) = base.or_else(|| labels.iter().copied().find(is_free)) else {
+        return Err(no_base(&labels));
+    };
+    let mut found: Vec<&str> = Vec::new();
+    if new.is_empty() {
+        found.extend(labels.iter().copied().filter(|label| *label != base));
+    }
+    for label in new {
+        push_new(&mut found, label.as_str());
+    }
+    if found.is_empty() {
+        return Err(no_pair(&labels));
+    }
+    Ok((base.to_owned(), found.into_iter().map(str::to_owned).collect()))
+}
+
+fn labels_by_time(Reported { measured, imported }: Reported<'_>) -> Vec<&str> {
+    let measured = measured.into_iter().map(|step| (in_time(step).0, step.label.as_str()));
+    let imported = imported.into_iter().map(|run| (imported_at(run).0, run.label.as_str()));
+    let mut steps: Vec<(Timestamp, &str)> = measured.chain(imported).collect();
+    steps.sort_by_key(|(at, _)| *at);
+    let mut labels: Vec<&str> = Vec::new();
+    for (_, label) in steps {
+        push_new(&mut labels, label);
+    }
+    labels
+}
+
+/// Refuses new labels that leave none to compare with.
+fn no_base(labels: &[&str]) -> Error {
+    match labels {
+        [] | [_] => no_pair(labels),
+        _ => Error::usage("--new names every label: there is no other one to compare with")
+            .hint("--baseline LABEL names the one that the others are compared with"),
+    }
+}
+
 fn no_pair(labels: &[&str]) -> Error {
     let named = terms::named(labels.iter().map(|label| escape::line(label)).collect(), 20, ", ");
     match labels {
@@ -176,9 +285,14 @@ fn no_pair(labels: &[&str]) -> Error {
     }
 }
 
-pub(super) fn nothing_in_common(labels: [&str; 2], but: &str) -> Error {
-    let labels = labels.map(escape::line).join(" and ");
-    let text = format!("{labels} have no workload and number of clients in common{but}");
+pub(super) fn nothing_in_common(base: &str, new: &[&str], but: &str) -> Error {
+    let base = escape::line(base);
+    let all = terms::named(new.iter().map(|label| escape::line(label)).collect(), 20, ", ");
+    let text = if new.len() == 1 {
+        format!("{base} and {all} have no workload and number of clients in common{but}")
+    } else {
+        format!("{base} has no workload and number of clients in common with any of {all}{but}")
+    };
     Error::data(text).hint("loadgen report shows what each of them has")
 }
 
@@ -194,25 +308,20 @@ fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Pairs<'t, 's> {
 }
 
 pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Result<Comparison> {
-    let labels = question.labels();
-    let steps = steps.into();
-    let tables = question.tables(&steps, question.metric)?;
-    if tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
-        if imported::any_lacks(&tables) {
-            return Err(imported::not_printed(&tables, &steps.imported));
-        }
-        return Err(nothing_in_common(labels, ""));
-    }
-    let mut rows = rows(&tables, question);
+    let contrasts = question.all_contrasts(&steps.into())?;
+    let mut rows = rows(&contrasts, question);
     let lacks = |row: &&mut Row| row.what.is_some() && row.verdict != Compared::Worse;
     let lacking = rows.iter_mut().flatten().filter(|row| row.ratio.is_some()).filter(lacks);
     lacking.for_each(|row| row.verdict = Compared::Incomplete);
     let (related, without): (Vec<&Row>, Vec<&Row>) =
         rows.iter().flatten().partition(|row| row.ratio.is_some());
     let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
-    let what = |rows: &[&Row]| rows.iter().filter_map(|row| row.told()).collect::<Vec<_>>();
+    let several = Several::among(&rows, question);
+    let what = |rows: &[&Row]| {
+        rows.iter().filter_map(|row| row.told_apart(several)).collect::<Vec<String>>()
+    };
     let pages = pages(&rows, question.floor);
-    let lines = brief::below(&tables, &question.notes, &question.source);
+    let lines = brief::below(&contrasts.tables, &question.notes, &question.source);
     if pages.is_empty() {
         let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
         return Err(Error::data(why).hint("another --metric"));
@@ -223,19 +332,18 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
     let nothing_found = all_asked_for && !related.is_empty();
     let asked_for = nothing_found.then(|| ASKED_FOR.to_owned()).into_iter().collect();
     let is = |verdict| move |row: &&&Row| row.verdict == verdict;
-    let several = rows.len() > 1;
     let line = |row: &&Row| row.line(several);
     let times = |row: &&Row| Some(row.ratio.as_ref()?.times);
     let too_few = || found_out().filter(is(Compared::TooFew));
     let worse = related.iter().filter(is(Compared::Worse)).filter_map(line);
-    let answer = answer(&rows, labels, question.floor);
+    let answer = answer(&rows, several, question);
     Ok(Comparison {
-        worse: worse.chain(what(&stopped)).collect(),
-        unknown: [what(&lacking), what(&related), asked_for].concat(),
+        worse: once(worse.chain(what(&stopped))),
+        unknown: once([what(&lacking), what(&related), asked_for].into_iter().flatten()),
         inconclusive: found_out().filter(is(Compared::Inconclusive)).filter_map(line).collect(),
         too_few: too_few().filter_map(line).collect(),
         repeats_needed: repeats_needed(too_few().filter_map(times).fold(1.0, f64::max)),
-        open: found_out().chain(&lacking).filter_map(|row| row.doubt(labels)).collect(),
+        open: found_out().chain(&lacking).filter_map(|row| row.doubt()).collect(),
         text: answer::above(
             &answer,
             write(&pages, "compare", question.format, None, (&question.notes, &lines)),
@@ -245,27 +353,31 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
     })
 }
 
-/// Returns what a comparison of the only two labels begins with, for each metric; nothing where there is
-/// none.
+/// Leaves out lines that were there before: a run that did not complete is in the tables of all metrics.
+fn once(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    lines.filter(|line| seen.insert(line.clone())).collect()
+}
+
+/// Returns what a comparison of all labels with the baseline begins with; nothing where there is none.
 pub(crate) fn answers(steps: &Reported, options: &Options) -> Vec<String> {
-    let Ok([base, new]) = pair(steps.clone(), [options.baseline.as_deref(), None]) else {
-        return Vec::new();
-    };
-    let compared = |metric: &Metric| {
-        let (base, new, latest) = (base.clone(), new.clone(), options.latest);
-        let of =
-            Question { base, new, latest, metric: *metric, floor: FLOOR, ..Question::default() };
+    let compared = || {
+        let (base, new) = base_and_new(steps.clone(), options.baseline.as_deref(), &[]).ok()?;
+        let (new, others) = new.split_first()?;
+        let (new, others) = (new.clone(), others.to_vec());
+        let (metric, also, latest) = (options.metric, options.also.clone(), options.latest);
+        let floor = FLOOR;
+        let of = Question { base, new, others, metric, also, floor, latest, ..Question::default() };
         Some(compare(steps.clone(), &of).ok()?.answer)
     };
-    let metrics = std::iter::once(&options.metric).chain(&options.also);
-    metrics.filter_map(compared).flatten().collect()
+    compared().unwrap_or_default()
 }
 
 fn crashed(table: &Table) -> bool {
     table.lines.len() == 2 && table.lines.iter().any(|line| !line.left_out.is_empty())
 }
 
-fn comparable(table: &Table) -> Result<()> {
+fn comparable(table: &Table, hint: &str) -> Result<()> {
     for (column, cells) in common(table) {
         let [one, other] = cells.map(|cell| judge::by_knowledge(&cell.steps));
         let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
@@ -280,7 +392,8 @@ fn comparable(table: &Table) -> Result<()> {
             let [one, other] = [0, 1].map(|at| escape::line(table.lines[at].label));
             let (cell, found) = (cell_named(table, &column), some(differing, "; "));
             let text = format!("{cell}: {one} and {other} were not measured on the same: {found}");
-            return Err(Error::data(text).hint("--force compares them all the same, and says so"));
+            let force = format!("--force compares them all the same, and says so{hint}");
+            return Err(Error::data(text).hint(force));
         }
     }
     Ok(())
@@ -292,12 +405,16 @@ pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
 
 /// Returns the cells of two labels with their verdicts, by their tables. What one of both has measured,
 /// or begun, and the other has not, has a row, too: no table may seem to be all there is.
-pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Row<'t, 's>>> {
-    let labels = of.labels();
-    let compared =
-        Common::new(tables.iter().map(|table| (table, common(table))).collect(), of.repeats_max);
-    let row = |at: usize, column: &Column| {
-        let table = &tables[at];
+pub(super) fn rows<'t, 's>(
+    contrasts: &'t Contrasts<'_, 's>,
+    of: &Question,
+) -> Vec<Vec<Row<'t, 's>>> {
+    let both = |table: &'t Table<'s>| match table.lines.as_slice() {
+        [base, new] => Some((table, [base, new])),
+        _ => None,
+    };
+    let family = Family::new(contrasts.tables.iter().filter_map(both), of.repeats_max);
+    let row = |table: &'t Table<'s>, labels: [&'t str; 2], shared: &Pairs, column: &Column| {
         let lines = labels.map(|label| table.line(label));
         let cells = lines.map(|line| line.and_then(|line| line.cells.get(column)));
         let mut lost = lines.iter().flatten().flat_map(|line| &line.left_out);
@@ -306,9 +423,10 @@ pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Ro
             return None;
         }
         let verdict = Compared::NotMeasured;
-        let mut row = Row { table, column: *column, cells, ratio: None, verdict, what: None };
+        let mut row =
+            Row { table, labels, column: *column, cells, ratio: None, verdict, what: None };
         if let [Some(one), Some(other)] = cells {
-            let times = compared.times(at, column);
+            let times = family.times(table, shared, column);
             row.ratio = Ratio::of([one, other], table.metric, times);
             row.verdict = if is_comparable(table.metric, [one, other]) {
                 Compared::NoRatio
@@ -316,48 +434,63 @@ pub(super) fn rows<'t, 's>(tables: &'t [Table<'s>], of: &Question) -> Vec<Vec<Ro
                 Compared::NotComparable
             };
         }
-        row.what = row.what(labels, of.floor);
+        row.what = row.what(of.floor);
         Some(row)
     };
-    let of_table = |at: usize| tables[at].columns.iter().filter_map(|of| row(at, of)).collect();
-    let mut rows: Vec<Vec<Row>> = (0..tables.len()).map(of_table).collect();
+    let of_table = |(table, labels): (&'t Table<'s>, &[&'t str; 2])| {
+        let shared = both(table).map_or_else(Vec::new, |(_, lines)| in_both(lines));
+        table.columns.iter().filter_map(|of| row(table, *labels, &shared, of)).collect()
+    };
+    let mut rows: Vec<Vec<Row>> =
+        contrasts.tables.iter().zip(&contrasts.labels).map(of_table).collect();
     rows.retain(|rows| !rows.is_empty());
-    judge(&mut rows, of.floor, compared.looks);
+    judge(&mut rows, of.floor, family.looks);
     rows
 }
 
 /// The cells of two labels, by the columns that both have.
 type Pairs<'t, 's> = Vec<(Column, [&'t Cell<'s>; 2])>;
 
-/// The cells that two labels have in common, by their tables.
-struct Common<'t, 's> {
-    tables: Vec<(&'t Table<'s>, Pairs<'t, 's>)>,
-    /// Looks at these cells.
+/// What is corrected together: all that a comparison shows, over workloads, new labels and metrics.
+#[derive(Clone, Copy)]
+struct Family {
+    /// Tables of two labels with a cell whose number was not asked for, and with one whose was.
+    tables: [usize; 2],
+    /// Looks at the cells.
     looks: u32,
 }
 
-impl<'t, 's> Common<'t, 's> {
-    fn new(tables: Vec<(&'t Table<'s>, Pairs<'t, 's>)>, repeats_max: u32) -> Common<'t, 's> {
-        let cells = tables.iter().flat_map(|(_, common)| common).flat_map(|(_, cells)| *cells);
-        let looks = cells.map(|cell| looks(cell, repeats_max)).max().unwrap_or(1);
-        Common { tables, looks }
+impl Family {
+    fn new<'t, 's: 't>(
+        contrasts: impl Iterator<Item = (&'t Table<'s>, [&'t Line<'s>; 2])>,
+        repeats_max: u32,
+    ) -> Family {
+        let mut family = Family { tables: [0, 0], looks: 1 };
+        for (table, lines) in contrasts {
+            let shared = in_both(lines);
+            for asked_for in [false, true] {
+                let has = shared.iter().any(|(of, _)| is_asked_for(table, of) == asked_for);
+                family.tables[usize::from(asked_for)] += usize::from(has);
+            }
+            let looks = shared.iter().flat_map(|(_, cells)| *cells);
+            let looks = looks.map(|cell| looks_at(cell, repeats_max)).max();
+            family.looks = family.looks.max(looks.unwrap_or(1));
+        }
+        family
     }
 
-    /// Returns what a p is multiplied by at most: the cells of its kind, the workloads with such, the
-    /// looks.
-    fn times(&self, at: usize, column: &Column) -> f64 {
-        let asked_for = is_asked_for(self.tables[at].0, column);
-        let alike = |(table, common): &(&Table, Pairs)| {
-            common.iter().filter(|(other, _)| is_asked_for(table, other) == asked_for).count()
-        };
-        let workloads = self.tables.iter().filter(|of| alike(of) > 0).count();
-        (alike(&self.tables[at]) * workloads) as f64 * f64::from(self.looks)
+    /// Returns what the p of a cell is multiplied by at most: the cells of its kind in its table, the tables
+    /// with such, the looks.
+    fn times(&self, table: &Table, shared: &Pairs, column: &Column) -> f64 {
+        let asked_for = is_asked_for(table, column);
+        let alike = shared.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();
+        (alike * self.tables[usize::from(asked_for)]) as f64 * f64::from(self.looks)
     }
 }
 
 /// Counts the looks at a cell: where one run (or what continues it) has steps that were planned with
 /// fewer repeats and steps that were planned with more, somebody looked and went on.
-fn looks(cell: &Cell, repeats_max: u32) -> u32 {
+fn looks_at(cell: &Cell, repeats_max: u32) -> u32 {
     let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for step in &cell.steps {
         planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
@@ -368,9 +501,9 @@ fn looks(cell: &Cell, repeats_max: u32) -> u32 {
     looks.max().unwrap_or(1)
 }
 
-/// Corrects: by Holm within the row of a workload, by Benjamini and Hochberg over the workloads,
-/// each with its clearest cell, by Bonferroni over the looks. A cell's corrected p is the larger of
-/// the first two, times the looks. What was asked for does not make it harder to find the others.
+/// Corrects: by Holm within a table, by Benjamini and Hochberg over the tables of all workloads, labels
+/// and metrics, each with its clearest cell, by Bonferroni over the looks. A cell's corrected p is the
+/// larger of the first two, times the looks. What was asked for does not make it harder to find the others.
 fn judge(tables: &mut [Vec<Row>], floor: f64, looks: u32) {
     let looks = f64::from(looks);
     for asked_for in [false, true] {
@@ -424,7 +557,7 @@ impl Row<'_, '_> {
 
     /// Tells why there is no ratio; or that runs of a label did not complete, or that ops of one label
     /// failed and the number does not show it.
-    fn what(&self, labels: [&str; 2], floor: f64) -> Option<String> {
+    fn what(&self, floor: f64) -> Option<String> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
         let failed = self.cells.map(|cell| failed_share(&cell?.steps));
         let apart = (failed[0].unwrap_or(0.0) - failed[1].unwrap_or(0.0)).abs();
@@ -434,7 +567,7 @@ impl Row<'_, '_> {
         let is_comparable = self.verdict != Compared::NotComparable;
         let mut said = Vec::new();
         said.extend(metric.by_work().filter(|_| !is_comparable).map(not_comparable));
-        for (at, label) in labels.iter().enumerate() {
+        for (at, label) in self.labels.iter().enumerate() {
             let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
             let (left_out, label) = (among(&self.column, left_out), escape::line(label));
             let cell = self.cells[at];
@@ -463,6 +596,13 @@ impl Row<'_, '_> {
         self.what.as_ref().map(|what| self.at(what))
     }
 
+    /// Says the same, and of which metric and label where nothing in it does.
+    fn told_apart(&self, several: Several) -> Option<String> {
+        let is_named = self.verdict != Compared::NotComparable;
+        let told = self.told()?;
+        Some(if is_named { told } else { several.metric_and_label(self) + &told })
+    }
+
     /// Says what the comparison found; nothing without a ratio.
     pub(super) fn found(&self) -> Option<String> {
         let ([one, other], ratio) = (self.runs(), self.ratio.as_ref()?);
@@ -475,27 +615,28 @@ impl Row<'_, '_> {
     }
 
     /// Says the same in percent, and in which cell.
-    fn line(&self, several: bool) -> Option<String> {
+    fn line(&self, several: Several) -> Option<String> {
         if self.verdict == Compared::TooFew {
-            return self.found().map(|found| self.at(&found));
+            let found = self.found()?;
+            return Some(several.metric_and_label(self) + &self.at(&found));
         }
         let change = answer::change(self)?;
-        let of = if several { escape::line(self.table.workload) + ": " } else { String::new() };
-        Some(format!("{of}{change} at {}", at_clients(&self.column)))
+        let named = several.workload_and_label(self);
+        Some(format!("{named}{change} at {}", at_clients(&self.column)))
     }
 
     /// Returns what more runs may decide, or tell whether it matters.
-    fn doubt(&self, of: [&str; 2]) -> Option<Doubt> {
+    fn doubt(&self) -> Option<Doubt> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio | NotComparable => return None,
             Incomplete | NotMeasured => self.told()?,
             found => {
-                let ([base, new], at) = (of.map(label), at_clients(&self.column));
+                let ([base, new], at) = (self.labels.map(label), at_clients(&self.column));
                 format!("{new} against {base} at {at}: {found}, {}", self.found()?)
             }
         };
-        let labels = of.map(str::to_owned).into();
+        let labels = self.labels.map(str::to_owned).into();
         Some(Doubt { workload: self.table.workload.to_owned(), labels, cell: self.column, why })
     }
 }
@@ -551,39 +692,57 @@ pub(super) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
 
-/// The ratios of all tables of one metric, each as a comparison of its two labels over all of them has it.
+/// The ratios of some tables, each as a comparison of all their labels with a base has it.
 pub(crate) struct Ratios<'t, 's> {
     tables: &'t [Table<'s>],
     lines: Vec<BTreeMap<&'s str, &'t Line<'s>>>,
+    /// By the base, as they were wanted.
+    families: RefCell<BTreeMap<String, Family>>,
 }
 
 impl<'t, 's> Ratios<'t, 's> {
     pub(crate) fn new(tables: &'t [Table<'s>]) -> Ratios<'t, 's> {
         let lines =
             |table: &'t Table<'s>| table.lines.iter().map(|line| (line.label, line)).collect();
-        Ratios { tables, lines: tables.iter().map(lines).collect() }
+        let families = RefCell::default();
+        Ratios { tables, lines: tables.iter().map(lines).collect(), families }
     }
 
-    fn common(&self, labels: [&str; 2]) -> Common<'t, 's> {
+    fn family(&self, base: &str) -> Family {
+        if let Some(family) = self.families.borrow().get(base) {
+            return *family;
+        }
         let of_table = |(table, lines): (&'t Table<'s>, &BTreeMap<&str, &'t Line<'s>>)| {
-            let [one, other] = labels.map(|label| lines.get(label).copied());
-            (table, one.zip(other).map_or_else(Vec::new, |(one, other)| in_both([one, other])))
+            let one = lines.get(base).copied();
+            let others = table.lines.iter().filter(|line| line.label != base);
+            one.into_iter()
+                .flat_map(|one| others.clone().map(move |other| (table, [one, other])))
+                .collect::<Vec<_>>()
         };
-        Common::new(self.tables.iter().zip(&self.lines).map(of_table).collect(), 0)
+        let family = Family::new(self.tables.iter().zip(&self.lines).flat_map(of_table), 0);
+        self.families.borrow_mut().insert(base.to_owned(), family);
+        family
+    }
+
+    fn shared(&self, at: usize, labels: [&str; 2]) -> Pairs<'t, 's> {
+        let [one, other] = labels.map(|label| self.lines[at].get(label).copied());
+        one.zip(other).map_or_else(Vec::new, |(one, other)| in_both([one, other]))
     }
 
     /// Returns what decides whether runs of two labels are compared in blocks, for a column of a table.
     pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Column) -> f64 {
-        self.common(labels).times(at, column)
+        self.family(labels[0]).times(&self.tables[at], &self.shared(at, labels), column)
     }
 
     /// Gives the ratios of a label to a base in one table, by columns.
     pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Column, Ratio> {
-        let (common, metric) = (self.common(labels), self.tables[at].metric);
+        let (table, family) = (&self.tables[at], self.family(labels[0]));
+        let shared = self.shared(at, labels);
         let ratio = |(column, cells): &(Column, [&Cell; 2])| {
-            Some((*column, Ratio::of(*cells, metric, common.times(at, column))?))
+            let times = family.times(table, &shared, column);
+            Some((*column, Ratio::of(*cells, table.metric, times)?))
         };
-        common.tables[at].1.iter().filter_map(ratio).collect()
+        shared.iter().filter_map(ratio).collect()
     }
 
     /// Fills the ratios of the cells of a table, which is one of all or a part of it, to a label. Of
@@ -654,7 +813,7 @@ fn pages(rows: &[Vec<Row>], floor: f64) -> Vec<Page> {
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, floor)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
-    last.below.extend(bare.into_iter().flatten().filter_map(Row::told));
+    last.below.extend(once(bare.into_iter().flatten().filter_map(Row::told)));
     pages
 }
 

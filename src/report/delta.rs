@@ -5,8 +5,7 @@ use super::escape;
 use super::notes::{at_clients, codes, entry, is_marked, label, marked, push_new};
 use super::page::{self, Conditions, Page, Rows};
 use super::table::{
-    Cell, Column, NO_RATIO, Table, by_metric, is_comparable, merit, not_comparable, own_ratio,
-    ratio, speed,
+    Cell, Column, NO_RATIO, Table, is_comparable, merit, not_comparable, own_ratio, ratio, speed,
 };
 use super::{Metric, Options};
 use crate::error::Result;
@@ -49,23 +48,22 @@ fn pairs<'a>(
     let labels = labels_of(tables, options)?;
     let labels = labels.each_ref().map(String::as_str);
     let mut found = Vec::new();
-    for tables in by_metric(&of_pair(tables, options)?, options) {
-        let ratios = Ratios::new(tables);
-        for (at, table) in tables.iter().enumerate() {
-            let ratios = ratios.between(at, labels);
-            let pair = |(column, cells): (Column, [&Cell; 2])| {
-                let [from, to] = cells.map(|cell| cell.spread.median);
-                let is_comparable = is_comparable(table.metric, cells);
-                let instead = table.metric.by_work().filter(|_| !is_comparable);
-                let ratio = ratios.get(&column).map(Ratio::estimate);
-                let change = change(table.metric, ratio, [from, to]).filter(|_| is_comparable);
-                Pair { column, from, to, change, instead }
-            };
-            let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
-            found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
-        }
+    let tables = of_pair(tables, options)?;
+    let ratios = Ratios::new(&tables);
+    for (at, table) in tables.iter().enumerate() {
+        let ratios = ratios.between(at, labels);
+        let pair = |(column, cells): (Column, [&Cell; 2])| {
+            let [from, to] = cells.map(|cell| cell.spread.median);
+            let is_comparable = is_comparable(table.metric, cells);
+            let instead = table.metric.by_work().filter(|_| !is_comparable);
+            let ratio = ratios.get(&column).map(Ratio::estimate);
+            let change = change(table.metric, ratio, [from, to]).filter(|_| is_comparable);
+            Pair { column, from, to, change, instead }
+        };
+        let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
+        found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
     }
-    if found.is_empty() { Err(nothing_in_common(labels, "")) } else { Ok(found) }
+    if found.is_empty() { Err(nothing_in_common(labels[0], &labels[1..], "")) } else { Ok(found) }
 }
 
 pub(super) fn changes(tables: &[Table], options: &Options) -> Result<Vec<Page>> {

@@ -54,9 +54,8 @@ struct Split<'r, 't, 's> {
 }
 
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
-    let labels = question.labels();
-    let tables = question.tables(&steps.into(), Metric::QPS)?;
-    let rows = compare::rows(&tables, question);
+    let contrasts = question.contrasts(&steps.into(), Metric::QPS)?;
+    let rows = compare::rows(&contrasts, question);
     let both = |row: &&Row| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     for rows in &rows {
@@ -83,15 +82,16 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     }
     let Some(last) = pages.last_mut() else {
         let but = " in a closed loop (in an open loop the rate is what was asked for)";
+        let [base, new] = question.base_and_new();
         let any = rows.iter().flatten().any(|row| both(&row));
         return Err(match idle.into_iter().next() {
             Some(first) => Error::data(first).hint("loadgen report shows the steps"),
-            None => nothing_in_common(labels, if any { but } else { "" }),
+            None => nothing_in_common(base, &[new], if any { but } else { "" }),
         });
     };
     last.below.append(&mut idle);
     last.below.extend(BELOW.map(str::to_owned));
-    let lines = brief::below(&tables, &question.notes, &question.source);
+    let lines = brief::below(&contrasts.tables, &question.notes, &question.source);
     Ok(write(&pages, "explain", question.format, None, (&question.notes, &lines)))
 }
 

@@ -87,7 +87,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
     let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
     counts.extend(imported::counted(&tables));
-    let ratios = table::by_metric(&tables, options).map(Ratios::new).collect();
+    let ratios = &Ratios::new(&tables);
     let shown = Shown { options, tables: &tables, ratios, labels: &labels, steps: &steps };
     let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
     let sections = (0..tables.len()).map(|at| shown.workload(at)).collect::<Result<Vec<_>>>()?;
@@ -262,20 +262,13 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
 struct Shown<'a> {
     options: &'a Options,
     tables: &'a [Table<'a>],
-    /// Those of each metric.
-    ratios: Vec<Ratios<'a, 'a>>,
+    ratios: &'a Ratios<'a, 'a>,
     labels: &'a Labels<'a>,
     /// Those that did not complete, too: what they were asked is worth knowing.
     steps: &'a [&'a Summary],
 }
 
 impl<'a> Shown<'a> {
-    /// Returns the ratios of a table's metric, and its place among their tables.
-    fn place(&self, at: usize) -> (&Ratios<'a, 'a>, usize) {
-        let each = self.tables.len() / self.ratios.len();
-        (&self.ratios[at / each], at % each)
-    }
-
     /// Makes the section of one table, which has neither footnotes nor ratios yet.
     fn workload(&self, at: usize) -> Result<Markup> {
         let of = &self.tables[at];
@@ -296,8 +289,7 @@ impl<'a> Shown<'a> {
         // A baseline of another workload relates nothing here.
         let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
         let tables = of.by_column().into_iter().map(noted);
-        let (ratios, place) = self.place(at);
-        let per_op = tables.map(|of| layout::per_op(&of, baseline, place, ratios));
+        let per_op = tables.map(|of| layout::per_op(&of, baseline, at, self.ratios));
         let per_op: Result<Vec<Page>> = per_op.collect();
         let per_op = per_op?;
         Ok(html! { section {
@@ -343,8 +335,7 @@ impl<'a> Shown<'a> {
         let base = self.options.baseline.as_deref().or_else(first);
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
         let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
-        let (ratios, place) = self.place(at);
-        let Some(table) = ratios.related(place, plain, base) else {
+        let Some(table) = self.ratios.related(at, plain, base) else {
             return (None, vec![format!("No ratios: {} was not measured here.", label(base))]);
         };
         let mut remarks = notes::unrelated(&table);

@@ -14,8 +14,8 @@ use super::page::{
     shape,
 };
 use super::table::{
-    Cell, Column, Item, Line, Table, by_metric, cell, is_comparable, known, labels, merit,
-    own_ratio, ratio, speed,
+    Cell, Column, Item, Line, Table, cell, is_comparable, known, labels, merit, own_ratio, ratio,
+    speed,
 };
 use super::{Layout, Metric, Options, delta, metric, settings, slo, suites};
 use crate::error::{Error, Result};
@@ -52,14 +52,14 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::Peak => Ok(tables.iter().map(|table| peak(&noted(table.clone()))).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Settings => Ok(vec![settings::page(tables)]),
-        Layout::Relative => by_slice(tables, options, |slice, at, ratios| {
-            Ok(Some(relative(slice, baseline, at, ratios)))
-        }),
-        Layout::PerOp => by_slice(tables, options, |slice, at, ratios| {
-            per_op(&slice, baseline, at, ratios).map(Some)
-        }),
+        Layout::Relative => {
+            by_slice(tables, |slice, at, ratios| Ok(Some(relative(slice, baseline, at, ratios))))
+        }
+        Layout::PerOp => {
+            by_slice(tables, |slice, at, ratios| per_op(&slice, baseline, at, ratios).map(Some))
+        }
         Layout::Slo => slo::pages(tables.iter().flat_map(Table::all)),
-        Layout::Suite => suites::some(by_slice(tables, options, |slice, at, ratios| {
+        Layout::Suite => suites::some(by_slice(tables, |slice, at, ratios| {
             Ok(suites::page(&slice, at, ratios))
         })?),
         Layout::Delta => delta::changes(tables, options),
@@ -67,19 +67,16 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     }
 }
 
-/// Makes a page of each column of each table, which has the place of its table among those of its metric.
+/// Makes a page of each column of each table, which has the place of its table among all.
 fn by_slice<'s>(
     tables: &[Table<'s>],
-    options: &Options,
     page: impl Fn(Table<'s>, usize, &Ratios) -> Result<Option<Page>>,
 ) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
-    for tables in by_metric(tables, options) {
-        let ratios = Ratios::new(tables);
-        for (at, table) in tables.iter().enumerate() {
-            for slice in table.by_column().into_iter().map(noted) {
-                pages.extend(page(slice, at, &ratios)?);
-            }
+    let ratios = Ratios::new(tables);
+    for (at, table) in tables.iter().enumerate() {
+        for slice in table.by_column().into_iter().map(noted) {
+            pages.extend(page(slice, at, &ratios)?);
         }
     }
     Ok(pages)
@@ -99,16 +96,12 @@ fn plain(tables: &[Table], options: &Options) -> Vec<Page> {
 
 /// Returns the tables with their ratios to the baseline and their footnotes.
 fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
-    let mut related = Vec::new();
-    for tables in by_metric(tables, options) {
-        let ratios = Ratios::new(tables);
-        for (at, table) in tables.iter().enumerate() {
-            let mut table = table.clone();
-            options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
-            related.push(noted(table));
-        }
-    }
-    related
+    let ratios = Ratios::new(tables);
+    let related = tables.iter().cloned().enumerate().map(|(at, mut table)| {
+        options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
+        noted(table)
+    });
+    related.collect()
 }
 
 fn page(table: &Table) -> Page {

@@ -41,7 +41,7 @@ mod timeline;
 
 pub use brief::Notes;
 pub(crate) use calibration::calibration;
-pub use compare::{Comparison, Doubt, Question, compare, doubtful, pair};
+pub use compare::{Comparison, Doubt, Question, base_and_new, compare, doubtful, pair};
 pub use explain::explain;
 pub use gate::{Gates, gates, holds};
 pub use html::page;

@@ -510,14 +510,6 @@ pub(crate) fn own_ratio(metric: Metric, ratio: f64) -> f64 {
     if metric.higher_is_better() { ratio } else { 1.0 / ratio }
 }
 
-/// Returns the tables of each metric, which are as many.
-pub(crate) fn by_metric<'t, 's>(
-    tables: &'t [Table<'s>],
-    options: &Options,
-) -> impl Iterator<Item = &'t [Table<'s>]> {
-    tables.chunks((tables.len() / (1 + options.also.len())).max(1))
-}
-
 pub(crate) fn labels<'a>(tables: &[Table<'a>]) -> Labels<'a> {
     let mut labels = Labels::default();
     for line in tables.iter().flat_map(|table| &table.lines) {

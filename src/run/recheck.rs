@@ -176,8 +176,10 @@ impl Again<'_> {
         if steps.is_empty() {
             return Ok(doubts);
         }
-        for (base, new) in self.pairs(&steps)? {
-            let question = Question { base, new, ..self.args.question.clone() };
+        let (base, others) = self.compared(&steps)?;
+        if let Some((new, others)) = others.split_first() {
+            let (new, others) = (new.clone(), others.to_vec());
+            let question = Question { base, new, others, ..self.args.question.clone() };
             doubts.extend(compare(&steps, &question)?.open);
         }
         let options = Options { metric: self.args.question.metric, ..Options::default() };
@@ -185,8 +187,8 @@ impl Again<'_> {
         Ok(doubts)
     }
 
-    /// Lists the labels that are compared, of those that have a workload in common.
-    fn pairs(&self, steps: &[&Summary]) -> Result<Vec<(String, String)>> {
+    /// Lists the baseline, and the labels that are compared with it, of those that have a workload in common.
+    fn compared(&self, steps: &[&Summary]) -> Result<(String, Vec<String>)> {
         let labels: Vec<&String> = self.experiment.subjects.iter().map(|s| &s.label).collect();
         let Recheck { base, new, .. } = self.args;
         for (flag, label) in [("--baseline", base), ("--new", new)] {
@@ -206,7 +208,7 @@ impl Again<'_> {
         let wanted = |label: &&String| new.as_ref().map_or(*label != base, |new| new == *label);
         let common = labels.into_iter().filter(wanted);
         let common = common.filter(|label| !of_base.is_disjoint(&cells_of(label)));
-        Ok(common.map(|label| (base.clone(), label.clone())).collect())
+        Ok((base.clone(), common.cloned().collect()))
     }
 
     /// Prints what is in doubt and what it gets; an error where something stays open.

@@ -120,7 +120,7 @@ fn usage() {
             "report closed --chart pie",
             "report ended outages --layout delta",
             "report closed --gate p99",
-            "compare ended outages",
+            "compare closed --new 5.6.24 --new 10.11",
             "compare closed --base 5.6.24 --new 10.11 --floor x",
             "explain ended outages",
             "recheck closed",
@@ -417,6 +417,8 @@ fn compare() {
         "compare closed --base 5.6.24 --new 10.11 --metric client-seconds",
         "compare closed --base 5.6.24 --new 10.11 --metric errors",
         "compare older --base 5.6.24 --new 10.11",
+        "compare closed --base 5.6.24 --metric qps --metric p99 --fail-on-regression",
+        "compare warned --metric qps,errors",
         "compare ended outages --base many --new done",
         "compare ended outages --base reconnect --new canned --force",
         "explain --baseline 5.6.24 --new 10.11 closed",
@@ -425,6 +427,9 @@ fn compare() {
     }
     all.extend(cases([
         "compare closed --base 5.6.24 --new 10.11 --metric client-seconds --fail-on-regression",
+        "compare ended outages",
+        "compare closed warned --new none --new some --metric qps,qps --format junit",
+        "compare closed --metric qps --metric wait-p50",
         "compare closed --base none --new 10.11",
         "compare closed --base 10.11 --new 10.11",
         "compare phptest --base 5.6.24 --new 10.11",

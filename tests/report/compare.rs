@@ -1,6 +1,6 @@
-//! Two labels with statistics: verdicts, corrections, blocks, refusals.
+//! Labels compared with a baseline by statistics: verdicts, corrections, blocks, refusals.
 
-use loadgen::report::{Comparison, Layout, Question, compare, page, pair};
+use loadgen::report::{Comparison, Layout, Question, base_and_new, compare, page, pair};
 use loadgen::summary::Outcome;
 
 use super::*;
@@ -9,7 +9,9 @@ fn question(base: &str, new: &str) -> Question {
     Question {
         base: base.to_owned(),
         new: new.to_owned(),
+        others: Vec::new(),
         metric: Metric::QPS,
+        also: Vec::new(),
         floor: 0.02,
         repeats_max: 0,
         force: false,
@@ -817,5 +819,207 @@ fn every_output_has_the_ratio_of_a_comparison() {
         let of: Vec<&Summary> = steps.iter().collect();
         let html = page(&of, &Options::default()).expect("a page");
         assert!(html.contains(&format!(">{ratio:.2}<")), "{what}: {ratio} is not on the page");
+    }
+}
+
+fn owned(labels: &[&str]) -> Vec<String> {
+    labels.iter().map(|label| (*label).to_owned()).collect()
+}
+
+#[test]
+fn labels_are_compared_with_the_first_by_time_when_no_flag_names_another() {
+    struct Case {
+        base: Option<&'static str>,
+        new: &'static [&'static str],
+        found: Result<(&'static str, &'static [&'static str]), u8>,
+    }
+    // "c" was measured first.
+    let steps = [("a", 60), ("b", 120), ("c", 0)].map(|(label, at)| runs(label, 8, at, &OLD));
+    let steps = steps.concat();
+    for Case { base, new, found } in [
+        Case { base: None, new: &[], found: Ok(("c", &["a", "b"])) },
+        Case { base: Some("b"), new: &[], found: Ok(("b", &["c", "a"])) },
+        Case { base: Some("b"), new: &["a"], found: Ok(("b", &["a"])) },
+        Case { base: None, new: &["b"], found: Ok(("c", &["b"])) },
+        Case { base: None, new: &["c", "b"], found: Ok(("a", &["c", "b"])) },
+        Case { base: Some("a"), new: &["c", "b", "c"], found: Ok(("a", &["c", "b"])) },
+        Case { base: Some("a"), new: &["a"], found: Ok(("a", &["a"])) },
+        Case { base: None, new: &["a", "b", "c"], found: Err(2) },
+        Case { base: Some("d"), new: &[], found: Err(2) },
+        Case { base: None, new: &["a", "d"], found: Err(2) },
+    ] {
+        let all: Vec<&Summary> = steps.iter().collect();
+        let told = base_and_new(&all, base, &owned(new)).map_err(|error| error.kind().exit_code());
+        let found = found.map(|(base, new)| (base.to_owned(), owned(new)));
+        assert_eq!(told, found, "--baseline {base:?} --new {new:?}");
+    }
+    let one: Vec<&Summary> = steps[..6].iter().collect();
+    let error = base_and_new(&one, None, &[]).expect_err("nothing to compare with");
+    assert_eq!(error.kind().exit_code(), 4, "{error}");
+    let error = base_and_new(&one, None, &owned(&["a"])).expect_err("nothing to compare with");
+    assert_eq!(error.kind().exit_code(), 4, "{error}");
+}
+
+/// Rows as JSON has them.
+fn rows(steps: &[Summary], question: &Question) -> Vec<Value> {
+    let asked = Question { format: Format::Json, ..question.clone() };
+    let told = compared(steps, &asked).expect("a comparison");
+    let json: Value = serde_json::from_str(&told.text).expect("JSON");
+    json["rows"].as_array().expect("rows").clone()
+}
+
+/// Six runs of each label at 8 clients, one label after the other, times such factors.
+fn labelled(labels: &[(&str, f64)]) -> Vec<Summary> {
+    let of = |(at, (label, factor)): (u32, &(&str, f64))| runs(label, 8, 60 * at, &by(*factor));
+    (0..).zip(labels).flat_map(of).collect()
+}
+
+/// The p of six runs that all lie below or above six others.
+const CLEAR: f64 = 2.0 / 924.0;
+
+#[test]
+fn p_is_corrected_over_all_labels_and_metrics_of_a_comparison() {
+    struct Case {
+        what: &'static str,
+        labels: &'static [(&'static str, f64)],
+        also: &'static [&'static str],
+        /// New label, metric, verdict, and what the p of CLEAR is multiplied by; nothing for other p.
+        rows: &'static [(&'static str, &'static str, &'static str, Option<f64>)],
+    }
+    for Case { what, labels, also, rows: wanted } in [
+        Case {
+            what: "two labels",
+            labels: &[("old", 1.0), ("new", 0.9)],
+            also: &[],
+            rows: &[("new", "qps", "worse", Some(1.0))],
+        },
+        Case {
+            what: "three labels, of which one differs",
+            labels: &[("old", 1.0), ("new", 0.9), ("newer", 1.0)],
+            also: &[],
+            rows: &[("new", "qps", "worse", Some(2.0)), ("newer", "qps", "same", None)],
+        },
+        Case {
+            what: "three labels, and both differ as clearly",
+            labels: &[("old", 1.0), ("new", 0.9), ("newer", 1.1)],
+            also: &[],
+            rows: &[("new", "qps", "worse", Some(1.0)), ("newer", "qps", "better", Some(1.0))],
+        },
+        Case {
+            what: "two metrics, of which one differs",
+            labels: &[("old", 1.0), ("new", 0.9)],
+            also: &["mean"],
+            rows: &[("new", "qps", "worse", Some(2.0)), ("new", "mean", "same", None)],
+        },
+        Case {
+            what: "three labels and two metrics, of which one cell differs",
+            labels: &[("old", 1.0), ("new", 0.9), ("newer", 1.0)],
+            also: &["mean"],
+            rows: &[
+                ("new", "qps", "worse", Some(4.0)),
+                ("newer", "qps", "same", None),
+                ("new", "mean", "same", None),
+                ("newer", "mean", "same", None),
+            ],
+        },
+        Case {
+            what: "one metric by two names",
+            labels: &[("old", 1.0), ("new", 0.9)],
+            also: &["natural", "qps"],
+            rows: &[("new", "qps", "worse", Some(1.0))],
+        },
+    ] {
+        let steps = labelled(labels);
+        let others = labels[2..].iter().map(|(label, _)| (*label).to_owned()).collect();
+        let also = also.iter().map(|name| name.parse().expect("a metric")).collect();
+        let asked = Question { others, also, ..question("old", "new") };
+        let rows = rows(&steps, &asked);
+        assert_eq!(rows.len(), wanted.len(), "{what}: {rows:?}");
+        for (row, (new, metric, verdict, times)) in rows.iter().zip(wanted) {
+            assert_eq!(row["base"], "old", "{what}");
+            let found = ["new", "metric", "verdict"].map(|field| row[field].as_str());
+            assert_eq!(found, [*new, *metric, *verdict].map(Some), "{what}");
+            let p = row["p_corrected"].as_f64().expect("p");
+            assert!(times.is_none_or(|of| (p - of * CLEAR).abs() < 1e-9), "{what}: {p}");
+        }
+    }
+}
+
+#[test]
+fn what_all_labels_together_cannot_decide_is_too_few() {
+    // 4 against 4 have p 0.029: enough for one label, not for two.
+    let of = |label, at, factor| runs(label, 8, at, &by(factor)[..4]);
+    let steps = [of("old", 0, 1.0), of("new", 60, 0.5), of("newer", 120, 1.0)].concat();
+    let one = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert_eq!((one.worse.len(), one.too_few.len()), (1, 0), "{}", one.text);
+    let asked = Question { others: owned(&["newer"]), ..question("old", "new") };
+    let both = compared(&steps, &asked).expect("a comparison");
+    assert_eq!((both.worse.len(), both.too_few.len()), (0, 2), "{}", both.text);
+    assert_eq!(both.repeats_needed, 5, "{}", both.text);
+}
+
+#[test]
+fn lines_of_a_comparison_name_label_and_metric_when_there_are_several() {
+    let mut steps = labelled(&[("old", 1.0), ("new", 0.9), ("newer", 1.0)]);
+    steps.retain(|step| step.label != "newer" || step.plan.repeat_index < 4);
+    let also = vec!["mean".parse().expect("mean")];
+    let asked = Question { others: owned(&["newer", "other"]), also, ..question("old", "new") };
+    steps.extend(runs("other", 16, 240, &OLD));
+    let told = compared(&steps, &asked).expect("a comparison");
+    assert_eq!(told.worse, ["new: QPS -10.0 % (-10.4 to -9.6 %) at 8 clients"], "{}", told.text);
+    // What was not measured is said once, whatever the metrics.
+    let unknown = [
+        "point-select at 8 clients: not measured by other",
+        "point-select at 16 clients: not measured by old",
+    ];
+    assert_eq!(told.unknown, unknown, "{}", told.text);
+    assert!(told.answer[0].starts_with("new is slower than old at 8 clients: QPS 0.9"), "{told:?}");
+    assert!(
+        told.answer.iter().any(|line| line.starts_with("mean service time, newer: ")),
+        "{told:?}"
+    );
+    for label in ["new", "newer"] {
+        for metric in ["QPS", "mean service time"] {
+            let title = format!("{metric} of {label} against old,");
+            assert_eq!(told.text.matches(&title).count(), 1, "{title}: {}", told.text);
+        }
+    }
+    let junit = compared(&steps, &Question { format: Format::Junit, ..asked.clone() });
+    let junit = junit.expect("a comparison").text;
+    assert_eq!(junit.matches("<testcase").count(), rows(&steps, &asked).len(), "{junit}");
+}
+
+#[test]
+fn a_metric_of_which_there_is_nothing_is_refused_beside_another() {
+    let steps = labelled(&[("old", 1.0), ("new", 0.9)]);
+    let also = vec!["wait-p50".parse().expect("a time of open loops")];
+    let error = compared(&steps, &Question { also, ..question("old", "new") });
+    let error = error.expect_err("closed loops have none");
+    assert_eq!(error.kind().exit_code(), 4, "{error}");
+    assert!(error.to_string().contains("wait-p50"), "{error}");
+}
+
+#[test]
+fn reports_of_several_labels_and_metrics_have_the_ratio_of_a_comparison() {
+    let old = [100.0, 101.0, 102.0, 104.0, 400.0, 420.0];
+    let new = [250.0, 260.0, 314.0, 318.0, 330.0, 340.0];
+    // In turn: enough for blocks of one new label, too few of two, or of two metrics.
+    let of = |label, at, qps| runs(label, 8, at, qps);
+    let mut steps = [of("old", 0, &old), of("new", 1, &new), of("newer", 1, &old)].concat();
+    for step in &mut steps {
+        step.totals.tps = step.totals.qps;
+    }
+    let tps: Metric = "tps".parse().expect("tps");
+    for (others, also, blocks) in
+        [(vec![], vec![], true), (owned(&["newer"]), vec![], false), (vec![], vec![tps], false)]
+    {
+        let mut steps = steps.clone();
+        steps.retain(|step| step.label != "newer" || !others.is_empty());
+        let asked = Question { others, also: also.clone(), ..question("old", "new") };
+        let row = &rows(&steps, &asked)[0];
+        assert_eq!(row["in_blocks"], blocks, "{row}");
+        let plain = json(&steps, &Options { also, ..related("old", "qps") });
+        let cell = &plain["tables"][0]["lines"][1]["cells"][0];
+        assert_eq!(cell["relative"], row["ratio"], "{cell}");
     }
 }

@@ -58,7 +58,7 @@ fn the_page_holds_every_number_and_chart() {
 }
 
 #[test]
-fn the_page_begins_with_the_answer_of_a_comparison_when_it_has_two_labels() {
+fn the_page_begins_with_the_answer_of_a_comparison_when_it_has_several_labels() {
     struct Case {
         what: &'static str,
         labels: &'static [&'static str],
@@ -95,7 +95,7 @@ fn the_page_begins_with_the_answer_of_a_comparison_when_it_has_two_labels() {
             labels: &["old", "new", "newer"],
             factors: faster,
             metrics: &["qps"],
-            verdicts: &[],
+            verdicts: &["better", "better"],
         },
     ] {
         let mut steps = Vec::new();
@@ -107,19 +107,23 @@ fn the_page_begins_with_the_answer_of_a_comparison_when_it_has_two_labels() {
             }
         }
         let metrics: Vec<Metric> = metrics.iter().map(|of| of.parse().expect(of)).collect();
+        let (metric, also) = (metrics[0], metrics[1..].to_vec());
         let mut wanted = Vec::new();
-        for (metric, verdict) in metrics.iter().zip(verdicts) {
-            let (base, new) = ("old".to_owned(), "new".to_owned());
-            let asked = Question { base, new, metric: *metric, floor: 0.02, ..Question::default() };
+        if let [base, new, others @ ..] = labels {
+            let (base, new) = ((*base).to_owned(), (*new).to_owned());
+            let others = others.iter().map(|label| (*label).to_owned()).collect();
+            let (also, floor) = (also.clone(), 0.02);
+            let of = Question { base, new, others, metric, also, floor, ..Question::default() };
             let of = |format| {
-                let asked = Question { format, ..asked.clone() };
+                let asked = Question { format, ..of.clone() };
                 compare(&steps.iter().collect::<Vec<_>>(), &asked).expect(what)
             };
             let json: Value = serde_json::from_str(&of(Format::Json).text).expect("JSON");
-            assert_eq!(json["rows"][0]["verdict"], *verdict, "{what}");
+            for (at, verdict) in verdicts.iter().enumerate() {
+                assert_eq!(json["rows"][at]["verdict"], *verdict, "{what}");
+            }
             wanted.extend(of(Format::Text).answer);
         }
-        let (metric, also) = (metrics[0], metrics[1..].to_vec());
         let html = paged(&steps, &Options { metric, also, ..Options::default() }).expect("a page");
         let lines = html.split("<p class=\"result\">").skip(1);
         let lines: Vec<&str> = lines.map(|of| of.split("</p>").next().expect("its end")).collect();

@@ -1,6 +1,6 @@
 //! What the page says about its numbers: intervals, the best, ratios, errors, which time.
 
-use loadgen::report::{Layout, Notes, Picture, Question, compare, page, picture};
+use loadgen::report::{Layout, Picture, Question, compare, page, picture};
 use loadgen::summary::{ErrorCount, Outcome};
 use loadgen::terms::Arrival;
 
@@ -17,12 +17,8 @@ fn small_ratio(steps: &[Summary]) -> String {
         new: "b".to_owned(),
         metric: Metric::QPS,
         floor: 0.02,
-        force: false,
-        latest: false,
-        repeats_max: 0,
         format: Format::Json,
-        source: String::new(),
-        notes: Notes::Brief,
+        ..Question::default()
     };
     let compared = compare(&steps.iter().collect::<Vec<_>>(), &question).expect("comparable");
     let compared: Value = serde_json::from_str(&compared.text).expect("JSON");

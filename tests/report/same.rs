@@ -351,12 +351,7 @@ fn labels_with_other_operations_are_neither_compared_nor_explained() {
             new: "b".to_owned(),
             metric: "qps".parse().expect("a metric"),
             floor: 0.02,
-            repeats_max: 0,
-            force: false,
-            latest: false,
-            format: Format::Text,
-            source: String::new(),
-            notes: Notes::Brief,
+            ..Question::default()
         };
         let contrast =
             Question { base: "a".to_owned(), new: "b".to_owned(), ..Question::default() };
