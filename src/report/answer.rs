@@ -6,6 +6,7 @@ use super::compare::{Question, Row, p_text, repeats_needed};
 use super::explain::signed;
 use super::metric::Metric;
 use super::page::{number, ratio_decimals};
+use super::ratio::Ratio;
 use super::{Format, escape};
 use crate::terms::{self, Compared};
 
@@ -244,7 +245,7 @@ fn size(group: &Group, several: Several) -> String {
     let metric = group[0].table.metric;
     let ratios = || group.iter().filter_map(|row| row.ratio.as_ref());
     let p = p_text(ratios().map(|ratio| ratio.p).fold(0.0, f64::max));
-    let mut estimates: Vec<f64> = ratios().map(super::compare::Ratio::estimate).collect();
+    let mut estimates: Vec<f64> = ratios().map(Ratio::estimate).collect();
     estimates.sort_by(f64::total_cmp);
     let (least, most) = (estimates[0], estimates[estimates.len() - 1]);
     if !metric.is_rate() {
@@ -256,7 +257,7 @@ fn size(group: &Group, several: Several) -> String {
     }
     let is_named = several.metrics || metric != Metric::QPS;
     let of = if is_named { metric.name() + " " } else { String::new() };
-    let bounds = ratios().next().and_then(super::compare::Ratio::bounds);
+    let bounds = ratios().next().and_then(Ratio::bounds);
     let shown = bounds.into_iter().flat_map(|(low, high)| [low, high]);
     let near = |value: &f64| (value - 1.0).abs() < 0.1;
     let least_decimals = if estimates.iter().any(near) { 3 } else { 2 };

@@ -1,29 +1,32 @@
 //! Labels compared with a baseline by statistics instead of eyes: the unit is the run, never the op; and cells that
 //! more runs would tell more about.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::answer::{self, Several, answer};
+use super::doubt::Doubt;
 use super::gate::quantity_shown;
 use super::metric::failed_share;
 use super::notes::{
     at_clients, both_values, cell_named, codes, label, marked, noted, push_new, some,
 };
 use super::page::{Page, Rows, Sheet, number};
+use super::ratio::{
+    Family, Pairs, Ratio, are_blocks, common, has_log, in_both, is_asked_for, is_too_few,
+};
 use super::table::{
-    self, Cell, Column, Line, Table, among, imported_at, in_time, is_comparable, known, missing,
-    not_comparable, speed, tables,
+    self, Cell, Column, Table, among, imported_at, in_time, is_comparable, known, missing,
+    not_comparable, tables,
 };
 use super::{Format, Metric, Notes, Options, brief, escape, imported, write};
 use crate::error::{Error, Result};
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::judge::{self, Weight};
-use crate::stats::{self, Shift, benjamini_hochberg, holm};
-use crate::summary::{Reported, Summary, VerdictKind};
-use crate::terms::{self, Code, Compared, Quantity, joined};
+use crate::stats::{Shift, benjamini_hochberg, holm};
+use crate::summary::Reported;
+use crate::terms::{self, Compared, Quantity, joined};
 
 /// The floor where none is given.
 const FLOOR: f64 = 0.02;
@@ -97,19 +100,6 @@ pub(super) struct Row<'t, 's> {
     pub verdict: Compared,
     /// Why there is no ratio, or why it shows nothing.
     pub what: Option<String>,
-}
-
-/// How a label relates to a base: above 1 where it is better.
-pub(crate) struct Ratio {
-    estimate: f64,
-    /// The shift of the logarithms, turned so that more is better.
-    pub shift: Shift,
-    /// Runs were compared with those beside them.
-    blocks: bool,
-    /// Corrected within the workload, over all of them, and for the looks.
-    pub p: f64,
-    /// What the clearest p of a cell is multiplied by where no other cell differs.
-    pub times: f64,
 }
 
 impl Question {
@@ -296,17 +286,6 @@ pub(super) fn nothing_in_common(base: &str, new: &[&str], but: &str) -> Error {
     Error::data(text).hint("loadgen report shows what each of them has")
 }
 
-pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Pairs<'t, 's> {
-    let [base, new] = table.lines.as_slice() else { return Vec::new() };
-    in_both([base, new])
-}
-
-/// Returns the cells of the columns that two lines have.
-fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Pairs<'t, 's> {
-    let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.cells.get(at)?])));
-    both.collect()
-}
-
 pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Result<Comparison> {
     let contrasts = question.all_contrasts(&steps.into())?;
     let mut rows = rows(&contrasts, question);
@@ -399,10 +378,6 @@ fn comparable(table: &Table, hint: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
-    column.is_open() && table.metric.is_rate()
-}
-
 /// Returns the cells of two labels with their verdicts, by their tables. What one of both has measured,
 /// or begun, and the other has not, has a row, too: no table may seem to be all there is.
 pub(super) fn rows<'t, 's>(
@@ -446,59 +421,6 @@ pub(super) fn rows<'t, 's>(
     rows.retain(|rows| !rows.is_empty());
     judge(&mut rows, of.floor, family.looks);
     rows
-}
-
-/// The cells of two labels, by the columns that both have.
-type Pairs<'t, 's> = Vec<(Column, [&'t Cell<'s>; 2])>;
-
-/// What is corrected together: all that a comparison shows, over workloads, new labels and metrics.
-#[derive(Clone, Copy)]
-struct Family {
-    /// Tables of two labels with a cell whose number was not asked for, and with one whose was.
-    tables: [usize; 2],
-    /// Looks at the cells.
-    looks: u32,
-}
-
-impl Family {
-    fn new<'t, 's: 't>(
-        contrasts: impl Iterator<Item = (&'t Table<'s>, [&'t Line<'s>; 2])>,
-        repeats_max: u32,
-    ) -> Family {
-        let mut family = Family { tables: [0, 0], looks: 1 };
-        for (table, lines) in contrasts {
-            let shared = in_both(lines);
-            for asked_for in [false, true] {
-                let has = shared.iter().any(|(of, _)| is_asked_for(table, of) == asked_for);
-                family.tables[usize::from(asked_for)] += usize::from(has);
-            }
-            let looks = shared.iter().flat_map(|(_, cells)| *cells);
-            let looks = looks.map(|cell| looks_at(cell, repeats_max)).max();
-            family.looks = family.looks.max(looks.unwrap_or(1));
-        }
-        family
-    }
-
-    /// Returns what the p of a cell is multiplied by at most: the cells of its kind in its table, the tables
-    /// with such, the looks.
-    fn times(&self, table: &Table, shared: &Pairs, column: &Column) -> f64 {
-        let asked_for = is_asked_for(table, column);
-        let alike = shared.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();
-        (alike * self.tables[usize::from(asked_for)]) as f64 * f64::from(self.looks)
-    }
-}
-
-/// Counts the looks at a cell: where one run (or what continues it) has steps that were planned with
-/// fewer repeats and steps that were planned with more, somebody looked and went on.
-fn looks_at(cell: &Cell, repeats_max: u32) -> u32 {
-    let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for step in &cell.steps {
-        planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
-    }
-    let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
-    let looks = ends.map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
-    // What was imported was looked at once.
-    looks.max().unwrap_or(1)
 }
 
 /// Corrects: by Holm within a table, by Benjamini and Hochberg over the tables of all workloads, labels
@@ -641,169 +563,8 @@ impl Row<'_, '_> {
     }
 }
 
-impl Ratio {
-    /// Relates a cell to a base, p being multiplied by so much; nothing where a run has no logarithm.
-    pub(super) fn of(cells: [&Cell; 2], metric: Metric, times: f64) -> Option<Ratio> {
-        if !is_comparable(metric, cells) {
-            return None;
-        }
-        let runs = cells.map(|cell| cell.values.as_slice());
-        Ratio::of_runs(cells, runs, metric.higher_is_better(), times)
-    }
-
-    /// Relates numbers of the runs of two cells.
-    pub(super) fn of_runs(
-        cells: [&Cell; 2],
-        [base, new]: [&[f64]; 2],
-        higher_is_better: bool,
-        times: f64,
-    ) -> Option<Ratio> {
-        let turn = if higher_is_better { 1.0 } else { -1.0 };
-        let log = |value: &f64| has_log(*value).then(|| value.ln() * turn);
-        let logs = |runs: &[f64]| runs.iter().map(log).collect::<Option<Vec<f64>>>();
-        let (shift, blocks) = shift(cells, [&logs(base)?, &logs(new)?], times)?;
-        let estimate = match (base, new) {
-            // Without the rounding of logarithms: half of it is 0.5.
-            ([one], [other]) if higher_is_better => other / one,
-            ([one], [other]) => one / other,
-            _ => shift.estimate.exp(),
-        };
-        Some(Ratio { estimate, p: shift.p, shift, blocks, times })
-    }
-
-    pub(super) fn estimate(&self) -> f64 {
-        self.estimate
-    }
-
-    fn interval(&self) -> Option<String> {
-        self.bounds().map(|(low, high)| format!("{} to {}", number(low, 3), number(high, 3)))
-    }
-
-    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
-        self.shift.interval.map(|(low, high)| (low.exp(), high.exp()))
-    }
-}
-
-fn has_log(value: f64) -> bool {
-    value > 0.0 && value.is_finite()
-}
-
 pub(super) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
-}
-
-/// The ratios of some tables, each as a comparison of all their labels with a base has it.
-pub(crate) struct Ratios<'t, 's> {
-    tables: &'t [Table<'s>],
-    lines: Vec<BTreeMap<&'s str, &'t Line<'s>>>,
-    /// By the base, as they were wanted.
-    families: RefCell<BTreeMap<String, Family>>,
-}
-
-impl<'t, 's> Ratios<'t, 's> {
-    pub(crate) fn new(tables: &'t [Table<'s>]) -> Ratios<'t, 's> {
-        let lines =
-            |table: &'t Table<'s>| table.lines.iter().map(|line| (line.label, line)).collect();
-        let families = RefCell::default();
-        Ratios { tables, lines: tables.iter().map(lines).collect(), families }
-    }
-
-    fn family(&self, base: &str) -> Family {
-        if let Some(family) = self.families.borrow().get(base) {
-            return *family;
-        }
-        let of_table = |(table, lines): (&'t Table<'s>, &BTreeMap<&str, &'t Line<'s>>)| {
-            let one = lines.get(base).copied();
-            let others = table.lines.iter().filter(|line| line.label != base);
-            one.into_iter()
-                .flat_map(|one| others.clone().map(move |other| (table, [one, other])))
-                .collect::<Vec<_>>()
-        };
-        let family = Family::new(self.tables.iter().zip(&self.lines).flat_map(of_table), 0);
-        self.families.borrow_mut().insert(base.to_owned(), family);
-        family
-    }
-
-    fn shared(&self, at: usize, labels: [&str; 2]) -> Pairs<'t, 's> {
-        let [one, other] = labels.map(|label| self.lines[at].get(label).copied());
-        one.zip(other).map_or_else(Vec::new, |(one, other)| in_both([one, other]))
-    }
-
-    /// Returns what decides whether runs of two labels are compared in blocks, for a column of a table.
-    pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Column) -> f64 {
-        self.family(labels[0]).times(&self.tables[at], &self.shared(at, labels), column)
-    }
-
-    /// Gives the ratios of a label to a base in one table, by columns.
-    pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Column, Ratio> {
-        let (table, family) = (&self.tables[at], self.family(labels[0]));
-        let shared = self.shared(at, labels);
-        let ratio = |(column, cells): &(Column, [&Cell; 2])| {
-            let times = family.times(table, &shared, column);
-            Some((*column, Ratio::of(*cells, table.metric, times)?))
-        };
-        shared.iter().filter_map(ratio).collect()
-    }
-
-    /// Fills the ratios of the cells of a table, which is one of all or a part of it, to a label. Of
-    /// numbers without logarithms they are those of the medians.
-    pub(crate) fn relate(&self, at: usize, table: &mut Table, label: &str) {
-        let Some(base) = self.lines[at].get(label) else { return };
-        for line in &mut table.lines {
-            let is_base = line.label == label;
-            let ratios =
-                if is_base { BTreeMap::new() } else { self.between(at, [label, line.label]) };
-            for (column, cell) in &mut line.cells {
-                let base = base.cells.get(column);
-                let base = base.filter(|base| is_comparable(table.metric, [base, cell]));
-                let of_medians = || speed(&table.metric, base?.spread.median, cell.spread.median);
-                let ratio = ratios.get(column);
-                cell.relative = ratio.map(Ratio::estimate).or_else(of_medians);
-                cell.relative_interval = ratio.and_then(Ratio::bounds);
-            }
-        }
-        table.baseline = Some(label.to_owned());
-    }
-
-    /// Returns a table with its ratios to a label, without the columns whose number was asked for;
-    /// nothing where it has no such label.
-    pub(crate) fn related(&self, at: usize, table: &Table<'s>, base: &str) -> Option<Table<'s>> {
-        table.line(base)?;
-        let mut related = table.clone();
-        self.relate(at, &mut related, base);
-        related.keep(|column| !is_asked_for(table, column));
-        Some(related)
-    }
-}
-
-/// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
-/// where there are enough of them for p times so much to decide: a difference between two runs
-/// beside each other does not hold what drifts over an hour.
-pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<(Shift, bool)> {
-    let [one, other] = runs;
-    let whole = cells.iter().zip(runs).all(|(cell, runs)| cell.steps.len() == runs.len());
-    if whole && one.len() == other.len() && are_blocks(cells) {
-        let differences: Vec<f64> = one.iter().zip(other).map(|(a, b)| b - a).collect();
-        if let Some(shift) = stats::pairs(&differences).filter(|shift| !is_too_few(shift, times)) {
-            return Some((shift, true));
-        }
-    }
-    Some((stats::two_samples(one, other)?, false))
-}
-
-fn are_blocks([one, other]: [&Cell; 2]) -> bool {
-    let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
-    let ends = |(a, b): (&&Summary, &&Summary)| {
-        let (first, second) = (at(a)?, at(b)?);
-        let same = a.plan.repeat_index == b.plan.repeat_index;
-        same.then(|| (first.min(second), first.max(second)))
-    };
-    if !one.imported.is_empty() || !other.imported.is_empty() {
-        return false;
-    }
-    // The steps of a cell are sorted by time.
-    let blocks: Option<Vec<_>> = one.steps.iter().zip(&other.steps).map(ends).collect();
-    blocks.is_some_and(|blocks| blocks.windows(2).all(|two| two[1].0 > two[0].1))
 }
 
 fn pages(rows: &[Vec<Row>], floor: f64) -> Vec<Page> {
@@ -890,10 +651,6 @@ pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Compared
     }
 }
 
-pub(super) fn is_too_few(shift: &Shift, times: f64) -> bool {
-    shift.p_least * times > ALPHA
-}
-
 /// Returns the least repeats of each label by which a cell could be a finding by itself.
 pub(super) fn repeats_needed(times: f64) -> usize {
     // Of n against n runs the least p is 2 / C(2n, n).
@@ -903,72 +660,6 @@ pub(super) fn repeats_needed(times: f64) -> usize {
         repeats += 1;
     }
     repeats
-}
-
-/// Warnings of steps that another run may be free of: something disturbed it.
-const DISTURBED: [Code; 10] = [
-    Code::Abandoned,
-    Code::CpuFrequency,
-    Code::CpuThrottled,
-    Code::Drift,
-    Code::Errors,
-    Code::LevelChange,
-    Code::Outages,
-    Code::Perturbed,
-    Code::SettingsChanged,
-    Code::Swapping,
-];
-
-/// A cell in doubt.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Doubt {
-    pub workload: String,
-    pub labels: Vec<String>,
-    pub cell: terms::Cell,
-    pub why: String,
-}
-
-/// Returns the cells whose median is not known to `widest`, a share of it, or whose runs were
-/// disturbed more often than not.
-pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
-    let tables = tables(&steps.into(), options)?;
-    let doubts = tables.iter().flat_map(|table| {
-        table.items().filter_map(|item| {
-            let (cell, workload) = (item.column, table.workload.to_owned());
-            let why = wide(item.cell, widest).or_else(|| disturbed(&item.cell.steps))?;
-            let why = format!("{} at {}: {why}", label(item.line.label), at_clients(&cell));
-            Some(Doubt { workload, labels: vec![item.line.label.to_owned()], cell, why })
-        })
-    });
-    Ok(doubts.collect())
-}
-
-/// More runs make the interval narrow, and never the range: it counts as long as there is no
-/// interval.
-fn wide(cell: &Cell, widest: f64) -> Option<String> {
-    let spread = cell.spread;
-    let (what, (low, high)) = match cell.interval {
-        Some(interval) => ("the 95 % interval of the median", interval),
-        None => ("the range of the runs", (spread.min, spread.max)),
-    };
-    let width = (high - low) / spread.median;
-    (spread.median > 0.0 && width > widest).then(|| {
-        let percent = number(width * 100.0, 1);
-        format!("{what} is {percent} % of it, over {} runs", spread.n)
-    })
-}
-
-/// A median tolerates some disturbed runs, and not half of them.
-fn disturbed(steps: &[&Summary]) -> Option<String> {
-    let found = steps.iter().filter_map(|step| {
-        let noisy = step.verdict.iter().find(|verdict| verdict.kind == VerdictKind::Noisy);
-        let warned = step.warnings.iter().find(|w| DISTURBED.iter().any(|code| w.is(*code)));
-        noisy.map(|verdict| verdict.kind.name()).or(warned.map(|warning| warning.code.as_str()))
-    });
-    let found: Vec<&str> = found.collect();
-    let first = found.first()?;
-    (found.len() * 2 >= steps.len())
-        .then(|| format!("{} of {} runs were disturbed ({first})", found.len(), steps.len()))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! What changes from one label to another, and what it costs.
 
-use super::compare::{Ratio, Ratios, common, nothing_in_common, of_two, pair};
+use super::compare::{nothing_in_common, of_two, pair};
 use super::escape;
 use super::notes::{at_clients, codes, entry, is_marked, label, marked, push_new};
 use super::page::{self, Conditions, Page, Rows};
+use super::ratio::{Ratio, Ratios, common};
 use super::table::{
     Cell, Column, NO_RATIO, Table, is_comparable, merit, not_comparable, own_ratio, ratio, speed,
 };

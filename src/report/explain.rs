@@ -7,6 +7,7 @@ use super::compare::{self, Question, Row, nothing_in_common};
 use super::metric::{named, own_read_us, read_us, server_cpu_us};
 use super::notes::{both_values, cell_named, label, marked};
 use super::page::{Page, Rows, Sheet, Value, number};
+use super::ratio::{Ratio, shift};
 use super::table::Cell;
 use super::{Metric, brief, write};
 use crate::error::{Error, Result};
@@ -99,7 +100,7 @@ fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f
     let runs = |cell: &Cell| cell.steps.iter().filter_map(|step| of(step)).collect::<Vec<f64>>();
     let [one, other] = cells.map(runs);
     let us = stats::median(&one).zip(stats::median(&other)).map(|(one, other)| [one, other]);
-    let shift = compare::shift(cells, [&one, &other], 1.0);
+    let shift = shift(cells, [&one, &other], 1.0);
     Part { name, us, interval: shift.and_then(|(shift, _)| shift.interval) }
 }
 
@@ -133,7 +134,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
     fn page(&self) -> Page {
         let (table, row) = (self.row.table, self.row);
         let [one, other] = self.cells.map(|cell| cell.spread.median);
-        let ratio = row.ratio.as_ref().map_or(other / one, compare::Ratio::estimate);
+        let ratio = row.ratio.as_ref().map_or(other / one, Ratio::estimate);
         let title = format!(
             "{}: QPS {} with {}, {} with {}: {} %",
             cell_named(table, &row.column),
@@ -161,7 +162,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let between = |(low, high)| format!("{} to {}", ms(low), ms(high));
         let side = |part: &&Part, at: usize| part.us.map(|us| (us[at] / 1e3, decimals));
         let runs = row.ratio.as_ref().map_or([0, 0], |_| row.runs());
-        let bounds = row.ratio.as_ref().and_then(compare::Ratio::bounds);
+        let bounds = row.ratio.as_ref().and_then(Ratio::bounds);
         Rows::new(&self.parts)
             .place(table, |_| row.column)
             .filed("base", |_| table.lines[0].label)

@@ -10,12 +10,13 @@ use sha2::{Digest, Sha256};
 
 use super::brief::{self, MARK};
 use super::chart::{self, Chart, Plot, Size, bounds, px};
-use super::compare::{ASKED_FOR, Ratio, Ratios, answers, is_asked_for};
+use super::compare::{ASKED_FOR, answers};
 use super::escape::{clip, markup, markup_owned};
 use super::layout;
 use super::legend::legend;
 use super::notes::{self, instant, is_all_marked, is_marked, label, listed, noted};
 use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
+use super::ratio::{Ratio, Ratios, is_asked_for};
 use super::settings;
 use super::table::{
     self, Cell, Column, Item, Labels, Line, Table, in_time, is_comparable, known, merit, position,

@@ -4,7 +4,6 @@
 //! op costs, in the form in which Mark Callaghan publishes it; and what changes from one label to another.
 
 use super::brief::MARK;
-use super::compare::{Ratio, Ratios};
 use super::escape::{self, clip};
 use super::notes::{
     Note, at_clients, codes, is_all_marked, is_marked, label, marked, noted, of_conditions, title,
@@ -13,6 +12,7 @@ use super::page::{
     self, CLIENTS, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals,
     shape,
 };
+use super::ratio::{Ratio, Ratios};
 use super::table::{
     Cell, Column, Item, Line, Table, cell, is_comparable, known, labels, merit, own_ratio, ratio,
     speed,

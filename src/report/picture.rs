@@ -8,9 +8,10 @@ use super::chart::{
     CHAR, Chart, LINE, MARGIN, STYLE, Shade, Size, bars, class, draw, drawn, over_clients,
     percentiles, px, sample,
 };
-use super::compare::{ASKED_FOR, Ratios, is_asked_for};
+use super::compare::ASKED_FOR;
 use super::escape::{clip, markup};
 use super::notes::{label, noted};
+use super::ratio::{Ratios, is_asked_for};
 use super::table::{Labels, Table, known, labels};
 use super::timeline::{RATE_COURSES, TIME_COURSES, timelines, vertices_each};
 use super::{Options, Picture, counted};

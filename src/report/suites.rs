@@ -1,10 +1,10 @@
 //! Suites of external commands, test by test, as sql-bench's runs are published.
 
-use super::compare::{Ratio, Ratios};
 use super::escape;
 use super::layout::mark;
 use super::notes::{label, push_new, title};
 use super::page::{Page, Rows, ratio_decimals};
+use super::ratio::{Ratio, Ratios};
 use super::table::{Line, NO_RATIO, Table, ratio};
 use crate::error::{Error, Result};
 use crate::stats;

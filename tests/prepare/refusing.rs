@@ -84,7 +84,7 @@ fn accounts_without_rights_are_told_which_ones() {
     let output = command.output().unwrap();
     let (_, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("read-only") && err.contains("replica"), "{err}");
+    assert!(err.contains("read-only") && err.contains("SET GLOBAL read_only = 0"), "{err}");
 }
 
 #[test]
