@@ -340,6 +340,9 @@ fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
             let verb = verb.map_or("report", Command::get_name);
             Some(format!("loadgen {verb} DIR --format {format}"))
         }
+        _ if given.starts_with('-') && verb.is_none() => {
+            Some("the command goes first: loadgen point-select --host db1".to_owned())
+        }
         _ if given.starts_with('-') || given.is_empty() => None,
         _ if takes("queries") => {
             Some("--file FILE or --query SQL, and -D for a database".to_owned())

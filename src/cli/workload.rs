@@ -132,8 +132,9 @@ impl MeasureArgs {
 
 pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let mut knobs = args.knobs.clone();
-    if !args.measure.sandbox.is_empty() && workload.schema.filled() {
-        // Its tables are made.
+    // A sandbox has the tables that are made for it.
+    let own = !args.measure.sandbox.is_empty();
+    if own && workload.schema.filled() {
         let rows = knobs.rows.and_then(|rows| rows.0).unwrap_or(defaults::ROWS);
         knobs.rows = Some(RowsOrAuto(Some(rows)));
     }
@@ -142,7 +143,10 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
             .hint("another name: nothing is written over"));
     }
     // 53 bits, so that every reader of JSON sees the same number.
-    let plan = knobs.resolve(workload, random()? >> 11)?;
+    let mut plan = knobs.resolve(workload, random()? >> 11)?;
+    if own {
+        plan.tables = Some(plan.tables_or_default());
+    }
     let Knobs { gates, slo, slo_resolution, seed, .. } = args.knobs;
     let (job, repeats) = (Job::Sweep(&plan), plan.repeats);
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);

@@ -27,6 +27,7 @@ use crate::plan::{Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
 use crate::summary::{self, Outcome, Probed, SettingChange, Status, in_queues};
+use crate::terms::counted;
 
 /// How often threads report at least, whatever the timeline's interval: the live line and the
 /// watch over a silent server follow it.
@@ -343,7 +344,10 @@ impl Running<'_> {
                 }
             }
             ThreadEvent::NotOpened(error) => {
-                return Err(error.context(format!("after {} connections", self.seen.opened)));
+                return Err(match self.seen.opened {
+                    0 => error,
+                    opened => error.context(format!("after {}", counted(opened, "connection"))),
+                });
             }
             ThreadEvent::Interval(thread, interval) => {
                 let (ops, errors) = (interval.ops, interval.errors);

@@ -254,7 +254,7 @@ fn window(step: &Summary) -> Option<Finding> {
     let error = relative_error(&told.values).filter(|error| *error > ERROR_MAX)?;
     // A rate that may as well be 0 is not known at all.
     let by = (error < 1.0).then(|| format!("known to ±{} only", Share(error)));
-    too_short(format!("{} is {}", told.what, by.as_deref().unwrap_or("not known")))
+    too_short(format!("{} is {}", told.what, by.as_deref().unwrap_or("known to ±100 % at best")))
 }
 
 /// Gives half of the width of the 95 % interval of a step's rate (of an open loop, of its median

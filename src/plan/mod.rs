@@ -409,7 +409,7 @@ impl Plan {
         let (time, ops) = (self.stop.time(), self.stop.ops());
         let of = |warmup: Duration, steps: u32| {
             let total = |time| units::duration((warmup + time) * steps);
-            time.map(|time| format!("{} for {steps} steps", total(time)))
+            time.map(|time| format!("{} for {}", total(time), terms::counted(steps, "step")))
         };
         let steps = self.count_steps() as u32;
         // An open loop's warm-up takes as long again where its backlog must drain.

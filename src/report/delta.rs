@@ -141,11 +141,15 @@ fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
         .sheet();
     let (short, _) = table.metric.short();
     let mut lines = Vec::new();
-    if let Some([(_, low), (most, high)]) = extremes(pairs) {
-        let share = if table.metric.higher_is_better() { "less" } else { "more" };
+    if let Some([(least, low), (most, high)]) = extremes(pairs) {
+        // Costs below 0 at all numbers of clients are a gain.
+        let gains = high < 0.0;
+        let (verb, low, high, most) =
+            if gains { ("gains", -high, -low, least) } else { ("costs", low, high, most) };
+        let share = if table.metric.higher_is_better() == gains { "more" } else { "less" };
         let [from, to] = [0, 1].map(|at| label(table.lines[at].label));
         let (range, most) = (range(low, high, f64::INFINITY), at_clients(&most));
-        lines.push(format!("{to} costs {range} ({share} {short} than {from}), most at {most}"));
+        lines.push(format!("{to} {verb} {range} ({share} {short} than {from}), most at {most}"));
     }
     lines.extend(no_ratio(pairs));
     let title = format!("{}: cost in percent of {short}", escape::line(table.workload));

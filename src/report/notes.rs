@@ -628,7 +628,9 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
     });
     let others = held.iter().map(|(name, values)| {
         let name = name.strip_prefix("option ").unwrap_or(name);
-        Some(format!("{} {values}", clip(name, VALUE_MAX)))
+        // What was done before the steps reads as a sentence: `rows read before`.
+        let name = clip(name, VALUE_MAX);
+        Some(if name == "before" { format!("{values} before") } else { format!("{name} {values}") })
     });
     let usual = [tables, keys, statements, transport, times, arrival, class];
     joined(usual.into_iter().chain(others), ", ")

@@ -334,6 +334,10 @@ fn a_cost_of_time_is_what_is_added() {
     let text = report(&steps, &between(Layout::Overhead, "off", "on"));
     assert_eq!(collapsed(&text)[2], "1 203 210 3.4");
     assert!(text.contains("on costs 3.4% (more Seconds than off), most at 1 client"), "{text}");
+    // The other way round it is a gain; the column keeps its sign.
+    let text = report(&steps, &between(Layout::Overhead, "on", "off"));
+    assert_eq!(collapsed(&text)[2], "1 210 203 -3.3");
+    assert!(text.contains("off gains 3.3% (less Seconds than on), most at 1 client"), "{text}");
 }
 
 #[test]

@@ -344,7 +344,7 @@ fn a_window_that_is_too_short() {
     step.timeline = (0..60).map(|i| interval(i, if i < 2 { 9_000 } else { 0 })).collect();
     let said = of(&step);
     let short = said.iter().find(|warning| warning.code == "too_short").expect("it is");
-    assert!(short.message.ends_with("the rate is not known"), "{short:?}");
+    assert!(short.message.ends_with("the rate is known to ±100 % at best"), "{short:?}");
     // The same noise, in the long run.
     let long = codes(|s, _| {
         s.timeline = (0..60).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();

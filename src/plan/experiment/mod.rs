@@ -594,11 +594,12 @@ fn source(server: &Server) -> String {
 fn describe(part: &Part) -> String {
     let (plan, dataset) = match &part.what {
         What::Sweep(plan, dataset) => (plan, dataset),
-        What::Suite(suite) => return format!("{} commands", suite.tests.len()),
+        What::Suite(suite) => return terms::counted(suite.tests.len() as u64, "command"),
         What::Load(LoadSpec { tables, source, insert, .. }) => match source {
             LoadSource::Dump { path } => return path.display().to_string(),
             LoadSource::Generated { rows, .. } => {
-                return format!("{tables} tables of {} rows, {insert}", units::count(*rows));
+                let tables = terms::counted(*tables, "table");
+                return format!("{tables} of {} rows, {insert}", units::count(*rows));
             }
         },
     };
@@ -611,7 +612,7 @@ fn describe(part: &Part) -> String {
     let rows = units::count(dataset.rows);
     let tables = match dataset.tables {
         0 => format!("its own tables, keys to {rows}"),
-        tables => format!("{tables} tables of {rows} rows"),
+        tables => format!("{} of {rows} rows", terms::counted(tables, "table")),
     };
     let (keys, mode) = (plan.distribution, plan.statements);
     format!("{tables}, clients {clients}, warm-up {warmup}, window {window}, {keys}, {mode}")
