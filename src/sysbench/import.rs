@@ -488,15 +488,12 @@ fn number(text: &str) -> Option<(f64, &str)> {
 /// Reads the end of an interval, and what follows it: `[  10s] threads: 4, …`. A time stamp may stand
 /// before it.
 fn seconds(text: &str) -> Option<(f64, &str)> {
-    let (before, inner) = text.split_once('[')?;
     let words = [" thds:", " threads:", " queue length:"];
-    let read = |inner| number(inner).filter(|(_, rest)| rest.starts_with('s'));
-    match read(inner) {
-        Some(found) if before.is_empty() || words.iter().any(|word| inner.contains(word)) => {
-            Some(found)
-        }
-        _ => seconds(inner).filter(|_| words.iter().any(|word| inner.contains(word))),
-    }
+    let last = words.iter().filter_map(|word| text.rfind(word)).max();
+    text.match_indices('[').find_map(|(at, _)| {
+        let (end_s, rest) = number(&text[at + 1..]).filter(|(_, rest)| rest.starts_with('s'))?;
+        (at == 0 || last > Some(at)).then_some((end_s, rest))
+    })
 }
 
 /// Reads a number that is nothing else. What is cut has no two decimals, or no whole unit.

@@ -410,6 +410,17 @@ fn what_is_no_run_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_line_of_brackets_is_passed_over_however_long_it_is() {
+    let intervals = "[ 1s ] thds: 8 tps: 999.00 qps: 15984.00 (r/w/o: 13986.00/0.00/1998.00) \
+                     lat (ms,95%): 10.27 err/s: 0.00 reconn/s: 0.00\n";
+    let brackets = "[".repeat(1_000_000);
+    for line in [brackets.clone(), format!("{brackets} thds:"), "[1s".repeat(100_000)] {
+        let run = one(&text_of("", &format!("{line}\n{intervals}"), "")).run;
+        assert_eq!(run.timeline.len(), 1);
+    }
+}
+
+#[test]
 fn damaged_bytes_never_panic() {
     for text in [text_of("", "", ""), OF_0_5.to_owned(), OF_0_4.to_owned()] {
         for (at, by) in (0..text.len()).zip("9-[]():/.%s\u{0}\n|'=".bytes().cycle()) {
