@@ -27,12 +27,12 @@ static ALLOCATOR: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, block: Block) -> *mut u8 {
         let _ = TAKEN.try_with(|taken| taken.set(taken.get() + block.size() as u64));
-        let _ = HELD.try_with(|held| held.set(held.get() + block.size() as i64));
+        let _ = HELD.try_with(|held| held.set(held.get() + block.size().cast_signed() as i64));
         unsafe { System.alloc(block) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, block: Block) {
-        let _ = HELD.try_with(|held| held.set(held.get() - block.size() as i64));
+        let _ = HELD.try_with(|held| held.set(held.get() - block.size().cast_signed() as i64));
         unsafe { System.dealloc(pointer, block) }
     }
 }
@@ -162,5 +162,5 @@ fn summaries_of_one_server_hold_its_variables_once() {
     };
     let texts: usize = variables().iter().map(|(name, value)| name.len() + value.len()).sum();
     let each = (of(20) - of(10)) / 10;
-    assert!(each < texts as i64, "{each} bytes a summary, its variables are {texts}");
+    assert!(each < texts.cast_signed() as i64, "{each} bytes a summary, its variables are {texts}");
 }
