@@ -124,12 +124,12 @@ fn page(table: &Table) -> Page {
     let sheet = rows.text(&of_labels, labelled).sheet();
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
     let sheets = vec![sheet, records(table)];
-    let title = vec![title(table) + uncertainty_told(table)];
+    let title = vec![title(table) + explain_uncertainty(table)];
     Page { title, sheets, ..Page::default() }.footed(table)
 }
 
 /// Says what ± is, where cells have several runs.
-fn uncertainty_told(table: &Table) -> &'static str {
+fn explain_uncertainty(table: &Table) -> &'static str {
     let several = || table.cells().filter(|cell| cell.spread.n > 1);
     let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
     match (some, all, several().any(|cell| cell.interval.is_some())) {
