@@ -8,12 +8,12 @@
 //! cell of the table, [`engine::Run`] is in memory what [`summary::Summary`] is as versioned JSON, and
 //! [`report`] is a pure function of summaries.
 //!
-//! Rooms, each of which imports only those before it (`tests/tree.rs`): terms, error, stop, progress,
+//! Rooms, each of which imports only those before it (`tests/tree`): terms, error, stop, progress,
 //! workload, observe, stats, canned, mysql, plan, summary, judge, engine, report, sandbox, load, verify,
 //! commands, run, sysbench, cli. Each says at its head what it is for.
 //!
 //! `fuzz/` is a crate of its own: libFuzzer and its instrumentation are no part of the program. What it
-//! fuzzes is in `fuzz/src/targets`, which `tests/corpus.rs` takes in to replay `fuzz/corpus`.
+//! fuzzes is in `fuzz/src/targets`, which `tests/corpus` takes in to replay `fuzz/corpus`.
 
 pub mod canned;
 pub mod cli;

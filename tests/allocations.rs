@@ -1,14 +1,12 @@
 //! Operations of whole runs allocate nothing: a run of more of them allocates as often.
 
-#[path = "common/certificates.rs"]
-mod certificates;
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use certificates::Certificates;
+use common::certificates::Certificates;
 use common::{local, sandbox};
 
 struct Counting;

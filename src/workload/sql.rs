@@ -71,6 +71,8 @@ pub struct Splitter<R> {
     name: String,
     limit: usize,
     buffer: Vec<u8>,
+    /// Takes each read; the buffer need not be filled with zeros for it.
+    block: Vec<u8>,
     /// The first byte that is not handed out yet.
     start: usize,
     line: u64,
@@ -83,7 +85,8 @@ impl<R: Read> Splitter<R> {
     /// Begins with a file of this name; a statement longer than `limit` bytes is refused.
     pub fn new(source: R, name: &str, limit: usize) -> Self {
         let (name, buffer) = (name.to_owned(), Vec::new());
-        Splitter { source, name, limit, buffer, start: 0, line: 1, read: 0, ended: false }
+        let block = vec![0; READ];
+        Splitter { source, name, limit, buffer, block, start: 0, line: 1, read: 0, ended: false }
     }
 
     /// Bytes of the file that were handed out or skipped so far.
@@ -157,11 +160,9 @@ impl<R: Read> Splitter<R> {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
-        let from = self.buffer.len();
-        self.buffer.resize(from + READ, 0);
-        let got = self.source.read(&mut self.buffer[from..]);
+        let got = self.source.read(&mut self.block);
         let bytes = *got.as_ref().unwrap_or(&0);
-        self.buffer.truncate(from + bytes);
+        self.buffer.extend_from_slice(&self.block[..bytes]);
         self.read += bytes as u64;
         self.ended = matches!(got, Ok(0));
         match got {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use loadgen::canned::{Answer, Auth, Canned, Listen, Row, Script, Service};
 
-use crate::raw::{DEPRECATE_EOF, FLAGS, OK, Raw, Seen, canned_row, command, error, framed, ok};
+use super::raw::{DEPRECATE_EOF, FLAGS, OK, Raw, Seen, canned_row, command, error, framed, ok};
 
 fn start(script: Script) -> Canned {
     Canned::start(script, Listen::Port(0)).unwrap()

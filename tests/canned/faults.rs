@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
 
-use crate::raw::{FLAGS, OK, Raw, Seen, canned_row, error, framed, ok};
+use super::raw::{FLAGS, OK, Raw, Seen, canned_row, error, framed, ok};
 
 const SELECT: &str = "SELECT c FROM t";
 const UPDATE: &str = "UPDATE t SET k=1";

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use loadgen::canned::{Canned, Counts, Listen, Script};
 
-use crate::raw::{FLAGS, OK, Raw, Seen, canned_row, command, framed};
+use super::raw::{FLAGS, OK, Raw, Seen, canned_row, command, framed};
 
 fn start() -> Canned {
     Canned::start(Script::default(), Listen::Port(0)).unwrap()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadgen::mysql::options::{Address, ConnectOptions, Secret, Ssl};
 use loadgen::sandbox::Sandbox;
 
-use super::common::{self, Server};
+use super::{self as common, Server};
 
 /// Every server once, for all tests of this program: each test has databases of its own. The
 /// keepers take them away when the program ends.

@@ -1,6 +1,14 @@
 //! What several integration tests share: real servers, each in a sandbox of its own.
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
+pub(crate) mod certificates;
+pub(crate) mod databases;
+pub(crate) mod program;
+pub(crate) mod proxy;
+pub(crate) mod restarting;
+pub(crate) mod sessions;
+pub(crate) mod summaries;
+
 use std::collections::HashMap;
 use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};

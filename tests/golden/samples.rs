@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{loadgen, words};
+use super::{loadgen, words};
 
 const BEGIN: &str = "<!-- sample";
 const END: &str = " -->";

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use loadgen::sandbox::Sandbox;
 
+use super::{Said, program, root, run};
 use crate::common::{local, query, sandbox};
-use crate::{Said, program, root, run};
 
 /// The program on a terminal of its own (util-linux's `script` makes one), this typed into it.
 fn at_terminal(server: &Sandbox, words: &[&str], typed: &str) -> Said {

@@ -13,8 +13,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
+use super::{program, root, run, said};
 use crate::common::{local, sandbox};
-use crate::{program, root, run, said};
 
 /// Waits until it listens to signals; soon afterwards it waits for the pipe.
 fn wait_until_listening(child: &mut Child) {

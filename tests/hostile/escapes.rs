@@ -6,8 +6,8 @@ use std::process::Command;
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, tables};
 use loadgen::summary::{Outcome, Warning, to_json};
 
-use crate::summaries::step;
-use crate::{Said, program, run};
+use super::{Said, program, run};
+use crate::common::summaries::step;
 
 /// A title for the window, an erased screen, a carriage return, C1's CSI, a reversed line, and a
 /// line of its own that looks like one of loadgen's.

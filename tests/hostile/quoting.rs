@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use super::{program, run};
 use crate::common::{local, query, sandbox};
-use crate::{program, run};
 
 const LABELS: [&str; 6] = [
     "'; DROP TABLE sbtest1; --",

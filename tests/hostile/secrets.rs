@@ -8,9 +8,9 @@ use std::process::Command;
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::sandbox::Sandbox;
 
+use super::{Said, program, run, said};
+use crate::common::restarting::until;
 use crate::common::{local, query, sandbox};
-use crate::restarting::until;
-use crate::{Said, program, run, said};
 
 const MARKER: &str = "Marker-7hQ";
 

@@ -7,11 +7,11 @@ use loadgen::canned::{Answer, Canned, Listen, Script, tables};
 use loadgen::sandbox::Sandbox;
 use loadgen::summary::{Summary, load};
 
-use crate::certificates::Certificates;
+use super::{program, root, run, said};
+use crate::common::certificates::Certificates;
+use crate::common::proxy::Proxy;
+use crate::common::restarting::until;
 use crate::common::{local, sandbox};
-use crate::proxy::Proxy;
-use crate::restarting::until;
-use crate::{program, root, run, said};
 
 fn start(answers: Vec<Answer>) -> (Canned, String) {
     let server = Canned::start(Script { answers, ..Script::default() }, Listen::Port(0));

@@ -6,7 +6,7 @@ use std::process::Command;
 use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::workload::rows::Rows;
 
-use crate::{Db, by, everywhere, job};
+use super::{Db, by, everywhere, job};
 
 /// Three chunks a table.
 const ROWS: u64 = 12_345;

@@ -9,7 +9,7 @@ use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 use loadgen::workload::random::name_part;
 
-use crate::{Db, SANDBOXES, everywhere, job, run};
+use super::{Db, SANDBOXES, everywhere, job, run};
 
 #[test]
 fn finished_tables_are_left_as_they_are() {

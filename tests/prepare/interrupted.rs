@@ -7,8 +7,8 @@ use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::stop::Stop;
 use loadgen::workload::Schema;
 
-use crate::refusing::{loadgen, texts};
-use crate::{Db, by, everywhere, job};
+use super::refusing::{loadgen, texts};
+use super::{Db, by, everywhere, job};
 
 /// Eight chunks over one connection, three of 5,000 rows over more.
 const ROWS: u64 = 100_000;

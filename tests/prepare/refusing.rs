@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use loadgen::error::Kind;
 use loadgen::plan::experiment::{Dataset, Method};
 
-use crate::{Db, by, common, job};
+use super::{Db, by, job};
+use crate::common;
 
 /// What a server may be set to, none of which must matter. Statements of at most 16 KiB.
 const ODD: [(&str, &str); 6] = [

@@ -9,7 +9,8 @@ use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
 
 use super::program::{code, loadgen};
-use super::{Db, EXTENDED, common, dump, everywhere, fixture, generated};
+use super::{Db, EXTENDED, dump, everywhere, fixture, generated};
+use crate::common;
 
 /// A file with this text.
 fn written(dir: &Path, text: &[u8]) -> PathBuf {

@@ -6,7 +6,8 @@ use loadgen::summary::{Outcome, Summary};
 use loadgen::workload::rows::proves;
 
 use super::program::{code, loadgen};
-use super::{Db, EXTENDED, common, counted, everywhere, everywhere_alone, generated};
+use super::{Db, EXTENDED, counted, everywhere, everywhere_alone, generated};
+use crate::common;
 
 const ROWS: u64 = 3000;
 

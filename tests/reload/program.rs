@@ -9,7 +9,8 @@ use loadgen::summary::{Outcome, Summary};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{Db, SANDBOXES, common, fixture};
+use super::{Db, SANDBOXES, fixture};
+use crate::common;
 
 pub(crate) fn loadgen(db: &Db, out: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));

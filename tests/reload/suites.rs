@@ -9,7 +9,8 @@ use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
 
-use super::{Db, Measured, Measuring, SANDBOXES, common};
+use super::{Db, Measured, Measuring, SANDBOXES};
+use crate::common;
 
 fn test(name: &str, script: &str) -> SuiteTest {
     let run = ["sh", "-c", script].map(str::to_owned).to_vec();

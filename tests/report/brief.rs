@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::summaries::step;
-use crate::{in_full, json, metric, report, try_report};
+use super::{in_full, json, metric, report, try_report};
+use crate::common::summaries::step;
 use loadgen::report::{Format, Layout, Notes, Options};
 use loadgen::summary::{Interval, Outcome, Summary, Verdict, VerdictKind, Warning, load};
 use loadgen::terms::Code;

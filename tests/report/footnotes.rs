@@ -1,7 +1,7 @@
 //! Footnotes say what a reader of a line must know, once.
 
-use crate::summaries::step;
-use crate::{grid, in_full, json, lines_of, metric, notes, plain, report};
+use super::{grid, in_full, json, lines_of, metric, notes, plain, report};
+use crate::common::summaries::step;
 use loadgen::report::{Format, Layout, Notes, Options, render};
 use loadgen::summary::{
     Class, Conditions, Outcome, Prepared, Summary, Verdict, VerdictKind, Warning,

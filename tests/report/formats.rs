@@ -1,7 +1,7 @@
 //! The other formats, and what hostile summaries make of all of them.
 
-use crate::summaries::step;
-use crate::{in_full, metric, related, repeat, report};
+use super::{in_full, metric, related, repeat, report};
+use crate::common::summaries::step;
 use loadgen::report::{Format, Notes, Options};
 use loadgen::summary::{Class, Outcome, Warning};
 use serde_json::Value;

@@ -4,8 +4,8 @@ use loadgen::report::{self, Gates, Layout, gates, holds};
 use loadgen::summary::{ErrorCount, Outcome, RateSearch, Verdict, VerdictKind, Warning};
 use loadgen::terms::Gate;
 
-use super::summaries::histogram;
 use super::*;
+use crate::common::summaries::histogram;
 
 fn gate(text: &str) -> Gate {
     text.parse().expect(text)

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::summaries::{sound, step};
-use crate::{grid, json, plain, repeat, report};
+use super::{grid, json, plain, repeat, report};
+use crate::common::summaries::{sound, step};
 use loadgen::report::{Format, Options};
 use loadgen::summary::Summary;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The layout of the tables, down to the byte.
 
-use crate::summaries::{seed_table, step};
-use crate::{grid, plain};
+use super::{grid, plain};
+use crate::common::summaries::{seed_table, step};
 use loadgen::report::{Options, render};
 use loadgen::summary::{Store, load};
 use loadgen::terms::Arrival;

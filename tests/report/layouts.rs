@@ -1,7 +1,7 @@
 //! The other layouts: the published texts come out of their own numbers.
 
-use crate::summaries::{seed_table, step};
-use crate::{in_full, metric, report, try_report};
+use super::{in_full, metric, report, try_report};
+use crate::common::summaries::{seed_table, step};
 use loadgen::error::Kind;
 use loadgen::report::{Format, Layout, Metric, Notes, Options};
 use loadgen::summary::{Probed, ProcessCost, Summary, Warning};
@@ -613,7 +613,7 @@ fn several_metrics_are_a_table_each_and_one_file() {
     let names = json["tables"].as_array().expect("tables").iter().map(|t| &t["metric"]["name"]);
     assert_eq!(names.collect::<Vec<_>>(), ["qps", "p99"], "{json}");
     assert_eq!(json["metric"]["name"], "qps", "{json}");
-    let one = crate::json(&steps, &Options::default());
+    let one = super::json(&steps, &Options::default());
     assert_eq!(json["tables"][0], one["tables"][0], "the first is as it is alone");
     let list = Options { layout: Layout::List, ..options(Format::Json) };
     let list: Value = serde_json::from_str(&report(&steps, &list)).expect("JSON");

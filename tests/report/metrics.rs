@@ -1,7 +1,7 @@
 //! What the cells show, as values and related to a baseline.
 
-use crate::summaries::{histogram, step};
-use crate::{grid, json, metric, related, report, try_report};
+use super::{grid, json, metric, related, report, try_report};
+use crate::common::summaries::{histogram, step};
 use loadgen::error::Kind;
 use loadgen::summary::{Distribution, HostCost, Innodb, Probed, ProcessCost, Summary};
 use loadgen::terms::Arrival;
@@ -116,7 +116,7 @@ fn a_percentile_is_the_response_time_in_an_open_loop_and_files_say_so() {
     open.latency.response = Some(Distribution { p99_us: Some(4321.0), ..service });
     let both = [open.clone(), closed.clone()];
     let csv = |steps: &[Summary], name: &str| {
-        let csv = crate::Options { format: crate::Format::Csv, ..metric(name) };
+        let csv = super::Options { format: super::Format::Csv, ..metric(name) };
         let text = report(steps, &csv);
         let cells = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
         cells.map(|cells| format!("{} {}", cells[4], cells[6])).collect::<Vec<_>>()
@@ -335,7 +335,7 @@ fn errors_relate_without_dividing_by_zero() {
     assert_eq!(grid(&text)[2].trim_start(), "0            e0", "a number without a ratio");
     assert!(text.contains("\nno ratio where it would be a division by 0\n"), "{text}");
     assert!(!text.contains("has no cell"), "{text}");
-    let csv = crate::Options { format: crate::Format::Csv, ..related("e4", "errors") };
+    let csv = super::Options { format: super::Format::Csv, ..related("e4", "errors") };
     assert!(!report(&steps, &csv).contains("inf"));
     assert!(
         json(&steps, &related("e4", "errors"))["tables"][0]["lines"][0]["cells"][0]["relative"]
@@ -365,7 +365,7 @@ fn a_cell_without_a_base_is_named() {
 
 #[test]
 fn a_rate_has_three_digits_in_every_table_when_it_is_small() {
-    use crate::Options;
+    use super::Options;
     use loadgen::report::{Layout, Notes, Question, compare, gates, page};
     // Statements and ops a second are alike in these steps.
     let mut steps = [step(0, "old", 8, 0.45), step(1, "new", 8, 0.9)];
@@ -418,7 +418,7 @@ fn a_total_has_no_ratio_in_any_table_when_the_work_was_not_the_same() {
         field: &'static str,
         ratio: f64,
     }
-    use crate::{Format, Options};
+    use super::{Format, Options};
     use loadgen::report::Layout;
     let of = |windows: bool| {
         let mut steps = [step(0, "old", 8, 1000.0), step(1, "new", 8, 2000.0)];

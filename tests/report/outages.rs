@@ -1,7 +1,7 @@
 //! Times without service, as the report shows them.
 
-use crate::summaries::step;
-use crate::{json, report};
+use super::{json, report};
+use crate::common::summaries::step;
 use loadgen::report::{Format, Layout, Options};
 use loadgen::summary::{Outage, Outcome, Summary};
 

@@ -7,8 +7,8 @@ use loadgen::terms::{OnError, Spread};
 
 use serde_json::Value;
 
-use super::summaries::{histogram, step};
 use super::{again, repeat};
+use crate::common::summaries::{histogram, step};
 
 const HOSTILE: &str =
     "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u{202e}\u{0}";

@@ -1,7 +1,7 @@
 //! Which steps share a cell, and what it shows.
 
-use crate::summaries::step;
-use crate::{again, grid, in_full, json, lines_of, notes, plain, repeat, report, try_report};
+use super::{again, grid, in_full, json, lines_of, notes, plain, repeat, report, try_report};
+use crate::common::summaries::step;
 use loadgen::error::{Error, Kind};
 use loadgen::report::{Format, Options, Question, compare, explain, gates, page, render};
 use loadgen::summary::{Conditions, HostFacts, HostState, Link, Outcome, Summary};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::summaries::{histogram, sound, step};
-use crate::{again, json, plain, report, try_report};
+use super::{again, json, plain, report, try_report};
+use crate::common::summaries::{histogram, sound, step};
 use loadgen::error::Kind;
 use loadgen::report::{Format, Layout, Notes, Options, Question, compare, explain};
 use loadgen::summary::{Class, Summary};

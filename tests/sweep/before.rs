@@ -6,8 +6,8 @@ use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, tables}
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::program::{Ended, Results, command, run_canned, wait};
-use super::restarting::until;
+use crate::common::program::{Ended, Results, command, run_canned, wait};
+use crate::common::restarting::until;
 
 const AHI: &str = "innodb_adaptive_hash_index";
 

@@ -11,8 +11,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use loadgen::sandbox::{DataDir, Sandbox, Spec};
 use loadgen::summary::{Outcome, Phase, Summary};
 
-use super::common::{local, query, spec};
-use super::program::{Ended, Results, canned, command, run, run_canned, wait};
+use crate::common::program::{Ended, Results, canned, command, run, run_canned, wait};
+use crate::common::{local, query, spec};
 
 fn warned(step: &Summary, code: &str) -> bool {
     step.warnings.iter().any(|warning| warning.code == code)
@@ -65,7 +65,7 @@ fn debt(sandbox: &Sandbox) {
     // Whoever reads an old version keeps the history from being purged.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut old = runtime
-        .block_on(async { mysql_async::Conn::new(super::common::target(sandbox)).await })
+        .block_on(async { mysql_async::Conn::new(crate::common::target(sandbox)).await })
         .expect("a connection");
     let mut say = |sql: &str| {
         use mysql_async::prelude::Queryable;

@@ -10,9 +10,9 @@ use std::time::Instant;
 use loadgen::canned::{Action, At, Fault};
 use loadgen::summary::{Outcome, Summary};
 
-use super::common::skipped;
-use super::program::{Ended, Results, canned, command, wait};
-use super::restarting::until;
+use crate::common::program::{Ended, Results, canned, command, wait};
+use crate::common::restarting::until;
+use crate::common::skipped;
 
 const WORDS: &str = "point-select --tables 8 --clients 2 --warmup 0 --time 300ms";
 

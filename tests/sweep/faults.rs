@@ -5,7 +5,7 @@ use std::time::Duration;
 use loadgen::canned::{Action, At, Fault};
 use loadgen::summary::{self, Outcome};
 
-use super::program::{Results, canned, command, run_canned};
+use crate::common::program::{Results, canned, command, run_canned};
 
 /// Faults only of the workload's statements, not of the preflight's.
 fn fault(at: At, action: Action) -> Fault {

@@ -6,7 +6,7 @@ use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, Service
 use loadgen::report::{Layout, Options, render};
 use loadgen::summary::Summary;
 
-use super::program::{Results, canned, command, run_canned};
+use crate::common::program::{Results, canned, command, run_canned};
 
 #[test]
 fn gates_decide_the_exit_status_and_name_their_numbers() {

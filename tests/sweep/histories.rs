@@ -6,9 +6,9 @@ use std::process::{Command, Output};
 
 use loadgen::sandbox::Sandbox;
 
-use super::common::{local, query, sandbox, try_query};
-use super::program::Results;
-use super::restarting::{Restarting, until};
+use crate::common::program::Results;
+use crate::common::restarting::{Restarting, until};
+use crate::common::{local, query, sandbox, try_query};
 
 fn loadgen(sandbox: &Sandbox, words: &str, paths: &[&Path]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));

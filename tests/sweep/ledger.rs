@@ -14,9 +14,9 @@ use mysql_async::prelude::Queryable;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::common::{local, query, sandbox, target, try_query};
-use super::program::{Results, command, wait};
-use super::restarting::{Restarting, until};
+use crate::common::program::{Results, command, wait};
+use crate::common::restarting::{Restarting, until};
+use crate::common::{local, query, sandbox, target, try_query};
 
 const ROWS: u32 = 500;
 

@@ -7,9 +7,9 @@ use loadgen::mysql::session::Session;
 use loadgen::mysql::wire::{Inbox, LeanSession};
 use loadgen::sandbox::Sandbox;
 
-use super::common::{Server, local, query, sandbox, servers, try_query};
-use super::program::{Ended, Results, command, wait};
-use super::sessions::{link, run, socket, target};
+use crate::common::program::{Ended, Results, command, wait};
+use crate::common::sessions::{link, run, socket, target};
+use crate::common::{Server, local, query, sandbox, servers, try_query};
 
 /// A variable, the default that limits sessions, and what own sessions have instead.
 const LIMITS: [(&str, &str, &str); 7] = [

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use loadgen::canned::Canned;
 
-use super::program::{Results, canned, run_canned};
+use crate::common::program::{Results, canned, run_canned};
 
 /// Rows of every terminal here.
 const ROWS: usize = 24;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use loadgen::canned::{Action, At, Fault};
 use loadgen::summary::Outcome;
 
-use super::program::{Ended, canned, run_canned};
+use crate::common::program::{Ended, canned, run_canned};
 
 /// What an action must come to.
 #[derive(Debug, Clone, Copy, PartialEq)]

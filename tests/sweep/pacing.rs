@@ -12,8 +12,8 @@ use loadgen::terms::Arrival;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::program::{Results, canned, command, run_canned, wait};
-use super::restarting::until;
+use crate::common::program::{Results, canned, command, run_canned, wait};
+use crate::common::restarting::until;
 
 /// Calls above this are a stall's.
 const STALLED_US: f64 = 400_000.0;

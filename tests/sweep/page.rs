@@ -8,7 +8,7 @@ use loadgen::canned::{Action, At, Fault};
 use loadgen::summary::{Summary, VerdictKind};
 use serde_json::{Value, json};
 
-use super::program::{Results, canned, command};
+use crate::common::program::{Results, canned, command};
 
 fn loadgen(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_loadgen")).args(words).output().expect("the program runs")

@@ -11,10 +11,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::common::{Server, at_once, local, query, servers, skipped};
-use super::program::{Ended, Results, command, wait};
-use super::restarting::until;
 use super::servers::prepared;
+use crate::common::program::{Ended, Results, command, wait};
+use crate::common::restarting::until;
+use crate::common::{Server, at_once, local, query, servers, skipped};
 
 /// A socket's name that leads to one server, then to another.
 struct Address(TempDir);

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::program::{Ended, Results, canned, wait};
+use crate::common::program::{Ended, Results, canned, wait};
 
 /// The program after a shell has set its limits.
 fn limited(limits: &str, words: &str) -> Ended {

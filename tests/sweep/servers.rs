@@ -7,12 +7,12 @@ use loadgen::summary::{Outcome, Summary};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::common::{local, query, sandbox, servers};
-use super::program::{Results, command, run, wait};
-use super::restarting::until;
+use crate::common::program::{Results, command, run, wait};
+use crate::common::restarting::until;
+use crate::common::{local, query, sandbox, servers};
 
 /// A server with four small tables.
-pub(crate) fn prepared(server: &super::common::Server, options: &[(&str, &str)]) -> Sandbox {
+pub(crate) fn prepared(server: &crate::common::Server, options: &[(&str, &str)]) -> Sandbox {
     let sandbox = sandbox(server, options);
     let socket = sandbox.socket.to_str().expect("a path").to_owned();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
@@ -29,7 +29,7 @@ fn socket(sandbox: &Sandbox) -> [String; 4] {
     ["-S".to_owned(), path, "-u".to_owned(), "root".to_owned()]
 }
 
-fn run_on(sandbox: &Sandbox, words: &str) -> super::program::Ended {
+fn run_on(sandbox: &Sandbox, words: &str) -> crate::common::program::Ended {
     let connection = socket(sandbox);
     run(words, &connection.each_ref().map(String::as_str))
 }

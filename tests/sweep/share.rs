@@ -8,7 +8,7 @@ use loadgen::summary::{Summary, Verdict, VerdictKind};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::program::{Ended, Results, canned, command, run_canned, wait};
+use crate::common::program::{Ended, Results, canned, command, run_canned, wait};
 
 fn server(service: Service) -> Canned {
     let script = Script { answers: tables::answers(8), service, ..Script::default() };

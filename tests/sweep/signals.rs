@@ -9,8 +9,8 @@ use loadgen::summary::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::program::{Results, canned, command, wait};
-use super::restarting::until;
+use crate::common::program::{Results, canned, command, wait};
+use crate::common::restarting::until;
 
 fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");

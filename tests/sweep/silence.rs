@@ -17,9 +17,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::runtime::Runtime;
 
-use super::common::{local, query, sandbox, target};
-use super::program::Results;
-use super::restarting::{Restarting, until};
+use crate::common::program::Results;
+use crate::common::restarting::{Restarting, until};
+use crate::common::{local, query, sandbox, target};
 
 /// A minute of silence, the question before it, and time for a busy machine.
 const AT_MOST: Duration = Duration::from_mins(3);

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use loadgen::summary::{ErrorCount, Outcome, Summary};
 use nix::sys::signal::Signal;
 
-use super::common::{at_once, local, query, try_query};
-use super::program::{Ended, Results, command, wait};
-use super::restarting::{Restarting, until};
 use super::servers::{prepared, sum_of_k};
+use crate::common::program::{Ended, Results, command, wait};
+use crate::common::restarting::{Restarting, until};
+use crate::common::{at_once, local, query, try_query};
 
 /// A sweep on a server, while something happens to that.
 struct Sweep {

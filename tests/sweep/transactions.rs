@@ -15,7 +15,7 @@ use loadgen::summary::Outcome;
 use loadgen::workload::distribution::Distribution;
 use loadgen::workload::{Schema, Workload};
 
-use super::program::canned;
+use crate::common::program::canned;
 use loadgen::canned::{Action, At, Fault};
 
 const OWN: &str = r#"

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 
+use super::programs::{Place, Program, lacking, replaced};
+use crate::common::databases::{SANDBOXES, say_which};
 use crate::common::skipped;
-use crate::databases::{SANDBOXES, say_which};
-use crate::programs::{Place, Program, lacking, replaced};
 
 /// What a consumer reads, by names that all of them share.
 type Read = BTreeMap<&'static str, f64>;

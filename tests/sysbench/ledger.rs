@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
 
+use super::programs::{Place, Program, replaced};
+use super::summaries::{Kept, loadgen, place, places, status};
+use crate::common::databases::run as wait_for;
 use crate::common::{self, query, skipped};
-use crate::databases::run as wait_for;
-use crate::programs::{Place, Program, replaced};
-use crate::summaries::{Kept, loadgen, place, places, status};
 
 /// Runs that write, with their options.
 const WRITERS: &[&str] = &[

@@ -2,9 +2,9 @@
 
 use nix::sys::signal::Signal;
 
+use super::programs::{Ended, Place, Program, Running, replaced};
+use crate::common::databases::SANDBOXES;
 use crate::common::{query, skipped};
-use crate::databases::SANDBOXES;
-use crate::programs::{Ended, Place, Program, Running, replaced};
 
 /// A place with tables; none where sysbench itself is in loadgen's place.
 fn prepared() -> Option<Place<'static>> {
@@ -90,7 +90,7 @@ fn a_run_is_forced_to_end_when_its_events_outlast_the_grace() {
     let Some(place) = prepared() else { return };
     let lock = place.filled("LOCK TABLES {db}.sbtest1 WRITE, {db}.sbtest2 WRITE");
     let options = crate::common::target(place.db.sandbox);
-    let ended = crate::databases::run(async {
+    let ended = crate::common::databases::run(async {
         use mysql_async::prelude::Queryable;
         let mut conn = mysql_async::Conn::new(options).await.expect("connected");
         conn.query_drop(&lock).await.expect("locked");
@@ -124,11 +124,11 @@ fn attempts_count_as_they_begin_again_when_there_are_deadlocks() {
 
 #[test]
 fn a_built_in_test_is_handed_on_when_the_real_program_is_named() {
-    if let Some(why) = crate::programs::lacking() {
+    if let Some(why) = super::programs::lacking() {
         return skipped(why);
     }
     let Some(place) = prepared() else { return };
-    let theirs = crate::programs::installed().expect("asked for before");
+    let theirs = super::programs::installed().expect("asked for before");
     let line = format!("--sysbench-binary={} cpu --events=3 --threads=1 run", theirs.display());
     let ended = place.well(&line);
     assert!(ended.stdout.contains("total number of events:              3\n"), "{}", ended.stdout);

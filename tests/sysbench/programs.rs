@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::databases::Db;
+use crate::common::databases::Db;
 
 /// Who is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct Ended {
 }
 
 /// Longer than any line of the tests; ends what hangs.
-const LIMIT_S: &str = "60";
+const LIMIT_S: &str = "300";
 
 /// The directory whose `sysbench` is loadgen.
 static NAMED: LazyLock<TempDir> = LazyLock::new(|| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::programs::Place;
+use super::programs::Place;
 
 /// What two outputs of one command line have in common.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use super::programs::{Place, Program, replaced};
+use crate::common::databases::SANDBOXES;
 use crate::common::{query, skipped};
-use crate::databases::SANDBOXES;
-use crate::programs::{Place, Program, replaced};
 
 /// A place of loadgen's; none where sysbench itself is in its place.
 pub(crate) fn place() -> Option<Place<'static>> {

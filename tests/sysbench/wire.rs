@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use loadgen::sandbox::Sandbox;
 
+use super::programs::{Place, Program, lacking};
+use super::shape::mask;
+use crate::common::databases::say_which;
 use crate::common::{self, Server, query, skipped};
-use crate::databases::say_which;
-use crate::programs::{Place, Program, lacking};
-use crate::shape::mask;
 
 /// Counters by name.
 type Counts = BTreeMap<String, i64>;

@@ -4,9 +4,9 @@ use loadgen::mysql::session::Failure;
 use loadgen::mysql::wire::Want;
 use mysql_async::Value;
 
-use crate::both::{Command, Seen, beside, databases, params};
-use crate::databases::{everywhere, run};
-use crate::sessions::{measured, target, tcp};
+use super::both::{Command, Seen, beside, databases, params};
+use crate::common::databases::{everywhere, run};
+use crate::common::sessions::{measured, target, tcp};
 
 /// Each column with its least, its greatest and no value.
 const KINDS: [(&str, [&str; 3]); 22] = [

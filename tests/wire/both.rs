@@ -11,9 +11,9 @@ use mysql_common::proto::MySerialize;
 use mysql_common::value::{BinValue, ValueDeserializer};
 
 use crate::common;
-use crate::databases::{Db, everywhere, run};
-use crate::proxy::Proxy;
-use crate::sessions::{link, measured, target, tcp};
+use crate::common::databases::{Db, everywhere, run};
+use crate::common::proxy::Proxy;
+use crate::common::sessions::{link, measured, target, tcp};
 
 pub(crate) const QUIT: [u8; 1] = [0x01];
 const EXECUTE: u8 = 0x17;

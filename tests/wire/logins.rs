@@ -10,12 +10,12 @@ use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
 use nix::sys::signal::Signal;
 
-use crate::certificates::Certificates;
+use crate::common::certificates::Certificates;
+use crate::common::databases::{everywhere, run};
+use crate::common::proxy::Proxy;
+use crate::common::restarting::{Restarting, until};
+use crate::common::sessions::{link, measured, on, socket, target, tcp};
 use crate::common::{at_once, local, query, sandbox, servers, skipped, try_query};
-use crate::databases::{everywhere, run};
-use crate::proxy::Proxy;
-use crate::restarting::{Restarting, until};
-use crate::sessions::{link, measured, on, socket, target, tcp};
 
 /// Longer than a nonce, by which servers hide it.
 const PASSWORD: &str = "p@:/#ü and twenty more bytes than there are in a nonce";
@@ -275,7 +275,8 @@ fn a_session_of_a_second_method_carries_large_answers_and_opens_again() {
             session = Session::open_again(&link, None).await.expect("a log-in");
         }
         let root = target(socket(&sandbox.socket), "root", "");
-        let mut root = Session::open(&crate::sessions::link(&root), None).await.expect("a log-in");
+        let mut root =
+            Session::open(&crate::common::sessions::link(&root), None).await.expect("a log-in");
         root.execute(format!("KILL {}", session.id())).await.expect("killed");
         assert!(matches!(
             session.query("SELECT 1").await,

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use loadgen::workload::{Schema, builtin};
 
-use crate::both::{self, Both, QUIT, commands};
+use super::both::{self, Both, QUIT, commands};
+use crate::common::databases::{everywhere, run};
+use crate::common::program;
+use crate::common::proxy::Proxy;
+use crate::common::restarting::until;
+use crate::common::sessions::on;
 use crate::common::{query, sandbox, servers};
-use crate::databases::{everywhere, run};
-use crate::program;
-use crate::proxy::Proxy;
-use crate::restarting::until;
-use crate::sessions::on;
 
 /// Mysql_async asks for LOCAL_FILES, a measured session does not.
 const LOCAL_FILES: u8 = 0x80;

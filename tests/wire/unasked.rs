@@ -6,12 +6,12 @@ use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
 use loadgen::mysql::session::Failure;
 use loadgen::mysql::wire::{self, LeanSession};
 
+use crate::common::databases::{everywhere, run};
+use crate::common::program::{canned, run_canned};
+use crate::common::proxy::Proxy;
 use crate::common::query;
-use crate::databases::{everywhere, run};
-use crate::program::{canned, run_canned};
-use crate::proxy::Proxy;
-use crate::restarting::until;
-use crate::sessions::{measured, run_prepared, target, tcp};
+use crate::common::restarting::until;
+use crate::common::sessions::{measured, run_prepared, target, tcp};
 
 const ENDED: &str = "the server closed the connection";
 

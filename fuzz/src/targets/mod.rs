@@ -1,5 +1,5 @@
 //! What is fuzzed. Each target takes any bytes and comes back; what it finds wrong it panics
-//! with. libFuzzer drives them (`scripts/fuzz`), and `tests/corpus.rs` replays what it kept.
+//! with. libFuzzer drives them (`scripts/fuzz`), and `tests/corpus` replays what it kept.
 
 pub(crate) mod files;
 pub(crate) mod ledger;

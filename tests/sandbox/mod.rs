@@ -1,8 +1,6 @@
 //! Private servers: they start, are who they claim to be, and leave nothing behind, whatever
 //! happens to them or to loadgen.
 
-mod common;
-
 use std::cell::{Cell, RefCell};
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -14,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Server, fresh as sandbox, local, query, servers, spec};
+use crate::common::{Server, fresh as sandbox, local, query, servers, spec};
 use loadgen::error::{Error, Kind};
 use loadgen::sandbox::Sandbox;
 use loadgen::summary::load;
@@ -393,7 +391,7 @@ fn kill_after(program: &Path, words: &str, delay: Duration) {
     let place = dir.path().join("t");
     fs::create_dir(&place).unwrap();
     let mut victim = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "victim"])
+        .args(["--exact", "sandbox::victim"])
         .env(VICTIM, format!("{}\n{}", report.display(), program.display()))
         .env("TMPDIR", &place)
         .stdout(Stdio::null())

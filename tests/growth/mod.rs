@@ -1,16 +1,13 @@
 //! Work, memory and pages of a report grow as its summaries do, and no faster.
 
-#[path = "common/summaries.rs"]
-mod summaries;
-
 use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::common::summaries::step;
 use loadgen::report::{Format, Layout, Options, Question, compare, page, render};
 use loadgen::summary::{self, Summary};
-use summaries::step;
 
 /// Bytes that a thread took, and those that it has not given back.
 struct Counting;

@@ -1,15 +1,12 @@
 //! Outputs of sysbench beside what loadgen measured: imported, reported and compared through the command line.
 
-#[path = "common/summaries.rs"]
-mod summaries;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::common::summaries::step;
 use loadgen::summary::{Store, load};
 use serde_json::Value;
-use summaries::step;
 
 struct Text<'a> {
     threads: u32,
@@ -119,7 +116,7 @@ impl Desk {
 }
 
 fn schema() -> jsonschema::Validator {
-    let text = include_str!("../docs/imported.schema.json");
+    let text = include_str!("../../docs/imported.schema.json");
     jsonschema::validator_for(&serde_json::from_str(text).expect("JSON")).expect("a schema")
 }
 

@@ -1,15 +1,12 @@
 //! `prepare` and `cleanup` against real servers.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod content;
-#[path = "../common/databases.rs"]
-mod databases;
 mod existing;
 mod interrupted;
 mod refusing;
 
-use databases::{Db, SANDBOXES, everywhere, run};
+use crate::common;
+use crate::common::databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
 use loadgen::load::{self, Numbers, Prepared};
 use loadgen::mysql::session::ServerLink;

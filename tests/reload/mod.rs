@@ -1,9 +1,5 @@
 //! `load` and suites of external commands against real servers.
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/databases.rs"]
-mod databases;
 mod dumps;
 mod generated;
 mod program;
@@ -11,7 +7,8 @@ mod suites;
 
 use std::path::{Path, PathBuf};
 
-use databases::{Db, SANDBOXES, everywhere, run, say_which};
+use crate::common;
+use crate::common::databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::error::{Error, Result};
 use loadgen::load;
 use loadgen::mysql::session::ServerLink;

@@ -1,20 +1,16 @@
 //! Every refusal of the preflight, provoked on real servers.
 
-mod common;
-#[path = "common/sessions.rs"]
-mod sessions;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{local, sandbox, servers};
+use crate::common::sessions::{execute, fill, on, open, own_table, root, run, socket, target, tcp};
+use crate::common::{local, sandbox, servers};
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::error::{Error, Kind};
 use loadgen::mysql::preflight::{self, Needs, Ready};
 use loadgen::mysql::session::Session;
 use loadgen::workload::Schema;
 use loadgen::workload::table::State;
-use sessions::{execute, fill, on, open, own_table, root, run, socket, target, tcp};
 
 const ROWS: u64 = 1500;
 

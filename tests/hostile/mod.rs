@@ -3,19 +3,9 @@
 
 mod asking;
 mod blocked;
-#[path = "../common/certificates.rs"]
-mod certificates;
-#[path = "../common/mod.rs"]
-mod common;
 mod escapes;
-#[path = "../common/proxy.rs"]
-mod proxy;
 mod quoting;
-#[path = "../common/restarting.rs"]
-mod restarting;
 mod secrets;
-#[path = "../common/summaries.rs"]
-mod summaries;
 mod transport;
 
 use std::io::Write as _;

@@ -5,8 +5,7 @@
 //! and leads `db1` to the private server (`tests/docs/loadgen`). A comment such as `# exits with 98 or 99`
 //! tells other exit statuses than 0 that are well, too.
 
-mod common;
-
+use crate::common;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

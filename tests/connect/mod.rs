@@ -1,17 +1,13 @@
 //! Reaching real servers: accounts, transports, encryption, and what goes wrong.
 
-#[path = "common/certificates.rs"]
-mod certificates;
-mod common;
-
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use certificates::Certificates;
+use crate::common::certificates::Certificates;
+use crate::common::{Server, local, query, sandbox, servers};
 use clap::{Args, FromArgMatches};
-use common::{Server, local, query, sandbox, servers};
 use loadgen::cli::help_without_h;
 use loadgen::error::{Error, Kind, Result};
 use loadgen::mysql::options::{

@@ -1,19 +1,14 @@
 //! The workloads of several statements, against real servers: what the server counts, what is in
 //! the tables afterwards, and sysbench beside it where it is installed.
 
-mod common;
-#[path = "sweep/program.rs"]
-#[allow(dead_code, unused_imports, reason = "the sweep's tests use the rest")]
-mod program;
-
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use common::{Server, local, query, sandbox, servers};
+use crate::common::program::{Ended, run};
+use crate::common::{Server, local, query, sandbox, servers};
 use loadgen::sandbox::Sandbox;
 use loadgen::summary::Summary;
 use loadgen::workload::rows::Rows;
-use program::{Ended, run};
 
 /// The counters that tell the mix of statements, and that of transactions.
 const COUNTERS: [&str; 7] = ["select", "update", "delete", "insert", "begin", "commit", "rollback"];

@@ -17,14 +17,12 @@ mod page_numbers;
 mod pooling;
 mod same;
 mod spread;
-#[path = "../common/summaries.rs"]
-mod summaries;
 
+use crate::common::summaries::step;
 use loadgen::error::Error;
 use loadgen::report::{Format, Metric, Notes, Options, render};
 use loadgen::summary::Summary;
 use serde_json::Value;
-use summaries::step;
 
 fn try_report(steps: &[Summary], options: &Options) -> Result<String, Error> {
     render(&steps.iter().collect::<Vec<_>>(), options)

@@ -1,11 +1,5 @@
 //! What summaries say of a server, held against real ones: tables, identity, settings, counters.
 
-mod common;
-#[path = "common/restarting.rs"]
-mod restarting;
-#[path = "common/sessions.rs"]
-mod sessions;
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
@@ -13,10 +7,15 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use common::{sandbox, servers};
+use crate::common;
+use crate::common::{sandbox, servers};
 use loadgen::mysql::control;
 use std::time::Duration;
 
+use crate::common::restarting::{Restarting, until};
+use crate::common::sessions::{
+    execute, fill, link, measured, on, open, own_table, root, run, run_prepared, target, tcp,
+};
 use loadgen::mysql::dataset::discover;
 use loadgen::mysql::options::{Address, SslMode};
 use loadgen::mysql::preflight::{self, Needs, Ready};
@@ -28,10 +27,6 @@ use loadgen::observe::host;
 use loadgen::observe::probe::FarEnd;
 use loadgen::workload::Schema;
 use loadgen::workload::table::State;
-use restarting::{Restarting, until};
-use sessions::{
-    execute, fill, link, measured, on, open, own_table, root, run, run_prepared, target, tcp,
-};
 
 #[test]
 fn tables_are_found_as_they_are() {

@@ -1,16 +1,13 @@
 //! Summaries on disk: what is written is read back, and what is damaged is named.
 
-#[path = "common/summaries.rs"]
-mod summaries;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use crate::common::summaries::{sound, step};
 use loadgen::error::{Error, Kind};
 use loadgen::summary::{Loaded, Store, Summary, file_name, load, to_json};
 use proptest::prelude::*;
-use summaries::{sound, step};
 
 fn dir() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -26,7 +23,7 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 fn schema() -> jsonschema::Validator {
-    let text = include_str!("../docs/summary.schema.json");
+    let text = include_str!("../../docs/summary.schema.json");
     jsonschema::validator_for(&serde_json::from_str(text).expect("JSON")).expect("a schema")
 }
 

@@ -1,7 +1,6 @@
 //! `loadgen run`: profiles against private servers, from nothing to the tables.
 
-mod common;
-
+use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -209,7 +209,7 @@ fn commands(text: &str) -> Vec<String> {
 #[test]
 fn a_command_of_the_docs_is_one_that_loadgen_takes() {
     let root = src().join("..");
-    // tests/docs.rs runs those of the other pages.
+    // tests/docs runs those of the other pages.
     let pages = ["docs/reference", "docs/dev"].map(|dir| fs::read_dir(root.join(dir)));
     let pages = pages.into_iter().flat_map(|dir| dir.expect("docs"));
     let pages = pages.map(|entry| entry.expect("an entry").path());

@@ -4,7 +4,7 @@
 //! changes only where a change says so. `kept/text/` holds what people read, and may be reworded:
 //!
 //! ```text
-//! LOADGEN_BLESS=1 cargo test --test golden
+//! LOADGEN_BLESS=1 cargo test --test pure golden
 //! ```
 //!
 //! writes both anew, and the review sees which changed. `summaries/` were measured once, with

@@ -1,6 +1,6 @@
 //! What the fuzzers kept, replayed: every input of `fuzz/corpus` through its target.
 
-#[path = "../fuzz/src/targets/mod.rs"]
+#[path = "../../fuzz/src/targets/mod.rs"]
 mod targets;
 
 use std::fs;

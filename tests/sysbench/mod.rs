@@ -2,12 +2,7 @@
 //! statements on the server.
 
 mod cases;
-#[path = "../common/mod.rs"]
-mod common;
 mod consumers;
-#[path = "../common/databases.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod databases;
 mod ledger;
 mod mends;
 mod programs;
@@ -19,9 +14,10 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::common;
+use crate::common::databases::{SANDBOXES, say_which};
+use crate::common::skipped;
 use cases::{CASES, Case, KNOWN, Known, Order, Ours};
-use common::skipped;
-use databases::{SANDBOXES, say_which};
 use loadgen::sandbox::Sandbox;
 use programs::{Ended, Place, Program, lacking};
 use shape::{Shape, mask, misprinted};

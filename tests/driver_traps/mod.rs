@@ -3,14 +3,13 @@
 //! Where the driver itself is asked, the test says what it does today; when a new version
 //! behaves, that test fails and the page needs an update.
 
-mod common;
-#[path = "common/sessions.rs"]
-mod sessions;
-
 use std::time::{Duration, Instant};
 
+use crate::common::sessions::{
+    execute, link, measured, on, open, own_table, root, run, run_prepared, socket, target, tcp,
+};
+use crate::common::{local, sandbox, servers};
 use bytes::Bytes;
-use common::{local, sandbox, servers};
 use futures_util::stream::{self, StreamExt};
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
 use loadgen::error::Kind;
@@ -21,9 +20,6 @@ use loadgen::stop::Stop;
 use loadgen::workload::table::State;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
-use sessions::{
-    execute, link, measured, on, open, own_table, root, run, run_prepared, socket, target, tcp,
-};
 
 fn canned(script: Script) -> Canned {
     Canned::start(script, Listen::Port(0)).unwrap()

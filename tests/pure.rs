@@ -1,0 +1,10 @@
+//! What needs no server: reports, summaries, imports, and the tree itself.
+
+mod common;
+mod corpus;
+mod golden;
+mod growth;
+mod import;
+mod report;
+mod summary;
+mod tree;

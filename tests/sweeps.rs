@@ -1,0 +1,4 @@
+//! Sweeps through the program itself.
+
+mod common;
+mod sweep;
