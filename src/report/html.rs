@@ -100,7 +100,8 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
             }
             // Of many labels a part is large: it is made once the one before is written.
             @for (at, table) in tables.iter().enumerate() { section {
-                @for part in Shown::PARTS { (part(&shown, at)?) }
+                (shown.numbers(at))
+                @for part in Shown::DETAILS { (part(&shown, at)?) }
                 @for part in shown.timelines(table) { (part) }
             } }
             section #settings {
@@ -291,17 +292,17 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// The parts of the section of one table, but for its timelines.
-    const PARTS: [fn(&Self, usize) -> Result<Markup>; 5] =
-        [Self::numbers, Self::latency, Self::curves, Self::costs, Self::per_op];
+    /// The parts of the section of one table that follow its numbers, but for its timelines.
+    const DETAILS: [fn(&Self, usize) -> Result<Markup>; 4] =
+        [Self::latency, Self::curves, Self::costs, Self::per_op];
 
     /// Makes the numbers of a table, and what is to be known of them.
-    fn numbers(&self, at: usize) -> Result<Markup> {
+    fn numbers(&self, at: usize) -> Markup {
         let (labels, plain) = (self.labels, &self.tables[at]);
         let (related, remarks) = self.ratios(at, plain);
         let mut numbers = chart::over_clients(plain, labels);
         numbers.extend(related.iter().flat_map(|related| chart::over_clients(related, labels)));
-        Ok(html! {
+        html! {
             h2 { (plain.workload) }
             @let beside = numbers.len() == 1 && plain.columns.len() <= BESIDE_MAX;
             div class=[beside.then_some("beside")] {
@@ -323,7 +324,7 @@ impl<'a> Shown<'a> {
                 (of_page(&page))
                 @for line in &page.below { p.faint { (line) } }
             }
-        })
+        }
     }
 
     fn latency(&self, at: usize) -> Result<Markup> {
