@@ -70,10 +70,10 @@ mod tests {
         let mut summary: Summary = serde_json::from_str(text).expect("a summary");
         assert_eq!(class(&summary), Some(Class::IoBound), "no counter of InnoDB's: by size");
         let status = summary.server.status.as_mut().expect("there");
-        status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned(), 3_000_000);
+        status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned().into(), 3_000_000);
         assert_eq!(class(&summary), Some(Class::Cached), "the counter did not move");
         let status = summary.server.status.as_mut().expect("there");
-        status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), 540_000);
+        status.deltas.insert("Innodb_buffer_pool_reads".to_owned().into(), 540_000);
         assert_eq!(class(&summary), Some(Class::IoBound));
         let misses = summary.counter_per_op("Innodb_buffer_pool_reads").expect("known");
         assert!((misses - 0.9).abs() < 1e-4, "{misses}");
@@ -101,8 +101,8 @@ mod tests {
             (step.plan.tables, step.plan.rows) = (1, 1000);
             (step.server.data_bytes, step.server.buffer_pool_bytes) = (data, pool);
             let status = step.server.status.as_mut().expect("there");
-            status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned(), 3_000_000);
-            status.deltas.insert("Innodb_buffer_pool_reads".to_owned(), reads);
+            status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned().into(), 3_000_000);
+            status.deltas.insert("Innodb_buffer_pool_reads".to_owned().into(), reads);
             assert_eq!(super::class(&step), Some(class), "{data:?} in {pool:?}, {reads} reads");
         }
     }

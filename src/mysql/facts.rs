@@ -76,11 +76,13 @@ pub struct Status {
     /// its uptime; null where it was not.
     pub restarted_s: Option<f64>,
     /// Counters whose value changed: last minus first; after a restart, since that.
-    pub deltas: BTreeMap<String, i64>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, i64>"))]
+    pub deltas: BTreeMap<Shared<String>, i64>,
     /// What is a level and no counter, at the second reading: pages of the buffer pool by
     /// state, the history's length, connections.
     #[serde(default)]
-    pub gauges: BTreeMap<String, i64>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, i64>"))]
+    pub gauges: BTreeMap<Shared<String>, i64>,
     /// What InnoDB tells elsewhere, where these counters lack it.
     pub innodb: Option<Innodb>,
 }

@@ -79,10 +79,10 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
         let since = if restarted.is_some() { &0 } else { before };
         let difference = after.checked_sub(*since)?;
         // That it did not change says when FLUSH STATUS was given.
-        (difference != 0 || name == SINCE_FLUSH).then(|| (name.clone(), difference))
+        (difference != 0 || name == SINCE_FLUSH).then(|| (name.clone().into(), difference))
     };
     let from_start = |at: Instant| seconds_from(window_start, at);
-    let gauge = |name: &&str| Some(((*name).to_owned(), *last.values.get(*name)?));
+    let gauge = |name: &&str| Some(((*name).to_owned().into(), *last.values.get(*name)?));
     Status {
         first_s: from_start(first_at),
         last_s: from_start(last.at),

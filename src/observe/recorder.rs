@@ -392,6 +392,9 @@ pub struct Distribution {
     pub overflow: u64,
     /// `HdrHistogram` V2, deflated, base64; values in nanoseconds.
     pub histogram: String,
+    /// What a chart shows of the histogram, for a reader that keeps no more of it.
+    #[serde(skip)]
+    pub curve_us: Option<Box<[f64]>>,
 }
 
 #[derive(Debug, Clone)]
@@ -500,6 +503,7 @@ impl Times {
             max_us: self.max_us(),
             overflow: self.overflow,
             histogram: self.encoded(),
+            curve_us: None,
         }
     }
 

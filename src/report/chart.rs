@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::escape;
-use super::histogram::Curve;
+use super::histogram::{EACH_NINE, NINES_MAX, curve_us, nines, shares};
 use super::notes::label;
 use super::page::{decimals, number};
 use super::table::{Cell, Column, Labels, Line, Table, position};
@@ -17,10 +17,6 @@ use crate::terms;
 
 /// Ticks that an axis of round numbers aims at.
 const TICKS: f64 = 5.0;
-/// Points of each further nine.
-const EACH_NINE: i32 = 5;
-/// Nines that a histogram of 64-bit counts could tell.
-const NINES_MAX: i32 = 9;
 pub(crate) const MS: f64 = 1e3;
 
 #[derive(Debug, Clone)]
@@ -36,6 +32,8 @@ pub(crate) struct Chart {
     pub rule: Option<f64>,
     /// Says a value across; none where pixels tell it well enough.
     pub across: Option<fn(f64) -> String>,
+    /// Says a value of a point without details; likewise.
+    pub up: Option<fn(f64) -> String>,
 }
 
 #[derive(Debug, Clone)]
@@ -49,12 +47,24 @@ pub(crate) struct Series {
 pub(crate) struct Point {
     pub x: f64,
     pub y: f64,
-    /// What covers the value with 95 %, and smallest and largest of the repeats.
-    pub bounds: [Bounds; 2],
     /// The label's marker stands here.
     pub marked: bool,
-    /// The value in full; empty where the drawing tells it well enough.
+    /// Apart, because most points have none.
+    pub detail: Option<Box<Detail>>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Detail {
+    /// What covers the value with 95 %, and smallest and largest of the repeats.
+    pub bounds: [Bounds; 2],
+    /// The value in full.
     pub said: String,
+}
+
+impl Point {
+    fn bounds(&self) -> [Bounds; 2] {
+        self.detail.as_ref().map_or([None; 2], |detail| detail.bounds)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +91,7 @@ impl Chart {
         series: Vec<Series>,
     ) -> Chart {
         let of = escape::line(table.workload);
-        Chart { of, title, x, y, series, spans: Vec::new(), rule: None, across: None }
+        Chart { of, title, x, y, series, spans: Vec::new(), rule: None, across: None, up: None }
     }
 
     pub(crate) fn points(&self) -> impl Iterator<Item = &Point> {
@@ -96,7 +106,7 @@ pub(crate) fn drawn(charts: &[Chart]) -> BTreeSet<usize> {
 
 /// Says what the bars at the points of charts are, where there are any.
 pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
-    let any = charts.iter().flat_map(Chart::points).any(|point| point.bounds != [None, None]);
+    let any = charts.iter().flat_map(Chart::points).any(|point| point.bounds() != [None, None]);
     any.then_some("Bars with caps: 95 % interval. Thin bars: smallest to largest run.")
 }
 
@@ -126,13 +136,14 @@ fn group(table: &Table, labels: &Labels, open: Option<u32>, columns: &[Column]) 
     let decimals = if base.is_some() { 3 } else { table.metric.decimals(table.shown()) };
     let of_line = |line: &Line| {
         let point = |column: &Column| {
-            let cell = line.cells.get(column)?;
+            let cell = line.at(column)?;
             let (y, bounds) = (table.number(cell)? / unit, bounds(table, cell, unit));
             let mut said = number(y, decimals);
             let [shown, runs] = bounds_shown(bounds, decimals);
             said.extend(shown.map(|interval| format!(" {interval}")));
             said.extend(runs.map(|range| format!(" ({range} of {})", cell.spread.n)));
-            y.is_finite().then(|| Point { x: across(column), y, bounds, marked: true, said })
+            let detail = Some(Box::new(Detail { bounds, said }));
+            y.is_finite().then(|| Point { x: across(column), y, marked: true, detail })
         };
         let points = columns.iter().filter_map(point).collect();
         Series { label: position(labels, line.label), points }
@@ -141,7 +152,7 @@ fn group(table: &Table, labels: &Labels, open: Option<u32>, columns: &[Column]) 
     series.retain(|series| !series.points.is_empty());
     series.iter().find(|series| base != Some(labels[series.label]))?;
     let ends = series.iter().flat_map(|series| &series.points).flat_map(|point| {
-        let [interval, range] = point.bounds;
+        let [interval, range] = point.bounds();
         let (low, high) = range.or(interval).unwrap_or((point.y, point.y));
         [point.y, low, high]
     });
@@ -201,7 +212,8 @@ pub(crate) fn percentiles(table: &Table, labels: &Labels) -> Result<Vec<Chart>> 
         let x = Axis::percentiles(points().map(|point| point.x).fold(0.9, f64::max));
         let y = Axis::decades(&format!("{what}, ms (logarithmic)"), points().map(|point| point.y));
         let chart = Chart::new(table, format!("{what}, {}", at(column)), x, y, series);
-        charts.push(Chart { across: Some(percentile), ..chart });
+        let up = |ms| number(ms, decimals([ms]));
+        charts.push(Chart { across: Some(percentile), up: Some(up), ..chart });
     }
     charts.retain(|chart| !chart.series.is_empty());
     Ok(charts)
@@ -211,28 +223,19 @@ pub(crate) fn percentiles(table: &Table, labels: &Labels) -> Result<Vec<Chart>> 
 fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     let mut curves = Vec::new();
     for step in steps.iter().filter(|step| step.latency.own().count > 0) {
-        let curve = Curve::read(&step.latency.own().histogram).map_err(|why| {
+        curves.extend(curve_us(step.latency.own()).map_err(|why| {
             Error::data(format!("the histogram of step {}: {why}", escape::clip(&step.step_id, 60)))
-        })?;
-        curves.extend(curve);
+        })?);
     }
-    let Some(count) = curves.iter().map(Curve::count).min() else { return Ok(Vec::new()) };
-    let shares =
-        (0..=EACH_NINE * NINES_MAX).map(|i| (i, nines(f64::from(i) / f64::from(EACH_NINE))));
-    let told = shares.take_while(|(_, x)| (1.0 - x) * count as f64 >= stats::BEYOND_MIN as f64);
-    let points = told.filter_map(|(i, x)| {
-        let values = curves.iter().map(|curve| curve.percentile_us(x * 100.0) / MS);
+    let told = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
+    let points = shares().take(told).enumerate().filter_map(|(i, x)| {
+        let values = curves.iter().map(|curve| curve[i] / MS);
         let y = stats::median(&values.collect::<Vec<f64>>())?;
         // Markers at whole nines, so that lines are told apart without colour.
-        let (marked, said) = (i > 0 && i % EACH_NINE == 0, number(y, decimals([y])));
-        Some(Point { x, y, marked, said, ..Point::default() })
+        let marked = i > 0 && i % EACH_NINE == 0;
+        Some(Point { x, y, marked, detail: None })
     });
     Ok(points.collect())
-}
-
-/// Returns the share of so many nines: 0.999 of 3.
-fn nines(count: f64) -> f64 {
-    1.0 - 10_f64.powf(-count)
 }
 
 /// `p99.9`, with so many digits that it is told from its neighbours.
@@ -326,7 +329,7 @@ impl Axis {
 
     /// Makes an axis of percentiles up to a share.
     fn percentiles(share: f64) -> Axis {
-        let places = [0.0, 0.5].into_iter().chain((1..=NINES_MAX).map(|n| nines(f64::from(n))));
+        let places = [0.0, 0.5].into_iter().chain((1..=NINES_MAX).map(|n| nines(n as f64)));
         let ticks = places.filter(|at| *at <= share).map(|at| (at, percentile(at)[1..].to_owned()));
         let (name, ticks) = ("percentile".to_owned(), ticks.collect());
         Axis { name, from: 0.0, to: share, warp: tail, ticks }
@@ -508,7 +511,7 @@ fn line(plot: Plot, series: &Series, aside: f64) -> Markup {
     let bars = |which: usize, cap: f64| -> String {
         let bar = |point: &Point| {
             let x = plot.x(point.x) + aside;
-            let (low, high) = point.bounds[which]?;
+            let (low, high) = point.bounds()[which]?;
             let [low, high] = [low, high].map(|at| px(plot.y(at)));
             let (left, right, x) = (px(x - cap), px(x + cap), px(x));
             let caps = format!("M{left},{high}H{right}M{left},{low}H{right}");
@@ -522,8 +525,12 @@ fn line(plot: Plot, series: &Series, aside: f64) -> Markup {
     let dot = if points.len() == 1 { "h0" } else { "" };
     let marked = points.iter().filter(|point| point.marked);
     let markers: String = marked.map(|point| format!("M{}{marker}", place(point))).collect();
-    let said: Vec<&str> = points.iter().map(|point| point.said.as_str()).collect();
-    let said = (!said.concat().is_empty()).then(|| said.join("|"));
+    let said = |point: &Point| match &point.detail {
+        Some(detail) => Some(detail.said.clone()),
+        None => Some((plot.chart.up?)(point.y)),
+    };
+    let said: Vec<String> = points.iter().filter_map(said).collect();
+    let said = (!said.is_empty()).then(|| said.join("|"));
     html! {
         g class={ "s" (series.label) " " (class(series.label)) } data-v=[said] {
             @if !spread.is_empty() { path.e d=(spread) {} }

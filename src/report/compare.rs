@@ -82,7 +82,7 @@ pub struct Comparison {
     pub open: Vec<Doubt>,
 }
 
-/// Tables of two labels each: by metric, workload, and new label.
+/// Tables of two labels each, without footnotes: by metric, workload, and new label.
 #[derive(Default)]
 pub(super) struct Contrasts<'q, 's> {
     pub tables: Vec<Table<'s>>,
@@ -100,6 +100,12 @@ pub(super) struct Row<'t, 's> {
     pub verdict: Compared,
     /// Why there is no ratio, or why it shows nothing.
     pub what: Option<String>,
+}
+
+impl<'q, 's> Contrasts<'q, 's> {
+    pub(super) fn noted(self) -> Contrasts<'q, 's> {
+        Contrasts { tables: self.tables.into_iter().map(noted).collect(), ..self }
+    }
 }
 
 impl Question {
@@ -156,7 +162,7 @@ impl Question {
                 let pair = table.of_labels(&labels);
                 // A workload of other labels alone is not asked for.
                 if !pair.lines.is_empty() {
-                    found.tables.push(noted(pair));
+                    found.tables.push(pair);
                     found.labels.push(labels);
                 }
             }
@@ -287,11 +293,8 @@ pub(super) fn nothing_in_common(base: &str, new: &[&str], but: &str) -> Error {
 }
 
 pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Result<Comparison> {
-    let contrasts = question.all_contrasts(&steps.into())?;
-    let mut rows = rows(&contrasts, question);
-    let lacks = |row: &&mut Row| row.what.is_some() && row.verdict != Compared::Worse;
-    let lacking = rows.iter_mut().flatten().filter(|row| row.ratio.is_some()).filter(lacks);
-    lacking.for_each(|row| row.verdict = Compared::Incomplete);
+    let contrasts = question.all_contrasts(&steps.into())?.noted();
+    let rows = complete_rows(&contrasts, question);
     let (related, without): (Vec<&Row>, Vec<&Row>) =
         rows.iter().flatten().partition(|row| row.ratio.is_some());
     let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
@@ -332,6 +335,15 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
     })
 }
 
+/// Returns the rows with the verdict `incomplete` where runs lack and the others are not worse.
+fn complete_rows<'t, 's>(contrasts: &'t Contrasts<'_, 's>, of: &Question) -> Vec<Vec<Row<'t, 's>>> {
+    let mut rows = rows(contrasts, of);
+    let lacks = |row: &&mut Row| row.what.is_some() && row.verdict != Compared::Worse;
+    let lacking = rows.iter_mut().flatten().filter(|row| row.ratio.is_some()).filter(lacks);
+    lacking.for_each(|row| row.verdict = Compared::Incomplete);
+    rows
+}
+
 /// Leaves out lines that were there before: a run that did not complete is in the tables of all metrics.
 fn once(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
@@ -347,9 +359,19 @@ pub(crate) fn answers(steps: &Reported, options: &Options) -> Vec<String> {
         let (metric, also, latest) = (options.metric, options.also.clone(), options.latest);
         let floor = FLOOR;
         let of = Question { base, new, others, metric, also, floor, latest, ..Question::default() };
-        Some(compare(steps.clone(), &of).ok()?.answer)
+        let contrasts = of.all_contrasts(steps).ok()?;
+        let rows = complete_rows(&contrasts, &of);
+        rows.iter()
+            .any(|rows| has_table(rows))
+            .then(|| answer(&rows, Several::among(&rows, &of), &of))
     };
     compared().unwrap_or_default()
+}
+
+/// Tells whether rows of a contrast have a table of their own.
+fn has_table(rows: &[Row]) -> bool {
+    let is_told = |row: &Row| row.ratio.is_some() || row.verdict == Compared::NotComparable;
+    rows.iter().any(is_told) || crashed(rows[0].table)
 }
 
 fn crashed(table: &Table) -> bool {
@@ -391,7 +413,7 @@ pub(super) fn rows<'t, 's>(
     let family = Family::new(contrasts.tables.iter().filter_map(both), of.repeats_max);
     let row = |table: &'t Table<'s>, labels: [&'t str; 2], shared: &Pairs, column: &Column| {
         let lines = labels.map(|label| table.line(label));
-        let cells = lines.map(|line| line.and_then(|line| line.cells.get(column)));
+        let cells = lines.map(|line| line.and_then(|line| line.at(column)));
         let mut lost = lines.iter().flatten().flat_map(|line| &line.left_out);
         // Columns that only other labels have are not asked for.
         if !cells.iter().any(Option::is_some) && !lost.any(|step| step.cell() == *column) {
@@ -568,9 +590,8 @@ pub(super) fn p_text(p: f64) -> String {
 }
 
 fn pages(rows: &[Vec<Row>], floor: f64) -> Vec<Page> {
-    let is_told = |row: &Row| row.ratio.is_some() || row.verdict == Compared::NotComparable;
     let (found, bare): (Vec<&Vec<Row>>, Vec<&Vec<Row>>) =
-        rows.iter().partition(|rows| rows.iter().any(is_told) || crashed(rows[0].table));
+        rows.iter().partition(|rows| has_table(rows));
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, floor)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.

@@ -55,7 +55,7 @@ struct Split<'r, 't, 's> {
 }
 
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
-    let contrasts = question.contrasts(&steps.into(), Metric::QPS)?;
+    let contrasts = question.contrasts(&steps.into(), Metric::QPS)?.noted();
     let rows = compare::rows(&contrasts, question);
     let both = |row: &&Row| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());

@@ -70,7 +70,7 @@ fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>
     let mut rows = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
         for column in &table.columns {
-            let cell = line.cells.get(column);
+            let cell = line.at(column);
             let completed = cell.map_or(&[][..], |cell| &cell.steps);
             let left_out = among(column, &line.left_out);
             let (missing, all) = missing(completed, &left_out);

@@ -2,12 +2,14 @@
 
 use std::io::Read;
 
-use crate::stats::nearest_rank;
+use crate::stats::{BEYOND_MIN, nearest_rank};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+
+use crate::summary::Distribution;
 
 /// Largest payload that is inflated, bytes. One hour in nanoseconds at three digits has 36,864
 /// buckets of nine bytes at most.
@@ -19,6 +21,20 @@ const LENGTH: usize = 4;
 /// The cookie of `HdrHistogram` V2, deflated.
 const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const NS_PER_US: f64 = 1e3;
+/// Points of each further nine of a chart.
+pub(crate) const EACH_NINE: usize = 5;
+/// Nines that a histogram of 64-bit counts could tell.
+pub(crate) const NINES_MAX: usize = 9;
+
+/// Returns the share of so many nines: 0.999 of 3.
+pub(crate) fn nines(count: f64) -> f64 {
+    1.0 - 10_f64.powf(-count)
+}
+
+/// Returns the shares that a chart shows percentiles of.
+pub(crate) fn shares() -> impl Iterator<Item = f64> {
+    (0..=EACH_NINE * NINES_MAX).map(|i| nines(i as f64 / EACH_NINE as f64))
+}
 
 pub(crate) struct Curve(Histogram<u64>);
 
@@ -65,6 +81,19 @@ impl Curve {
     pub(crate) fn percentile_us(&self, percentile: f64) -> f64 {
         self.0.value_at_quantile(nearest_rank(percentile, self.0.len())) as f64 / NS_PER_US
     }
+}
+
+/// Returns the percentiles of a chart's shares, up to the last one beyond which there are enough values:
+/// those that are known already, else from the histogram; nothing of an empty one.
+pub(crate) fn curve_us(times: &Distribution) -> Result<Option<Box<[f64]>>, String> {
+    if times.curve_us.is_some() {
+        return Ok(times.curve_us.clone());
+    }
+    Ok(Curve::read(&times.histogram)?.map(|curve| {
+        let is_told = |share: &f64| (1.0 - share) * curve.count() as f64 >= BEYOND_MIN as f64;
+        let told = shares().take_while(is_told);
+        told.map(|share| curve.percentile_us(share * 100.0)).collect()
+    }))
 }
 
 /// Refuses inflated bytes whose header promises more than there is.

@@ -75,7 +75,7 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
 /// Returns the page of some steps.
 pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
     let reported = steps.into();
-    let tables = counted(&reported, options)?;
+    let tables: Vec<Table> = counted(&reported, options)?.into_iter().map(noted).collect();
     if let Some(label) = &options.baseline {
         known(&table::labels(&tables), "--baseline", label)?;
     }
@@ -90,29 +90,34 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
     counts.extend(imported::counted(&tables));
     let ratios = &Ratios::new(&tables);
     let shown = Shown { options, tables: &tables, ratios, labels: &labels, steps: &steps };
-    let noted: Vec<Table> = tables.iter().cloned().map(noted).collect();
-    let sections = (0..tables.len()).map(|at| shown.workload(at)).collect::<Result<Vec<_>>>()?;
     let body = html! {
         header { h1 { "loadgen report" } @for line in answers(&reported, options) { p.result { (line) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
-        // Without its switch nothing of a label is shown, wherever it is.
-        fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
-            legend { (counts[1]) }
-            div.keys { @for (at, label) in labels.iter().enumerate() { span.key {
-                input type="checkbox" id={ "l" (at) } checked autocomplete="off";
-                (key(at, label))
-            } } }
-        }
+        (switches(&labels, &counts[1]))
         main {
             // All notes are on the page.
-            @for line in brief::lines(&noted, "").iter().filter(|line| !line.contains("loadgen ")) {
+            @for line in brief::lines(&tables, "").iter().filter(|line| !line.contains("loadgen ")) {
                 p.note { (line.replace(": --notes", "")) }
             }
-            @for section in sections { (section) }
+            // Of many labels a part is large: it is made once the one before is written.
+            @for (at, table) in tables.iter().enumerate() { section {
+                (shown.numbers(at))
+                @for part in Shown::DETAILS { (part(&shown, at)?) }
+                @for part in shown.timelines(table) { (part) }
+            } }
             section #settings {
                 h2 { "Settings that differ" }
                 (of_page(&settings::page(&tables)))
             }
-            (shown.origin())
+            section #origin {
+                h2 { "How the numbers were obtained" }
+                p.faint { (ORIGIN) }
+                @let imported = imported::origin(&tables);
+                @if imported.rows > 0 {
+                    (fold(false, &format!("Imported: {}", imported.rows), &of_sheets(&[&imported], &[])))
+                }
+                (shown.plans())
+                (shown.step_list())
+            }
         }
         footer { p.faint {
             "Made by loadgen " (env!("CARGO_PKG_VERSION"))
@@ -135,7 +140,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
 /// Whatever comes from a summary is text here: nothing but this style and this script may do
 /// anything, and nothing is fetched.
 fn document(title: &str, style: &str, body: String) -> String {
-    let body = markup_owned(body);
+    let mut document = markup_owned(body);
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
@@ -143,7 +148,7 @@ fn document(title: &str, style: &str, body: String) -> String {
         hash(style),
         hash(SCRIPT)
     );
-    let mut document = html! {
+    let around = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -156,12 +161,29 @@ fn document(title: &str, style: &str, body: String) -> String {
                 title { (markup(title)) }
                 style { (PreEscaped(style)) }
             }
-            body { (PreEscaped(body)) script { (PreEscaped(SCRIPT)) } }
+            body { script { (PreEscaped(SCRIPT)) } }
         }
     }
     .into_string();
+    // The body may be large: it is not copied.
+    let (head, end) = around.split_at(around.find("<script>").expect("it is there"));
+    document.insert_str(0, head);
+    document.push_str(end);
     document.push('\n');
     document
+}
+
+/// Makes the switches of the labels: without its own nothing of a label is shown, wherever it is.
+fn switches(labels: &Labels, counted: &str) -> Markup {
+    html! {
+        fieldset #switches class=[(labels.len() > MANY).then_some("many")] {
+            legend { (counted) }
+            div.keys { @for (at, label) in labels.iter().enumerate() { span.key {
+                input type="checkbox" id={ "l" (at) } checked autocomplete="off";
+                (key(at, label))
+            } } }
+        }
+    }
 }
 
 /// Returns a label with a sample of its line; it switches the label.
@@ -270,63 +292,80 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Makes the section of one table, which has neither footnotes nor ratios yet.
-    fn workload(&self, at: usize) -> Result<Markup> {
-        let of = &self.tables[at];
-        let (labels, plain) = (self.labels, noted(of.clone()));
-        let (related, remarks) = self.ratios(at, &plain);
-        let mut numbers = chart::over_clients(&plain, labels);
+    /// The parts of the section of one table that follow its numbers, but for its timelines.
+    const DETAILS: [fn(&Self, usize) -> Result<Markup>; 4] =
+        [Self::latency, Self::curves, Self::costs, Self::per_op];
+
+    /// Makes the numbers of a table, and what is to be known of them.
+    fn numbers(&self, at: usize) -> Markup {
+        let (labels, plain) = (self.labels, &self.tables[at]);
+        let (related, remarks) = self.ratios(at, plain);
+        let mut numbers = chart::over_clients(plain, labels);
         numbers.extend(related.iter().flat_map(|related| chart::over_clients(related, labels)));
-        let costs = self.charts(&plain, &["server-cpu", "cpu"])?;
-        let times = ["response-p50", "response-p99", "service-p50", "service-p99"];
-        let (times, curves) = (self.charts(&plain, &times)?, chart::percentiles(&plain, labels)?);
-        let is_open = plain.columns.iter().any(Column::is_open);
-        let few = curves.len() <= MANY && labels.len() <= MANY;
-        let parts = [
-            (true, "Latency", is_open.then_some(TIMES), times),
-            (few, "By percentile: each further nine takes the same length", Some(CURVES), curves),
-            (true, "Cost of an op", None, costs),
-        ];
-        // A baseline of another workload relates nothing here.
-        let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
-        let tables = of.by_column().into_iter().map(noted);
-        let per_op = tables.map(|of| layout::per_op(&of, baseline, at, self.ratios));
-        let per_op: Result<Vec<Page>> = per_op.collect();
-        let per_op = per_op?;
-        Ok(html! { section {
+        html! {
             h2 { (plain.workload) }
             @let beside = numbers.len() == 1 && plain.columns.len() <= BESIDE_MAX;
             div class=[beside.then_some("beside")] {
                 div { (charts(&numbers, labels, USUAL)) }
-                div { (main_table(&plain, labels)) }
+                div { (main_table(plain, labels)) }
             }
-            p.behind { "Behind it: " (behind(&plain)) "." }
-            @for line in notes::conditions_in_short(&plain).iter().chain(&notes::below(&plain)) {
+            p.behind { "Behind it: " (behind(plain)) "." }
+            @for line in notes::conditions_in_short(plain).iter().chain(&notes::below(plain)) {
                 p.faint { (line) }
             }
             @let full: Vec<String> = notes::in_full(&plain.notes);
-            @let full = full.into_iter().chain(notes::conditions_in_full(&plain));
+            @let full = full.into_iter().chain(notes::conditions_in_full(plain));
             (fold(false, "All notes and conditions", &html! { @for note in full { p.note { (note) } } }))
             @if let Some(related) = &related { (main_table(related, labels)) }
             @for remark in &remarks { p.faint { (remark) } }
-            (errors(&plain, labels))
+            (errors(plain, labels))
             @if plain.all().any(|step| !step.outages.is_empty()) {
-                @let page = layout::outages(&plain);
+                @let page = layout::outages(plain);
                 (of_page(&page))
                 @for line in &page.below { p.faint { (line) } }
             }
-            @for (open, head, note, drawn) in &parts { @if !drawn.is_empty() {
-                (fold(*open, head, &html! {
-                    @if let Some(note) = note { p.faint { (note) } }
-                    (charts(drawn, labels, USUAL))
-                }))
-            } }
-            @if !per_op.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
-                @for page in &per_op { (of_page(page)) }
+        }
+    }
+
+    fn latency(&self, at: usize) -> Result<Markup> {
+        let is_open = self.tables[at].columns.iter().any(Column::is_open);
+        let metrics = ["response-p50", "response-p99", "service-p50", "service-p99"];
+        let drawn = self.charts(&self.tables[at], &metrics)?;
+        Ok(self.folded(true, "Latency", is_open.then_some(TIMES), &drawn))
+    }
+
+    fn curves(&self, at: usize) -> Result<Markup> {
+        let drawn = chart::percentiles(&self.tables[at], self.labels)?;
+        let few = drawn.len() <= MANY && self.labels.len() <= MANY;
+        let head = "By percentile: each further nine takes the same length";
+        Ok(self.folded(few, head, Some(CURVES), &drawn))
+    }
+
+    fn costs(&self, at: usize) -> Result<Markup> {
+        let drawn = self.charts(&self.tables[at], &["server-cpu", "cpu"])?;
+        Ok(self.folded(true, "Cost of an op", None, &drawn))
+    }
+
+    fn per_op(&self, at: usize) -> Result<Markup> {
+        let of = &self.tables[at];
+        // A baseline of another workload relates nothing here.
+        let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
+        let page = |of| layout::per_op(&noted(of), baseline, at, self.ratios);
+        let pages: Vec<Page> = of.by_column().into_iter().map(page).collect::<Result<_>>()?;
+        Ok(html! {
+            @if !pages.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
+                @for page in &pages { (of_page(page)) }
                 @for line in layout::LEGEND { p.faint { (line) } }
             })) }
-            (self.timelines(&plain))
-        } })
+        })
+    }
+
+    /// Folds charts away with a note above them; nothing where there are none.
+    fn folded(&self, open: bool, head: &str, note: Option<&str>, drawn: &[Chart]) -> Markup {
+        html! { @if !drawn.is_empty() { (fold(open, head, &html! {
+            @if let Some(note) = note { p.faint { (note) } }
+            (charts(drawn, self.labels, USUAL))
+        })) } }
     }
 
     /// Relates a workload to the label that was asked for, else to the first that was measured, and
@@ -358,43 +397,38 @@ impl<'a> Shown<'a> {
     }
 
     /// Draws the course of every step, a fold for each label.
-    fn timelines(&self, table: &Table) -> Markup {
+    fn timelines<'t>(&'t self, table: &'t Table<'a>) -> impl Iterator<Item = Markup> {
         let steps = self.steps.len();
-        let courses = if steps > RATES_ONLY_FROM {
-            &[RATE_COURSES][..]
-        } else {
-            &[RATE_COURSES, TIME_COURSES]
-        };
+        let courses: &[_] =
+            if steps > RATES_ONLY_FROM { &[RATE_COURSES] } else { &[RATE_COURSES, TIME_COURSES] };
         let vertices = timeline::vertices_each(steps * courses.len());
-        let of = |course: &&_| timeline::timelines(table, self.labels, course, vertices);
-        let each: Vec<Vec<Vec<Chart>>> = courses.iter().map(of).collect();
-        let mut lines: Vec<(usize, &Line)> = table.lines.iter().enumerate().collect();
-        lines.retain(|(at, _)| each.iter().any(|lines| !lines[*at].is_empty()));
-        html! { @if !lines.is_empty() {
+        let draw = |course: &&'static _| timeline::timelines(table, self.labels, course, vertices);
+        let each: Vec<_> = courses.iter().map(draw).collect();
+        let fold = move |line: &Line| {
+            let drawn: Vec<Vec<Chart>> = each.iter().map(|draw| draw(line)).collect();
+            let (any, of) =
+                (drawn.iter().any(|of| !of.is_empty()), position(self.labels, line.label));
+            any.then(|| {
+                html! {
+                    details open[table.lines.len() <= MANY] class={ "s" (of) } {
+                        summary { (label(line.label)) }
+                        @for drawn in &drawn { (charts(drawn, self.labels, LOW)) }
+                    }
+                }
+            })
+        };
+        let mut folds = table.lines.iter().filter_map(fold).peekable();
+        let head = folds.peek().map(|_| html! {
             h3 { "In the course of each step" }
             p.faint { (COURSE) @if courses.len() == 1 { " With so many steps, the rate alone." } }
-            @for (at, line) in lines {
-                @let of = position(self.labels, line.label);
-                details open[table.lines.len() <= MANY] class={ "s" (of) } {
-                    summary { (label(line.label)) }
-                    @for lines in &each { (charts(&lines[at], self.labels, LOW)) }
-                }
-            }
-        } }
+        });
+        head.into_iter().chain(folds)
     }
 
-    /// Tells how each number was obtained: the invocations behind the page, and their steps.
-    fn origin(&self) -> Markup {
-        let mut invocations: Vec<Vec<&Summary>> = Vec::new();
-        let mut places: HashMap<_, usize> = HashMap::new();
-        for step in self.steps {
-            let of = (&step.run_id, &step.label, &step.workload.name);
-            let at = *places.entry(of).or_insert(invocations.len());
-            invocations.resize_with(invocations.len().max(at + 1), Vec::new);
-            invocations[at].push(step);
-        }
-        let place = |step: &Summary| position(self.labels, &step.label);
-        let places: Vec<usize> = self.steps.iter().map(|step| place(step)).collect();
+    /// Lists the steps behind the page.
+    fn step_list(&self) -> Markup {
+        let place = |step: &&Summary| position(self.labels, &step.label);
+        let places: Vec<usize> = self.steps.iter().map(place).collect();
         let decimals = rate_decimals(self.steps.iter().map(|step| step.totals.qps));
         let sheet = Rows::new(self.steps)
             .text("step", |step| clip(&step.step_id, TEXT_MAX))
@@ -409,7 +443,21 @@ impl<'a> Shown<'a> {
             .shown("QPS", |step| (step.totals.qps, decimals))
             .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
-        let invoked: Vec<usize> = invocations.iter().map(|steps| place(steps[0])).collect();
+        fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places))
+    }
+
+    /// Lists the invocations behind the page.
+    fn plans(&self) -> Markup {
+        let mut invocations: Vec<Vec<&Summary>> = Vec::new();
+        let mut places: HashMap<_, usize> = HashMap::new();
+        for step in self.steps {
+            let of = (&step.run_id, &step.label, &step.workload.name);
+            let at = *places.entry(of).or_insert(invocations.len());
+            invocations.resize_with(invocations.len().max(at + 1), Vec::new);
+            invocations[at].push(step);
+        }
+        let place = |steps: &Vec<&Summary>| position(self.labels, &steps[0].label);
+        let invoked: Vec<usize> = invocations.iter().map(place).collect();
         let plans = Rows::new(invocations)
             .text("label", |steps| label(&steps[0].label))
             .text("workload", |steps| clip(&steps[0].workload.name, TEXT_MAX))
@@ -432,16 +480,7 @@ impl<'a> Shown<'a> {
                 format!("{}, {}, {} cores, {}", of.host, of.cpu, of.cores, of.kernel)
             })
             .sheet();
-        let imported = imported::origin(self.tables);
-        html! { section #origin {
-            h2 { "How the numbers were obtained" }
-            p.faint { (ORIGIN) }
-            @if imported.rows > 0 {
-                (fold(false, &format!("Imported: {}", imported.rows), &of_sheets(&[&imported], &[])))
-            }
-            (fold(false, &format!("Plans: {}", invoked.len()), &of_sheets(&[&plans], &invoked)))
-            (fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places)))
-        } }
+        fold(false, &format!("Plans: {}", invoked.len()), &of_sheets(&[&plans], &invoked))
     }
 }
 
@@ -508,7 +547,7 @@ fn main_table(table: &Table, labels: &Labels) -> Markup {
                 tr class={ "s" (position(labels, of.label)) @if base { " base" } } {
                     th.text scope="row" { (label(of.label)) @if is_all_marked(table, line) { (star()) } }
                     @for column in &table.columns {
-                        @let cell = of.cells.get(column);
+                        @let cell = of.at(column);
                         @let number = layout::number(table, cell, shown_decimals).shown;
                         td class=[best.contains(&(line, *column)).then_some("best")] {
                             @if cell.is_some_and(doubt) { u { (number) } } @else { (number) }

@@ -166,7 +166,7 @@ fn of_options(one: &Options, other: &Options) -> Vec<Difference> {
 /// Tells what an imported line, or one beside an imported first one, does not share with the first.
 pub(super) fn of_line(line: &Line, first: &Line) -> Option<Note> {
     let there = first.cell()?;
-    let cells = line.cells.values().filter(|_| !std::ptr::eq(line, first));
+    let cells = line.cells().filter(|_| !std::ptr::eq(line, first));
     let mut found: Vec<Difference> = Vec::new();
     // Versions are what labels stand for.
     let differing = cells.flat_map(|cell| differences(there, cell));

@@ -112,7 +112,7 @@ fn page(table: &Table) -> Page {
         let behind = behind(table, column, decimals);
         let blank = " ".repeat(behind.first().map_or(0, |text| text.chars().count()));
         rows = rows.shown(&(head + &blank), |(at, line)| {
-            let median = line.cells.get(column).map(|cell| cell.spread.median);
+            let median = line.at(column).map(|cell| cell.spread.median);
             let number = median.map(|median| table.metric.shown(median, decimals));
             Value::from(number).shown + &behind[*at]
         });
@@ -160,7 +160,7 @@ fn heads(columns: &[Column]) -> (Vec<String>, String) {
 fn behind(table: &Table, column: &Column, decimals: usize) -> Vec<String> {
     let (ratio_decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
     let of_line = |(at, line): (usize, &Line)| {
-        let cell = line.cells.get(column);
+        let cell = line.at(column);
         let uncertainty = cell.and_then(Cell::uncertainty);
         let uncertainty =
             uncertainty.map(|of| format!(" ±{}", table.metric.shown(of, decimals).shown));
@@ -194,7 +194,7 @@ pub(crate) fn number(table: &Table, cell: Option<&Cell>, decimals: usize) -> Val
 fn shapes(table: &Table) -> Vec<String> {
     let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let shape = |line: &Line| {
-        let value = |column| line.cells.get(column).and_then(|cell| table.number(cell));
+        let value = |column| line.at(column).and_then(|cell| table.number(cell));
         let values = table.columns.iter().map(value);
         if table.columns.len() > 1 { shape(values, max) } else { String::new() }
     };
@@ -313,7 +313,7 @@ fn of_table(table: &Table) -> Node {
         Node::Fields(fields)
     };
     let line = |line: &Line| {
-        let cell = |column| line.cells.get(column).map_or(Node::from(()), cell);
+        let cell = |column| line.at(column).map_or(Node::from(()), cell);
         let (conditions, cells) = (of_conditions(line), nodes(&table.columns, cell));
         fields! { label: line.label, conditions: conditions, cells: cells }
     };
@@ -521,16 +521,8 @@ fn cost_metrics() -> [Metric; COSTS.len()] {
 }
 
 /// Gives the ratios of the costs of a line to those of a base, the numbers' own: of costs, less is better.
-fn cost_ratios(
-    table: &Table,
-    cells: &[Vec<Option<Cell>>],
-    [base, line]: [usize; 2],
-    place: usize,
-    ratios: &Ratios,
-) -> Vec<Option<f64>> {
-    let labels = [base, line].map(|at| table.lines[at].label);
-    let times = ratios.times(place, labels, &table.columns[0]);
-    let pairs = cells[base].iter().zip(&cells[line]).zip(cost_metrics());
+fn cost_ratios([base, line]: [&[Option<Cell>]; 2], times: f64) -> Vec<Option<f64>> {
+    let pairs = base.iter().zip(line).zip(cost_metrics());
     let of_pair = |((one, other), metric): ((&Option<Cell>, &Option<Cell>), Metric)| {
         let pair = [one.as_ref()?, other.as_ref()?];
         let of_medians = || ratio(pair[1].spread.median, pair[0].spread.median);
@@ -540,9 +532,10 @@ fn cost_ratios(
     pairs.map(of_pair).collect()
 }
 
-/// Makes the cell of another metric from the runs of a line.
-fn cost<'a>(line: &Line<'a>, of: &Metric) -> Result<Option<Cell<'a>>> {
-    cell(line.steps.clone(), line.imported.clone(), of)
+/// Makes the cells of all costs from the runs of a line.
+fn cost_cells<'a>(line: &Line<'a>) -> Result<Vec<Option<Cell<'a>>>> {
+    let cell = |of: Metric| cell(line.steps.clone(), line.imported.clone(), &of);
+    cost_metrics().into_iter().map(cell).collect()
 }
 
 pub(crate) fn per_op(
@@ -552,21 +545,24 @@ pub(crate) fn per_op(
     ratios: &Ratios,
 ) -> Result<Page> {
     let metrics = cost_metrics();
-    let costs = |line| metrics.iter().map(|of| cost(line, of)).collect();
-    let cells: Vec<Vec<Option<Cell>>> = table.lines.iter().map(costs).collect::<Result<_>>()?;
-    let median = |cell: &Option<Cell>| cell.as_ref().map(|cell| cell.spread.median);
-    let costs: Vec<Vec<Option<f64>>> =
-        cells.iter().map(|line| line.iter().map(median).collect()).collect();
     let column = table.columns[0];
     let base = match baseline {
         Some(label) => table.lines.iter().position(|line| line.label == label),
         None => Some(0),
     };
+    let base_cells = base.map(|base| cost_cells(&table.lines[base])).transpose()?;
+    let median = |cell: &Option<Cell>| cell.as_ref().map(|cell| cell.spread.median);
+    let (mut costs, mut all_ratios) = (Vec::new(), Vec::new());
+    for line in &table.lines {
+        let cells = cost_cells(line)?;
+        all_ratios.push(base.zip(base_cells.as_ref()).map(|(base, base_cells)| {
+            let times = ratios.times(at, [table.lines[base].label, line.label], &column);
+            cost_ratios([base_cells, &cells], times)
+        }));
+        costs.push(cells.iter().map(median).collect::<Vec<Option<f64>>>());
+    }
     // There is no such number where the first is 0 and this one is not.
     let lines = 0..costs.len();
-    let to_base =
-        |line: usize| base.map(|base| cost_ratios(table, &cells, [base, line], at, ratios));
-    let all_ratios: Vec<_> = lines.clone().map(to_base).collect();
     let relative = |line: usize, at: usize| all_ratios[line].as_ref()?[at];
     let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));

@@ -143,7 +143,7 @@ pub(crate) fn is_marked(table: &Table, line: usize, column: Option<&Column>) -> 
 
 /// Tells whether all numbers of a line are marked: then its label is.
 pub(crate) fn is_all_marked(table: &Table, line: usize) -> bool {
-    let mut cells = table.lines[line].cells.keys().peekable();
+    let mut cells = table.lines[line].cells.iter().map(|(column, _)| column).peekable();
     let any = cells.peek().is_some();
     let all = cells.all(|column| is_marked(table, line, Some(column)));
     if any { all } else { is_marked(table, line, None) }
@@ -243,7 +243,7 @@ fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
     let mut whole = places.len() == table.lines.len();
     let named = places.iter().map(|(at, columns)| {
         let (line, label) = (&table.lines[*at], clip(table.lines[*at].label, VALUE_MAX));
-        if line.cells.keys().all(|column| columns.contains(column)) {
+        if line.cells.iter().all(|(column, _)| columns.contains(column)) {
             return label;
         }
         whole = false;
@@ -476,7 +476,7 @@ fn against(line: &Line, reference: &Reference) -> (Differences, BTreeSet<&'stati
 /// not tell what one cell has of both.
 fn mixed(line: &Line, captioned: bool) -> Option<Note> {
     let of_line = pairs(&line.steps).map(|pair| (false, pair));
-    let cells = line.cells.values().filter(|_| !captioned);
+    let cells = line.cells().filter(|_| !captioned);
     let of_cells = cells.flat_map(|cell| pairs(&cell.steps)).map(|pair| (true, pair));
     let (mut found, mut names) = (Distinct::default(), HashSet::new());
     for (in_cell, (first, step)) in of_line.chain(of_cells) {
@@ -651,8 +651,8 @@ pub(crate) fn unrelated(table: &Table) -> Vec<String> {
     let base = table.line(label);
     let (mut lacking, mut by_zero, mut unequal) = (Vec::new(), false, false);
     for column in &table.columns {
-        let mut cells = table.lines.iter().filter_map(|line| line.cells.get(column));
-        if let Some(base) = base.and_then(|line| line.cells.get(column)) {
+        let mut cells = table.lines.iter().filter_map(|line| line.at(column));
+        if let Some(base) = base.and_then(|line| line.at(column)) {
             for cell in cells.filter(|cell| cell.relative.is_none()) {
                 let is_comparable = is_comparable(table.metric, [base, cell]);
                 by_zero |= is_comparable;

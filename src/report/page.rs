@@ -75,7 +75,12 @@ impl<T> Rows<T> {
     }
 
     fn column<V: Into<Value>>(mut self, of: Column, get: impl Fn(&T) -> V) -> Self {
-        let values: Vec<Value> = self.rows.iter().map(|row| get(row).into()).collect();
+        let value = |row| {
+            let Value { filed, shown } = get(row).into();
+            // Files do not have it: of many rows it is large.
+            Value { filed: of.name.map_or(Json::Null, |_| filed), shown }
+        };
+        let values: Vec<Value> = self.rows.iter().map(value).collect();
         let is_text = || values.iter().any(|value| value.filed.is_string());
         let left = of.left || of.name.is_some() && is_text();
         self.columns.push(Column { left, values, ..of });

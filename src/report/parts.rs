@@ -1,5 +1,6 @@
 //! What reports read of summaries: their largest parts are left out where an output has no use for them.
 
+use super::histogram::curve_us;
 use super::{Layout, Metric};
 use crate::summary::{Latency, Summary};
 use crate::terms::Code;
@@ -8,7 +9,7 @@ use crate::terms::Code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Histograms {
     None,
-    /// Those of the ops' own times: response times of an open loop, else service times.
+    /// What charts show of those of the ops' own times: response times of an open loop, else service times.
     Own,
     All,
 }
@@ -46,13 +47,18 @@ impl Parts {
         if self.histograms == Histograms::All {
             return;
         }
-        let has_own = self.histograms == Histograms::Own;
-        let keeps_service = has_own && response.is_none();
-        let others = wait.iter_mut().chain([failed]);
-        let service = (!keeps_service).then_some(service);
-        let response = response.iter_mut().filter(|_| !has_own);
-        for times in others.chain(service).chain(response) {
-            times.histogram = String::new();
+        let (own, other) = match response {
+            Some(response) => (response, Some(service)),
+            None => (service, None),
+        };
+        let others = wait.iter_mut().chain([failed]).chain(other);
+        others.for_each(|times| times.histogram = String::new());
+        if self.histograms == Histograms::Own {
+            own.curve_us = curve_us(own).ok().flatten();
+        }
+        // A chart refuses a damaged one.
+        if self.histograms == Histograms::None || own.curve_us.is_some() {
+            own.histogram = String::new();
         }
     }
 }

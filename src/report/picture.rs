@@ -56,7 +56,8 @@ pub fn picture<'a>(
             Picture::Latency => percentiles(table, &labels)?,
             Picture::Timeline => {
                 let vertices = vertices_each(table.all().count() * 2);
-                let drawn = |courses| timelines(table, &labels, courses, vertices).concat();
+                let draw = |courses| timelines(table, &labels, courses, vertices);
+                let drawn = |courses| table.lines.iter().flat_map(draw(courses)).collect();
                 interleave(drawn(RATE_COURSES), drawn(TIME_COURSES))
             }
         });

@@ -82,7 +82,7 @@ pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Pairs<'t, 's> {
 
 /// Returns the cells of the columns that two lines have.
 pub(super) fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Pairs<'t, 's> {
-    let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.cells.get(at)?])));
+    let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.at(at)?])));
     both.collect()
 }
 
@@ -202,7 +202,7 @@ impl<'t, 's> Ratios<'t, 's> {
             let ratios =
                 if is_base { BTreeMap::new() } else { self.between(at, [label, line.label]) };
             for (column, cell) in &mut line.cells {
-                let base = base.cells.get(column);
+                let base = base.at(column);
                 let base = base.filter(|base| is_comparable(table.metric, [base, cell]));
                 let of_medians = || speed(&table.metric, base?.spread.median, cell.spread.median);
                 let ratio = ratios.get(column);

@@ -69,7 +69,8 @@ impl Cell<'_> {
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
     pub label: &'a str,
-    pub cells: BTreeMap<Column, Cell<'a>>,
+    /// By their columns, no more room than there are: most lines have one.
+    pub cells: Vec<(Column, Cell<'a>)>,
     pub steps: Vec<&'a Summary>,
     /// Steps that did not complete and fill no cell.
     pub left_out: Vec<&'a Summary>,
@@ -82,7 +83,17 @@ pub(crate) struct Line<'a> {
 
 impl<'a> Line<'a> {
     pub(crate) fn cell(&self) -> Option<&Cell<'a>> {
-        self.cells.values().next()
+        self.cells().next()
+    }
+
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell<'a>> {
+        self.cells.iter().map(|(_, cell)| cell)
+    }
+
+    /// Returns its cell of a column.
+    pub(crate) fn at(&self, column: &Column) -> Option<&Cell<'a>> {
+        let at = self.cells.binary_search_by_key(column, |(column, _)| *column).ok()?;
+        Some(&self.cells[at].1)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
@@ -108,7 +119,7 @@ impl<'a> Line<'a> {
         let mut lines: BTreeMap<Column, Line> = BTreeMap::new();
         let empty = || Line {
             label: self.label,
-            cells: BTreeMap::new(),
+            cells: Vec::new(),
             steps: Vec::new(),
             left_out: Vec::new(),
             imported: Vec::new(),
@@ -125,7 +136,7 @@ impl<'a> Line<'a> {
         }
         for (column, cell) in &self.cells {
             let line = lines.entry(*column).or_insert_with(empty);
-            line.cells.insert(*column, cell.clone());
+            line.cells.push((*column, cell.clone()));
         }
         lines
     }
@@ -192,7 +203,7 @@ impl<'a> Table<'a> {
 
     pub(crate) fn keep(&mut self, kept: impl Fn(&Column) -> bool) {
         self.columns.retain(&kept);
-        self.lines.iter_mut().for_each(|line| line.cells.retain(|column, _| kept(column)));
+        self.lines.iter_mut().for_each(|line| line.cells.retain(|(column, _)| kept(column)));
     }
 
     pub(crate) fn of_labels(&self, labels: &[&str]) -> Table<'a> {
@@ -216,7 +227,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell<'a>> {
-        self.lines.iter().flat_map(|line| line.cells.values())
+        self.lines.iter().flat_map(Line::cells)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
@@ -277,7 +288,7 @@ fn line<'a>(label: &'a str, of: Reported<'a>, options: &Options) -> Result<Line<
     if let Some(newest) = imported.last().filter(|_| options.latest).map(|run| &run.import_id) {
         imported.retain(|run| run.import_id == *newest);
     }
-    let cells = BTreeMap::new();
+    let cells = Vec::new();
     if steps.is_empty() {
         return Ok(Line { label, cells, steps, left_out: Vec::new(), imported, clashing: 0 });
     }
@@ -381,7 +392,9 @@ fn table<'a>(workload: &'a str, mut lines: Vec<Line<'a>>, metric: &Metric) -> Re
     let imported = lines.iter().flat_map(|line| line.imported.iter().copied());
     let metric = metric.of(lines.iter().flat_map(|line| line.steps.iter().copied()), imported);
     for line in &mut lines {
-        for (column, Line { steps, imported, .. }) in line.by_column() {
+        let columns = line.by_column();
+        line.cells.reserve_exact(columns.len());
+        for (column, Line { steps, imported, .. }) in columns {
             let cell = cell(steps, imported, &metric)?;
             line.cells.extend(cell.map(|cell| (column, cell)));
         }

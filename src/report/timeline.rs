@@ -58,14 +58,14 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// Draws for each line the repeats of each column over each other, and those that did not complete: there,
-/// errors and outages matter most. A column has one scale, so that labels can be compared.
+/// Makes what draws a line of a table: the repeats of each column over each other, and those that did not
+/// complete: there, errors and outages matter most. A column has one scale, so that labels can be compared.
 pub(crate) fn timelines(
     table: &Table,
     labels: &Labels,
-    courses: &[Course],
+    courses: &'static [Course],
     vertices: usize,
-) -> Vec<Vec<Chart>> {
+) -> impl Fn(&Line) -> Vec<Chart> {
     let mut steps_of: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
     for step in table.all() {
         steps_of.entry(step.cell()).or_default().push(step);
@@ -77,7 +77,7 @@ pub(crate) fn timelines(
         (*column, (course, Axis::around(name, 0.0, values.map(|point| point.y))))
     };
     let scales: BTreeMap<Column, (&Course, Axis)> = steps_of.iter().map(scale).collect();
-    let of_line = |line: &Line| {
+    move |line| {
         let position = position(labels, line.label);
         let of = format!("{}, {}", escape::line(table.workload), label(line.label));
         let mut charts = Vec::new();
@@ -98,8 +98,7 @@ pub(crate) fn timelines(
         }
         charts.retain(|chart| !chart.series.is_empty());
         charts
-    };
-    table.lines.iter().map(of_line).collect()
+    }
 }
 
 fn end_s(interval: &Interval) -> f64 {

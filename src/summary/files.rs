@@ -13,7 +13,7 @@ use tempfile::{Builder, NamedTempFile};
 
 use super::{IMPORTED, Imported, SCHEMA, Summary};
 use crate::error::{Error, Kind, Result, clip, drives_terminal, plain};
-use crate::terms::{counted, named};
+use crate::terms::{counted, named, share_names};
 
 /// Longest part of a file name that comes from a label or a workload, bytes.
 const PART_MAX: usize = 64;
@@ -347,7 +347,7 @@ pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
 
 fn collect_each(paths: &[PathBuf], each: impl Fn(&mut Summary)) -> Result<Loaded> {
     let mut loaded = Loaded::default();
-    let (mut variables, mut workloads) = (Vec::new(), Vec::new());
+    let (mut variables, mut workloads, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut seen = HashSet::new();
     // Two invocations that continue one run at once give their steps the same names.
     let mut steps: HashMap<(String, String), PathBuf> = HashMap::new();
@@ -368,6 +368,10 @@ fn collect_each(paths: &[PathBuf], each: impl Fn(&mut Summary)) -> Result<Loaded
                 // A thousand summaries of one server have the same.
                 summary.server.variables.share(&mut variables);
                 summary.workload.share(&mut workloads);
+                if let Some(status) = &mut summary.server.status {
+                    share_names(&mut status.deltas, &mut names);
+                    share_names(&mut status.gauges, &mut names);
+                }
                 summary.timeline.shrink_to_fit();
                 each(&mut summary);
                 loaded.summaries.push((path, *summary));

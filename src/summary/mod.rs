@@ -931,13 +931,15 @@ mod tests {
         let mut summary = fixture();
         assert!(summary.counter_per_s("Questions").is_some());
         let status = summary.server.status.as_mut().expect("there");
-        status.deltas.extend([("Uptime".to_owned(), 60), (SINCE_FLUSH.to_owned(), 60)]);
+        status
+            .deltas
+            .extend([("Uptime".to_owned().into(), 60), (SINCE_FLUSH.to_owned().into(), 60)]);
         assert!(summary.counter_per_s("Questions").is_some(), "nobody flushed");
         let status = summary.server.status.as_mut().expect("there");
-        status.deltas.insert("Innodb_data_reads".to_owned(), 5);
+        status.deltas.insert("Innodb_data_reads".to_owned().into(), 5);
         for since in [0, 59, -5000] {
             let status = summary.server.status.as_mut().expect("there");
-            status.deltas.insert(SINCE_FLUSH.to_owned(), since);
+            status.deltas.insert(SINCE_FLUSH.to_owned().into(), since);
             assert_eq!(summary.counter_per_s("Questions"), None, "{since}");
             assert!(summary.counter_per_s("Innodb_data_reads").is_some(), "it stays");
         }
@@ -947,7 +949,7 @@ mod tests {
     fn a_counter_that_fell_says_nothing() {
         let mut summary = fixture();
         let status = summary.server.status.as_mut().expect("there");
-        status.deltas.insert("Innodb_data_reads".to_owned(), -5);
+        status.deltas.insert("Innodb_data_reads".to_owned().into(), -5);
         assert_eq!(summary.counter_per_s("Innodb_data_reads"), None);
     }
 }

@@ -20,6 +20,7 @@ pub use finding::{Code, Finding, Rank, Value};
 pub(crate) use gate::parse_level;
 pub use gate::{Gate, Percentile, Property, Quantity};
 pub use shared::Shared;
+pub(crate) use shared::share_names;
 
 /// Adds fields of one struct to those of another one.
 macro_rules! add {

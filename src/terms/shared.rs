@@ -1,5 +1,7 @@
 //! Values that many summaries have alike, kept once.
 
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const KNOWN_MAX: usize = 64;
 
 /// A value that is kept once however many have it; who changes it gets one of its own.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T: PartialEq + Clone> Shared<T> {
@@ -30,6 +32,24 @@ impl<T> Shared<T> {
     /// Tells whether both are kept as one, and so are equal.
     pub(crate) fn is_same(&self, other: &Shared<T>) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Takes names that are known in the place of a map's own, and makes the others known.
+pub(crate) fn share_names<V>(
+    map: &mut BTreeMap<Shared<String>, V>,
+    known: &mut BTreeSet<Shared<String>>,
+) {
+    let share = |(name, value): (Shared<String>, V)| {
+        known.insert(name.clone());
+        (known.get(&name).expect("it is known").clone(), value)
+    };
+    *map = std::mem::take(map).into_iter().map(share).collect();
+}
+
+impl Borrow<str> for Shared<String> {
+    fn borrow(&self) -> &str {
+        self
     }
 }
 

@@ -9,12 +9,20 @@ use crate::common::summaries::step;
 use loadgen::report::{Format, Layout, Options, Question, compare, page, render};
 use loadgen::summary::{self, Summary};
 
-/// Bytes that a thread took, and those that it has not given back.
+/// Bytes that a thread took, those that it has not given back, and the most of these.
 struct Counting;
 
 thread_local! {
     static TAKEN: Cell<u64> = const { Cell::new(0) };
     static HELD: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+fn hold(bytes: i64) {
+    let _ = HELD.try_with(|held| {
+        held.set(held.get() + bytes);
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
+    });
 }
 
 #[global_allocator]
@@ -24,12 +32,12 @@ static ALLOCATOR: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, block: Block) -> *mut u8 {
         let _ = TAKEN.try_with(|taken| taken.set(taken.get() + block.size() as u64));
-        let _ = HELD.try_with(|held| held.set(held.get() + block.size().cast_signed() as i64));
+        hold(block.size().cast_signed() as i64);
         unsafe { System.alloc(block) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, block: Block) {
-        let _ = HELD.try_with(|held| held.set(held.get() - block.size().cast_signed() as i64));
+        hold(-(block.size().cast_signed() as i64));
         unsafe { System.dealloc(pointer, block) }
     }
 }
@@ -39,6 +47,8 @@ const TIMES: u32 = 4;
 /// What is held against all others would take the square of `TIMES`.
 const MOST: f64 = 1.5 * TIMES as f64;
 const VARIABLES: usize = 400;
+/// The page itself, which doubles when it grows, and what a part of it is made from.
+const COPIES_MAX: f64 = 4.0;
 
 /// Directories that differ in what there is much of.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +77,8 @@ fn steps(many: Many, count: u32) -> Vec<Summary> {
         };
         let mut step = step(order, &label, 8, 1000.0 + f64::from(order * 7919 % 1000));
         step.server.variables.extend(variables());
+        let counters = variables().into_keys().map(|name| (name.into(), 1));
+        step.server.status.as_mut().expect("its counters").deltas.extend(counters);
         let own = step.server.variables.get_mut("some_variable_of_a_server_7").expect("there");
         match many {
             Many::Labels | Many::Invocations => {}
@@ -143,7 +155,18 @@ fn a_page_has_as_many_bytes_for_each_label_however_many_there_are() {
 }
 
 #[test]
-fn summaries_of_one_server_hold_its_variables_once() {
+fn a_page_takes_little_more_memory_than_it_has_bytes() {
+    let steps = steps(Many::Labels, FEW * TIMES);
+    let all: Vec<&Summary> = steps.iter().collect();
+    let before = HELD.get();
+    PEAK.set(before);
+    let page = page(&all, &Options::default()).expect("a page");
+    let times = (PEAK.get() - before) as f64 / page.len() as f64;
+    assert!(times < COPIES_MAX, "{times:.2} times its bytes");
+}
+
+#[test]
+fn summaries_of_one_server_hold_its_variables_and_counters_names_once() {
     let dir = tempfile::tempdir().expect("a directory");
     for (at, step) in steps(Many::Labels, 20).iter().enumerate() {
         fs::write(dir.path().join(format!("{at}.json")), summary::to_json(step)).expect("written");

@@ -46,7 +46,7 @@ fn one(sandbox: &Sandbox, sql: &str) -> i64 {
 /// What the server counted over a window.
 fn mix_of(summary: &Summary) -> Mix {
     let deltas = &summary.server.status.as_ref().expect("status").deltas;
-    COUNTERS.map(|name| deltas.get(&format!("Com_{name}")).copied().unwrap_or(0))
+    COUNTERS.map(|name| deltas.get(format!("Com_{name}").as_str()).copied().unwrap_or(0))
 }
 
 /// What the server counted since it started.

@@ -193,7 +193,7 @@ fn reads_of_others_are_none_of_the_server_s() {
             None;
         let status = step.server.status.as_mut().expect("status");
         (status.first_s, status.restarted_s) = (0.0, None);
-        status.deltas.insert("Innodb_data_read".to_owned(), 1 << 28);
+        status.deltas.insert("Innodb_data_read".to_owned().into(), 1 << 28);
     }
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
     assert!(text.contains("disk reads     0.0250  0.2029 "), "{text}");

@@ -410,7 +410,7 @@ fn costing(order: u32, label: &str, tps: f64, cpu_us: f64, switches: f64, read_k
     });
     let status = step.server.status.as_mut().expect("status");
     status.first_s = -0.5;
-    status.deltas.insert("Innodb_data_reads".to_owned(), (ops * 0.782) as i64);
+    status.deltas.insert("Innodb_data_reads".to_owned().into(), (ops * 0.782) as i64);
     step
 }
 

@@ -190,7 +190,7 @@ fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
         ("Innodb_adaptive_hash_hash_searches", 3),
         ("Innodb_adaptive_hash_non_hash_searches", 1),
     ] {
-        status.deltas.insert(name.to_owned(), delta);
+        status.deltas.insert(name.to_owned().into(), delta);
     }
     for (name, cell) in [
         ("iops", "900"),
@@ -219,7 +219,7 @@ fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
     for (name, delta) in [("Handler_commit", -90_000), ("Uptime_since_flush_status", 20)] {
         let mut flushed = a.clone();
         let deltas = &mut flushed.server.status.as_mut().expect("status").deltas;
-        deltas.extend([("Uptime".to_owned(), 61), (name.to_owned(), delta)]);
+        deltas.extend([("Uptime".to_owned().into(), 61), (name.to_owned().into(), delta)]);
         let handlers = report(std::slice::from_ref(&flushed), &metric("handlers"));
         assert_eq!(grid(&handlers)[2], "-       a", "{name}");
         assert!(
@@ -229,7 +229,7 @@ fn the_servers_costs_are_divided_by_the_ops_between_their_readings() {
     }
     let mut fell = a.clone();
     let deltas = &mut fell.server.status.as_mut().expect("status").deltas;
-    deltas.insert("Innodb_adaptive_hash_non_hash_searches".to_owned(), -1);
+    deltas.insert("Innodb_adaptive_hash_non_hash_searches".to_owned().into(), -1);
     assert_eq!(grid(&report(&[fell], &metric("ahi")))[2], "-       a", "no share is above all");
     // What was not read is no zero.
     a.server.status = None;

@@ -148,7 +148,7 @@ fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
         let mut step = step(0, "a", 8, 1000.0);
         let status = step.server.status.as_mut().expect("status");
         status.first_s = -0.01;
-        status.deltas.insert("Questions".to_owned(), 60_010);
+        status.deltas.insert("Questions".to_owned().into(), 60_010);
         change(&mut step);
         paged(&[step], &Options::default()).expect("a page")
     };
@@ -161,7 +161,7 @@ fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
     assert!(!early.contains("could not be read"));
     let flushed = behind(&|step| {
         let mut status = status(step);
-        status.deltas.insert("Questions".to_owned(), -5);
+        status.deltas.insert("Questions".to_owned().into(), -5);
         step.server.status = Some(status);
     });
     assert!(flushed.contains("its counters were reset within"));
