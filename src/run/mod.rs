@@ -205,17 +205,24 @@ pub(crate) fn check_gates<'a>(
         all.undecided.extend(judged.undecided);
         all.scarce |= judged.scarce;
     }
-    if let Some(text) = gate_list(&all, &all.held, "hold") {
+    if let Some(text) = list_checks(&all, &all.held, "hold") {
         progress.note(&text);
     }
     gate_verdict(&all)
+        all.gates.extend(judged.gates);
 }
 
-/// Lists the gates of one verdict, with how many of all they are.
-fn gate_list(gates: &Gates, sentences: &[String], verdict: &str) -> Option<String> {
-    let all = gates.held.len() + gates.failed.len() + gates.undecided.len();
-    let n = sentences.len();
-    (n > 0).then(|| format!("{n} of {all} gates {verdict}:\n  {}", sentences.join("\n  ")))
+/// Lists the checks of one verdict, with how many of all they are.
+fn list_checks(gates: &Gates, sentences: &[String], verdict: &str) -> Option<String> {
+    let checks = gates.held.len() + gates.failed.len() + gates.undecided.len();
+    let (n, count) = (sentences.len(), gates.gates.len());
+    let head = if count == checks {
+        format!("{n} of {count} gates {verdict}")
+    } else {
+        let gates = counted(count as u64, "gate");
+        format!("{n} of {checks} checks {verdict} ({gates}, one check a cell)")
+    };
+    (n > 0).then(|| format!("{head}:\n  {}", sentences.join("\n  ")))
 }
 
 pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
@@ -224,7 +231,7 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
         return Ok(());
     }
     let parts = [(failed, "failed"), (undecided, "are undecided")];
-    let lists = parts.into_iter().filter_map(|(of, verdict)| gate_list(gates, of, verdict));
+    let lists = parts.into_iter().filter_map(|(of, verdict)| list_checks(gates, of, verdict));
     let text = lists.collect::<Vec<_>>().join("\n");
     let hint = match scarce {
         _ if !failed.is_empty() => return Err(Error::new(Kind::Gate, text)),
