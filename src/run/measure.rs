@@ -530,7 +530,10 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
     let mut counts = [0; WRONG.len()];
     checked.iter().filter_map(|one| told(one).1).for_each(|wrong| counts[wrong] += 1);
     let found = || counts.iter().zip(WRONG).filter(|(n, _)| **n > 0);
-    let Some((_, (kind, _, hint))) = found().next() else { return Ok(()) };
+    let Some((_, (kind, _, mut hint))) = found().next() else { return Ok(()) };
+    if kind == Kind::Undecided && checked.iter().any(|one| one.history.unseen) {
+        hint = "name the directories of all runs since prepare, those that --out named";
+    }
     let said: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();
     let of = format!(" of {} tables ", checked.len());
     let text = said.join(", ").replacen(' ', &of, 1);
