@@ -105,6 +105,17 @@ pub(crate) fn noted(table: Table) -> Table {
     notes.extend(grouped(found));
     notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
+        if note.code == Code::Clash.name() {
+            let lines = note.places.keys().map(|at| &table.lines[*at]);
+            let clashes: Vec<&Difference> = lines.flat_map(|line| &line.clashes).collect();
+            let differs =
+                clashes.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
+            note.differs = differs.collect();
+            let named: Vec<String> = clashes.into_iter().map(both_values).collect();
+            if !named.is_empty() {
+                note.text += &format!(": {}", some(named, "; "));
+            }
+        }
         note.text += &place(&table, &note.places);
     }
     Table { notes: Footnotes::new(notes), ..table }
