@@ -269,6 +269,8 @@ impl Scale {
         }
         let option = option.replace('-', "_");
         let min = match option.strip_prefix("loose_").unwrap_or(&option) {
+            // Pages that are kept free: more than the pool has would leave nothing in it.
+            "innodb_lru_scan_depth" => return self.count(bytes, LRU_SCAN_DEPTH_MIN),
             // 5 MiB everywhere up to now; a little more where pages are larger than 16 KiB.
             "innodb_buffer_pool_size" | "innodb_redo_log_capacity" => 8 * MIB,
             "innodb_log_file_size" => 4 * MIB,
@@ -278,6 +280,9 @@ impl Scale {
         (self.count(bytes, min) / MIB * MIB).max(min.min(bytes))
     }
 }
+
+/// The least that servers take.
+const LRU_SCAN_DEPTH_MIN: u64 = 100;
 
 /// Reads a size as the servers' options have it: K, M, G and T are powers of 1024.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
@@ -618,7 +623,9 @@ mod tests {
         }
     }
 
+        assert_eq!(scale.size("loose_innodb_lru_scan_depth", 8192), 100);
     #[test]
+        assert_eq!(full.size("innodb_lru_scan_depth", 8192), 8192);
     fn sizes_are_the_servers() {
         assert_eq!(bytes("4G"), Some(4 << 30));
         assert_eq!(bytes("512k"), Some(512 << 10));

@@ -146,7 +146,7 @@ pub struct Sandbox {
     pub program: Option<PathBuf>,
     /// Server options: `true` is an option without value, `false` is OFF; `loose_` ones are ignored where unknown
     pub options: BTreeMap<String, Setting>,
-    /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`.
+    /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`, and `innodb_lru_scan_depth`.
     pub scaled_options: BTreeMap<String, Size>,
     /// Where its data is, below
     pub data: Option<Data>,
