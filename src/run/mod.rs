@@ -177,6 +177,15 @@ pub(crate) fn terminal() -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
 }
 
+/// Writes the percentiles of each cell for a person; what lasts as long as it takes has none of its own.
+pub(crate) fn latency_for_person(steps: &[&Summary], quiet: bool) -> Result<String> {
+    let Some(columns) = terminal().filter(|_| !quiet) else { return Ok(String::new()) };
+    let timed = |step: &&Summary| step.load.is_none() && step.suite.is_none();
+    let timed: Vec<&Summary> = steps.iter().copied().filter(timed).collect();
+    let text = report::render_latency(&timed, columns)?;
+    Ok(if text.is_empty() { text } else { format!("\n{text}") })
+}
+
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -200,6 +209,7 @@ pub(crate) fn check_gates<'a>(
         let options = Options { format, notes, ..Options::default() };
         let judged = report::gates(&summaries, gates, &options)?;
         to_step_summary(|| Ok(judged.text));
+        all.gates.extend(judged.gates);
         all.held.extend(judged.held);
         all.failed.extend(judged.failed);
         all.undecided.extend(judged.undecided);
@@ -209,7 +219,6 @@ pub(crate) fn check_gates<'a>(
         progress.note(&text);
     }
     gate_verdict(&all)
-        all.gates.extend(judged.gates);
 }
 
 /// Lists the checks of one verdict, with how many of all they are.

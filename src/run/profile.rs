@@ -15,8 +15,8 @@ use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
 use super::steps::{Job, Steps};
 use super::{
-    Invocation, calibration, check_gates, finish, print_data, random, runtime, tell_saved,
-    terminal, to_step_summary,
+    Invocation, calibration, check_gates, finish, latency_for_person, print_data, random, runtime,
+    tell_saved, terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::judge::Calibration;
@@ -102,7 +102,7 @@ pub(crate) fn run(
     let mut progress = invocation.progress;
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
-    let printed = print(tables, &done, &invocation.out);
+    let printed = print(tables, &done, &invocation.out, progress.is_quiet());
     // What did not complete hides no errors.
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
@@ -453,7 +453,7 @@ fn named<T: Default>(
 
 /// Prints what can be shown, whatever else cannot: with `--only`, or after an interruption, not every
 /// label was measured.
-fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
+fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> Result<()> {
     let there = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
     let source = line(&out.display().to_string());
@@ -485,7 +485,9 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
     }
     let mut notes = Options { source, ..Options::default() };
     let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
-    print_data(&(printed.join("\n") + &closing))?;
+    let latency =
+        if printed.is_empty() { String::new() } else { latency_for_person(steps, quiet)? };
+    print_data(&(printed.join("\n") + &closing + &latency))?;
     if !printed.is_empty() {
         notes.format = Format::Markdown;
         to_step_summary(|| report::closing(steps, &notes));
