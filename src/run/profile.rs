@@ -132,17 +132,10 @@ fn tell_end(
 /// Puts the server that flags name in the place of the profile's, and says what it lacks of them.
 fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> Result<()> {
     let Source { connection, label, .. } = source;
-    let Some(connection) = connection else {
-        return match label {
-            None => Ok(()),
-            Some(_) => Err(Error::usage(
-                "--label is of the server that the connection's flags name",
-            )
-            .hint("--host, --socket or --url; the profile's servers have labels of their own")),
-        };
-    };
+    let Some(connection) = connection else { return check_label(label.as_deref()) };
     let address = resolve::resolve(&connection, &Env::real())?.target.address.to_string();
-    let options = profile.stand_in(label, Given { connection, address: address.clone() });
+    let known_as = Some(address.clone());
+    let options = profile.stand_in(label, Given { connection, address: address.clone(), known_as });
     if !options.is_empty() {
         let names = terms::named(options.into_iter().collect(), OPTIONS_MAX, ", ");
         progress.warn(&format!(
@@ -150,6 +143,15 @@ fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> R
         ));
     }
     Ok(())
+}
+
+/// Refuses the label of a server that no flags name.
+pub(super) fn check_label(label: Option<&str>) -> Result<()> {
+    match label {
+        None => Ok(()),
+        Some(_) => Err(Error::usage("--label is of the server that the connection's flags name")
+            .hint("--host, --socket or --url; the profile's servers have labels of their own")),
+    }
 }
 
 /// Reads a profile, unless asked to stop first, and refuses addresses in it that cannot be understood. A file

@@ -135,8 +135,10 @@ pub struct Server {
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     pub connection: ConnectionArgs,
-    /// Where it is: results of another server are not its own.
+    /// Where it is.
     pub address: String,
+    /// The address that its results have, which are not another server's; none where the profile names it.
+    pub known_as: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
