@@ -17,8 +17,6 @@ use crate::workload::{Effect, rows};
 /// Of so many answers that could prove themselves one is checked: the check costs about a
 /// tenth of an op.
 const CONTENT_EVERY: u64 = 16;
-/// Times that a range is asked again before a part of it is an error.
-const PART_ASKED: u32 = 3;
 /// The error of a deadlock: the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
 
@@ -646,33 +644,31 @@ impl<'a> Client<'a> {
         let lacks = known.saturating_sub(answer.rows);
         if lacks > thread.lacking[table as usize].get() {
             // Boxed: no answer of a sound server comes here.
-            Box::pin(self.refuse_part(index, table, answer.rows, lacks)).await?;
+            Box::pin(self.refuse_part((index, table), answer.rows, lacks)).await?;
         }
         Ok((table, change))
     }
 
     /// Refuses an answer that is shorter than its range if the server counts more rows there than it gives,
-    /// also when it is asked again: between an answer and its count another process may put rows back.
-    /// Else the table has lost rows on purpose: ranges that lack as many are not asked about again.
+    /// also when it is asked again, as another process may have put rows back. Else the table has lost rows
+    /// on purpose: ranges that lack as many are not asked about again.
     #[cold]
     async fn refuse_part(
         &mut self,
-        index: usize,
-        table: u32,
+        at: (usize, u32),
         mut rows: u64,
         lacks: u64,
     ) -> Result<(), OpError> {
-        let mut counted = None;
-        for _ in 0..PART_ASKED {
+        let ((index, table), mut counted) = (at, None);
+        for _ in 0..3 {
             // What limits an answer does not limit what is counted. In a transaction it is the same snapshot.
-            let count = [&b"SELECT COUNT(*) FROM ("[..], b") AS answer"];
-            self.query_again(index, table, count, Want::First).await?;
+            self.query_again(at, [b"SELECT COUNT(*) FROM (", b") AS answer"]).await?;
             counted = self.session.number();
             if counted.is_some_and(|counted| counted <= rows) {
                 self.thread.lacking[table as usize].set(lacks);
                 return Ok(());
             }
-            rows = self.query_again(index, table, [b"", b""], Want::Count).await?.rows;
+            rows = self.query_again(at, [b"", b""]).await?.rows;
             if counted.is_some_and(|counted| counted <= rows) {
                 return Ok(());
             }
@@ -685,22 +681,18 @@ impl<'a> Client<'a> {
     /// Sends the last statement again as text, between two other texts.
     async fn query_again(
         &mut self,
-        index: usize,
-        table: u32,
+        (index, table): (usize, u32),
         [before, after]: [&[u8]; 2],
-        want: Want,
     ) -> Result<Answer, OpError> {
         let job = self.thread.job();
-        let statement = &job.statements[index];
-        let pieces: Vec<String> =
-            statement.pieces.iter().map(|piece| job.with_table(piece, table)).collect();
-        let kept = statement.keeps_values;
-        let values = if kept { &self.generator.previous } else { &self.values };
+        let of = &job.statements[index];
+        let pieces: Vec<String> = of.pieces.iter().map(|it| job.with_table(it, table)).collect();
+        let values = if of.keeps_values { &self.generator.previous } else { &self.values };
         let sql = self.session.text();
         sql.extend_from_slice(before);
         literals_into(sql, &pieces, values);
         sql.extend_from_slice(after);
-        self.session.query(want).await.map_err(OpError::Failure)
+        self.session.query(Want::First).await.map_err(OpError::Failure)
     }
 
     /// Counts an answer as sysbench does, when it is there.
