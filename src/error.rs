@@ -11,7 +11,7 @@ pub enum Kind {
     Interrupted,
     /// Stopped by SIGTERM or SIGHUP (143). What was measured is saved.
     Terminated,
-    /// A flag, a value or a file of the command line is wrong (2).
+    /// A flag, a value or a file of the command line is wrong, a PATH has no summaries, or the server cannot parse the SQL (2).
     Usage,
     /// There is no server, or the preflight refused it (3).
     Server,

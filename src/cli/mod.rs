@@ -16,6 +16,9 @@ mod workload;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -203,6 +206,9 @@ fn summary_paths(given: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     }
 }
 
+/// A process that a second signal ends waits no longer for its last line to be written.
+const LAST_WORD: Duration = Duration::from_millis(200);
+
 /// Takes `loadgen help VERB` for `loadgen VERB --help`.
 fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|word| word == "help") {
@@ -221,16 +227,31 @@ fn listen() -> Result<Stop> {
 fn listen_as(ignored_stays: bool) -> Result<Stop> {
     require_descriptors()?;
     let stop = Stop::default();
-    // A second signal: nothing is waited for, not even for whoever reads standard error. A
-    // sandbox's keeper sees that this process is gone and takes the server away.
+    // A second signal: nothing is waited for. A sandbox's keeper sees that this process is gone
+    // and takes the server away.
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     let listening = stop.listen(ignored_stays, |code| {
         kill_all();
         wipe();
+        tell_lost();
         std::process::exit(i32::from(code))
     });
     listening.map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
     Ok(stop)
+}
+
+/// Tells that unfinished work is lost. Waits for no reader of standard error that stands still.
+fn tell_lost() {
+    let (told, wait) = sync_channel(1);
+    let tell = move || {
+        say(
+            "error: ended by a second signal: the step or work under way is lost, what was saved before stays",
+        );
+        told.send(())
+    };
+    if thread::Builder::new().spawn(tell).is_ok() {
+        let _ = wait.recv_timeout(LAST_WORD);
+    }
 }
 
 /// The command line, or the exit status once what clap has to say is said.

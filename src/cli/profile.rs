@@ -164,6 +164,13 @@ pub(crate) struct RecheckArgs {
 
     #[command(flatten)]
     pub display: DisplayArgs,
+
+    /// The row of the server that the connection's flags name [default: the only label of the summaries]
+    #[arg(long, value_name = "NAME", value_parser = value::label)]
+    pub label: Option<String>,
+
+    #[command(flatten)]
+    pub connection: Option<ConnectionArgs>,
 }
 
 pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
@@ -172,11 +179,23 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let (stop, out) = (&listen()?, PathBuf::new());
     let invocation = Invocation { progress, stop, out, calibration };
     let RecheckArgs {
-        paths, profile, programs, base, new, metric, floor, spread_max, list, ..
+        paths,
+        profile,
+        programs,
+        base,
+        new,
+        metric,
+        floor,
+        spread_max,
+        list,
+        label,
+        connection,
+        ..
     } = args;
     let paths = summary_paths(paths)?;
     let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
-    let recheck = Recheck { paths, profile, programs, base, new, question, spread_max, list };
+    let source = profile::Source { profile, connection, label };
+    let recheck = Recheck { paths, source, programs, base, new, question, spread_max, list };
     recheck::run(&recheck, invocation)
 }
 

@@ -173,6 +173,11 @@ mod tests {
                 what: "-t, -c, -d, --latency are wrk's",
             },
             Case {
+                theirs: "loadgen point-select -d sbtest -h db1",
+                ours: "loadgen point-select --database sbtest -h db1",
+                what: "-D",
+            },
+            Case {
                 theirs: "loadgen point-select -n 10000 -c 8 -q 500 --no-tui",
                 ours: "loadgen point-select --ops 10000 --clients 8 --rate 500 --quiet",
                 what: "-n, -c, -q, --no-tui are oha's",

@@ -644,41 +644,55 @@ impl<'a> Client<'a> {
         let lacks = known.saturating_sub(answer.rows);
         if lacks > thread.lacking[table as usize].get() {
             // Boxed: no answer of a sound server comes here.
-            Box::pin(self.refuse_part(index, table, answer.rows, lacks)).await?;
+            Box::pin(self.refuse_part((index, table), answer.rows, lacks)).await?;
         }
         Ok((table, change))
     }
 
-    /// Refuses an answer that is shorter than its range if the server counts more rows there than it gave.
-    /// Else the table has lost rows on purpose: ranges that lack as many are not asked about again.
+    /// Refuses an answer that is shorter than its range if the server counts more rows there than it gives,
+    /// also when it is asked again, as another process may have put rows back. Else the table has lost rows
+    /// on purpose: ranges that lack as many are not asked about again.
     #[cold]
     async fn refuse_part(
         &mut self,
-        index: usize,
-        table: u32,
-        rows: u64,
+        at: (usize, u32),
+        mut rows: u64,
         lacks: u64,
     ) -> Result<(), OpError> {
-        let (thread, job) = (self.thread, self.thread.job());
-        let statement = &job.statements[index];
-        let pieces: Vec<String> =
-            statement.pieces.iter().map(|piece| job.with_table(piece, table)).collect();
-        let kept = statement.keeps_values;
-        let values = if kept { &self.generator.previous } else { &self.values };
-        // What limits an answer does not limit what is counted. In a transaction it is the same snapshot.
-        let sql = self.session.text();
-        sql.extend_from_slice(b"SELECT COUNT(*) FROM (");
-        literals_into(sql, &pieces, values);
-        sql.extend_from_slice(b") AS answer");
-        self.session.query(Want::First).await.map_err(OpError::Failure)?;
-        let counted = self.session.number();
-        if counted.is_some_and(|counted| counted <= rows) {
-            thread.lacking[table as usize].set(lacks);
-            return Ok(());
+        let ((index, table), mut counted) = (at, None);
+        for _ in 0..3 {
+            // What limits an answer does not limit what is counted. In a transaction it is the same snapshot.
+            self.query_again(at, [b"SELECT COUNT(*) FROM (", b") AS answer"]).await?;
+            counted = self.session.number();
+            if counted.is_some_and(|counted| counted <= rows) {
+                self.thread.lacking[table as usize].set(lacks);
+                return Ok(());
+            }
+            rows = self.query_again(at, [b"", b""]).await?.rows;
+            if counted.is_some_and(|counted| counted <= rows) {
+                return Ok(());
+            }
         }
         let counted = counted.map_or("an unknown number".to_owned(), |n| n.to_string());
-        let sql = job.sql(index, table);
+        let sql = self.thread.job().sql(index, table);
         Err(OpError::Wrong(format!("{sql}: {rows} rows of the {counted} that the range has")))
+    }
+
+    /// Sends the last statement again as text, between two other texts.
+    async fn query_again(
+        &mut self,
+        (index, table): (usize, u32),
+        [before, after]: [&[u8]; 2],
+    ) -> Result<Answer, OpError> {
+        let job = self.thread.job();
+        let of = &job.statements[index];
+        let pieces: Vec<String> = of.pieces.iter().map(|it| job.with_table(it, table)).collect();
+        let values = if of.keeps_values { &self.generator.previous } else { &self.values };
+        let sql = self.session.text();
+        sql.extend_from_slice(before);
+        literals_into(sql, &pieces, values);
+        sql.extend_from_slice(after);
+        self.session.query(Want::First).await.map_err(OpError::Failure)
     }
 
     /// Counts an answer as sysbench does, when it is there.

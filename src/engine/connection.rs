@@ -131,6 +131,7 @@ pub(super) async fn open_again(
 
 /// The SQL that the server did not take, and why.
 type Unprepared = (String, Failure);
+const PARSE_ERROR: u16 = 1064;
 /// A statement that the server runs as text only, as MySQL does BEGIN.
 const UNPREPARABLE: u16 = 1295;
 /// The flag, and the key of a profile.
@@ -141,7 +142,11 @@ fn too_slow(limit: Duration) -> String {
 }
 
 fn of_statement((sql, failure): Unprepared) -> Error {
-    Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
+    let text = format!("{sql}: {failure}");
+    // Whoever wrote the SQL can mend it; the server has no part in it.
+    let unparsed = matches!(failure, Failure::Server { code: PARSE_ERROR, .. });
+    let error = if unparsed { Error::usage(text) } else { Error::server(text) };
+    error.passing(failure.may_pass())
 }
 
 /// Makes the error of a statement that was not prepared, with the way to send it all the same.

@@ -141,6 +141,8 @@ impl Judge {
             "CHANGE" if words.has("MASTER") || words.has("REPLICATION") => {
                 Some(LeftOut::Replication)
             }
+            // Of --apply-slave-statements.
+            "STOP" | "START" | "RESET" if words.is_of_replicas() => Some(LeftOut::Replication),
             "EXECUTE" | "DEALLOCATE" if self.prepared => Some(LeftOut::RocksDb),
             "SELECT" | "PREPARE" | "SET" if words.stores_rocksdb(verb) => {
                 self.prepared |= verb == "PREPARE";
@@ -226,6 +228,12 @@ impl<'a> Cursor<'a> {
             self.at = before;
         }
         all
+    }
+
+    /// Tells whether replicas are named next: SLAVE, REPLICA, ALL SLAVES.
+    fn is_of_replicas(&mut self) -> bool {
+        self.has("ALL");
+        ["SLAVE", "SLAVES", "REPLICA"].iter().any(|word| self.has(word))
     }
 
     fn sign(&mut self, sign: u8) -> bool {

@@ -115,8 +115,9 @@ impl<R: Read> Statements<R> {
         let sql = if with_text { statement.sql.to_vec() } else { Vec::new() };
         let seen = judged.map_err(|why| {
             self.splitter.error(line, &format!("not in a dump of tables: {why}")).hint(
-                "load takes what mysqldump writes of the tables of one database: \
-                     --skip-triggers and --ignore-table=DB.VIEW leave the rest out",
+                "load takes what mysqldump writes of the tables of one database, without --databases, \
+                 --routines and --events: --skip-triggers and --ignore-table=DB.NAME (of each view and \
+                 sequence) leave the rest out",
             )
         })?;
         let taken = self.splitter.taken();

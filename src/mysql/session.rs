@@ -6,6 +6,7 @@
 //! whole `Session`, and one that is used all the same refuses.
 
 use std::io::{self, ErrorKind};
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -233,6 +234,12 @@ fn hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
             }
             (_, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
                 "the server hung up: its error log says why, if it is a MySQL server"
+            }
+            // The resolver's errors have no number of the system's.
+            (Address::Tcp { host, .. }, _)
+                if e.raw_os_error().is_none() && host.parse::<IpAddr>().is_err() =>
+            {
+                "is the name of the host right? -h names another one"
             }
             _ => "",
         },
@@ -513,6 +520,15 @@ mod tests {
         let error = failure(&target(Address::Tcp { host: "127.0.0.1".into(), port }));
         assert_eq!(error.kind(), crate::error::Kind::Server);
         assert!(error.to_string().contains("100ms"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_is_not_resolved_has_a_hint_and_an_address_has_none() {
+        let failed = || Driver::Io(IoError::Io(io::Error::other("failed to look it up")));
+        let hint_for =
+            |host: &str| hint(&failed(), &target(Address::Tcp { host: host.into(), port: 1 }));
+        assert_ne!(hint_for("db7.example"), "");
+        assert_eq!(hint_for("::1"), "");
     }
 
     /// With time enough for a busy machine to come so far.

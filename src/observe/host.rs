@@ -203,14 +203,31 @@ pub(super) fn disks(text: &str) -> Vec<DiskStat> {
     all.iter().filter(|disk| physical(&disk.name)).cloned().collect()
 }
 
-/// Interfaces that pass on what another one counts, or never leave the host.
-const VIRTUAL: [&str; 9] = ["lo", "veth", "docker", "br-", "virbr", "bond", "team", "tun", "tap"];
+/// Interfaces of containers, guests and tunnels: what leaves the host goes through another one, too.
+const INNER: [&str; 14] = [
+    "lo", "veth", "docker", "br-", "virbr", "vnet", "tun", "tap", "wg", "cni", "flannel", "cali",
+    "dummy", "ifb",
+];
+/// Interfaces that are made of others.
+const COMPOSED: [&str; 8] = ["bond", "team", "br", "vlan", "macvlan", "macvtap", "ipvlan", "ovs"];
 
-/// Reads `/proc/net/dev`: bytes that the real interfaces received and sent, all together.
+/// Reads `/proc/net/dev`: bytes that the host received and sent. Of interfaces that share traffic the
+/// physical ones count. Where those are not seen, one that is made of them does; of several it is not known.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
-    let real = || all.values().filter(|one| !VIRTUAL.iter().any(|p| one.name.starts_with(p)));
-    Some([sum(real().map(|one| one.recv_bytes)), sum(real().map(|one| one.sent_bytes))])
+    let begins = |name: &str, known: &[&str]| known.iter().any(|p| name.starts_with(p));
+    let outer: Vec<_> = all.values().filter(|one| !begins(&one.name, &INNER)).collect();
+    // `eth0.100` is a VLAN of `eth0`.
+    let is_vlan = |name: &str| name.split_once('.').is_some_and(|(of, _)| all.contains_key(of));
+    let (composed, physical): (Vec<&DeviceStatus>, Vec<_>) =
+        outer.into_iter().partition(|one| begins(&one.name, &COMPOSED) || is_vlan(&one.name));
+    let counted = match (physical.len(), composed.len()) {
+        (0, 2..) => return None,
+        (0, _) => composed,
+        _ => physical,
+    };
+    let bytes = |of: fn(&DeviceStatus) -> u64| sum(counted.iter().map(|one| of(one)));
+    Some([bytes(|one| one.recv_bytes), bytes(|one| one.sent_bytes)])
 }
 
 pub(super) fn interfaces(text: &str) -> Option<HashMap<String, DeviceStatus>> {
@@ -301,6 +318,27 @@ mod tests {
         let host = tree(&[("sys/devices/system/cpu/online", "7-3"), ("proc/meminfo", "MemTotal:")]);
         assert_eq!((host.name.as_str(), host.facts.cpu.as_str()), ("unknown", "unknown"));
         assert_eq!((host.cores_usable, host.facts.memory_bytes), (0, 0));
+    }
+
+    #[test]
+    fn traffic_counts_once_when_interfaces_share_it() {
+        for (names, expected) in [
+            (&["lo", "eth0"][..], Some(1)),
+            (&["eth0", "eth1"], Some(2)),
+            (&["eth0", "eth1", "bond0", "bond0.7"], Some(2)),
+            (&["enp3s0", "br0", "vnet0", "br-1f", "docker0"], Some(1)),
+            (&["eth0", "eth0.100", "vlan7"], Some(1)),
+            // An interface with a dot whose device is not seen.
+            (&["eth0.100"], Some(1)),
+            (&["lo", "bond0"], Some(1)),
+            (&["bond0", "br0"], None),
+            (&["lo"], Some(0)),
+        ] {
+            let line = |name: &&str| format!("{name}: 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0\n");
+            let text: String = names.iter().map(line).collect();
+            let text = format!("Inter-|\n face |bytes\n{text}");
+            assert_eq!(traffic(&text), expected.map(|n| [n, n]), "{names:?}");
+        }
     }
 
     #[test]

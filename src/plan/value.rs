@@ -261,7 +261,7 @@ impl Scale {
         if self.is_full() { length } else { scaled.max(least) }
     }
 
-    /// Scales an option that is a size, in bytes; servers of all versions take the least.
+    /// Scales an option that is a size in bytes, or a count of pages; servers of all versions take the least.
     pub fn size(self, option: &str, bytes: u64) -> u64 {
         const MIB: u64 = 1 << 20;
         if self.is_full() {
@@ -269,6 +269,8 @@ impl Scale {
         }
         let option = option.replace('-', "_");
         let min = match option.strip_prefix("loose_").unwrap_or(&option) {
+            // Pages that are kept free: more than the pool has would leave nothing in it.
+            "innodb_lru_scan_depth" => return self.count(bytes, LRU_SCAN_DEPTH_MIN),
             // 5 MiB everywhere up to now; a little more where pages are larger than 16 KiB.
             "innodb_buffer_pool_size" | "innodb_redo_log_capacity" => 8 * MIB,
             "innodb_log_file_size" => 4 * MIB,
@@ -278,6 +280,9 @@ impl Scale {
         (self.count(bytes, min) / MIB * MIB).max(min.min(bytes))
     }
 }
+
+/// The least that servers take.
+const LRU_SCAN_DEPTH_MIN: u64 = 100;
 
 /// Reads a size as the servers' options have it: K, M, G and T are powers of 1024.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
@@ -362,7 +367,12 @@ fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSe
             return Err(format!("'{}' is no list of numbers; {meant}?", part.trim()));
         }
         let Some((from, to)) = part.split_once("..") else {
-            numbers.insert(one(part)?);
+            let meant = || {
+                let (from, to) = part.trim().split_once('.')?;
+                let known = one(from).is_ok() && one(to).is_ok();
+                known.then(|| format!("'{}' is no list of numbers; {from}..{to}?", part.trim()))
+            };
+            numbers.insert(one(part).map_err(|why| meant().unwrap_or(why))?);
             continue;
         };
         let (to, step) = to.split_once('+').map_or((to, None), |(to, step)| (to, Some(step)));
@@ -515,7 +525,9 @@ mod tests {
         for text in ["8 .. 64", "8, 16", " 8 "] {
             assert!(text.parse::<Clients>().is_ok(), "{text}");
         }
-        for text in ["8-x", "-8", "a b", "8-"] {
+        assert!("8.64".parse::<Clients>().is_err_and(|refused| refused.ends_with("8..64?")));
+        assert!("8.64".parse::<Rates>().is_ok());
+        for text in ["8-x", "-8", "a b", "8-", "8.x"] {
             let refused = text.parse::<Clients>().expect_err(text);
             assert!(!refused.ends_with('?'), "{text}: {refused}");
         }
@@ -611,7 +623,9 @@ mod tests {
         assert_eq!(scale.size("loose_innodb_buffer_pool_size", 4 << 30), 8 << 20);
         assert_eq!(scale.size("innodb_buffer_pool_size", 5 << 20), 5 << 20);
         assert_eq!(scale.size("sort_buffer_size", 4 << 20), 1 << 20);
+        assert_eq!(scale.size("loose_innodb_lru_scan_depth", 8192), 100);
         let full = Scale::default();
+        assert_eq!(full.size("innodb_lru_scan_depth", 8192), 8192);
         assert_eq!(full.size("innodb_buffer_pool_size", 12_345), 12_345);
         for text in ["0", "-1", "1.1", "x", "", "nan", "inf"] {
             assert!(text.parse::<Scale>().is_err(), "{text}");

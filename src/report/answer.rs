@@ -97,6 +97,8 @@ pub(super) fn answer(tables: &[Vec<Row>], several: Several, of: &Question) -> Ve
 
 fn groups<'r, 't, 's>(tables: &'r [Vec<Row<'t, 's>>], several: Several) -> Vec<Group<'r, 't, 's>> {
     let all = || tables.iter().flatten();
+    // Cells that one label lacks are listed below the tables.
+    let all = || all().filter(|row| row.lacking_label().is_none());
     let is_found = |row: &&Row| {
         let counts = [Compared::Worse, Compared::Better, Compared::NoRatio, Compared::Incomplete];
         !row.is_asked_for() || counts.contains(&row.verdict)
@@ -200,7 +202,7 @@ fn workloads(group: &Group) -> Vec<String> {
 }
 
 /// Says where the cells are; those of several workloads are counted.
-fn place(group: &Group) -> String {
+pub(super) fn place(group: &Group) -> String {
     let workloads = workloads(group).len();
     if workloads > 1 {
         return format!("in {} cells of {workloads} workloads", group.len());

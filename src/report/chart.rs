@@ -19,6 +19,11 @@ use crate::terms;
 const TICKS: f64 = 5.0;
 pub(crate) const MS: f64 = 1e3;
 
+/// A value this many times the usual ones is cut.
+const BURST_MIN: f64 = 3.0;
+/// The mark of a value that is cut, from the upper edge of the plot.
+const CUT: &str = "l-4,7h8z";
+
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
     /// A workload, or a label of it; one line.
@@ -298,6 +303,20 @@ impl Axis {
         Axis { name: name.to_owned(), from, to, warp: |value| value, ticks }
     }
 
+    /// Makes an axis from zero for the bulk of some values. A few that are much higher do not make the
+    /// others flat: they are cut, and the name says how high they are.
+    pub(super) fn of_bulk(name: &str, mut values: Vec<f64>) -> Axis {
+        values.sort_by(f64::total_cmp);
+        let most = values.last().copied().unwrap_or_default();
+        let usual = values.get(values.len() * 95 / 100).copied().unwrap_or(most);
+        if most <= usual * BURST_MIN || usual <= 0.0 {
+            return Axis::around(name, 0.0, values.into_iter());
+        }
+        let name = format!("{name} (▲ up to {})", short(most, 0));
+        let bulk = values.into_iter().filter(|value| *value <= usual * BURST_MIN);
+        Axis::around(&name, 0.0, bulk)
+    }
+
     /// Makes a logarithmic axis from a power of ten to another, around all values above zero.
     fn decades(name: &str, values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = ends(values.map(f64::log10)).unwrap_or((0.0, 1.0));
@@ -524,7 +543,10 @@ fn line(plot: Plot, series: &Series, aside: f64) -> Markup {
     // A dot: a line needs an end.
     let dot = if points.len() == 1 { "h0" } else { "" };
     let marked = points.iter().filter(|point| point.marked);
-    let markers: String = marked.map(|point| format!("M{}{marker}", place(point))).collect();
+    let markers = marked.map(|point| format!("M{}{marker}", place(point)));
+    let cut = points.iter().filter(|point| point.y > plot.chart.y.to);
+    let cut = cut.map(|point| format!("M{},{}{CUT}", px(plot.x(point.x)), px(plot.top)));
+    let markers: String = markers.chain(cut).collect();
     let said = |point: &Point| match &point.detail {
         Some(detail) => Some(detail.said.clone()),
         None => Some((plot.chart.up?)(point.y)),
@@ -567,6 +589,21 @@ mod tests {
         let ratio = Axis::around("ratio", 1.0, [0.93, 1.02].into_iter());
         assert_eq!(texts(&ratio), ["0.90", "0.95", "1.00", "1.05"]);
         assert_eq!(texts(&Axis::around("errors", 0.0, std::iter::empty()))[0], "0.0");
+    }
+
+    #[test]
+    fn a_burst_does_not_make_the_bulk_flat() {
+        let mut values = vec![1000.0; 60];
+        assert!(Axis::of_bulk("", values.clone()).to >= 1000.0);
+        values[20] = 50_000.0;
+        let axis = Axis::of_bulk("", values.clone());
+        assert!((1000.0..=3000.0).contains(&axis.to), "{}", axis.to);
+        // Less than that, or more than a few of them, is no burst.
+        values[20] = 2500.0;
+        assert!(Axis::of_bulk("", values.clone()).to >= 2500.0);
+        values[..6].fill(50_000.0);
+        assert!(Axis::of_bulk("", values).to >= 50_000.0);
+        assert!(Axis::of_bulk("", Vec::new()).to > 0.0);
     }
 
     #[test]

@@ -34,6 +34,12 @@ const FLOOR: f64 = 0.02;
 pub(crate) const ASKED_FOR: &str =
     "at a given rate QPS is what was asked for, not what was found: --metric p99";
 
+/// Between a ratio and that of the medians, which is less is no contradiction that a reader sees.
+const OPPOSITE_LEAST: f64 = 0.01;
+
+/// Workloads that a line names with the cells that a label lacks.
+const WORKLOADS_MAX: usize = 6;
+
 /// Said where the runs of two labels are not interleaved.
 const APART: &str = "The labels were not measured in turn. Run both commands again and again, in turn, \
                      with the same --out.";
@@ -297,15 +303,18 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
     let rows = complete_rows(&contrasts, question);
     let (related, without): (Vec<&Row>, Vec<&Row>) =
         rows.iter().flatten().partition(|row| row.ratio.is_some());
+    let (one_sided, without): (Vec<_>, Vec<_>) =
+        without.into_iter().partition(|row| row.lacking_label().is_some());
     let (stopped, lacking): (Vec<_>, Vec<_>) = without.into_iter().partition(|of| of.has_stopped());
     let several = Several::among(&rows, question);
     let what = |rows: &[&Row]| {
         rows.iter().filter_map(|row| row.told_apart(several)).collect::<Vec<String>>()
     };
-    let pages = pages(&rows, question.floor);
+    let one_sided_lines = not_measured(&one_sided);
+    let pages = pages(&rows, &one_sided_lines, question);
     let lines = brief::below(&contrasts.tables, &question.notes, &question.source);
     if pages.is_empty() {
-        let why = [what(&stopped), what(&lacking)].concat().swap_remove(0);
+        let why = [what(&stopped), what(&lacking), one_sided_lines].concat().swap_remove(0);
         return Err(Error::data(why).hint("another --metric"));
     }
     // What was asked for is no finding, and none is missed there, unless it is all there is.
@@ -321,11 +330,13 @@ pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Resul
     let answer = answer(&rows, several, question);
     Ok(Comparison {
         worse: once(worse.chain(what(&stopped))),
-        unknown: once([what(&lacking), what(&related), asked_for].into_iter().flatten()),
+        unknown: once(
+            [what(&lacking), what(&related), one_sided_lines, asked_for].into_iter().flatten(),
+        ),
         inconclusive: found_out().filter(is(Compared::Inconclusive)).filter_map(line).collect(),
         too_few: too_few().filter_map(line).collect(),
         repeats_needed: repeats_needed(too_few().filter_map(times).fold(1.0, f64::max)),
-        open: found_out().chain(&lacking).filter_map(|row| row.doubt()).collect(),
+        open: found_out().chain(&lacking).chain(&one_sided).filter_map(|row| row.doubt()).collect(),
         text: answer::above(
             &answer,
             write(&pages, "compare", question.format, None, (&question.notes, &lines)),
@@ -342,6 +353,29 @@ fn complete_rows<'t, 's>(contrasts: &'t Contrasts<'_, 's>, of: &Question) -> Vec
     let lacking = rows.iter_mut().flatten().filter(|row| row.ratio.is_some()).filter(lacks);
     lacking.for_each(|row| row.verdict = Compared::Incomplete);
     rows
+}
+
+/// Lists the cells that only one label of a comparison has, a line for each label that lacks some.
+fn not_measured(rows: &[&Row]) -> Vec<String> {
+    let mut labels: Vec<&str> = Vec::new();
+    rows.iter().filter_map(|row| row.lacking_label()).for_each(|of| push_new(&mut labels, of));
+    let line = |lacking: &&str| {
+        let mut workloads: Vec<Vec<&Row>> = Vec::new();
+        for row in rows.iter().filter(|row| row.lacking_label() == Some(*lacking)) {
+            let is_its = |of: &&mut Vec<&Row>| of[0].table.workload == row.table.workload;
+            match workloads.iter_mut().find(is_its) {
+                Some(of) if of.iter().any(|other| other.column == row.column) => {}
+                Some(of) => of.push(row),
+                None => workloads.push(vec![row]),
+            }
+        }
+        let cells = |of: &Vec<&Row>| {
+            format!("{} {}", escape::line(of[0].table.workload), answer::place(of))
+        };
+        let cells = terms::named(workloads.iter().map(cells).collect(), WORKLOADS_MAX, "; ");
+        format!("not measured by {}: {cells}", escape::line(lacking))
+    };
+    labels.iter().map(line).collect()
 }
 
 /// Leaves out lines that were there before: a run that did not complete is in the tables of all metrics.
@@ -482,6 +516,39 @@ impl Row<'_, '_> {
         lost && self.cells[0].is_some_and(did)
     }
 
+    /// Returns the label that has not measured the cell, where the other one has and completed all runs.
+    pub(super) fn lacking_label(&self) -> Option<&str> {
+        let lacking = match self.cells {
+            [Some(_), None] => self.labels[1],
+            [None, Some(_)] => self.labels[0],
+            _ => return None,
+        };
+        let left_out = |label| self.table.line(label).map_or(&[][..], |line| &line.left_out);
+        let all_done = |label| among(&self.column, left_out(label)).is_empty();
+        self.labels.into_iter().all(all_done).then_some(lacking)
+    }
+
+    /// Returns the ratio of the medians, turned as its own is, where one is above 1 and the other below.
+    fn opposite(&self) -> Option<f64> {
+        let (ratio, base, new) = (self.ratio.as_ref()?, self.median(0)?, self.median(1)?);
+        let medians = if self.table.metric.higher_is_better() { new / base } else { base / new };
+        let (one, other) = (ratio.estimate() - 1.0, medians - 1.0);
+        (one * other < 0.0 && (one - other).abs() >= OPPOSITE_LEAST).then_some(medians)
+    }
+
+    /// Explains a ratio that the medians beside it seem to contradict.
+    fn explain_opposite(&self) -> Option<String> {
+        let pairs = if self.ratio.as_ref()?.blocks {
+            "of runs that were measured one after the other"
+        } else {
+            "of each run of one label and each run of the other"
+        };
+        let medians = number(self.opposite()?, 3);
+        Some(self.at(&format!(
+            "the ratio is the middle one of the ratios {pairs}; that of the two medians is {medians}"
+        )))
+    }
+
     /// Tells whether its labels were measured one after the other: a drift of the host looks like a
     /// difference.
     pub(super) fn is_apart(&self) -> bool {
@@ -589,26 +656,33 @@ pub(super) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
 
-fn pages(rows: &[Vec<Row>], floor: f64) -> Vec<Page> {
+fn pages(rows: &[Vec<Row>], one_sided: &[String], of: &Question) -> Vec<Page> {
     let (found, bare): (Vec<&Vec<Row>>, Vec<&Vec<Row>>) =
         rows.iter().partition(|rows| has_table(rows));
-    let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, floor)).collect();
+    let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, of)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
-    last.below.extend(once(bare.into_iter().flatten().filter_map(Row::told)));
+    let bare = bare.into_iter().flatten().filter(|row| row.lacking_label().is_none());
+    last.below.extend(once(bare.filter_map(Row::told).chain(one_sided.to_vec())));
     pages
 }
 
-fn page(table: &Table, rows: &[Row], floor: f64) -> Page {
+fn page(table: &Table, rows: &[Row], of: &Question) -> Page {
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
-    let (related, without): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.ratio.is_some());
+    // Files have a row of every cell; people get a list of those that one label lacks.
+    let is_for_people = matches!(of.format, Format::Text | Format::Markdown);
+    let shown = |row: &&Row| !is_for_people || row.lacking_label().is_none();
+    let rows: Vec<&Row> = rows.iter().filter(shown).collect();
+    let (related, without): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
+    let opposite = related.iter().filter_map(|row| row.explain_opposite());
     let whats = without.iter().chain(&related).filter_map(|row| row.told());
     let imported =
         rows.iter().flat_map(|row| row.cells).flatten().any(|of| !of.imported.is_empty());
     let apart = if imported { IMPORTED_APART } else { APART };
-    let apart = rows.iter().any(Row::is_apart).then(|| apart.to_owned());
-    let lines = asked_for.into_iter().chain(whats).chain(apart).collect();
+    let apart = rows.iter().any(|row| row.is_apart()).then(|| apart.to_owned());
+    let lines = asked_for.into_iter().chain(whats).chain(opposite).chain(apart).collect();
     let title = format!(
         "{}: {} of {} against {}, medians; ratio {how} over all pairs of runs: above 1 is better",
         escape::line(table.workload),
@@ -616,10 +690,10 @@ fn page(table: &Table, rows: &[Row], floor: f64) -> Page {
         label(table.lines[1].label),
         label(table.lines[0].label),
     );
-    Page::of(title, sheet(table, rows, how, floor), lines).footed(table)
+    Page::of(title, sheet(table, rows, how, of.floor), lines).footed(table)
 }
 
-fn sheet(table: &Table, rows: &[Row], how: &str, floor: f64) -> Sheet {
+fn sheet(table: &Table, rows: Vec<&Row>, how: &str, floor: f64) -> Sheet {
     let values = rows.iter().flat_map(|row| [row.median(0), row.median(1)]).flatten();
     let decimals = table.metric.decimals(values);
     let bounds = |row: &Row| row.ratio.as_ref()?.bounds();

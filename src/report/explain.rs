@@ -134,7 +134,6 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
     fn page(&self) -> Page {
         let (table, row) = (self.row.table, self.row);
         let [one, other] = self.cells.map(|cell| cell.spread.median);
-        let ratio = row.ratio.as_ref().map_or(other / one, Ratio::estimate);
         let title = format!(
             "{}: QPS {} with {}, {} with {}: {} %",
             cell_named(table, &row.column),
@@ -142,9 +141,10 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             label(table.lines[0].label),
             units::rate(other),
             label(table.lines[1].label),
-            signed(100.0 * (ratio - 1.0), 1),
+            signed(100.0 * (other / one - 1.0), 1),
         );
-        let found = |of| format!("QPS new/base as `loadgen compare` has it: {of}");
+        let found =
+            |of| format!("QPS new/base over all pairs of runs, as `loadgen compare` has it: {of}");
         let below = row.found().map(found).into_iter().chain(self.remarks());
         Page::of(title, self.sheet(), below.collect())
     }

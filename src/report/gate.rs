@@ -1,6 +1,7 @@
 //! Gates: whether what was measured is as it must be. A cell is judged by all of its repeats; what
 //! cannot be known is neither held nor failed.
 
+use std::collections::BTreeSet;
 use std::ops::RangeBounds;
 
 use super::metric::{Metric, Time, errors, failed, failed_share, given_up, with_longer};
@@ -21,7 +22,9 @@ const WHAT: &str = "medians over the runs, of errors their sum; latency is the r
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
     pub text: String,
-    /// A sentence for each gate and cell, by its verdict.
+    /// The gates as they were written, each once. A check is one of them in one cell.
+    pub gates: BTreeSet<String>,
+    /// A sentence for each check, by its verdict.
     pub held: Vec<String>,
     pub failed: Vec<String>,
     pub undecided: Vec<String>,
@@ -185,6 +188,7 @@ impl Gates {
             Some(false) => &mut self.failed,
             None => &mut self.undecided,
         };
+        self.gates.insert(row.gate.text.clone());
         let (cell, label) = (cell_named(table, &row.column), label(table.lines[row.at].label));
         sentences.push(format!("{cell}, {label}: {} {}", row.gate.text, row.verdict_sentence()));
         let scarce = |step: &&Summary| metric(row.gate.quantity)?.scarce(step);

@@ -1,12 +1,12 @@
 //! What a person sees below the table of a sweep: percentiles, operations done and failed of each cell,
 //! and the shape of the last one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::histogram::Curve;
 use super::metric::{Metric, Time};
 use super::page::{self, Page, Rows, Sheet, Value, bar};
-use super::{Format, Notes};
+use super::{Format, Notes, escape};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::Summary;
@@ -17,18 +17,32 @@ const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 const BINS: i32 = 10;
 const US_PER_MS: f64 = 1e3;
 
+/// Rows at most: a report tells the percentiles of more cells.
+const ROWS_MAX: usize = 40;
+
 /// The completed runs of a cell.
 type Runs<'a> = Vec<&'a Summary>;
 
+/// The workload, the label and the cell of some runs.
+type Key<'a> = (&'a str, &'a str, Cell);
+
 /// Returns the percentiles of each cell, and the histogram of the last, for a terminal of so many
-/// columns; nothing where nothing was measured.
+/// columns; nothing where nothing was measured, or too many cells were.
 pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<String> {
-    let mut cells: BTreeMap<Cell, Runs> = BTreeMap::new();
+    let mut cells: BTreeMap<Key, Runs> = BTreeMap::new();
     for step in steps {
-        cells.entry(step.cell()).or_default().push(step);
+        let key = (step.workload.name.as_str(), step.label.as_str(), step.cell());
+        cells.entry(key).or_default().push(step);
     }
-    let Some((cell, last)) = cells.last_key_value() else { return Ok(String::new()) };
-    let named = terms::clients(cell.clients);
+    let Some(((workload, label, cell), last)) =
+        cells.last_key_value().filter(|_| cells.len() <= ROWS_MAX)
+    else {
+        return Ok(String::new());
+    };
+    let several = several_names(&cells);
+    let names = several.into_iter().zip([workload, label]).filter(|(several, _)| *several);
+    let whose: String = names.map(|(_, name)| format!(", {}", escape::line(name))).collect();
+    let named = terms::clients(cell.clients) + &whose;
     let at = cell.rate.map_or_else(String::new, |rate| format!(", {rate}/s"));
     let repeats = cells.values().map(Vec::len).max().unwrap_or(0);
     let mut pages = vec![tabulate(&cells, head_table(last, repeats))?];
@@ -37,6 +51,12 @@ pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<Strin
         pages.push(Page::of(title, sheet, Vec::new()));
     }
     Ok(page::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
+}
+
+/// Tells whether there are several workloads, and several labels.
+fn several_names(cells: &BTreeMap<Key, Runs>) -> [bool; 2] {
+    let distinct = |of: fn(&Key) -> String| cells.keys().map(of).collect::<BTreeSet<_>>().len() > 1;
+    [distinct(|key| key.0.to_owned()), distinct(|key| key.1.to_owned())]
 }
 
 fn name_time(step: &Summary) -> &'static str {
@@ -49,29 +69,36 @@ fn head_table(last: &[&Summary], repeats: usize) -> String {
     format!("{name} time in ms{}", if repeats > 1 { &runs } else { "" })
 }
 
-fn tabulate(cells: &BTreeMap<Cell, Runs>, title: String) -> Result<Page> {
-    let mut rows = Rows::new(cells).shown("clients", |(cell, _)| cell.clients);
-    if cells.keys().any(|cell| cell.rate.is_some()) {
+fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
+    let [workloads, labels] = several_names(cells);
+    let mut rows = Rows::new(cells).shown("clients", |((.., cell), _)| cell.clients);
+    if cells.keys().any(|(.., cell)| cell.rate.is_some()) {
         let rate = |cell: &Cell| cell.rate.map(|rate| (rate.per_s(), rate.to_string()));
-        rows = rows.shown("rate/s", |(cell, _)| rate(cell));
+        rows = rows.shown("rate/s", |((.., cell), _)| rate(cell));
     }
     for p in PERCENTILES {
         let metric = Metric::Time(Time::Own, Property::Percentile(Percentile(p)));
-        let median =
-            |(cell, runs): (&Cell, &Runs)| Ok((*cell, stats::median(&metric.values(runs, &[])?)));
-        let values = cells.iter().map(median).collect::<Result<BTreeMap<Cell, Option<f64>>>>()?;
+        let mut values: BTreeMap<&Key, Option<f64>> = BTreeMap::new();
+        for (key, runs) in cells {
+            values.insert(key, stats::median(&metric.values(runs, &[])?));
+        }
         let decimals = metric.decimals(values.values().flatten().copied());
-        let shown = |cell: &Cell| values[cell].map(|value| metric.shown(value, decimals));
-        rows = rows.shown(&format!("p{p}"), |(cell, _)| Value::from(shown(cell)));
+        let shown = |key: &Key| values[key].map(|value| metric.shown(value, decimals));
+        rows = rows.shown(&format!("p{p}"), |(key, _)| Value::from(shown(key)));
     }
     let max = |runs: &Runs| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
     let decimals = page::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
-    let sheet = rows
+    rows = rows
         .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
         .shown("done", |(_, runs)| add_up(runs, |run| run.totals.ops))
-        .shown("failed", |(_, runs)| add_up(runs, super::metric::errors))
-        .sheet();
-    Ok(Page::of(title, sheet, Vec::new()))
+        .shown("failed", |(_, runs)| add_up(runs, super::metric::errors));
+    if workloads {
+        rows = rows.text("workload", |((name, ..), _)| escape::line(name));
+    }
+    if labels {
+        rows = rows.text("label", |((_, label, _), _)| escape::line(label));
+    }
+    Ok(Page::of(title, rows.sheet(), Vec::new()))
 }
 
 fn add_up(runs: &Runs, of: fn(&Summary) -> u64) -> u64 {
@@ -174,5 +201,20 @@ mod tests {
         assert_eq!(shown(1), ["8", "2.000", "-", "15.00", "6000", "4"], "{text}");
         assert_eq!((rows[0][0], rows[0][4], rows[0][8]), ("1", "-", "20"), "{text}");
         assert_eq!(render_latency(&[], 80).expect("nothing"), "");
+    }
+
+    #[test]
+    fn labels_and_workloads_have_rows_of_their_own() {
+        let mut steps = vec![step(8, &[1_000_000]); 3];
+        "other".clone_into(&mut steps[1].label);
+        "another".clone_into(&mut steps[2].workload.name);
+        let all: Vec<&Summary> = steps.iter().collect();
+        let text = render_latency(&all, 120).expect("sound");
+        let rows = || text.lines().skip(2).take_while(|line| !line.is_empty());
+        assert_eq!(rows().count(), 3, "{text}");
+        assert_eq!(rows().filter(|row| row.ends_with(" other")).count(), 1, "{text}");
+        let many: Vec<Summary> = (1..=50).map(|clients| step(clients, &[1_000_000])).collect();
+        let many: Vec<&Summary> = many.iter().collect();
+        assert_eq!(render_latency(&many, 120).expect("too many"), "");
     }
 }

@@ -105,6 +105,17 @@ pub(crate) fn noted(table: Table) -> Table {
     notes.extend(grouped(found));
     notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
+        if note.code == Code::Clash.name() {
+            let lines = note.places.keys().map(|at| &table.lines[*at]);
+            let clashes: Vec<&Difference> = lines.flat_map(|line| &line.clashes).collect();
+            let differs =
+                clashes.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
+            note.differs = differs.collect();
+            let named: Vec<String> = clashes.into_iter().map(both_values).collect();
+            if !named.is_empty() {
+                note.text += &format!(": {}", some(named, "; "));
+            }
+        }
         note.text += &place(&table, &note.places);
     }
     Table { notes: Footnotes::new(notes), ..table }
@@ -598,6 +609,7 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
         let at = held.iter().position(|(known, _)| known == name)?;
         Some(held.remove(at).1)
     };
+    let held_class = take("class");
     // Own SQL may need no tables of loadgen, and no keys.
     let tables = take("tables").zip(take("rows")).filter(|(tables, _)| tables != "0");
     let tables = tables.map(|(tables, rows)| {
@@ -620,9 +632,13 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
         _ => window,
     };
     let arrival = take("arrival").map(|arrival| format!("{arrival} arrivals"));
-    let class = take("class").map(|class| match class.as_str() {
+    let were_read =
+        held.iter().any(|(name, values)| name == "before" && values.contains("rows read"));
+    let class = held_class.map(|class| match class.as_str() {
         "cached" => "in memory".to_owned(),
         "io-bound" => "IO-bound".to_owned(),
+        // The pool had the rows: it was not cold when the step began.
+        "cold" if were_read => "pages read though the data fit".to_owned(),
         "cold" => "cold buffer pool".to_owned(),
         both => both.to_owned(),
     });

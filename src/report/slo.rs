@@ -80,6 +80,8 @@ pub(crate) struct Ending {
     pub lines: Vec<String>,
     pub none: Vec<String>,
     pub open: Vec<String>,
+    /// Where no rate held, the lowest ones had too few answers to tell.
+    pub scarce: bool,
 }
 
 /// Tells the searches that steps are of again: what a step came to follows from its summary.
@@ -172,8 +174,9 @@ impl Searches<'_> {
                 Cell::new(clients, found.unknown.or(found.rate)).told()
             };
             ending.open.extend(open.iter().map(told));
-            let nothing = settled.iter().any(|(_, found)| found.rate.is_none());
-            ending.none.extend(nothing.then(|| terms::clients(clients)));
+            let mut nothing = settled.iter().filter(|(_, found)| found.rate.is_none()).peekable();
+            ending.none.extend(nothing.peek().map(|_| terms::clients(clients)));
+            ending.scarce |= nothing.any(|(_, found)| found.unknown.is_some());
             ending.lines.push(self.line(clients, &here, !open.is_empty()));
         }
         ending

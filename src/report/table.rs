@@ -12,6 +12,7 @@ use super::pool::{Pool, agree};
 use super::{Metric, Options, imported};
 use crate::error::{Error, Result};
 use crate::judge::CONDITIONS;
+use crate::judge::{self, Difference, Weight};
 use crate::stats::{self, Spread};
 use crate::summary::{Imported, Outcome, Reported, Summary};
 pub(crate) use crate::terms::Cell as Column;
@@ -79,6 +80,8 @@ pub(crate) struct Line<'a> {
     /// Invocations that clash, of which the newest is here; 1 that clashes with itself, of which the
     /// newest settings are here; 0 where none do.
     pub clashing: usize,
+    /// What they differ in: a name, the value of one that is not here, and that of the newest.
+    pub clashes: Vec<Difference>,
 }
 
 impl<'a> Line<'a> {
@@ -124,6 +127,7 @@ impl<'a> Line<'a> {
             left_out: Vec::new(),
             imported: Vec::new(),
             clashing: self.clashing,
+            clashes: self.clashes.clone(),
         };
         for step in &self.steps {
             lines.entry(step.cell()).or_insert_with(empty).steps.push(step);
@@ -290,8 +294,10 @@ fn line<'a>(label: &'a str, of: Reported<'a>, options: &Options) -> Result<Line<
     }
     let cells = Vec::new();
     if steps.is_empty() {
-        return Ok(Line { label, cells, steps, left_out: Vec::new(), imported, clashing: 0 });
+        let (left_out, clashes) = (Vec::new(), Vec::new());
+        return Ok(Line { label, cells, steps, left_out, imported, clashing: 0, clashes });
     }
+    let all = steps.clone();
     let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
     let newest = steps.iter().max_by_key(|step| in_time(step)).expect("a label has steps");
     let newest = newest.run_id.as_str();
@@ -307,8 +313,24 @@ fn line<'a>(label: &'a str, of: Reported<'a>, options: &Options) -> Result<Line<
         let kept = agreeing(&steps, counts);
         steps.retain(|step| kept.contains(step.run_id.as_str()));
     }
+    let clashes = if clashing > 0 { list_clashes(&all, &steps) } else { Vec::new() };
     let (steps, left_out) = steps.into_iter().partition(counts);
-    Ok(Line { label, cells, steps, left_out, imported, clashing })
+    Ok(Line { label, cells, steps, left_out, imported, clashing, clashes })
+}
+
+/// Lists what the steps that are not kept differ in from those of the same cell that are, each once.
+fn list_clashes(all: &[&Summary], kept: &[&Summary]) -> Vec<Difference> {
+    let is_kept: BTreeSet<*const Summary> = kept.iter().map(|step| &raw const **step).collect();
+    let cells: BTreeMap<Column, &Summary> = kept.iter().map(|step| (step.cell(), *step)).collect();
+    let dropped = all.iter().filter(|step| !is_kept.contains(&(&raw const ***step)));
+    let pairs = dropped.filter_map(|step| Some((step, cells.get(&step.cell())?)));
+    let mut found: Vec<Difference> = Vec::new();
+    for difference in pairs.flat_map(|(one, newest)| judge::differences(one, newest)) {
+        if difference.weight > Weight::Noted && !found.contains(&difference) {
+            found.push(difference);
+        }
+    }
+    found
 }
 
 /// Leaves of each cell of an invocation the steps that agree with its newest one; tells whether there are

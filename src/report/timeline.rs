@@ -74,7 +74,7 @@ pub(crate) fn timelines(
         let course = choose_course(courses, steps);
         let values = steps.iter().flat_map(|step| points(step, course)).flatten();
         let name = course.names[usize::from(column.is_open())];
-        (*column, (course, Axis::around(name, 0.0, values.map(|point| point.y))))
+        (*column, (course, Axis::of_bulk(name, values.map(|point| point.y).collect())))
     };
     let scales: BTreeMap<Column, (&Course, Axis)> = steps_of.iter().map(scale).collect();
     move |line| {

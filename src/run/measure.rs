@@ -10,8 +10,8 @@ use super::servers::sized;
 use super::slo::{Slo, check_window, signature};
 use super::steps::{Job, Steps, server_label};
 use super::{
-    Invocation, Place, calibration, check_gates, directory, finish, leave_out, print_data, runtime,
-    start, tell_saved, terminal, to_step_summary, warn,
+    Invocation, Place, calibration, check_gates, directory, finish, latency_for_person, leave_out,
+    print_data, runtime, start, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
@@ -302,11 +302,7 @@ fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let source = line(&out.display().to_string());
     let options = report::Options { terminal: terminal(), source, ..report::Options::default() };
     let table = report::render(&done, &options)?;
-    // What lasts as long as it takes has no latency of its own.
-    let timed = |step: &&Summary| step.load.is_none() && step.suite.is_none();
-    let person = terminal().filter(|_| !quiet && done.iter().all(timed));
-    let latency = person.map(|columns| report::render_latency(&done, columns)).transpose()?;
-    print_data(&(table + &latency.map_or_else(String::new, |text| format!("\n{text}"))))?;
+    print_data(&(table + &latency_for_person(&done, quiet)?))?;
     let options = report::Options { format: Format::Markdown, terminal: None, ..options };
     to_step_summary(|| report::render(&done, &options));
     Ok(())
@@ -530,7 +526,10 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
     let mut counts = [0; WRONG.len()];
     checked.iter().filter_map(|one| told(one).1).for_each(|wrong| counts[wrong] += 1);
     let found = || counts.iter().zip(WRONG).filter(|(n, _)| **n > 0);
-    let Some((_, (kind, _, hint))) = found().next() else { return Ok(()) };
+    let Some((_, (kind, _, mut hint))) = found().next() else { return Ok(()) };
+    if kind == Kind::Undecided && checked.iter().any(|one| one.history.unseen) {
+        hint = "name the directories of all runs since prepare, those that --out named";
+    }
     let said: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();
     let of = format!(" of {} tables ", checked.len());
     let text = said.join(", ").replacen(' ', &of, 1);

@@ -177,6 +177,15 @@ pub(crate) fn terminal() -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
 }
 
+/// Writes the percentiles of each cell for a person; what lasts as long as it takes has none of its own.
+pub(crate) fn latency_for_person(steps: &[&Summary], quiet: bool) -> Result<String> {
+    let Some(columns) = terminal().filter(|_| !quiet) else { return Ok(String::new()) };
+    let timed = |step: &&Summary| step.load.is_none() && step.suite.is_none();
+    let timed: Vec<&Summary> = steps.iter().copied().filter(timed).collect();
+    let text = report::render_latency(&timed, columns)?;
+    Ok(if text.is_empty() { text } else { format!("\n{text}") })
+}
+
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -200,22 +209,29 @@ pub(crate) fn check_gates<'a>(
         let options = Options { format, notes, ..Options::default() };
         let judged = report::gates(&summaries, gates, &options)?;
         to_step_summary(|| Ok(judged.text));
+        all.gates.extend(judged.gates);
         all.held.extend(judged.held);
         all.failed.extend(judged.failed);
         all.undecided.extend(judged.undecided);
         all.scarce |= judged.scarce;
     }
-    if let Some(text) = gate_list(&all, &all.held, "hold") {
+    if let Some(text) = list_checks(&all, &all.held, "hold") {
         progress.note(&text);
     }
     gate_verdict(&all)
 }
 
-/// Lists the gates of one verdict, with how many of all they are.
-fn gate_list(gates: &Gates, sentences: &[String], verdict: &str) -> Option<String> {
-    let all = gates.held.len() + gates.failed.len() + gates.undecided.len();
-    let n = sentences.len();
-    (n > 0).then(|| format!("{n} of {all} gates {verdict}:\n  {}", sentences.join("\n  ")))
+/// Lists the checks of one verdict, with how many of all they are.
+fn list_checks(gates: &Gates, sentences: &[String], verdict: &str) -> Option<String> {
+    let checks = gates.held.len() + gates.failed.len() + gates.undecided.len();
+    let (n, count) = (sentences.len(), gates.gates.len());
+    let head = if count == checks {
+        format!("{n} of {count} gates {verdict}")
+    } else {
+        let gates = counted(count as u64, "gate");
+        format!("{n} of {checks} checks {verdict} ({gates}, one check a cell)")
+    };
+    (n > 0).then(|| format!("{head}:\n  {}", sentences.join("\n  ")))
 }
 
 pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
@@ -224,7 +240,7 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
         return Ok(());
     }
     let parts = [(failed, "failed"), (undecided, "are undecided")];
-    let lists = parts.into_iter().filter_map(|(of, verdict)| gate_list(gates, of, verdict));
+    let lists = parts.into_iter().filter_map(|(of, verdict)| list_checks(gates, of, verdict));
     let text = lists.collect::<Vec<_>>().join("\n");
     let hint = match scarce {
         _ if !failed.is_empty() => return Err(Error::new(Kind::Gate, text)),

@@ -15,8 +15,8 @@ use super::in_profile::InProfile;
 use super::servers::{Servers, Taken, check_addresses};
 use super::steps::{Job, Steps};
 use super::{
-    Invocation, calibration, check_gates, finish, print_data, random, runtime, tell_saved,
-    terminal, to_step_summary,
+    Invocation, calibration, check_gates, finish, latency_for_person, print_data, random, runtime,
+    tell_saved, terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::judge::Calibration;
@@ -102,7 +102,7 @@ pub(crate) fn run(
     let mut progress = invocation.progress;
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
-    let printed = print(tables, &done, &invocation.out);
+    let printed = print(tables, &done, &invocation.out, progress.is_quiet());
     // What did not complete hides no errors.
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
     let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
@@ -132,17 +132,10 @@ fn tell_end(
 /// Puts the server that flags name in the place of the profile's, and says what it lacks of them.
 fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> Result<()> {
     let Source { connection, label, .. } = source;
-    let Some(connection) = connection else {
-        return match label {
-            None => Ok(()),
-            Some(_) => Err(Error::usage(
-                "--label is of the server that the connection's flags name",
-            )
-            .hint("--host, --socket or --url; the profile's servers have labels of their own")),
-        };
-    };
+    let Some(connection) = connection else { return check_label(label.as_deref()) };
     let address = resolve::resolve(&connection, &Env::real())?.target.address.to_string();
-    let options = profile.stand_in(label, Given { connection, address: address.clone() });
+    let known_as = Some(address.clone());
+    let options = profile.stand_in(label, Given { connection, address: address.clone(), known_as });
     if !options.is_empty() {
         let names = terms::named(options.into_iter().collect(), OPTIONS_MAX, ", ");
         progress.warn(&format!(
@@ -150,6 +143,15 @@ fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> R
         ));
     }
     Ok(())
+}
+
+/// Refuses the label of a server that no flags name.
+pub(super) fn check_label(label: Option<&str>) -> Result<()> {
+    match label {
+        None => Ok(()),
+        Some(_) => Err(Error::usage("--label is of the server that the connection's flags name")
+            .hint("--host, --socket or --url; the profile's servers have labels of their own")),
+    }
 }
 
 /// Reads a profile, unless asked to stop first, and refuses addresses in it that cannot be understood. A file
@@ -453,7 +455,7 @@ fn named<T: Default>(
 
 /// Prints what can be shown, whatever else cannot: with `--only`, or after an interruption, not every
 /// label was measured.
-fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
+fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> Result<()> {
     let there = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
     let source = line(&out.display().to_string());
@@ -485,7 +487,9 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path) -> Result<()> {
     }
     let mut notes = Options { source, ..Options::default() };
     let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
-    print_data(&(printed.join("\n") + &closing))?;
+    let latency =
+        if printed.is_empty() { String::new() } else { latency_for_person(steps, quiet)? };
+    print_data(&(printed.join("\n") + &closing + &latency))?;
     if !printed.is_empty() {
         notes.format = Format::Markdown;
         to_step_summary(|| report::closing(steps, &notes));

@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::profile::{Earlier, Legs, read};
+use super::profile::{Earlier, Legs, Source, check_label, read};
 use super::{Invocation, finish, leave_out, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
+use crate::mysql::options::Address;
+use crate::mysql::{Env, resolve};
 use crate::plan::experiment::{Cell, Experiment, Overrides};
+use crate::plan::profile::{Given, Profile};
 use crate::plan::value::Scale;
 use crate::report::{Doubt, Layout, Options, Question, compare, doubtful};
 use crate::stats::next_look;
 use crate::stop::unless_stopped;
-use crate::summary::{self, Loaded, Summary};
+use crate::summary::{self, Loaded, Server, Summary};
 use crate::terms;
 
 /// A cell of a table: its workload, clients and rate, and label.
@@ -26,7 +29,7 @@ type Open = (Wanted, Vec<Doubt>);
 pub(crate) struct Recheck {
     /// Summaries, or directories of them; the first directory gets the new ones.
     pub(crate) paths: Vec<PathBuf>,
-    pub(crate) profile: PathBuf,
+    pub(crate) source: Source,
     pub(crate) programs: Vec<(String, PathBuf)>,
     pub(crate) base: Option<String>,
     pub(crate) new: Option<String>,
@@ -37,17 +40,19 @@ pub(crate) struct Recheck {
 }
 
 pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> {
-    let profile = read(&args.profile, invocation.stop)?;
+    let profile = read(&args.source.profile, invocation.stop)?;
     let paths = args.paths.clone();
     let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true))?;
     leave_out(loaded.imported.len(), "recheck");
+    let scale = scale(&loaded, &profile.name)?;
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let mut overrides = Overrides {
         programs: args.programs.clone(),
-        scale: scale(&loaded, &profile.name)?,
+        scale,
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
+    let profile = moved(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {
         let mut experiment = Experiment::new(&profile, overrides)?;
         experiment.extend(args.question.repeats_max, overrides.seed);
@@ -55,10 +60,12 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     };
     let found = Earlier::of(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
     let Some(run) = &found.run else {
-        let of = args.profile.display();
-        return Err(Error::data(format!("no summary here is of a cell of {of}"))
-            .hint("the same --program as for loadgen run, and the profile as it was then"));
+        let of = args.source.profile.display();
+        return Err(Error::data(format!("no summary here is of a cell of {of}")).hint(
+            "the same --program, --label and server as for loadgen run, and the profile as it was then",
+        ));
     };
+    check_same_way(&args.source, &found)?;
     // The keys of one experiment have one seed.
     overrides.seed = run.seed;
     let mut again = Again { args, experiment: &extended(&overrides)?, found };
@@ -78,6 +85,72 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let reported = again.report(&open);
     tell_saved(saved, &out, Layout::Versions, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
+}
+
+/// Puts the server that flags name in the place of the profile's, under the label and the address that its
+/// results have: it may have moved since.
+fn moved(
+    profile: Profile,
+    args: &Recheck,
+    overrides: &Overrides,
+    loaded: &Loaded,
+) -> Result<Profile> {
+    let Some(connection) = &args.source.connection else {
+        return check_label(args.source.label.as_deref()).map(|()| profile);
+    };
+    let address = resolve::resolve(connection, &Env::real())?.target.address.to_string();
+    let steps = || loaded.summaries.iter().map(|(_, step)| step);
+    let mut labels: Vec<&String> = steps().map(|step| &step.label).collect();
+    labels.sort();
+    labels.dedup();
+    let only = labels.first().filter(|_| labels.len() == 1).map(|label| (*label).clone());
+    let label = args.source.label.clone().or(only);
+    let before = steps().flat_map(|step| {
+        let Server { host, port, variables, .. } = &step.server;
+        let tcp = port.map(|port| Address::Tcp { host: host.clone(), port }.to_string());
+        [tcp, variables.get("socket").cloned()]
+    });
+    let known: BTreeSet<Option<String>> = before.chain([Some(address.clone()), None]).collect();
+    let stand_in = |known_as: Option<String>| {
+        let (mut profile, connection) = (profile.clone(), connection.clone());
+        let given = Given { connection, address: address.clone(), known_as };
+        profile.stand_in(label.clone(), given);
+        profile
+    };
+    let has_results = |profile: &Profile| {
+        let experiment = Experiment::new(profile, overrides)?;
+        let keys: BTreeSet<&str> = experiment.all.iter().map(|cell| cell.key.as_str()).collect();
+        let mut known = steps().filter_map(|step| step.experiment.as_ref());
+        Ok::<_, Error>(known.any(|of| keys.contains(of.key.as_str())))
+    };
+    for known_as in known {
+        let profile = stand_in(known_as);
+        if has_results(&profile)? {
+            return Ok(profile);
+        }
+    }
+    Ok(stand_in(Some(address.clone())))
+}
+
+/// Refuses flags by which the server would be measured in another way, or in another database.
+fn check_same_way(source: &Source, found: &Earlier) -> Result<()> {
+    let Some(connection) = &source.connection else { return Ok(()) };
+    let target = resolve::resolve(connection, &Env::real())?.target;
+    for Server { transport, database, .. } in found.done.values().map(|step| &step.server) {
+        let database = database.as_ref().unwrap_or(&target.database);
+        for (name, was, is) in [
+            ("transport", transport.as_str(), target.transport()),
+            ("database", database.as_str(), target.database.as_str()),
+        ] {
+            if was != is {
+                let (was, is) = (line(was), line(is));
+                let text = format!("the summaries are of {name} {was}, and the flags say {is}");
+                return Err(Error::usage(text)
+                    .hint("--protocol, --ssl-mode and --database as for loadgen run"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {

@@ -111,7 +111,12 @@ impl Slo {
         let level = level.join(" and ");
         if !ending.none.is_empty() {
             let text = format!("no rate holds {level} at {}", ending.none.join(", "));
-            let hint = "a lower --rate to begin with, or another level";
+            // The search goes down by itself: a lower rate to begin with finds nothing more.
+            let hint = if ending.scarce {
+                "a longer --time, as lower rates have too few answers to tell; or another level"
+            } else {
+                "another level, or more --clients"
+            };
             return Err(Error::new(Kind::Gate, text).hint(hint));
         }
         if ending.open.is_empty() {

@@ -301,8 +301,8 @@ impl<'a, T: AsRef<[&'a Summary]> + ?Sized> From<&T> for Reported<'a> {
 ///
 /// # Errors
 ///
-/// A path that does not exist is a usage error. A file that is no complete summary, or holds a
-/// step that another file holds too, is refused unless `skip_bad`; so is finding nothing.
+/// A path that does not exist, and finding nothing, is a usage error. A file that is no complete summary,
+/// or holds a step that another file holds too, is refused unless `skip_bad`.
 pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
     load_each(paths, skip_bad, |_| {})
 }
@@ -331,7 +331,7 @@ pub fn load_each(paths: &[PathBuf], skip_bad: bool, each: impl Fn(&mut Summary))
         let message = format!("no summaries in {}{but}", named(paths, NAMED_MAX, ", "));
         let hint = "a sweep writes them to its --out directory (results by default); directories in \
                     these are not read";
-        return Err(Error::data(message).hint(hint));
+        return Err(Error::usage(message).hint(hint));
     }
     Ok(loaded)
 }

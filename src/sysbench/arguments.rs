@@ -30,10 +30,11 @@ const COMMON_RUN: &str = "`init' function failed: /usr/share/sysbench/oltp_commo
                           to be included by other OLTP scripts and should not be called directly.";
 const BOUNDS: &str = "--rand-spec-iter is 1 to 1000, --rand-spec-pct and --rand-spec-res are 0 to 100, \
                       --rand-pareto-h is between 0 and 1, --rand-zipfian-exp is above 0, up to 10";
-const OLD_TABLES: &str = "tables are as in 1.0, without UNSIGNED, and a statement draws its own";
-const FIRST: &str = "the first is sbtest1, not sbtest";
+const OLD_TABLES: &str = "the test oltp uses the tables of sysbench 1.0: their columns are signed, and each \
+                          statement picks a table";
+const FIRST: &str = "the first table is sbtest1 instead of sbtest";
 const PREFERRED: &str =
-    "--mysql-ssl encrypts every connection, where sysbench may fall back to plain text";
+    "--mysql-ssl encrypts every connection; sysbench may fall back to plain text";
 const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
                         the command line without any options.\n";
 
@@ -174,7 +175,7 @@ impl<'a> Arguments<'a> {
             Some(entry) if fits(entry.kind) => self.set(entry, name, text.to_owned()),
             // It takes any option, and has nothing behind it.
             None if test == Some(Test::BulkInsert) => {
-                self.notes.push(format!("--{name} is no option of this test: it has no effect"));
+                self.notes.push(format!("--{name} has no effect: this test has no such option"));
             }
             _ => {
                 // A password may be behind a misspelt name.
@@ -222,13 +223,15 @@ impl<'a> Arguments<'a> {
             return;
         };
         if entry.of_test() || entry.kind == Kind::File {
-            let note = format!("{name} in a config file has no effect, as in sysbench");
+            let note = format!("{name} has no effect in a config file, as in sysbench");
             return self.notes.push(note);
         }
         let word = items.first().copied().unwrap_or_default();
         let text = match entry.kind {
             Kind::Bool | Kind::Ssl if OFF.contains(&word) => {
-                self.notes.push(format!("{name}={word} in a config file is on, as in sysbench"));
+                self.notes.push(format!(
+                    "{name}={word} in a config file turns the option on, as in sysbench"
+                ));
                 "on".to_owned()
             }
             Kind::Bool => "on".to_owned(),
@@ -260,12 +263,12 @@ impl<'a> Arguments<'a> {
         self.undone(test, command)?;
         let word = self.test.unwrap_or_default();
         if word.contains('/') && super::scripts::is_another(word) {
-            let ours = "is not the script of sysbench 1.0.20: loadgen runs that one";
+            let ours = "differs from the script of sysbench 1.0.20, and loadgen runs the script of sysbench";
             self.notes.push(format!("{word} {ours}"));
         }
         let of_0_5 = test == Test::Oltp && word != OLD;
         if test == Test::Oltp {
-            let differs = if of_0_5 { "statements are text, as in 0.5" } else { FIRST };
+            let differs = if of_0_5 { "statements are sent as text, as in 0.5" } else { FIRST };
             self.notes.push(format!("{OLD_TABLES}; {differs}"));
         }
         let test = match test {
@@ -552,7 +555,9 @@ impl<'a> Arguments<'a> {
     fn ignored(&mut self) -> Ignored {
         let items = self.values.list("mysql-ignore-errors");
         let odd = items.iter().filter(|item| **item != "all" && item.parse::<u16>().is_err());
-        let note = |item| format!("--mysql-ignore-errors: '{item}' is no error's number");
+        let note = |item| {
+            format!("--mysql-ignore-errors: '{item}' is not an error number, and has no effect")
+        };
         self.notes.extend(odd.map(note));
         let codes = items.iter().filter_map(|item| item.parse().ok()).collect();
         if items.contains(&"all") { Ignored::All } else { Ignored::Codes(codes) }

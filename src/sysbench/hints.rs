@@ -5,6 +5,7 @@ use super::NAME;
 use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
 use super::others::{self, Program};
 use crate::report::quoted;
+use crate::terms::units::parse_duration;
 use crate::workload::{Schema, named};
 use Becomes::{Flags, Nothing, Same};
 
@@ -167,6 +168,11 @@ impl<'a> Said<'a> {
         // A password is in no output.
         if flag.starts_with("-p") || flag == "--password" {
             return self.words.push("--password".to_owned());
+        }
+        // Other clients' -d is a time; what is none is meant for -D.
+        if flag == "-d" && !value.is_empty() && parse_duration(value).is_err() {
+            self.theirs.push((flag.to_owned(), "no flag here; the database is -D".to_owned()));
+            return self.words.push(format!("--database {}", quoted(value)));
         }
         let option = option(flag);
         // A number without a unit is sysbench's, where both have a flag of this name.

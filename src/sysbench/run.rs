@@ -32,7 +32,9 @@ const SECOND: Ns = 1_000_000_000;
 /// Runs the test; returns the exit status.
 pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
     if settings.values.on("mysql-dry-run") {
-        say("a dry run measures nothing: loadgen calibrate tells what this host can generate");
+        say(
+            "--mysql-dry-run measures nothing; loadgen calibrate measures what this host can generate",
+        );
         return Ok(1);
     }
     let report = Report { settings, log, stop, seen: RefCell::default() };
@@ -172,8 +174,8 @@ impl Report<'_> {
         let wrong = seen.whole.counts.unexpected;
         if wrong > 0 {
             say(&format!(
-                "{wrong} answers have another number of rows than a test on whole tables: \
-                 are tables and table-size those of prepare?"
+                "{wrong} answers do not have the number of rows that complete tables give: \
+                 --tables and --table-size must be those of prepare"
             ));
         }
         match error {

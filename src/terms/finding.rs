@@ -92,7 +92,7 @@ macro_rules! codes {
 
 codes! {
     ColdPool "cold_pool" Doubt "The buffer pool was cold, or shared: use --warm pool or a longer --warmup."
-        "{} of data fit into the pool of {}, but pages were read: it was cold, or shared";
+        "{} of data fit into the pool of {}, but pages were read: it was cold, or shared, or keeps many pages free (innodb_lru_scan_depth)";
     FillingPool "warming_pool" Doubt "The buffer pool was still filling: use --warm pool or a longer --warmup."
         "the buffer pool was still filling: {} of it was free when the window began, {} when it \
          ended";

@@ -132,8 +132,9 @@ impl FromStr for Gate {
         };
         let (name, value) = (name.trim(), comparison[sign.len()..].trim_start());
         let quantity = quantity(name).map_err(|what| at(text.trim_start(), &what))?;
-        let (quantity, limit) =
-            threshold(quantity, value.trim_end()).map_err(|what| at(value, &what))?;
+        // A value and its unit may stand apart.
+        let compact: String = value.split_whitespace().collect();
+        let (quantity, limit) = threshold(quantity, &compact).map_err(|what| at(value, &what))?;
         let range = match sign {
             "<" => (Bound::Unbounded, Bound::Excluded(limit)),
             "<=" => (Bound::Unbounded, Bound::Included(limit)),
@@ -142,7 +143,7 @@ impl FromStr for Gate {
             _ => (Bound::Included(limit), Bound::Included(limit)),
         };
         let sign = if sign == "=" { "==" } else { sign };
-        Ok(Gate { text: format!("{name}{sign}{}", value.trim_end()), quantity, range })
+        Ok(Gate { text: format!("{name}{sign}{compact}"), quantity, range })
     }
 }
 
@@ -253,7 +254,7 @@ mod tests {
                 fails: 1.0,
             },
             Side {
-                text: "errors<0.1%",
+                text: "errors<0.1 %",
                 shown: "errors<0.1%",
                 quantity: Quantity::ErrorShare,
                 holds: 0.0009,
@@ -267,7 +268,7 @@ mod tests {
                 fails: 1000.0,
             },
             Side {
-                text: "max<1s",
+                text: "max < 1 s",
                 shown: "max<1s",
                 quantity: Quantity::Latency(Property::Max),
                 holds: 999_999.0,

@@ -138,6 +138,10 @@ async fn look(
     }
     let known = |table: &Table| Some((table.name.clone(), format!("{:x}", table.mark.id?)));
     let known: Vec<Known> = tables.iter().filter_map(known).collect();
+    let unseen = !evidence.names_any(&known);
+    for table in &mut tables {
+        table.history.unseen = unseen;
+    }
     match evidence.strangers(&known) {
         0 => {}
         n => progress.note(&format!(

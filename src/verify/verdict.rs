@@ -35,6 +35,9 @@ pub struct History {
     pub(crate) custom: bool,
     /// Why nothing can be said, if so.
     pub(crate) unknown: Vec<String>,
+    /// Whether no summary and no record names any of the tables: then what is missing may be a
+    /// run's own work.
+    pub(crate) unseen: bool,
 }
 
 /// A table's name, and the identity of its content.
@@ -91,6 +94,15 @@ impl Evidence<'_> {
     pub(super) fn strangers(&self, tables: &[Known]) -> usize {
         let other = |summary: &&&Summary| wrote(summary).iter().any(|it| !tables.contains(it));
         self.summaries.iter().filter(other).count()
+    }
+
+    /// Tells whether a summary or a record names one of these tables.
+    pub(super) fn names_any(&self, tables: &[Known]) -> bool {
+        let is_known = |table: &str, id: &str| tables.iter().any(|(t, i)| t == table && i == id);
+        let mut entries = self.summaries.iter().flat_map(|summary| &summary.ledger);
+        let mut recorded = self.records.iter().flat_map(|(_, record)| &record.tables);
+        entries.any(|entry| is_known(&entry.table, entry.table_id.as_deref().unwrap_or_default()))
+            || recorded.any(|(table, id)| is_known(table, id))
     }
 
     fn is_another(&self, place: &Place, here: &Place) -> bool {
@@ -256,7 +268,13 @@ fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
         .replace("{other}", OTHER)
         .replace("{wrong}", &wrong)
         .replace("{unknown}", &unknown);
-    verdict(against[at].try_into().unwrap_or(u64::MAX), what)
+    let n = against[at].try_into().unwrap_or(u64::MAX);
+    match verdict(n, what) {
+        Verdict::Lost(_, what) if history.unseen => Verdict::Undecided(format!(
+            "{what}, and no summary here is of a run on these tables: such a run may have done it"
+        )),
+        verdict => verdict,
+    }
 }
 
 /// What was judged; a workload of somebody's own may write any content.

@@ -106,7 +106,11 @@ fn each_change_has_its_interval_and_footnotes_are_told_once() {
     let text = explained(&steps, &contrast(Format::Text)).expect("an explanation");
     let server = text.lines().find(|line| line.starts_with("server CPU")).expect("a row");
     assert!(server.contains("+0.1200 to +0.1206"), "{text}");
-    assert!(text.contains("QPS new/base as `loadgen compare` has it: 0.800 ("), "{text}");
+    assert!(text.contains("as `loadgen compare` has it: 0.800 ("), "{text}");
+    // The headline is the change of the whole that the parts add up to.
+    let whole = text.lines().find(|line| line.starts_with("time of an op")).expect("a row");
+    let change = whole.split_whitespace().last().expect("a share");
+    assert!(text.lines().next().is_some_and(|line| line.ends_with(&format!(": {change} %"))));
     for once in
         ["\n* ", "settings that differ\n", "no setting differs\n", "\nrest: ", "not corrected"]
     {

@@ -56,6 +56,15 @@ fn a_cell_is_judged_by_the_median_of_its_repeats_and_by_all_of_their_errors() {
 }
 
 #[test]
+fn a_gate_is_one_gate_when_it_is_checked_in_several_cells() {
+    let steps = [step(0, "a", 8, 1000.0), step(1, "a", 16, 100.0)];
+    let once = judged(&steps, &[at_least(900.0)], &Options::default());
+    assert_eq!((once.gates.len(), once.held.len(), once.failed.len()), (1, 1, 1));
+    let twice = judged(&steps, &[at_least(900.0), no_errors()], &Options::default());
+    assert_eq!((twice.gates.len(), twice.held.len(), twice.failed.len()), (2, 3, 1));
+}
+
+#[test]
 fn an_open_loop_is_judged_by_its_response_time() {
     let mut paced = step(0, "a", 8, 1000.0);
     let mut response = paced.latency.service.clone();

@@ -166,6 +166,19 @@ fn of_invocations_that_clash_the_newest_is_shown_and_noted() {
 }
 
 #[test]
+fn a_clash_names_what_differs_with_both_values() {
+    let name = "innodb_flush_log_at_trx_commit";
+    let mut first = step(0, "a", 8, 100.0);
+    first.server.variables.insert(name.to_owned(), "1".to_owned());
+    let mut second = again(&first, 9);
+    second.server.variables.insert(name.to_owned(), "7".to_owned());
+    for options in [Options::default(), in_full()] {
+        let text = report(&[first.clone(), second.clone()], &options);
+        assert!(text.contains(&format!("{name} 1 and 7")), "{text}");
+    }
+}
+
+#[test]
 fn the_newest_of_clashing_invocations_is_shown_when_it_failed() {
     let [first, mut second] = clashing();
     second.outcome = Outcome::Aborted;

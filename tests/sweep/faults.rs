@@ -354,3 +354,13 @@ fn hangs_while_connecting_are_bounded() {
     assert_eq!(ended.code, 3, "{}", ended.stderr);
     assert!(ended.stderr.contains(" 1s"), "{}", ended.stderr);
 }
+
+#[test]
+fn sql_that_the_server_cannot_parse_is_bad_input_and_other_refusals_are_not() {
+    for (code, status) in [(1064, 2), (1146, 3)] {
+        let refusal = Action::error(code, "42000", "no");
+        let server = canned(vec![Fault::new(At::Prepare(1), refusal).only("WHERE id")]);
+        let ended = run_canned("point-select --tables 8 --clients 1 --ops 10", &server);
+        assert_eq!(ended.code, status, "{code}: {}", ended.stderr);
+    }
+}

@@ -139,6 +139,9 @@ fn a_search_names_no_rate_when_none_holds() {
     let found = ended.stdout.starts_with("No rate held p99<10us at 2 clients (lowest tried ");
     assert!(found, "{}", ended.stdout);
     assert!(ended.stderr.contains("no rate holds p99<10us"), "{}", ended.stderr);
+    // It went down to rates with too few answers.
+    let hint = ended.stderr.split("hint: ").nth(1).expect("a hint");
+    assert!(hint.contains("--time") && !hint.contains("--rate"), "{hint}");
 }
 
 /// The third step gets no connection: it is none of the search.

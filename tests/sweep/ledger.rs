@@ -140,6 +140,14 @@ fn what_is_lost_or_foreign_is_found_and_counted() {
     // Filled again it has another identity: the ledgers of before say nothing of it.
     prepare(&server, "--tables 2");
     assert_eq!(verify(&server, &[results.dir()]).0, 0);
+    // Without a run on these tables nobody knows who deleted them.
+    let named = Results::new();
+    work(&server, "update --clients 4 --ops 80", &named);
+    change(&server, &format!("DELETE FROM {first} WHERE id IN (3, 4)"));
+    for (dir, expected) in [(results.dir(), 98), (named.dir(), 4)] {
+        let (code, lines) = verify(&server, &[dir]);
+        assert_eq!(code, expected, "{lines:?}");
+    }
 }
 
 struct Damage {

@@ -1,6 +1,7 @@
 //! Servers whose defaults limit every session: loadgen's own sessions set what they need, measured ones
 //! tell what the limits do to them, and tables that have lost rows are no error.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadgen::mysql::session::Session;
@@ -145,6 +146,36 @@ fn rows_on_their_way_are_no_part_of_an_answer() {
             assert_eq!(ended.code, 0, "{}, {options:?}: {}", server.name, ended.stderr);
         }
     }
+}
+
+#[test]
+fn rows_that_another_process_deletes_and_puts_back_are_no_part_of_an_answer() {
+    let sandbox = sandbox(&local(), &[]);
+    plain(&sandbox, "prepare --tables 1 --rows 20000");
+    query(&sandbox, "CREATE TABLE sbtest.kept SELECT * FROM sbtest.sbtest1 WHERE id = 15000");
+    // So many that a sample of the ids does not show the one that is gone.
+    query(
+        &sandbox,
+        "CREATE PROCEDURE sbtest.renew() BEGIN DELETE FROM sbtest1 WHERE id = 15000; \
+         INSERT INTO sbtest1 SELECT * FROM kept; END",
+    );
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // It is there for most of the time, so that few answers lack it again and again.
+            while !over.load(Ordering::Relaxed) {
+                query(&sandbox, "CALL sbtest.renew()");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let words = "read-only --skip-trx --point-selects 0 --range-size 1000 --clients 4 --warmup 0 \
+                     --time 2";
+        let ended: Vec<Ended> = (0..4).map(|_| on(&sandbox, words, &Results::new())).collect();
+        over.store(true, Ordering::Relaxed);
+        for ended in ended {
+            assert!(ended.only().totals.errors.is_empty(), "{}", ended.stderr);
+        }
+    });
 }
 
 fn mariadb() -> impl Iterator<Item = Server> {

@@ -66,6 +66,7 @@ fn a_second_signal_ends_at_once() {
     let took = asked.elapsed();
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 130);
+    assert!(ended.summaries.is_empty() && ended.stderr.contains("error: "), "{}", ended.stderr);
     // The drain would take ten seconds.
     assert!(took < Duration::from_secs(9), "{took:?}");
 }

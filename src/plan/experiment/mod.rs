@@ -327,7 +327,8 @@ impl Experiment {
             program: sandbox.program.as_ref().map(|path| path.display().to_string()),
             options: sandbox.options.iter().collect(),
         });
-        let given = server.given.as_ref().map(|given| ServerKey::Given(given.address.as_str()));
+        let given = server.given.as_ref().and_then(|given| given.known_as.as_deref());
+        let given = given.map(ServerKey::Given);
         let server = private.or(given);
         let title = part.title.as_str();
         let run = match &part.what {

@@ -135,8 +135,10 @@ pub struct Server {
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     pub connection: ConnectionArgs,
-    /// Where it is: results of another server are not its own.
+    /// Where it is.
     pub address: String,
+    /// The address that its results have, which are not another server's; none where the profile names it.
+    pub known_as: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -146,7 +148,7 @@ pub struct Sandbox {
     pub program: Option<PathBuf>,
     /// Server options: `true` is an option without value, `false` is OFF; `loose_` ones are ignored where unknown
     pub options: BTreeMap<String, Setting>,
-    /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`.
+    /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`, and `innodb_lru_scan_depth`.
     pub scaled_options: BTreeMap<String, Size>,
     /// Where its data is, below
     pub data: Option<Data>,
