@@ -13,10 +13,38 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::Counts;
 use super::script::{Action, Auth, ERROR, Event, Faults, Script, Service, SqlError, looked_at};
 use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies};
 use crate::observe::Timer;
+
+/// What a server has done since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections accepted, refused ones included.
+    pub connections: u64,
+    pub open: u64,
+    pub open_max: u64,
+    /// Connections that got through the handshake.
+    pub sessions: u64,
+    pub queries: u64,
+    pub prepares: u64,
+    /// `COM_STMT_EXECUTE` of a statement that exists.
+    pub executes: u64,
+    pub closes: u64,
+    pub pings: u64,
+    /// `COM_RESET_CONNECTION` and `COM_CHANGE_USER`.
+    pub resets: u64,
+    pub quits: u64,
+    /// Statements (of `queries` and `executes`) that ask for the canned row.
+    pub selects: u64,
+    /// Statements (of `queries` and `executes`) that change one row.
+    pub changes: u64,
+    /// Commands answered with an error that no script asked for.
+    pub refused: u64,
+    pub faults: u64,
+    /// Bytes that clients streamed for LOAD DATA LOCAL.
+    pub local_bytes: u64,
+}
 
 pub(crate) struct Shared {
     pub(crate) script: Script,

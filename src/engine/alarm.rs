@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::pacing::NEVER;
 use crate::error::{Error, Result};
 use crate::observe::{Ns, Timer};
 
+/// An instant that does not come, or is not decided.
+pub(crate) const NEVER: Ns = Ns::MAX;
 /// Nearer instants are waited for by yielding: to be woken by the kernel takes up to so long.
 const NEAR: Ns = 100_000;
 /// A turn of at most so many of the shortest ones did nothing but look: an answer or an arrival

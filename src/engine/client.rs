@@ -7,8 +7,8 @@ use super::connection::{Connection, Control, Handles, Leaving, open_again, pause
 use super::errors::{Change, OpError};
 use super::job::{Check, CompiledStatement, Generator, RowsOf, TableDraws, literals_into, number};
 use super::pacing::Pacing;
-use super::thread::{ClientState, ThreadEvent, ThreadState};
-use super::{During, Refused};
+use super::setup::{During, Refused, ThreadEvent};
+use super::state::{ClientState, ThreadState};
 use crate::mysql::wire::{Answer, LeanSession, Params, Want};
 use crate::observe::{EventCounts, Ns, Op};
 use crate::plan::{AsSysbench, Spread, limits};

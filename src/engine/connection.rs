@@ -5,8 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::job::{Job, Serial};
-use super::thread::{StepSetup, ThreadEvent};
-use super::{During, Refused};
+use super::setup::{During, Refused, StepSetup, ThreadEvent};
 use crate::error::{Error, Result, clip};
 use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};

@@ -10,6 +10,9 @@ mod connection;
 mod errors;
 mod job;
 mod pacing;
+mod self_watch;
+mod setup;
+mod state;
 mod step;
 mod summarise;
 mod thread;
@@ -20,13 +23,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::error::{Error, Result};
-use crate::mysql::{Failure, ServerLink, Tables};
+use crate::mysql::{ServerLink, Tables};
 use crate::observe::{ClientUse, IntervalLog, Probe, RecordedInterval, Timeline};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
     ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
 };
 
+use setup::ThreadCounts;
+pub use setup::{During, Refused};
 pub use step::run_step;
 pub(crate) use step::{ServerReading, aside, changes, queues_told};
 pub(crate) use summarise::{begin, host_facts, program, step_id, summary};
@@ -63,28 +68,6 @@ pub trait Observer {
     fn refused(&self, refused: &Refused);
 }
 
-/// What ends a step.
-#[derive(Debug, Clone)]
-pub enum Refused {
-    /// A client was refused what it asked for.
-    Client(During, Failure),
-    /// More arrivals wait than sysbench takes.
-    Queue,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum During {
-    Connect,
-    Prepare,
-    /// A prepared statement.
-    Execute(String),
-    Query(String),
-    /// A bulk statement, because its next row does not fit.
-    Rows(String),
-    /// The last rows of a bulk statement, when the run is over.
-    Rest(String),
-}
-
 /// What one step produced in memory.
 pub struct Run {
     pub outcome: Outcome,
@@ -95,7 +78,7 @@ pub struct Run {
     /// What the tables must hold more.
     pub ledger: Vec<LedgerEntry>,
     pub errors: Vec<ErrorCount>,
-    pub(crate) counts: thread::ThreadCounts,
+    pub(crate) counts: ThreadCounts,
     pub outages: Vec<Outage>,
     pub(crate) client: ClientUse,
     pub status: Option<Status>,

@@ -13,7 +13,7 @@ use std::io;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::alarm::Alarm;
+use super::alarm::{Alarm, NEVER};
 use super::job::{Job, place, queues};
 use crate::error::Result;
 use crate::observe::{Ns, Recorder};
@@ -21,7 +21,6 @@ use crate::plan::Arrival;
 use crate::terms::add;
 use crate::workload::{Stream, name_part, seed_of};
 
-pub(crate) const NEVER: Ns = Ns::MAX;
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
 

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::alarm::NEVER;
 use super::errors::{OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
-use super::pacing::{NEVER, Window};
+use super::pacing::Window;
+use super::setup::{Go, NOTICE, Refused, StepSetup, TICK, ThreadCounts, ThreadEvent, tick};
 use super::summarise::LiveLine;
-use super::thread::{self, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent};
-use super::{Refused, Run, StepContext};
+use super::{Run, StepContext, thread};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
@@ -50,7 +51,7 @@ pub async fn run_step(
     let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
     timeline.log.clone_from(&context.log);
     let mut beside = JoinSet::new();
-    beside.spawn(thread::tick(Arc::clone(&setup)));
+    beside.spawn(tick(Arc::clone(&setup)));
     if let Some(server) = context.server {
         beside.spawn(guard(Arc::clone(&setup), server.clone()));
     }

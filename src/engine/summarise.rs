@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::alarm::NEVER;
 use super::job::{engine_threads, queues};
-use super::pacing::{LATE, NEVER, PacingCounts, Window};
-use super::thread::turns_of_all;
+use super::pacing::{LATE, PacingCounts, Window};
+use super::self_watch::turns_of_all;
 use super::{Run, StepContext};
 use crate::error::plain;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};

@@ -23,11 +23,11 @@ use memchr::memmem;
 use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
+use super::Refused;
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
 use super::dump::{Kind, LeftOut, Seen, refuse_charset, split_as_written, unquoted};
-use super::fill::{Throughput, extended, lines, load_data, rate, short, short_rate};
-use super::source::{Dump, Statements, beside};
-use super::{Refused, ready_mark};
+use super::fill::{Throughput, extended, lines, load_data, rate, ready_mark, short, short_rate};
+use super::source::{Dump, Item, LOOK, Statements, beside};
 use crate::error::{Error, Result};
 use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
@@ -44,7 +44,6 @@ use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted,
 const INTERVAL: Ns = 1_000_000_000;
 const PHASES: Phases =
     Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: INTERVAL };
-pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
@@ -427,17 +426,6 @@ async fn split_alike(session: &mut Session) -> Asked<()> {
     }
     let sql = format!("SET SESSION sql_mode = {}", quoted_text(&without));
     session.execute(&sql).await.map(drop)
-}
-
-pub(super) struct Item {
-    pub(super) sql: Vec<u8>,
-    /// The line of the dump that it begins on; 0 for a generated one.
-    pub(super) line: u64,
-    /// Bytes of the dump up to its end.
-    pub(super) taken: u64,
-    pub(super) seen: Seen,
-    /// It is a LOAD DATA LOCAL, of the rows of this table.
-    pub(super) rows_of: Option<u32>,
 }
 
 type Batch = Result<Vec<Item>>;

@@ -5,16 +5,28 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::dump::Judge;
+use super::dump::{Judge, Seen};
 use super::fill::Throughput;
-use super::reload::{Item, LOOK};
 use crate::engine::aside;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
 use crate::workload::sql::Splitter;
+
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+pub(super) struct Item {
+    pub(super) sql: Vec<u8>,
+    /// The line of the dump that it begins on; 0 for a generated one.
+    pub(super) line: u64,
+    /// Bytes of the dump up to its end.
+    pub(super) taken: u64,
+    pub(super) seen: Seen,
+    /// It is a LOAD DATA LOCAL, of the rows of this table.
+    pub(super) rows_of: Option<u32>,
+}
 
 /// A dump that is open.
 pub(super) struct Dump {

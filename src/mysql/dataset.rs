@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::control::{Asked, explain, optional, rows};
-use super::session::{Session, quoted_text};
+use super::session::Session;
+use super::target::quoted_text;
 use crate::error::Result;
 use crate::terms;
 use crate::workload::{Mark, Schema, Stream, table};

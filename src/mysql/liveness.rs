@@ -17,7 +17,8 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::control::{Asked, Process, optional, processes};
-use super::session::{ServerLink, Session};
+use super::session::Session;
+use super::target::ServerLink;
 use crate::error::{Error, Result};
 use crate::stop::{SILENCE, Stop};
 use crate::terms::units;

@@ -19,6 +19,7 @@ mod relay;
 pub mod server;
 pub mod session;
 pub mod status;
+pub mod target;
 pub mod wire;
 
 pub(crate) use control::{
@@ -30,5 +31,7 @@ pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
 pub(crate) use server::{changes, exposure, fingerprint, of_control};
-pub(crate) use session::{Infile, ServerLink, Session, nobody, quoted_text};
+pub use session::reach;
+pub(crate) use session::{Infile, Session, nobody};
 pub(crate) use status::Reading;
+pub(crate) use target::{ServerLink, quoted_text};

@@ -8,7 +8,8 @@ use super::control::{self, Asked, Numbers, amount, explain, numeric, one, option
 use super::dataset::{self, Dataset, Discovered, Table, names, sample, totals};
 use super::errors::{Failure, advice};
 use super::server::{Family, Product};
-use super::session::{Session, quoted_text};
+use super::session::Session;
+use super::target::quoted_text;
 use crate::error::{Error, Result};
 use crate::observe::{Limit, host, process};
 use crate::terms::{self, Finding, counted, finding};

@@ -11,7 +11,7 @@ use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
-use super::session::ServerLink;
+use super::target::ServerLink;
 use super::wire::log_in_for;
 
 /// Bytes that are handed on at once.

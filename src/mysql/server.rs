@@ -7,7 +7,8 @@ use super::control::{self, Asked, Variables, database, explain, one, optional, p
 use super::errors::Failure;
 use super::facts::{Driver, Server, SettingChange, durability, without_advertisement};
 use super::options::{Address, ConnectOptions, SslMode};
-use super::session::{ServerLink, Session};
+use super::session::Session;
+use super::target::ServerLink;
 use super::wire::{Inbox, LeanSession};
 use crate::error::{Result, clip};
 use crate::observe::{FarEnd, ROOT, Whereabouts, connections, host, probe};

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::control::{Asked, Numbers, amount, numeric, one, optional, pairs};
 use super::facts::{Innodb, Levels, SINCE_FLUSH, Status};
-use super::session::{Session, quoted_text};
+use super::session::Session;
+use super::target::quoted_text;
 use crate::observe::seconds_from;
 
 /// Levels and not counters: their difference says little, their last value does.

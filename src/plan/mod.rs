@@ -3,6 +3,7 @@
 
 pub mod experiment;
 pub mod knobs;
+pub(crate) mod limits;
 pub mod profile;
 pub(crate) mod search;
 pub mod value;
@@ -29,24 +30,6 @@ pub(crate) mod defaults {
     pub(crate) const CALIBRATE_CLIENTS: &str = "1,8,64,256";
     pub(crate) const CALIBRATE_TIME: &str = "2s";
     pub(crate) const DATA_SEED: u32 = 1;
-}
-
-/// Limits of things that have no end of their own.
-pub(crate) mod limits {
-    use std::time::Duration;
-
-    pub(crate) use crate::stop::{COURTESY, SILENCE};
-
-    /// Connections opened a second at most: a burst above the server's back_log is refused.
-    pub(crate) const CONNECTS_PER_S: u32 = 2000;
-    /// Logins under way at a time at most, for the same reason.
-    pub(crate) const CONNECTS_AT_ONCE: usize = 32;
-    /// Ops in flight at the end of the window may take so long; then they are given up.
-    pub(crate) const DRAIN: Duration = Duration::from_secs(10);
-    /// The same where lost connections are opened again: a large server's recovery takes minutes.
-    pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
-    /// A phase that somebody asks for: a year.
-    pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }
 
 /// One sweep; what is not serialised makes no other measurement of the same step.

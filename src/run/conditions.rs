@@ -14,7 +14,7 @@ use crate::plan::profile::Expect;
 use crate::plan::{Plan, limits};
 use crate::stop::within;
 use crate::summary::{Conditions, HostState, Keys, Sample, Summary};
-use crate::workload::{coverage, keys_per_op};
+use crate::workload::coverage;
 
 /// The instant of a window's start, once it is known, until it is over.
 pub(super) type Window = watch::Receiver<Option<Instant>>;
@@ -126,7 +126,7 @@ async fn sample(
 
 /// Counts where the keys of a step fell; None for a workload without keys.
 fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
-    let (distribution, per_op) = keys_per_op(&plan.workload, plan.distribution)?;
+    let (distribution, per_op) = plan.workload.keys_per_op(plan.distribution)?;
     let tables = f64::from(step.plan.tables.max(1));
     let drawn = per_op * step.totals.ops as f64;
     let told = coverage(distribution, step.plan.rows, drawn / tables);

@@ -16,7 +16,7 @@ use super::{
 use crate::engine::aside;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Numbers};
-use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, resolve};
+use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
@@ -239,7 +239,7 @@ impl Turn<'_> {
             resolve::find(&place.connection, Env::real(), stop, steps.progress)?
         };
         let outcome = runtime()?.block_on(async {
-            let link = ServerLink::new(&target, stop).await?;
+            let link = reach(&target, stop).await?;
             asked.make_ready(&link, sandbox.is_some(), steps).await?;
             let mut planned = self.steps.into_iter();
             let next = |measured: &[Summary]| match slo {
@@ -415,7 +415,7 @@ fn on_server<T>(
 ) -> Result<T> {
     let target = resolve::find(connection, Env::real(), stop, &mut progress)?;
     let done = runtime()?.block_on(async {
-        let link = ServerLink::new(&target, stop).await?;
+        let link = reach(&target, stop).await?;
         Box::pin(doing(&link, &mut progress)).await
     });
     progress.clear();

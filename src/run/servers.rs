@@ -16,7 +16,7 @@ use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, nobody, numeric, pairs,
-    resolve,
+    reach, resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, What};
 use crate::plan::knobs::{LoadSource, LoadSpec};
@@ -119,7 +119,7 @@ impl<'a> Servers<'a> {
                 (target, Some(written))
             }
         };
-        let link = runtime()?.block_on(ServerLink::new(&target, self.stop))?;
+        let link = runtime()?.block_on(reach(&target, self.stop))?;
         let prepared = Vec::new();
         Ok(Taken { subject: at, link, sandbox, server, kept, written_by, prepared })
     }

@@ -24,8 +24,13 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::cannot;
 use crate::error::{Error, Result};
+
+/// Makes the error of what the machine does not let a sandbox do.
+pub(super) fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
+    let what = format!("sandbox: cannot {what}");
+    move |why| Error::server(format!("{what}: {why}"))
+}
 
 /// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
 /// what the keeper starts itself (`sleep`, `rm`) may ignore them too. The bounds: two seconds

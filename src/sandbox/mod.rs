@@ -22,7 +22,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 
-use self::keeper::Keeper;
+use self::keeper::{Keeper, cannot};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{Address, Asked, ConnectOptions, Failure, ServerLink, Session, rows};
 use crate::stop::{COURTESY, Stop, within};
@@ -206,12 +206,6 @@ impl Start<'_> {
         }
         error
     }
-}
-
-/// Makes the error of what the machine does not let a sandbox do.
-fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
-    let what = format!("sandbox: cannot {what}");
-    move |why| Error::server(format!("{what}: {why}"))
 }
 
 /// Asks a sandbox's program for its version, and starts no server.

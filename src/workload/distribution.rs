@@ -4,7 +4,6 @@
 use std::fmt;
 
 use super::random::{Permutation, Stream, name_part, seed_of};
-use super::{Param, Workload};
 
 /// A key distribution as on the command line.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -430,33 +429,6 @@ fn mean_below(count: u32, mean: f64) -> f64 {
     all
 }
 
-/// Finds the distribution that most keys of an op come from, and how many keys an op draws from it;
-/// None for a workload without keys. `usual` is that of `--distribution`.
-pub(crate) fn keys_per_op(workload: &Workload, usual: Distribution) -> Option<(Distribution, f64)> {
-    let weights: f64 = workload.transactions.iter().map(|t| f64::from(t.weight)).sum();
-    let mut drawn: Vec<(Distribution, f64)> = Vec::new();
-    for transaction in &workload.transactions {
-        let part = f64::from(transaction.weight) / weights;
-        for (statement, repeat) in workload.running(transaction) {
-            let (_, params) = statement.expanded(&workload.options);
-            for param in &params {
-                let (Param::Key(source)
-                | Param::Slice(source)
-                | Param::RangeStart { distribution: source, .. }) = param
-                else {
-                    continue;
-                };
-                let (distribution, n) = (source.0.unwrap_or(usual), part * repeat as f64);
-                match drawn.iter_mut().find(|(of, _)| *of == distribution) {
-                    Some((_, sum)) => *sum += n,
-                    None => drawn.push((distribution, n)),
-                }
-            }
-        }
-    }
-    drawn.into_iter().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -779,7 +751,7 @@ mod tests {
     fn keys_of_an_op_are_counted() {
         let keys = |name: &str| {
             let workload = builtin().into_iter().find(|w| w.name == name).expect(name);
-            keys_per_op(&workload, Distribution::Zipf(0.9))
+            workload.keys_per_op(Distribution::Zipf(0.9))
         };
         assert_eq!(keys("point-select"), Some((Distribution::Zipf(0.9), 1.0)));
         let (distribution, n) = keys("random-points").expect("keys");

@@ -74,6 +74,10 @@ pub(crate) struct List {
     pub params: Vec<Param>,
 }
 
+pub(super) fn one<T: From<u8>>() -> T {
+    1.into()
+}
+
 fn comma() -> String {
     ", ".to_owned()
 }
@@ -514,7 +518,7 @@ pub(crate) enum Count {
     /// LIMIT: `{ per = 200 }`.
     Part {
         per: u64,
-        #[serde(default = "super::one")]
+        #[serde(default = "one")]
         times: u64,
         limit: Option<u64>,
     },

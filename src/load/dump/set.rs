@@ -3,8 +3,10 @@
 //! A dump keeps what was set before in user variables, and puts it back at its end. A user variable
 //! goes back only to the variable that it was taken from, so that none gets a value that nobody saw.
 
+use std::collections::HashMap;
+
+use super::cursor::{Cursor, Kind, LeftOut, Seen, refuse_charset, unquoted};
 use super::lex::Shape;
-use super::{Cursor, Judge, Kind, LeftOut, Seen, refuse_charset, unquoted};
 use crate::error::clip;
 
 /// Variables of a session that dumps set.
@@ -42,7 +44,7 @@ const ANSI: [&str; 7] = ["ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "ORACLE
 
 /// What a user variable holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Saved {
+enum Saved {
     /// The value of this variable, which was of this character set if it is one.
     Variable(String, Option<String>),
     Literal(String),
@@ -71,7 +73,22 @@ fn left_out(variable: &str) -> Option<LeftOut> {
     }
 }
 
-impl Judge {
+/// What a file's SETs leave for the statements after them.
+#[derive(Debug)]
+pub(super) struct Variables {
+    /// Character set of the statements; None where it is not known.
+    pub(super) charset: Option<String>,
+    /// By name, what user variables hold.
+    saved: HashMap<String, Saved>,
+    /// Whether double quotes may be those of names.
+    pub(super) ansi: bool,
+}
+
+impl Variables {
+    pub(super) fn new(charset: Option<&str>) -> Variables {
+        Variables { charset: charset.map(str::to_owned), saved: HashMap::new(), ansi: false }
+    }
+
     /// Judges what follows SET.
     pub(super) fn set(&mut self, words: &mut Cursor) -> Result<Seen, String> {
         if words.has("NAMES") {

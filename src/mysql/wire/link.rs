@@ -27,7 +27,7 @@ use super::login::{Login, Say, unexpected};
 use crate::error::Result;
 use crate::mysql::errors::{Asked, Failure, server_error};
 use crate::mysql::options::{Address, KEEPALIVE};
-use crate::mysql::session::{self, ServerLink, begin, set_names, within_connect};
+use crate::mysql::target::{ServerLink, begin, explain, of_charset, set_names, within_connect};
 use crate::stop::within;
 
 /// Bytes that one read takes at most: the longest answers of usual workloads in one.
@@ -62,9 +62,9 @@ impl LeanSession {
     /// Connects and authenticates within the target's limit, then sets the character set if one is given.
     pub async fn open(link: &ServerLink, inbox: &Inbox, charset: Option<&str>) -> Result<Self> {
         let opened = connect(link, inbox).await;
-        let opened = opened.map_err(|failure| session::explain(&failure, &link.target))?;
+        let opened = opened.map_err(|failure| explain(&failure, &link.target))?;
         let begun = opened.begun(link, charset).await;
-        begun.map_err(|failure| session::of_charset(charset, &failure))
+        begun.map_err(|failure| of_charset(charset, &failure))
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.

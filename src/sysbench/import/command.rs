@@ -57,6 +57,11 @@ pub(super) struct Command {
     is_cut: bool,
 }
 
+/// Gives loadgen's name of a test, or of the path of its script, where it has one.
+pub(crate) fn native(test: &str) -> Option<String> {
+    Some(named(if test == "select" { "point-select" } else { test })?.name)
+}
+
 /// Finds the command lines of an output.
 pub(super) fn commands(lines: &[Line]) -> Vec<Command> {
     let (mut found, mut at) = (Vec::new(), 0);
@@ -256,9 +261,9 @@ impl Command {
     pub(super) fn workload(&self) -> Option<String> {
         let stem = self.stem()?;
         match self.stock() {
-            Some(test) => super::native(script_of(test)),
+            Some(test) => native(script_of(test)),
             None if stem == OLD => None,
-            None => super::native(stem),
+            None => native(stem),
         }
     }
 

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::BEGIN;
+/// The beginning of a run's first line.
+pub(super) const BEGIN: &str = "Number of threads:";
 
 /// A line of a text with its number, from 1. Its ends have no blanks, and it is not empty.
 pub(super) type Line<'a> = (usize, &'a str);
