@@ -3,19 +3,18 @@
 
 use std::rc::Rc;
 
-use super::connection::{Connection, Control, Handles, Leaving, open_again, pauses};
+use super::connection::{ClosedSession, Connection, Control, Handles, open_again, pauses};
 use super::errors::{Change, OpError};
 use super::job::{Check, CompiledStatement, Generator, RowsOf, TableDraws, literals_into, number};
 use super::pacing::Pacing;
-use super::setup::{During, Refused, ThreadEvent};
+use super::setup::{ClientAction, EndReason, ThreadEvent};
 use super::state::{ClientState, ThreadState};
 use crate::mysql::wire::{Answer, LeanSession, Params, Want};
 use crate::observe::{EventCounts, Ns, Op};
 use crate::plan::{AsSysbench, Spread, limits};
 use crate::workload::{Effect, rows};
 
-/// Of so many answers that could prove themselves one is checked: the check costs about a
-/// tenth of an op.
+/// Checks the content of one answer in 16: a check costs a tenth of an op.
 const CONTENT_EVERY: u64 = 16;
 /// The error of a deadlock: the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
@@ -26,16 +25,16 @@ pub(crate) async fn run(
     thread: Rc<ThreadState>,
     state: Rc<ClientState>,
     connection: Connection,
-) -> Option<Leaving> {
+) -> Option<ClosedSession> {
     let mut client = Client::new(&thread, &state, connection);
-    let renews = |error: &OpError| match &thread.job().plan.as_sysbench {
+    let is_reconnectable = |error: &OpError| match &thread.job().plan.as_sysbench {
         None => thread.job().plan.policy.reconnects(),
         Some(rules) => rules.ignored.has_lost() && !error.keeps_session(),
     };
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
-            Ok(Ok(Turn::Over)) => return Some(client.leaving()),
-            Ok(Ok(Turn::Renew)) => None,
+            Ok(Ok(NextStep::End)) => return Some(client.into_closed()),
+            Ok(Ok(NextStep::Reconnect)) => None,
             Ok(Err(error)) => Some(error),
             // The op ended without its client, which could not account for it.
             Err(error) => {
@@ -44,8 +43,8 @@ pub(crate) async fn run(
                 Some(error)
             }
         };
-        if let Some(error) = error.as_ref().filter(|error| !renews(error)) {
-            client.tell_refused(error);
+        if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error)) {
+            client.report_end(error);
             thread.setup.tell(ThreadEvent::Abort(state.client, error.clone()));
             return None;
         }
@@ -63,21 +62,20 @@ pub(crate) async fn run(
     }
 }
 
-/// What becomes of an op after an attempt by sysbench's rules.
+/// The fate of an op after an attempt that may be repeated.
 enum Attempt {
     Over(Result<(), OpError>),
     Again,
     /// It goes on over another connection.
     Resumes(OpError),
     /// The time ended before it succeeded.
-    Late,
+    Expired,
 }
 
-/// Why a client stops for a while.
-enum Turn {
-    Over,
-    /// It is to have a new connection.
-    Renew,
+/// The reason why `work` returned without an error.
+enum NextStep {
+    End,
+    Reconnect,
 }
 
 /// Opens the client's connection again, however long it takes; None if the thread gives it up. At once
@@ -102,7 +100,7 @@ async fn reopen(
             Ok(Err(failure)) => failure,
             Err(_) => return None,
         };
-        thread.failures.borrow_mut().refused(thread.now(), failure);
+        thread.failures.borrow_mut().count_refused_reconnect(thread.now(), failure);
     };
     thread.setup.reopened.notify_one();
     state.offline.set(false);
@@ -126,10 +124,10 @@ struct Client<'a> {
     done: OpProgress,
     /// By statement: its table, where each kind draws its own.
     tables: Vec<u32>,
-    /// What only a run by sysbench's rules has.
+    /// The start of an op that goes on over another connection.
     resumed: Option<Ns>,
     since_opened: u64,
-    asked: Option<Asked>,
+    failed_request: Option<FailedRequest>,
     bulk: BulkRows,
 }
 
@@ -140,9 +138,9 @@ struct OpProgress {
     rows: u64,
 }
 
-/// What the client asked for last that failed.
+/// The last request of the client, which failed.
 #[derive(Debug, Clone, Copy)]
-enum Asked {
+enum FailedRequest {
     Control {
         which: Control,
         prepared: bool,
@@ -186,12 +184,12 @@ impl<'a> Client<'a> {
             tables: vec![0; job.statements.len()],
             resumed: None,
             since_opened: 0,
-            asked: None,
+            failed_request: None,
             bulk: BulkRows::default(),
         }
     }
 
-    async fn work(&mut self) -> Result<Turn, OpError> {
+    async fn work(&mut self) -> Result<NextStep, OpError> {
         let thread = self.thread;
         if let Some(pacing) = &thread.pacing {
             return self.paced(pacing).await;
@@ -210,8 +208,8 @@ impl<'a> Client<'a> {
                     None => break,
                 }
             }
-            if self.renews() {
-                return Ok(Turn::Renew);
+            if self.wants_reconnect() {
+                return Ok(NextStep::Reconnect);
             }
             if self.state.measured.get() && self.resumed.is_none() && !thread.may_begin() {
                 break;
@@ -226,12 +224,12 @@ impl<'a> Client<'a> {
                 now = pauses.until(until, || thread.now()).await;
             }
         }
-        self.send_rows(Asked::Rest).await?;
-        Ok(Turn::Over)
+        self.send_rows(FailedRequest::Rest).await?;
+        Ok(NextStep::End)
     }
 
     /// Tells whether it is time for a new connection (sysbench's `--reconnect`).
-    fn renews(&self) -> bool {
+    fn wants_reconnect(&self) -> bool {
         let rules = self.thread.job().plan.as_sysbench.as_ref();
         rules.is_some_and(|rules| (1..=self.since_opened).contains(&rules.reconnect))
     }
@@ -244,13 +242,13 @@ impl<'a> Client<'a> {
     }
 
     /// Does one op an arrival in an open loop, until there are none.
-    async fn paced(&mut self, pacing: &Pacing) -> Result<Turn, OpError> {
+    async fn paced(&mut self, pacing: &Pacing) -> Result<NextStep, OpError> {
         // Threads take the clients in turn.
-        let place = self.state.client as usize / self.thread.job().threads;
+        let slot = self.state.client as usize / self.thread.job().threads;
         if self.resumed.is_some() {
             self.op().await?;
         }
-        while let Some(arrival) = pacing.next(place, || self.thread.now()).await {
+        while let Some(arrival) = pacing.next(slot, || self.thread.now()).await {
             if arrival.measured {
                 self.measure();
             }
@@ -259,12 +257,12 @@ impl<'a> Client<'a> {
             }
             self.state.intended.set(Some(arrival.intended));
             self.op().await?;
-            if self.renews() {
-                return Ok(Turn::Renew);
+            if self.wants_reconnect() {
+                return Ok(NextStep::Reconnect);
             }
         }
-        self.send_rows(Asked::Rest).await?;
-        Ok(Turn::Over)
+        self.send_rows(FailedRequest::Rest).await?;
+        Ok(NextStep::End)
     }
 
     /// Does one op; returns when it completed. An error that the policy lives with is counted, another
@@ -282,11 +280,11 @@ impl<'a> Client<'a> {
             let outcome = self.attempt(transaction).await;
             let now = thread.now();
             let Some(rules) = &job.plan.as_sysbench else { break (outcome, now) };
-            match self.judged(rules, outcome, now) {
+            match self.after_attempt(rules, outcome, now) {
                 Attempt::Over(outcome) => break (outcome, now),
                 Attempt::Again => {}
                 Attempt::Resumes(error) => return Err(error),
-                Attempt::Late => return Ok(now),
+                Attempt::Expired => return Ok(now),
             }
         };
         let issued = state.issued.take().unwrap_or(completed);
@@ -341,10 +339,15 @@ impl<'a> Client<'a> {
 
     /// Judges an attempt by sysbench's rules. An op begins again after an error that is to be ignored,
     /// until it succeeds, or the time is over for long.
-    fn judged(&mut self, rules: &AsSysbench, outcome: Result<(), OpError>, now: Ns) -> Attempt {
+    fn after_attempt(
+        &mut self,
+        rules: &AsSysbench,
+        outcome: Result<(), OpError>,
+        now: Ns,
+    ) -> Attempt {
         let (thread, state) = (self.thread, self.state);
         let began = state.issued.get().unwrap_or(now);
-        // What ends in the window counts there, also where the warm-up began it.
+        // An op that ends in the window counts there, even if the warm-up began it.
         if now >= thread.window.get().start {
             self.measure();
         }
@@ -359,7 +362,7 @@ impl<'a> Client<'a> {
                 return Attempt::Over(Err(error));
             }
             self.resumed = Some(began);
-            thread.begins_again(state, now, &error);
+            thread.note_error(state, now, &error);
             return Attempt::Resumes(error);
         }
         let ignored = error.code().is_some_and(|code| rules.ignored.has(code));
@@ -371,9 +374,9 @@ impl<'a> Client<'a> {
         self.count(now, |events| events.ignored += 1);
         if now >= thread.ends_at() {
             thread.failed(state, began, now, &error);
-            return Attempt::Late;
+            return Attempt::Expired;
         }
-        thread.begins_again(state, now, &error);
+        thread.note_error(state, now, &error);
         if error.code() != Some(DEADLOCK) {
             // The next BEGIN commits what the server has not rolled back.
             self.doubt_the_commit();
@@ -394,7 +397,7 @@ impl<'a> Client<'a> {
         self.bulk.row.clear();
         literals_into(&mut self.bulk.row, &statement.pieces, &self.values);
         if self.bulk.sql.len() + bulk.join.len() + self.bulk.row.len() > bulk.bytes_max {
-            self.send_rows(Asked::Rows).await?;
+            self.send_rows(FailedRequest::Rows).await?;
         }
         if self.bulk.sql.is_empty() {
             self.bulk.sql.extend_from_slice(job.with_table(&bulk.head, table).as_bytes());
@@ -407,14 +410,14 @@ impl<'a> Client<'a> {
     }
 
     /// Sends the bulk statement, if there is one.
-    async fn send_rows(&mut self, asked: Asked) -> Result<(), OpError> {
+    async fn send_rows(&mut self, request: FailedRequest) -> Result<(), OpError> {
         if self.bulk.sql.is_empty() {
             return Ok(());
         }
         self.session.text().extend_from_slice(&self.bulk.sql);
         self.bulk.sql.clear();
         let answer = self.session.query(Want::Count).await.map_err(|failure| {
-            self.asked = Some(asked);
+            self.failed_request = Some(request);
             OpError::Failure(failure)
         })?;
         self.count(self.thread.now(), |events| events.writes += u64::from(answer.affected > 0));
@@ -422,30 +425,34 @@ impl<'a> Client<'a> {
     }
 
     /// Tells what of a client ended the step, where somebody shows it.
-    fn tell_refused(&mut self, error: &OpError) {
+    fn report_end(&mut self, error: &OpError) {
         let job = self.thread.job();
         if job.plan.as_sysbench.is_none() {
             return;
         }
         let sent = || self.session.sent_text();
-        if let (Some(asked), OpError::Failure(failure)) = (self.asked.take(), error) {
+        if let (Some(asked), OpError::Failure(failure)) = (self.failed_request.take(), error) {
             let during = match asked {
-                Asked::Control { which, prepared: true } => During::Execute(which.sql().to_owned()),
-                Asked::Statement { index, table } if !job.statements[index].text => {
-                    During::Execute(job.sql(index, table))
+                FailedRequest::Control { which, prepared: true } => {
+                    ClientAction::Execute(which.sql().to_owned())
                 }
-                Asked::Control { .. } | Asked::Statement { .. } => During::Query(sent()),
-                Asked::Rows => During::Rows(sent()),
-                Asked::Rest => During::Rest(sent()),
+                FailedRequest::Statement { index, table } if !job.statements[index].text => {
+                    ClientAction::Execute(job.sql(index, table))
+                }
+                FailedRequest::Control { .. } | FailedRequest::Statement { .. } => {
+                    ClientAction::Query(sent())
+                }
+                FailedRequest::Rows => ClientAction::Rows(sent()),
+                FailedRequest::Rest => ClientAction::Rest(sent()),
             };
-            let refused = Refused::Client(during, failure.clone());
-            self.thread.setup.tell(ThreadEvent::Refused(refused));
+            let refused = EndReason::Client(during, failure.clone());
+            self.thread.setup.tell(ThreadEvent::Ending(refused));
         }
     }
 
-    fn leaving(self) -> Leaving {
+    fn into_closed(self) -> ClosedSession {
         let closes = self.thread.job().plan.as_sysbench.is_some();
-        Leaving::new(self.session, self.handles, closes)
+        ClosedSession::new(self.session, self.handles, closes)
     }
 
     fn pick(&mut self) -> usize {
@@ -485,7 +492,7 @@ impl<'a> Client<'a> {
         self.doubt_the_commit();
         if let Err(error) = self.control(Control::Commit).await {
             self.doubt_what_was_sent();
-            // What is left of it must not be committed by the next BEGIN.
+            // The next BEGIN must not commit the rest.
             return Err(self.roll_back(error).await);
         }
         self.state.pending.borrow_mut().clear();
@@ -518,7 +525,8 @@ impl<'a> Client<'a> {
         };
         self.done.statements += 1;
         if let Err(failure) = outcome {
-            self.asked = Some(Asked::Control { which, prepared: prepared.is_some() });
+            self.failed_request =
+                Some(FailedRequest::Control { which, prepared: prepared.is_some() });
             return Err(OpError::Failure(failure));
         }
         if self.thread.job().plan.as_sysbench.is_some() {
@@ -614,7 +622,7 @@ impl<'a> Client<'a> {
         }
         let answer = outcome.map_err(|failure| {
             self.doubt_what_was_sent();
-            self.asked = Some(Asked::Statement { index, table });
+            self.failed_request = Some(FailedRequest::Statement { index, table });
             OpError::Failure(failure)
         })?;
         let known = statement.range.map_or(0, |range| range.rows(&self.values));
@@ -626,7 +634,7 @@ impl<'a> Client<'a> {
         if statement.rows == RowsOf::Insert {
             self.done.rows += answer.affected;
         }
-        // Of RETURNING, rows come instead of their number.
+        // RETURNING sends rows instead of their number.
         let affected = answer.affected.max(answer.rows);
         let change = Change { effect: statement.effect, affected, k };
         let value = statement.check.value.and_then(|_| self.session.number());
@@ -665,7 +673,7 @@ impl<'a> Client<'a> {
             statement.pieces.iter().map(|piece| job.with_table(piece, table)).collect();
         let kept = statement.keeps_values;
         let values = if kept { &self.generator.previous } else { &self.values };
-        // What limits an answer does not limit what is counted. In a transaction it is the same snapshot.
+        // A LIMIT of the answer does not limit the count. In a transaction both see one snapshot.
         let sql = self.session.text();
         sql.extend_from_slice(b"SELECT COUNT(*) FROM (");
         literals_into(sql, &pieces, values);

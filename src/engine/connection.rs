@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::job::{Job, Serial};
-use super::setup::{During, Refused, StepSetup, ThreadEvent};
+use super::setup::{ClientAction, EndReason, StepSetup, ThreadEvent};
 use crate::error::{Error, Result, clip};
 use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
@@ -27,9 +27,9 @@ impl Control {
     }
 }
 
-/// The first pause between two attempts is at most so long.
+/// The longest first pause between two attempts.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
-/// And no pause is longer: the time to the first success is measured with it.
+/// The longest pause between two attempts: it limits how precisely recovery is measured.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const ID_MAX: usize = 40;
 
@@ -50,22 +50,22 @@ pub(crate) struct Handles {
 }
 
 /// A session that is over, and what is to be closed before it.
-pub(crate) struct Leaving {
+pub(crate) struct ClosedSession {
     session: LeanSession,
     handles: Vec<u32>,
 }
 
-impl Leaving {
-    pub(super) fn new(session: LeanSession, handles: Handles, closes: bool) -> Leaving {
+impl ClosedSession {
+    pub(super) fn new(session: LeanSession, handles: Handles, closes: bool) -> ClosedSession {
         let control = handles.control.into_iter().flatten();
         let all = handles.statements.into_iter().chain(control).filter(|_| closes);
-        Leaving { session, handles: all.collect() }
+        ClosedSession { session, handles: all.collect() }
     }
 }
 
 impl Connection {
-    pub(crate) fn leaving(self) -> Leaving {
-        Leaving::new(self.session, self.handles, false)
+    pub(crate) fn into_closed(self) -> ClosedSession {
+        ClosedSession::new(self.session, self.handles, false)
     }
 }
 
@@ -76,14 +76,14 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
     let charset = job.plan.charset.as_deref();
     let mut session = if job.plan.as_sysbench.is_some() {
         let opened = Box::pin(LeanSession::open_again(&setup.link, inbox, charset)).await;
-        opened.map_err(|failure| refused(setup, During::Connect, failure))?
+        opened.map_err(|failure| report_refusal(setup, ClientAction::Connect, failure))?
     } else {
         Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?
     };
     let preparing = Box::pin(async {
         let handles = prepare(job, client, &mut session).await.map_err(|(sql, failure)| {
             if job.plan.as_sysbench.is_some() {
-                return refused(setup, During::Prepare, failure);
+                return report_refusal(setup, ClientAction::Prepare, failure);
             }
             not_prepared(&job.plan.workload, (sql, failure))
         })?;
@@ -105,9 +105,9 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
 }
 
 /// Tells who shows it what a client was refused, and makes the error of it.
-fn refused(setup: &StepSetup, during: During, failure: Failure) -> Error {
+fn report_refusal(setup: &StepSetup, action: ClientAction, failure: Failure) -> Error {
     let error = Error::server(failure.to_string());
-    setup.tell(ThreadEvent::Refused(Refused::Client(during, failure)));
+    setup.tell(ThreadEvent::Ending(EndReason::Client(action, failure)));
     error
 }
 
@@ -139,7 +139,7 @@ fn too_slow(limit: Duration) -> String {
     format!("no answer within {} while preparing statements", units::duration(limit))
 }
 
-fn of_statement((sql, failure): Unprepared) -> Error {
+fn statement_error((sql, failure): Unprepared) -> Error {
     Error::server(format!("{sql}: {failure}")).passing(failure.may_pass())
 }
 
@@ -147,7 +147,7 @@ fn of_statement((sql, failure): Unprepared) -> Error {
 fn not_prepared(workload: &Workload, unprepared: Unprepared) -> Error {
     let unpreparable = matches!(unprepared.1, Failure::Server { code: UNPREPARABLE, .. });
     let refused = matches!(unprepared.1, Failure::Server { .. });
-    let error = of_statement(unprepared);
+    let error = statement_error(unprepared);
     match () {
         () if unpreparable => error.hint(format!("{AS_TEXT}: the server does not prepare it")),
         () if refused && workload.defines() => error
@@ -185,7 +185,7 @@ async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64>
         return Ok(0);
     }
     let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
-    session.run_text(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
+    session.run_text(&sql).await.map_err(|failure| statement_error((sql.clone(), failure)))?;
     let Some(cell) = session.first() else { return Ok(0) };
     session.number().ok_or_else(|| {
         let text = clip(&String::from_utf8_lossy(cell), ID_MAX);
@@ -193,9 +193,9 @@ async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64>
     })
 }
 
-pub(crate) async fn close_all(sessions: Vec<Leaving>) {
+pub(crate) async fn close_all(sessions: Vec<ClosedSession>) {
     let mut goodbyes = JoinSet::new();
-    for Leaving { session, handles } in sessions {
+    for ClosedSession { session, handles } in sessions {
         goodbyes.spawn_local(session.close_with(handles, limits::COURTESY));
     }
     while goodbyes.join_next().await.is_some() {}

@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::pacing::Window;
+use super::pacing::StepWindow;
 use crate::observe::{Ns, Scheduled, ThreadClock, Times};
 use crate::stats;
 use crate::summary::{ThreadShare, TurnDelay};
 
-/// Between two probes: some 97 a second, at most 30 us of an idle thread each. No part of a round
-/// number, so that they meet nothing that ticks.
+/// Time between probes. Not a divisor of a round number, so that probes do not fall on timer ticks.
 pub(super) const EVERY: Ns = 10_300_000;
 
 pub(crate) struct SelfWatch {
     clock: Option<ThreadClock>,
     /// The first and the last one of the window.
-    looks: Option<[Look; 2]>,
+    samples: Option<[ThreadSample; 2]>,
     delays: TurnDelays,
     probed: Scheduled,
 }
@@ -27,7 +26,7 @@ pub(crate) struct SelfWatch {
 type TurnDelays = [Times; 2];
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Look {
+struct ThreadSample {
     at: Ns,
     /// Not parked, since its start.
     busy: Duration,
@@ -41,7 +40,7 @@ pub(crate) struct ThreadUsage {
     delays: TurnDelays,
 }
 
-fn told([delay, own]: &TurnDelays) -> TurnDelay {
+fn describe_delays([delay, own]: &TurnDelays) -> TurnDelay {
     let tail = stats::highest_known(delay.count());
     let at = |times: &Times| times.percentile_us(f64::from(tail?));
     TurnDelay {
@@ -61,7 +60,7 @@ pub(crate) fn turns_of_all(threads: &[ThreadUsage]) -> TurnDelay {
     for thread in threads {
         all.iter_mut().zip(&thread.delays).for_each(|(sum, times)| sum.merge(times));
     }
-    told(&all)
+    describe_delays(&all)
 }
 
 impl SelfWatch {
@@ -70,28 +69,28 @@ impl SelfWatch {
         // A kernel that keeps no account leaves all delays to the thread.
         let probed = clock.as_ref().and_then(ThreadClock::read).unwrap_or_default();
         let delays = [Times::new(), Times::new()];
-        SelfWatch { clock, looks: None, delays, probed }
+        SelfWatch { clock, samples: None, delays, probed }
     }
 
     /// Looks, from the window's start to its end; within the thread's runtime.
-    pub(crate) fn look(&mut self, now: Ns, window: Window, spun: Ns) {
+    pub(crate) fn sample(&mut self, now: Ns, window: StepWindow, spun: Ns) {
         if now < window.start {
             return;
         }
         let busy = Handle::current().metrics().worker_total_busy_duration(0);
         let scheduled = self.clock.as_ref().and_then(ThreadClock::read);
-        let look = Look { at: now, busy, scheduled, spun };
+        let sample = ThreadSample { at: now, busy, scheduled, spun };
         // The last one is the first after the end: a thread that did not look for long at the end
         // was busy or waited.
-        let [_, last] = self.looks.get_or_insert([look; 2]);
+        let [_, last] = self.samples.get_or_insert([sample; 2]);
         if last.at <= window.end {
-            *last = look;
+            *last = sample;
         }
     }
 
     /// Counts the instants from `due` on that have passed; returns the next one.
     /// `parked` says that the thread had nothing to do at some time since the probe before.
-    pub(super) fn turn(&mut self, mut due: Ns, now: Ns, window: Window, parked: bool) -> Ns {
+    pub(super) fn turn(&mut self, mut due: Ns, now: Ns, window: StepWindow, parked: bool) -> Ns {
         let probed = self.clock.as_ref().and_then(ThreadClock::read).unwrap_or(self.probed);
         let since = probed.since(&self.probed);
         self.probed = probed;
@@ -108,7 +107,7 @@ impl SelfWatch {
 
     pub(crate) fn into_usage(self, spins: bool) -> ThreadUsage {
         // Without a window there was nothing to see.
-        let [first, last] = self.looks.unwrap_or_default();
+        let [first, last] = self.samples.unwrap_or_default();
         let wall = Duration::from_nanos(last.at.saturating_sub(first.at));
         let scheduled = first.scheduled.zip(last.scheduled).map(|(first, last)| last.since(&first));
         let (ran, waited) = (scheduled.map(|s| s.ran), scheduled.map(|s| s.waited));
@@ -126,7 +125,7 @@ impl SelfWatch {
             cpu_s: ran.as_ref().map(Duration::as_secs_f64),
             spun_s: spun.as_secs_f64(),
             descheduled_s: waited.as_ref().map(Duration::as_secs_f64),
-            turns: told(&self.delays),
+            turns: describe_delays(&self.delays),
         };
         ThreadUsage { share, delays: self.delays }
     }
@@ -154,8 +153,8 @@ mod tests {
         SelfWatch { clock: None, ..SelfWatch::new() }
     }
 
-    fn window(start: Ns, end: Ns) -> Window {
-        Window { start, end, early: false, last: end }
+    fn window(start: Ns, end: Ns) -> StepWindow {
+        StepWindow { start, end, early: false, last: end }
     }
 
     #[test]
@@ -202,9 +201,9 @@ mod tests {
         assert_eq!(own_delay(5_200_000, since(400, 5_200), true), 0, "ran before it was due");
     }
 
-    fn look(at_ms: Ns, busy: u64, ran: u64, waited: u64, spun: Ns) -> Look {
+    fn sample(at_ms: Ns, busy: u64, ran: u64, waited: u64, spun: Ns) -> ThreadSample {
         let ms = Duration::from_millis;
-        Look {
+        ThreadSample {
             at: at_ms * 1_000_000,
             busy: ms(busy),
             scheduled: Some(Scheduled { ran: ms(ran), waited: ms(waited) }),
@@ -213,14 +212,14 @@ mod tests {
     }
 
     /// A thread between half a second, 10 ms on a core until then, and a last look.
-    fn usage(last: Look, spins: bool) -> ThreadShare {
-        let first = look(500, 0, 10, 0, 0);
-        SelfWatch { looks: Some([first, last]), ..watch() }.into_usage(spins).share
+    fn usage(last: ThreadSample, spins: bool) -> ThreadShare {
+        let first = sample(500, 0, 10, 0, 0);
+        SelfWatch { samples: Some([first, last]), ..watch() }.into_usage(spins).share
     }
 
     #[test]
     fn looking_for_work_is_no_work() {
-        let open = usage(look(1500, 600, 910, 100, 720), true);
+        let open = usage(sample(1500, 600, 910, 100, 720), true);
         // 180 ms of work in the 900 ms in which it could run.
         assert!((open.busy - 0.2).abs() < 1e-9, "{}", open.busy);
         assert_eq!((open.cpu_s, open.descheduled_s), (Some(0.9), Some(0.1)));
@@ -230,9 +229,12 @@ mod tests {
     #[test]
     fn a_closed_loop_is_busy_by_the_larger_of_both_accounts() {
         let busy = |last| usage(last, false).busy;
-        assert!((busy(look(1500, 600, 910, 50, 0)) - 0.9).abs() < 1e-9, "asking for ready sockets");
-        assert!((busy(look(1500, 600, 210, 50, 0)) - 0.6).abs() < 1e-9, "stopped under way");
-        let untold = Look { scheduled: None, ..look(1500, 600, 0, 0, 0) };
+        assert!(
+            (busy(sample(1500, 600, 910, 50, 0)) - 0.9).abs() < 1e-9,
+            "asking for ready sockets"
+        );
+        assert!((busy(sample(1500, 600, 210, 50, 0)) - 0.6).abs() < 1e-9, "stopped under way");
+        let untold = ThreadSample { scheduled: None, ..sample(1500, 600, 0, 0, 0) };
         assert!((busy(untold) - 0.6).abs() < 1e-9);
     }
 }

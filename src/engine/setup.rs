@@ -1,4 +1,4 @@
-//! What the threads of a step share: what each is told, and what it tells the step.
+//! The shared set-up of a step's threads, and the events that they send to the step.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -8,20 +8,19 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 use super::errors::{Failures, OpError, OutageWatch, add_entry};
 use super::job::Job;
-use super::pacing::{PacingCounts, Window};
+use super::pacing::{PacingCounts, StepWindow};
 use super::self_watch::ThreadUsage;
 use crate::error::Error;
 use crate::mysql::{Failure, ServerLink};
 use crate::observe::{Ns, RecordedInterval};
 use crate::summary::LedgerEntry;
 
-/// How often a thread looks whether the step was ended early; clients see the regular end by
-/// themselves. Whoever ends a step sets the end so far ahead (see [`NOTICE`]).
+/// The interval at which a thread checks for an early end; clients see the regular end themselves.
 ///
 /// One timer ticks for all threads: one in a thread's own runtime would be looked at in every turn,
 /// that is, with few clients, in every operation (2.7 us of it with one client).
 pub(crate) const TICK: Duration = Duration::from_millis(20);
-/// In this time every thread has seen a new end of the window.
+/// The lead with which an end of the window is set: every thread sees it within this time.
 pub(crate) const NOTICE: Duration = Duration::from_millis(50);
 
 pub(crate) struct StepSetup {
@@ -36,13 +35,13 @@ pub(crate) struct StepSetup {
     pub opening: Instant,
     /// Ops that are still to begin, where all clients share a number of them.
     pub left: Option<AtomicU64>,
-    /// Of an open loop, about: arrivals that wait, and clients at work, for who shows them.
+    /// The approximate queue of an open loop, for display: waiting arrivals and busy clients.
     pub queue: [AtomicU64; 2],
     pub go: watch::Receiver<Go>,
-    /// Also tells every thread to look at what changed, now and then.
-    pub window: watch::Sender<Window>,
-    /// With an open loop and a warm-up: when its queues are looked at.
-    pub judged: Ns,
+    /// Also wakes every thread each tick.
+    pub window: watch::Sender<StepWindow>,
+    /// The instant from which an open loop checks whether its warm-up has a backlog.
+    pub warm_check: Ns,
     pub events: mpsc::UnboundedSender<ThreadEvent>,
 }
 
@@ -63,7 +62,7 @@ pub(crate) enum ThreadEvent {
     /// The step cannot go on, after what happened to a client (from 0).
     Abort(u32, OpError),
     /// It comes before the end that follows from it.
-    Refused(Refused),
+    Ending(EndReason),
     Done(usize, Box<ThreadCounts>),
     Broken(Error),
 }
@@ -102,17 +101,17 @@ impl StepSetup {
     }
 }
 
-/// What ends a step.
+/// A reason for which a step ends.
 #[derive(Debug, Clone)]
-pub enum Refused {
+pub enum EndReason {
     /// A client was refused what it asked for.
-    Client(During, Failure),
+    Client(ClientAction, Failure),
     /// More arrivals wait than sysbench takes.
     Queue,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum During {
+pub enum ClientAction {
     Connect,
     Prepare,
     /// A prepared statement.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::alarm::{Alarm, Pauses};
 use super::errors::{Event, Events, Failures, OpError, Pending, add_error};
 use super::job::Job;
-use super::pacing::{Pacing, Window};
+use super::pacing::{Pacing, StepWindow};
 use super::self_watch::SelfWatch;
-use super::setup::{Refused, StepSetup, ThreadCounts, ThreadEvent};
+use super::setup::{EndReason, StepSetup, ThreadCounts, ThreadEvent};
 use crate::error::Result;
 use crate::mysql::wire::Inbox;
 use crate::observe::{Ns, Phases, Recorder};
@@ -31,7 +31,7 @@ pub(crate) struct ThreadState {
     pub index: usize,
     pub origin: Instant,
     pub inbox: Inbox,
-    pub window: Cell<Window>,
+    pub window: Cell<StepWindow>,
     pub recorder: RefCell<Recorder>,
     pub ops_by_table: Vec<Cell<u64>>,
     pub ledger: RefCell<Vec<LedgerEntry>>,
@@ -56,7 +56,7 @@ pub(crate) struct ClientState {
     pub issued: Cell<Option<Ns>>,
     /// The client is in the window: decided before an op, and the op's for all of it.
     pub measured: Cell<bool>,
-    /// What is in doubt if the answer never comes.
+    /// The writes that are in doubt if the answer never comes.
     pub pending: RefCell<Vec<Pending>>,
     pub ops: Cell<u64>,
     /// Its connection is lost and not open again.
@@ -136,12 +136,12 @@ impl ThreadState {
         self.follow();
         self.give_up(now);
         self.report(now);
-        self.look(now);
+        self.sample(now);
         if let Some(pacing) = &self.pacing {
             let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
             let waiting = pacing.waiting(now);
             if waiting > QUEUE_MAX && self.job().plan.as_sysbench.is_some() {
-                self.setup.tell(ThreadEvent::Refused(Refused::Queue));
+                self.setup.tell(ThreadEvent::Ending(EndReason::Queue));
             }
             self.setup.queue[0].store(waiting, Ordering::Relaxed);
             self.setup.queue[1].store(busy as u64, Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl ThreadState {
 
     /// Gives the instant at which what is still in flight is given up.
     pub(super) fn gives_up_at(&self) -> Ns {
-        let Window { end, last, .. } = self.window.get();
+        let StepWindow { end, last, .. } = self.window.get();
         match &self.job().plan.as_sysbench {
             None => end.saturating_add(limits::DRAIN.as_nanos() as Ns),
             Some(rules) => {
@@ -202,9 +202,9 @@ impl ThreadState {
         outages.report(self.index, so_far, events, self.window.get().end);
     }
 
-    pub(crate) fn look(&self, now: Ns) {
+    pub(crate) fn sample(&self, now: Ns) {
         let spun = self.alarm().map_or(0, |alarm| alarm.spun.get());
-        self.watch.borrow_mut().look(now, self.window.get(), spun);
+        self.watch.borrow_mut().sample(now, self.window.get(), spun);
     }
 
     /// Gives up ops that are in flight for too long, and after the window's end also connections
@@ -226,7 +226,7 @@ impl ThreadState {
 
     /// Counts an op that failed for good.
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
-        let in_doubt = self.begins_again(client, now, error);
+        let in_doubt = self.note_error(client, now, error);
         let measured = client.measured.get();
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
@@ -247,7 +247,7 @@ impl ThreadState {
 
     /// Tells an error to the watch over outages, and the ledger what it leaves in doubt; returns whether
     /// it leaves something. No op has failed yet: it may begin again.
-    pub(crate) fn begins_again(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
+    pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
         if !error.leaves_doubt() {
             // The server has refused the writes.
             client.pending.borrow_mut().clear();

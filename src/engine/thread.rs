@@ -12,7 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::alarm::NEVER;
 use super::client;
-use super::connection::{self, Connection, Leaving, close_all, pauses};
+use super::connection::{self, ClosedSession, Connection, close_all, pauses};
 use super::pacing::Pacing;
 use super::self_watch::EVERY;
 use super::setup::{Go, StepSetup, ThreadEvent};
@@ -30,7 +30,7 @@ pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Resu
             .hint("raise the limits on descriptors and processes (ulimit -n, -u)")
     })?;
     let ended = runtime.block_on(step(setup, index, clients));
-    // What hangs in a goodbye is left behind.
+    // A goodbye that hangs is left behind.
     runtime.shutdown_timeout(Duration::ZERO);
     ended
 }
@@ -41,7 +41,7 @@ async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<(
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(origin)) = start else {
-        close_all(connections.into_iter().map(Connection::leaving).collect()).await;
+        close_all(connections.into_iter().map(Connection::into_closed).collect()).await;
         return Ok(());
     };
     let state = Rc::new(ThreadState::new(setup, inbox, index, origin, clients)?);
@@ -99,14 +99,14 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
     opened.ok()
 }
 
-async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Leaving>> {
+async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<ClosedSession>> {
     // Without a warm-up the window opens here: tokio's timers would be a millisecond or two late.
     let start = Timer::new().map_err(|e| no_timer(&e))?;
     while state.origin > Instant::now() {
         start.set(state.origin);
         start.expired().await.map_err(|e| no_timer(&e))?;
     }
-    let mut tasks: JoinSet<Option<Leaving>> = JoinSet::new();
+    let mut tasks: JoinSet<Option<ClosedSession>> = JoinSet::new();
     for (client, connection) in state.clients.iter().zip(connections) {
         tasks.spawn_local(client::run(Rc::clone(state), Rc::clone(client), connection));
     }
@@ -129,7 +129,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
             Ok(()) = ticks.changed() => {
                 let now = state.now();
                 state.tick(now);
-                let judged = now >= state.setup.judged;
+                let judged = now >= state.setup.warm_check;
                 let is_warm = |pacing: &Pacing| pacing.queues.borrow_mut().is_warm(now);
                 if !warm && judged && state.pacing.as_ref().is_none_or(is_warm) {
                     warm = true;
@@ -141,7 +141,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
             }
         }
     }
-    state.look(state.now());
+    state.sample(state.now());
     helpers.shutdown().await;
     tasks.abort_all();
     while tasks.join_next().await.is_some() {}
@@ -152,8 +152,8 @@ fn no_timer(e: &io::Error) -> Error {
     Error::failed(format!("cannot wait for a kernel timer: {e}"))
 }
 
-/// Starts what runs beside the clients: probes of the turn delay, and what wakes clients at their
-/// instants. They end only with an error.
+/// Starts the tasks beside the clients: probes of the turn delay, and the alarm clock. They end only with
+/// an error.
 fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     let mut tasks = JoinSet::new();
     let of = Rc::clone(state);

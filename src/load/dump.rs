@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use self::cursor::Cursor;
 pub(super) use self::cursor::refuse_charset;
-pub use self::cursor::{Kind, LeftOut, Seen, unquoted};
+pub use self::cursor::{DumpPart, LeftOut, StatementInfo, unquoted};
 use self::lex::{AMBIGUOUS, Shape, Token, Tokens, tokens};
 use self::set::Variables;
 pub(super) use self::set::split_as_written;
@@ -33,7 +33,7 @@ impl Judge {
     }
 
     /// Judges a statement: what it does, or why it is refused.
-    pub fn judge(&mut self, sql: &[u8]) -> Result<Seen, String> {
+    pub fn judge(&mut self, sql: &[u8]) -> Result<StatementInfo, String> {
         let (mut inserts, mut depth) = (None, 0);
         let begins_rows = |token: &Token| {
             let word = &sql[token.range.clone()];
@@ -52,7 +52,7 @@ impl Judge {
         let verb = words.word();
         let verb = verb.as_deref().ok_or("this is no statement")?;
         if let Some(left_out) = self.left_out(verb, words.clone()) {
-            return Ok(Seen::nameless(Kind::LeftOut(left_out)));
+            return Ok(StatementInfo::nameless(DumpPart::LeftOut(left_out)));
         }
         let seen = match verb {
             "SET" => self.variables.set(&mut words),
@@ -64,16 +64,16 @@ impl Judge {
             "DROP" if words.has("TABLE") => drop_table(&mut words),
             "LOCK" if words.has("TABLES") || words.has("TABLE") => lock(&mut words),
             "ANALYZE" if words.has("TABLE") => histogram(&mut words),
-            "UNLOCK" if words.has("TABLES") || words.has("TABLE") => words.ends(Kind::Other),
-            "COMMIT" => words.ends(Kind::Other),
+            "UNLOCK" if words.has("TABLES") || words.has("TABLE") => words.ends(DumpPart::Other),
+            "COMMIT" => words.ends(DumpPart::Other),
             "BEGIN" => {
                 words.has("WORK");
-                words.ends(Kind::Other)
+                words.ends(DumpPart::Other)
             }
-            "START" if words.has("TRANSACTION") => words.ends(Kind::Other),
+            "START" if words.has("TRANSACTION") => words.ends(DumpPart::Other),
             _ => Err(unknown(verb, &mut words)),
         }?;
-        if !whole && !matches!(seen.kind, Kind::Create | Kind::LeftOut(_)) {
+        if !whole && !matches!(seen.kind, DumpPart::Create | DumpPart::LeftOut(_)) {
             return Err(AMBIGUOUS.to_owned());
         }
         self.readable(&sql[seen.name.clone()]).map(|()| seen)
@@ -128,7 +128,7 @@ fn unknown(verb: &str, words: &mut Cursor) -> String {
     }
 }
 
-fn insert(words: &mut Cursor) -> Result<Seen, String> {
+fn insert(words: &mut Cursor) -> Result<StatementInfo, String> {
     while ["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE"].iter().any(|word| words.has(word))
     {
     }
@@ -146,31 +146,33 @@ fn insert(words: &mut Cursor) -> Result<Seen, String> {
         }
     }
     match words.peek() {
-        _ if words.has("VALUES") || words.has("VALUE") => Ok(Seen { kind: Kind::Insert, name }),
+        _ if words.has("VALUES") || words.has("VALUE") => {
+            Ok(StatementInfo { kind: DumpPart::Insert, name })
+        }
         Some(token) => Err(words.odd(token)),
         None => Err("an INSERT without VALUES".to_owned()),
     }
 }
 
-fn drop_table(words: &mut Cursor) -> Result<Seen, String> {
-    let kind = if words.has_all(&["IF", "EXISTS"]) { Kind::Drop } else { Kind::Touch };
+fn drop_table(words: &mut Cursor) -> Result<StatementInfo, String> {
+    let kind = if words.has_all(&["IF", "EXISTS"]) { DumpPart::Drop } else { DumpPart::Touch };
     let name = words.table()?;
     if words.sign(b',') {
         return Err("DROP of more than one table".to_owned());
     }
-    words.ends_with(Seen { kind, name })
+    words.ends_with(StatementInfo { kind, name })
 }
 
-fn lock(words: &mut Cursor) -> Result<Seen, String> {
+fn lock(words: &mut Cursor) -> Result<StatementInfo, String> {
     let name = words.table()?;
     if !words.has("WRITE") && words.has("READ") {
         words.has("LOCAL");
     }
-    words.ends_with(Seen { kind: Kind::Touch, name })
+    words.ends_with(StatementInfo { kind: DumpPart::Touch, name })
 }
 
 /// Takes what MySQL's mysqldump writes for a table that has a histogram.
-fn histogram(words: &mut Cursor) -> Result<Seen, String> {
+fn histogram(words: &mut Cursor) -> Result<StatementInfo, String> {
     let name = words.table()?;
     if !words.has_all(&["UPDATE", "HISTOGRAM", "ON"]) {
         return Err("ANALYZE without a histogram".to_owned());
@@ -178,10 +180,10 @@ fn histogram(words: &mut Cursor) -> Result<Seen, String> {
     while words.peek().is_some_and(|token| !matches!(token.shape, Shape::Sign(s) if s != b',')) {
         words.at += 1;
     }
-    words.ends_with(Seen { kind: Kind::Touch, name })
+    words.ends_with(StatementInfo { kind: DumpPart::Touch, name })
 }
 
-fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<Seen, String> {
+fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<StatementInfo, String> {
     let from = words.at;
     let if_not_exists = words.has_all(&["IF", "NOT", "EXISTS"]).then_some(from..words.at);
     let name = words.table()?;
@@ -196,14 +198,14 @@ fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<Seen, String>
     }
     words.at = body;
     let versioned = if whole { &[][..] } else { &all.versioned };
-    definition(words, versioned).map(|_| Seen { kind: Kind::Create, name })
+    definition(words, versioned).map(|_| StatementInfo { kind: DumpPart::Create, name })
 }
 
 /// What an ALTER TABLE of a dump does: switch keys, or add what is dumped behind the rows.
 const ACTIONS: [&[&str]; 5] =
     [&["DISABLE", "KEYS"], &["ENABLE", "KEYS"], &["ADD"], &["MODIFY"], &["AUTO_INCREMENT"]];
 
-fn alter(words: &mut Cursor) -> Result<Seen, String> {
+fn alter(words: &mut Cursor) -> Result<StatementInfo, String> {
     let name = words.table()?;
     let mut starts = vec![words.at];
     starts.extend(definition(words, &[])?);
@@ -214,7 +216,7 @@ fn alter(words: &mut Cursor) -> Result<Seen, String> {
             return Err(clip(format!("ALTER TABLE … {word}").trim_end(), 40));
         }
     }
-    Ok(Seen { kind: Kind::Touch, name })
+    Ok(StatementInfo { kind: DumpPart::Touch, name })
 }
 
 /// Engines that keep a table's rows in its own database.
@@ -248,7 +250,7 @@ fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usiz
             Shape::Sign(b'(') => depth += 1,
             Shape::Sign(b')') => depth = depth.checked_sub(1).ok_or("a bracket too many")?,
             Shape::Sign(b',') if depth == 0 => starts.push(words.at),
-            Shape::Word => of_other(words, token, depth)?,
+            Shape::Word => refuse_foreign(words, token, depth)?,
             _ => {}
         }
     }
@@ -265,7 +267,7 @@ fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usiz
 }
 
 /// Refuses a word by which a definition takes something from outside its table; the cursor is behind it.
-fn of_other(words: &Cursor, token: &Token, depth: usize) -> Result<(), String> {
+fn refuse_foreign(words: &Cursor, token: &Token, depth: usize) -> Result<(), String> {
     let (mut next, word) = (words.clone(), words.upper(token));
     let before = words.at.checked_sub(2).and_then(|at| words.tokens.get(at));
     let before = before.map_or_else(String::new, |token| words.upper(token));

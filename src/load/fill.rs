@@ -99,7 +99,7 @@ pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) ->
         if so_far.filled == filling.total() {
             rows_after.get_or_insert_with(|| began.elapsed());
         }
-        progress.update(|| filling.shown(so_far, &throughput, began));
+        progress.update(|| filling.progress_line(so_far, &throughput, began));
     };
     let theirs = Arc::clone(&filling);
     let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
@@ -278,7 +278,7 @@ impl Filling {
         .hint(if lacks { AGAIN } else { "--force drops it and fills it again" }))
     }
 
-    fn shown(&self, so_far: SoFar, throughput: &Throughput, began: Instant) -> String {
+    fn progress_line(&self, so_far: SoFar, throughput: &Throughput, began: Instant) -> String {
         let SoFar { filled, indexing, finished, .. } = so_far;
         let beside =
             if indexing == 0 { String::new() } else { format!("; building {indexing} indexes") };

@@ -360,7 +360,7 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     let looking = async {
         let mut session = Session::open(link, None).await?;
         let _waits = server.waits(&session);
-        let (ours, _) = look(&mut session, &link.target.database, loaded).await?;
+        let (ours, _) = list_tables(&mut session, &link.target.database, loaded).await?;
         session.close(COURTESY).await;
         Ok(ours)
     };
@@ -368,7 +368,11 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
 }
 
 /// Lists the tables with a mark, `load`'s own only where `loaded` wants them, and those without.
-async fn look(session: &mut Session, database: &str, loaded: bool) -> Result<(Numbers, Numbers)> {
+async fn list_tables(
+    session: &mut Session,
+    database: &str,
+    loaded: bool,
+) -> Result<(Numbers, Numbers)> {
     let (mut ours, mut foreign) = (Numbers::new(), Numbers::new());
     for schema in Schema::ALL {
         for (n, table) in discover(session, database, schema).await?.tables {
@@ -391,7 +395,7 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
         if let Some(warning) = exposure(&mut session, &link.target).await? {
             progress.warn_once(&warning.to_string());
         }
-        let (dropped, left) = look(&mut session, &link.target.database, true).await?;
+        let (dropped, left) = list_tables(&mut session, &link.target.database, true).await?;
         let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
             numbers.iter().map(|number| schema.name(*number)).collect()
         };

@@ -25,12 +25,12 @@ use tokio::sync::mpsc;
 
 use super::Refused;
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
-use super::dump::{Kind, LeftOut, Seen, refuse_charset, split_as_written, unquoted};
+use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, ready_mark, short, short_rate};
 use super::source::{Dump, Item, LOOK, Statements, beside};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
+    Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, pairs, query_single,
     quoted_text,
 };
 use crate::observe::{Cost, Ns, Op, Phases, Recorder, Timeline, process_usage};
@@ -49,7 +49,7 @@ const PHASES: Phases =
 const PACKET_MAX: u64 = 1 << 30;
 
 /// Makes the error of a load of one that would be a fill's.
-pub(crate) fn of_load(error: Error) -> Error {
+pub(crate) fn reload_error(error: Error) -> Error {
     let again = "the same command again drops the tables that it made and begins anew";
     error.instead(COMPLETED, again)
 }
@@ -213,17 +213,17 @@ impl Reload {
     async fn statement(&mut self, item: &Item) -> Result<()> {
         let (kind, raw) = (item.seen.kind, &item.sql[item.seen.name.clone()]);
         let place = match kind {
-            Kind::LeftOut(about) => {
+            DumpPart::LeftOut(about) => {
                 self.done.left_out.insert(about);
                 return Ok(());
             }
-            Kind::Other | Kind::Names => None,
+            DumpPart::Other | DumpPart::Names => None,
             _ => Some(self.table(raw, item).await?),
         };
         let issued = self.now();
         let sent = self.send(item).await;
         let affected = sent.map_err(|failure| self.failed(&failure, issued, item))?;
-        let rows = if kind == Kind::Insert { affected } else { 0 };
+        let rows = if kind == DumpPart::Insert { affected } else { 0 };
         let completed = self.now();
         self.done.statements += 1;
         self.done.bytes += item.sql.len() as u64 + self.counters.lines.swap(0, Ordering::Relaxed);
@@ -232,19 +232,19 @@ impl Reload {
         let op = Op { intended, issued, measured, completed, statements: 1, rows };
         self.recorder.succeeded(op);
         match (kind, place) {
-            (Kind::Insert, Some(place)) => {
+            (DumpPart::Insert, Some(place)) => {
                 let session = self.session.as_ref().expect("it answered just now");
                 self.done.warnings += u64::from(session.warnings());
                 let table = &mut self.done.tables[place];
                 (table.rows, table.inserts) = (table.rows + rows, table.inserts + 1);
             }
-            (Kind::Create, Some(place)) => {
+            (DumpPart::Create, Some(place)) => {
                 let paused = Instant::now();
                 let _waits = self.server.waits(&self.control);
                 self.done.tables[place].created(&mut self.control).await?;
                 self.own += paused.elapsed();
             }
-            (Kind::Names, _) => {
+            (DumpPart::Names, _) => {
                 self.done.charset = unquoted(raw).expect("an odd character set is refused");
             }
             _ => {}
@@ -269,7 +269,7 @@ impl Reload {
                 Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
             })?;
             let there = may_take(control, vec![name.clone()], force).await?;
-            if there && matches!(item.seen.kind, Kind::Drop | Kind::Create) {
+            if there && matches!(item.seen.kind, DumpPart::Drop | DumpPart::Create) {
                 let _waits = server.waits(open);
                 // As the statement itself would: with foreign keys checked, or not.
                 drop_table(open, &name).await?;
@@ -341,7 +341,8 @@ async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
             .hint("SET GLOBAL max_allowed_packet, or fewer --insert-bytes"));
         }
         (_, InsertMode::LoadData) => {
-            let allowed = one(control, "SELECT @@local_infile").await.doing("reading variables")?;
+            let allowed =
+                query_single(control, "SELECT @@local_infile").await.doing("reading variables")?;
             if allowed.as_deref() == Some("0") {
                 return Err(Error::server("--mode load-data: local_infile is OFF")
                     .hint("SET GLOBAL local_infile = 1"));
@@ -419,7 +420,7 @@ fn limit(packet: usize) -> usize {
 /// Takes the session out of the modes in which the server would read other statements than the file
 /// is split into. A dump sets its own.
 async fn split_alike(session: &mut Session) -> Asked<()> {
-    let modes = one(session, "SELECT @@SESSION.sql_mode").await?.unwrap_or_default();
+    let modes = query_single(session, "SELECT @@SESSION.sql_mode").await?.unwrap_or_default();
     let without = split_as_written(&modes);
     if without == modes {
         return Ok(());
@@ -444,10 +445,10 @@ impl Feed {
     }
 
     /// Adds a statement of our own; `named` is in it, unless it is empty.
-    fn say(&mut self, kind: Kind, named: &str, sql: impl Into<Vec<u8>>) -> Result<()> {
+    fn say(&mut self, kind: DumpPart, named: &str, sql: impl Into<Vec<u8>>) -> Result<()> {
         let sql = sql.into();
         let at = memmem::find(&sql, named.as_bytes()).expect("it names its table");
-        let seen = Seen { kind, name: at..at + named.len() };
+        let seen = StatementInfo { kind, name: at..at + named.len() };
         self.push(Item { sql, line: 0, taken: 0, seen, rows_of: None })
     }
 
@@ -508,19 +509,19 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         unreachable!("a dump is read")
     };
     for sql in HEAD {
-        feed.say(Kind::Other, "", sql)?;
+        feed.say(DumpPart::Other, "", sql)?;
     }
     for number in 1..=spec.tables {
         let named = quoted(&Schema::Sbtest.name(number));
         let mark = Mark::filling(data_seed, rows).by_load();
-        feed.say(Kind::Drop, &named, format!("DROP TABLE IF EXISTS {named}"))?;
-        feed.say(Kind::Create, &named, table::create_indexed(number, rows, &mark))?;
+        feed.say(DumpPart::Drop, &named, format!("DROP TABLE IF EXISTS {named}"))?;
+        feed.say(DumpPart::Create, &named, table::create_indexed(number, rows, &mark))?;
         let bytes = match spec.insert {
             InsertMode::LoadData => {
                 let charset = spec.charset.as_deref().unwrap_or("latin1");
                 let sql = load_data(Schema::Sbtest, number, charset);
                 let at = sql.find(&named).expect("it names its table");
-                let seen = Seen { kind: Kind::Insert, name: at..at + named.len() };
+                let seen = StatementInfo { kind: DumpPart::Insert, name: at..at + named.len() };
                 let (sql, rows_of) = (sql.into_bytes(), Some(number));
                 feed.push(Item { sql, line: 0, taken: 0, seen, rows_of })?;
                 continue;
@@ -528,9 +529,9 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
             InsertMode::Extended { bytes } => usize::try_from(bytes).unwrap_or(usize::MAX),
             InsertMode::Single => 0,
         };
-        feed.say(Kind::Touch, &named, format!("LOCK TABLES {named} WRITE"))?;
+        feed.say(DumpPart::Touch, &named, format!("LOCK TABLES {named} WRITE"))?;
         let keys = |switch| format!("/*!40000 ALTER TABLE {named} {switch} KEYS */");
-        feed.say(Kind::Touch, &named, keys("DISABLE"))?;
+        feed.say(DumpPart::Touch, &named, keys("DISABLE"))?;
         let filler = Filler::sbtest(Rows::new(data_seed, number, rows));
         let head = format!("INSERT INTO {named} VALUES ");
         let (mut next, mut size) = (1, 0);
@@ -538,10 +539,10 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
             let mut sql = Vec::with_capacity(size);
             next = extended(&mut sql, &head, filler, next, rows, bytes);
             size = sql.len();
-            feed.say(Kind::Insert, &named, sql)?;
+            feed.say(DumpPart::Insert, &named, sql)?;
         }
-        feed.say(Kind::Touch, &named, keys("ENABLE"))?;
-        feed.say(Kind::Other, "", "UNLOCK TABLES")?;
+        feed.say(DumpPart::Touch, &named, keys("ENABLE"))?;
+        feed.say(DumpPart::Other, "", "UNLOCK TABLES")?;
     }
     Ok(())
 }
@@ -665,7 +666,7 @@ async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
         quoted_text(table)
     );
-    one(control, &sql).await.doing(&format!("looking for {table}"))
+    query_single(control, &sql).await.doing(&format!("looking for {table}"))
 }
 
 async fn set_comment(control: &mut Session, table: &str, comment: &str) -> Result<()> {

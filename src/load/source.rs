@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::dump::{Judge, Seen};
+use super::dump::{Judge, StatementInfo};
 use super::fill::Throughput;
-use crate::engine::aside;
+use crate::engine::run_on_thread;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
@@ -23,7 +23,7 @@ pub(super) struct Item {
     pub(super) line: u64,
     /// Bytes of the dump up to its end.
     pub(super) taken: u64,
-    pub(super) seen: Seen,
+    pub(super) seen: StatementInfo,
     /// It is a LOAD DATA LOCAL, of the rows of this table.
     pub(super) rows_of: Option<u32>,
 }
@@ -103,7 +103,7 @@ pub(super) async fn beside<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let done = aside(work);
+    let done = run_on_thread(work);
     let done = async { done.await.unwrap_or_else(|_| Err(Error::failed("a thread did not run"))) };
     or_stop(stop, done).await
 }

@@ -23,14 +23,14 @@ pub mod target;
 pub mod wire;
 
 pub(crate) use control::{
-    Numbers, explain, impatient, number, numeric, one, optional, pairs, rows,
+    Numbers, explain, impatient, number, numeric, optional, pairs, query_single, rows,
 };
 pub(crate) use dataset::{Dataset, Discovered, Table, Tables, discover, names};
 pub(crate) use errors::{Asked, Class, Failure, LOST, advice, class, recurs};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
-pub(crate) use server::{changes, exposure, fingerprint, of_control};
+pub(crate) use server::{changes, describe_driver, exposure, fingerprint};
 pub use session::reach;
 pub(crate) use session::{Infile, Session, nobody};
 pub(crate) use status::Reading;

@@ -21,7 +21,9 @@ pub use super::errors::{Asked, Failure, LOST};
 use super::options::{ConnectOptions, Ssl, SslMode};
 use super::relay::{self, Relay};
 pub use super::target::ServerLink;
-use super::target::{begin, explain, is_absence, is_late, of_charset, set_names, within_connect};
+use super::target::{
+    begin_request, charset_error, explain, is_absence, is_late, set_names, within_connect,
+};
 use super::wire::unexpected;
 use crate::error::{Result, plain};
 use crate::stop::{COURTESY, SILENCE, Stop, or_stop, within};
@@ -173,17 +175,17 @@ impl Session {
     /// character set if one is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
         let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
-        let begun = opened.begun(link, charset).await;
-        begun.map_err(|failure| of_charset(charset, &failure))
+        let begun = opened.set_up_session(link, charset).await;
+        begun.map_err(|failure| charset_error(charset, &failure))
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.
     pub async fn open_again(link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
         let relayed = link.relayed.load(Ordering::Relaxed);
-        try_connect(link, relayed).await?.begun(link, charset).await
+        try_connect(link, relayed).await?.set_up_session(link, charset).await
     }
 
-    async fn begun(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
+    async fn set_up_session(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
         let late = || format!("the server has not answered within {}", units::duration(SILENCE));
         let set_up = within(SILENCE, self.set_up()).await;
         set_up.unwrap_or_else(|| Err(Failure::Lost(late())))?;
@@ -239,7 +241,7 @@ impl Session {
 
     /// Runs SQL and hands its rows on as they come: answers larger than memory.
     pub(crate) async fn read(&mut self, sql: impl AsRef<[u8]>, take: impl FnMut(Row)) -> Asked<()> {
-        begin(&mut self.waiting)?;
+        begin_request(&mut self.waiting)?;
         let outcome =
             async { self.conn.query_iter(sql.as_ref()).await?.for_each_and_drop(take).await };
         let outcome = outcome.await.map_err(Failure::from);

@@ -180,7 +180,7 @@ fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
 
 /// Makes the error of a session that is not set up, such as for a character set that the server does
 /// not take.
-pub(super) fn of_charset(charset: Option<&str>, failure: &Failure) -> Error {
+pub(super) fn charset_error(charset: Option<&str>, failure: &Failure) -> Error {
     let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
     Error::server(format!("{what}: {failure}")).passing(failure.may_pass())
 }
@@ -201,7 +201,7 @@ pub(super) async fn set_names<T>(
 /// Refuses a session whose last answer was never read, or that broke: the next answer would be that
 /// of before.
 #[inline]
-pub(super) fn begin(waiting: &mut bool) -> Asked<()> {
+pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
     if std::mem::replace(waiting, true) {
         return Err(Failure::Lost("the answer before was given up on".to_owned()));
     }

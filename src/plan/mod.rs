@@ -57,7 +57,7 @@ pub struct Plan {
     pub repeats: u32,
     #[serde(skip)]
     pub order: Order,
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "serialize_display")]
     pub distribution: Distribution,
     pub statements: StatementMode,
     #[serde(skip)]
@@ -131,7 +131,10 @@ impl fmt::Display for Ignored {
     }
 }
 
-fn shown<T: fmt::Display, S: Serializer>(value: &T, to: S) -> std::result::Result<S::Ok, S::Error> {
+fn serialize_display<T: fmt::Display, S: Serializer>(
+    value: &T,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(value)
 }
 

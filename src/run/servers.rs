@@ -49,7 +49,7 @@ pub(super) struct Servers<'a> {
     pub(super) written_by: Option<Vec<String>>,
 }
 
-pub(super) struct Taken<'a> {
+pub(super) struct AcquiredServer<'a> {
     pub(super) subject: usize,
     pub(super) link: ServerLink,
     sandbox: Option<Sandbox>,
@@ -101,7 +101,7 @@ impl<'a> Servers<'a> {
         at: usize,
         tables: Option<&Dataset>,
         progress: &mut Progress,
-    ) -> Result<Taken<'a>> {
+    ) -> Result<AcquiredServer<'a>> {
         let server = &self.experiment.subjects[at].server;
         let (mut sandbox, mut kept) = (None, None);
         let (target, written_by) = match &server.sandbox {
@@ -121,7 +121,7 @@ impl<'a> Servers<'a> {
         };
         let link = runtime()?.block_on(reach(&target, self.stop))?;
         let prepared = Vec::new();
-        Ok(Taken { subject: at, link, sandbox, server, kept, written_by, prepared })
+        Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
     /// Starts a private server, and tells the data directory that it works in, if that stays. One
@@ -178,7 +178,7 @@ impl<'a> Servers<'a> {
     }
 }
 
-impl Taken<'_> {
+impl AcquiredServer<'_> {
     pub(super) fn pid(&self) -> Option<u32> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
@@ -276,8 +276,8 @@ const REFUSES_WITHIN: Duration = Duration::from_secs(20);
 /// Counters that only grow while a server runs: one that has fallen is another server's.
 const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Connections')";
 
-/// Nobody, or who lets nobody in, or a server with its counters.
-type Seen = Option<Result<Numbers>>;
+/// State of the server's port: nobody listens, connections refused, or counters read.
+type ServerState = Option<Result<Numbers>>;
 /// What to wait for the end of, if anything.
 type Wrong = Result<Option<Error>>;
 
@@ -297,7 +297,7 @@ impl Controlled<'_> {
         if start.is_empty() && end.is_empty() && reset.is_empty() {
             return Ok(());
         }
-        let mut before = self.look()?;
+        let mut before = self.read_state()?;
         if !end.is_empty() && before.is_some() {
             self.end()?;
             before = None;
@@ -358,9 +358,9 @@ impl Controlled<'_> {
     }
 
     /// Looks until nothing is wrong, or for too long.
-    fn until(&mut self, what: &str, mut wrong: impl FnMut(Seen) -> Wrong) -> Result<()> {
+    fn until(&mut self, what: &str, mut wrong: impl FnMut(ServerState) -> Wrong) -> Result<()> {
         let began = Instant::now();
-        while let Some(error) = wrong(self.look()?)? {
+        while let Some(error) = wrong(self.read_state()?)? {
             if began.elapsed() > self.server.within() {
                 return Err(error);
             }
@@ -371,7 +371,7 @@ impl Controlled<'_> {
         Ok(())
     }
 
-    fn look(&self) -> Result<Seen> {
+    fn read_state(&self) -> Result<ServerState> {
         let looking = async {
             let mut session = match Session::open(self.link, None).await {
                 Ok(session) => session,

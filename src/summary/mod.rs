@@ -23,7 +23,7 @@ use crate::terms::{
 pub use crate::terms::{Class, VerdictKind};
 
 pub use files::{
-    Loaded, Place, Record, Reported, Store, collect, file_name, from_json, load, load_each,
+    Loaded, Location, Record, Reported, Store, collect, file_name, from_json, load, load_each,
     records, to_json,
 };
 pub(crate) use files::{escape_hostile, part};

@@ -148,7 +148,7 @@ impl<'a> Arguments<'a> {
                 None if self.test.is_none() => self.test = Some(word),
                 None if self.command.is_none() => self.command = Some(word),
                 None => {
-                    let shown = self.shown(word);
+                    let shown = self.display_word(word);
                     return Err(usage(&format!("Unrecognized command line argument: {shown}")));
                 }
             }
@@ -241,7 +241,7 @@ impl<'a> Arguments<'a> {
     /// Gives what is to be done, or what is printed instead.
     fn resolve(&mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
         let test = self.test.and_then(test_of);
-        let output = self.asked()?;
+        let output = self.output_version()?;
         let program = self.values.text("sysbench-binary");
         if !program.is_empty() && (test.is_none() || self.values.text("db-driver") == "pgsql") {
             let args = self.theirs.iter().map(OsString::from).collect();
@@ -254,7 +254,7 @@ impl<'a> Arguments<'a> {
         self.old_name("tx-rate", "rate", 0)?;
         self.whole(|_| true)?;
         let verbosity = self.log(output)?;
-        let (test, command) = self.known(test)?;
+        let (test, command) = self.resolve_test(test)?;
         let driver_fault = self.driver_fault()?;
         let (connect, server) = self.connect(env)?;
         self.undone(test, command)?;
@@ -303,7 +303,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Answers `--help` and `--version`, and tells whose output is written.
-    fn asked(&self) -> Result<OutputVersion, Opening> {
+    fn output_version(&self) -> Result<OutputVersion, Opening> {
         if self.values.on("help") {
             return Err(answer(&options::help()));
         }
@@ -410,8 +410,8 @@ impl<'a> Arguments<'a> {
     }
 
     /// Finds test and command; a test of sysbench's wants a command.
-    fn known(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
-        let word = self.shown(self.test.unwrap_or("-"));
+    fn resolve_test(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
+        let word = self.display_word(self.test.unwrap_or("-"));
         let Some(test) = test else {
             let lua = "a script on standard input is Lua, which loadgen does not run";
             cannot(&format!("{lua}; {HAND_OVER}")).when(word == "-")?;
@@ -442,7 +442,7 @@ impl<'a> Arguments<'a> {
                 let listed = options::listed(listed);
                 return Err(answer(&format!("{name} options:\n{listed}\n")));
             }
-            word => return Err(usage(&format!("Unknown command: {}", self.shown(word)))),
+            word => return Err(usage(&format!("Unknown command: {}", self.display_word(word)))),
         };
         Ok((test, command))
     }
@@ -563,7 +563,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Shows a word, unless it may be a password.
-    fn shown(&self, word: &'a str) -> &'a str {
+    fn display_word(&self, word: &'a str) -> &'a str {
         if self.hidden == Some(word) { "***" } else { word }
     }
 }

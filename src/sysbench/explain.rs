@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::arguments::script_of;
-use super::hints::{NativeVerb, Said};
+use super::hints::{NativeCommand, NativeVerb};
 use super::options::{Kind, OPTIONS, get};
 use super::settings::{Command, Settings, Test};
 use crate::mysql::options::Address;
@@ -27,7 +27,8 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
         (_, Command::Prewarm) => (Test::PointSelect, "prewarm"),
         (_, Command::Cleanup) => (Test::PointSelect, "cleanup"),
     };
-    let mut said = Said::of(&[script_of(test), does], loadgen).expect("a test is a workload");
+    let mut said =
+        NativeCommand::from_words(&[script_of(test), does], loadgen).expect("a test is a workload");
     let mut values = settings.values.clone();
     for (key, value) in set(settings) {
         values.set(get(key), value);

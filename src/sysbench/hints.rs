@@ -83,7 +83,7 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
         let asks = flags.iter().any(|(flag, _)| matches!(*flag, "--query" | "-q"));
         words = vec![if asks { "sql" } else { "point-select" }];
     }
-    let mut said = Said::of(&words, loadgen)?;
+    let mut said = NativeCommand::from_words(&words, loadgen)?;
     let foreign: Vec<&str> =
         flags.iter().map(|(flag, _)| *flag).filter(|flag| !said.takes(flag)).collect();
     said.programs = program.map_or_else(|| others::speakers(&foreign), |program| vec![program]);
@@ -118,7 +118,7 @@ fn option(flag: &str) -> Option<&'static Entry> {
 }
 
 /// A command in loadgen's words.
-pub(super) struct Said<'a> {
+pub(super) struct NativeCommand<'a> {
     verb: &'a NativeVerb,
     /// Its name, and what follows: a flag is one with its value.
     pub words: Vec<String>,
@@ -130,9 +130,12 @@ pub(super) struct Said<'a> {
     pub dropped: Vec<String>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> NativeCommand<'a> {
     /// Finds the verb that does what is meant.
-    pub(super) fn of(words: &[&str], loadgen: &'a [NativeVerb]) -> Option<Said<'a>> {
+    pub(super) fn from_words(
+        words: &[&str],
+        loadgen: &'a [NativeVerb],
+    ) -> Option<NativeCommand<'a>> {
         let workload = words.iter().find_map(|word| named(word));
         let does = words.iter().copied().find(|word| COMMANDS.contains(word));
         let does = does.filter(|_| workload.is_some());
@@ -155,7 +158,7 @@ impl<'a> Said<'a> {
             _ => {}
         }
         let theirs = does.map(|word| (word.to_owned(), format!("{NAME}'s"))).into_iter().collect();
-        Some(Said { verb, words: ours, theirs, programs: Vec::new(), dropped: Vec::new() })
+        Some(NativeCommand { verb, words: ours, theirs, programs: Vec::new(), dropped: Vec::new() })
     }
 
     pub(super) fn takes(&self, flag: &str) -> bool {

@@ -135,7 +135,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Those that change by themselves while a server works: positions, and the session that asks.
+/// Variables that change without anyone setting them: log positions, session ids.
 pub(crate) const RESTLESS: &str = "\
     error_count gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed gtid_owned \
     gtid_purged gtid_seq_no gtid_slave_pos identity in_transaction innodb_thread_sleep_delay \

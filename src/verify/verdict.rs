@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::summary::{Doubt, LedgerEntry, Place, Record, Summary};
+use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary};
 use crate::terms::{add, named};
 use crate::workload::{Mark, State};
 
@@ -42,7 +42,7 @@ pub(super) type Known = (String, String);
 
 impl Evidence<'_> {
     /// Tells the history of a table at this place since it got its mark.
-    pub fn of(&self, here: &Place, table: &str, mark: &Mark) -> History {
+    pub fn find_history(&self, here: &Location, table: &str, mark: &Mark) -> History {
         if mark.state == State::Filling {
             return History::unknown("its fill was not finished");
         }
@@ -58,7 +58,7 @@ impl Evidence<'_> {
                 its && (changes(entry) || unfollowed.is_some())
             };
             for entry in summary.ledger.iter().filter(its) {
-                let (step, place) = (&summary.step_id, place(summary));
+                let (step, place) = (&summary.step_id, read_location(summary));
                 if let Some(why) = unfollowed {
                     let name = &summary.workload.name;
                     history.unknown.push(format!(
@@ -93,14 +93,14 @@ impl Evidence<'_> {
         self.summaries.iter().filter(other).count()
     }
 
-    fn is_another(&self, place: &Place, here: &Place) -> bool {
+    fn is_another(&self, place: &Location, here: &Location) -> bool {
         place.differs(here) && !self.elsewhere
     }
 
     /// Finds tables that steps here wrote to beside one of these, and that are none of these: each with
     /// one such step.
-    pub(super) fn missing(&self, here: &Place, tables: &[Known]) -> BTreeMap<String, String> {
-        let summaries = self.summaries.iter().map(|s| (&s.step_id, place(s), wrote(s)));
+    pub(super) fn missing(&self, here: &Location, tables: &[Known]) -> BTreeMap<String, String> {
+        let summaries = self.summaries.iter().map(|s| (&s.step_id, read_location(s), wrote(s)));
         let records = self.records.iter().map(|(_, record)| {
             let wrote = record.tables.clone().into_iter().collect();
             (&record.step_id, record.place.clone(), wrote)
@@ -119,8 +119,8 @@ impl Evidence<'_> {
     }
 }
 
-fn place(summary: &Summary) -> Place {
-    Place::of(&summary.server.variables, summary.server.database.as_deref())
+fn read_location(summary: &Summary) -> Location {
+    Location::from_variables(&summary.server.variables, summary.server.database.as_deref())
 }
 
 /// Lists the tables that a step wrote to; of old versions' the identity is empty.
@@ -224,7 +224,7 @@ const OTHER: &str = "another program wrote to it, or SQL of your own, or a summa
 
 /// Judges a table into which prepare filled so many rows.
 pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
-    let rows = of_rows(start, history, found);
+    let rows = judge_rows(start, history, found);
     match (&found.finding, rows) {
         (Some(Verdict::Index(_, torn)), Verdict::Lost(n, what)) => {
             Verdict::Lost(n, format!("{what}; {torn}"))
@@ -237,7 +237,7 @@ pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
     }
 }
 
-fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
+fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
     let against = against(start, history, found);
     let Some(at) = against.iter().position(|n| *n > 0) else { return Verdict::Ok };
     let (verdict, text) = CHECKS[at];
@@ -367,8 +367,8 @@ mod history_tests {
         Mark::ready(1, 1, Some(id))
     }
 
-    fn here() -> Place {
-        Place { hostname: Some("db1".to_owned()), ..Place::default() }
+    fn here() -> Location {
+        Location { hostname: Some("db1".to_owned()), ..Location::default() }
     }
 
     #[test]
@@ -378,14 +378,18 @@ mod history_tests {
         let summaries: Vec<&Summary> = steps.iter().collect();
         let here = here();
         let all = evidence(&summaries, &[]);
-        let history = all.of(&here, "sbtest1", &mark(0x5f));
+        let history = all.find_history(&here, "sbtest1", &mark(0x5f));
         assert_eq!((history.steps, history.k_added, history.updates), (2, 10, 10));
         assert!(history.custom);
         let own = Evidence { summaries: &summaries[..1], ..all };
-        assert!(!own.of(&here, "sbtest1", &mark(0x5f)).custom, "whatever its title");
+        assert!(!own.find_history(&here, "sbtest1", &mark(0x5f)).custom, "whatever its title");
         assert!(history.unknown.is_empty());
-        assert_eq!(all.of(&here, "sbtest1", &mark(0x60)), History::default(), "filled again");
-        assert_eq!(all.of(&here, "sbtest2", &mark(0x5f)), History::default());
+        assert_eq!(
+            all.find_history(&here, "sbtest1", &mark(0x60)),
+            History::default(),
+            "filled again"
+        );
+        assert_eq!(all.find_history(&here, "sbtest2", &mark(0x5f)), History::default());
         let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
         };
@@ -402,11 +406,14 @@ mod history_tests {
             (entry.updates, entry.k_added) = (0, 0);
         }
         let here = here();
-        let history = evidence(&[&told], &[]).of(&here, "sbtest1", &mark(0x5f));
+        let history = evidence(&[&told], &[]).find_history(&here, "sbtest1", &mark(0x5f));
         let says = "step aa-1 (point-select) wrote what its ledger does not tell: 'UPDATE' gives";
         assert!(history.unknown[0].starts_with(says), "{:?}", history.unknown);
         told.workload.unfollowed = None;
-        assert_eq!(evidence(&[&told], &[]).of(&here, "sbtest1", &mark(0x5f)), History::default());
+        assert_eq!(
+            evidence(&[&told], &[]).find_history(&here, "sbtest1", &mark(0x5f)),
+            History::default()
+        );
     }
 
     #[test]
@@ -423,7 +430,7 @@ mod history_tests {
         for known in [&[("sbtest1", "5f"), ("sbtest2", "61")][..], &[("sbtest1", "77")]] {
             assert!(all.missing(&here, &names(known)).is_empty(), "prepared again: {known:?}");
         }
-        let copy = Place { hostname: Some("db2".to_owned()), ..Place::default() };
+        let copy = Location { hostname: Some("db2".to_owned()), ..Location::default() };
         assert!(all.missing(&copy, &names(&[("sbtest1", "5f")])).is_empty(), "of a part alone");
         let tables = names(&[("sbtest1", "5f"), ("sbtest3", "62")]).into_iter().collect();
         let record = Record::new("aa-2".into(), "update-index".into(), true, here.clone(), tables);
@@ -439,10 +446,11 @@ mod history_tests {
         let here = here();
         let all = evidence(&summaries, &[]);
         assert!(
-            all.of(&here, "sbtest1", &mark(0x5f)).unknown[0].contains("step aa-2 wrote to a copy")
+            all.find_history(&here, "sbtest1", &mark(0x5f)).unknown[0]
+                .contains("step aa-2 wrote to a copy")
         );
         let moved = Evidence { elsewhere: true, ..all };
-        assert!(moved.of(&here, "sbtest1", &mark(0x5f)).unknown.is_empty());
+        assert!(moved.find_history(&here, "sbtest1", &mark(0x5f)).unknown.is_empty());
     }
 
     #[test]
@@ -452,19 +460,19 @@ mod history_tests {
         let record = Record::new("aa-1".into(), "update".into(), false, here(), tables.into());
         // The same step was killed once, and then ran to its end.
         let records = ["aa-1-00000000", "aa-1-11111111"].map(|n| (n.to_owned(), record.clone()));
-        let nowhere = Place::default();
+        let nowhere = Location::default();
         let summaries: Vec<&Summary> = steps.iter().collect();
         let known = evidence(&summaries, &records[..1]);
-        assert!(known.of(&nowhere, "sbtest1", &mark(0x5f)).unknown.is_empty());
+        assert!(known.find_history(&nowhere, "sbtest1", &mark(0x5f)).unknown.is_empty());
         let killed = evidence(&summaries, &records);
-        let history = killed.of(&nowhere, "sbtest1", &mark(0x5f));
+        let history = killed.find_history(&nowhere, "sbtest1", &mark(0x5f));
         assert_eq!((history.unknown.len(), history.custom), (1, true));
         assert!(
-            killed.of(&nowhere, "sbtest2", &mark(0x60)).unknown.is_empty(),
+            killed.find_history(&nowhere, "sbtest2", &mark(0x60)).unknown.is_empty(),
             "it did not write to that"
         );
         assert!(
-            killed.of(&nowhere, "sbtest1", &mark(0x77)).unknown.is_empty(),
+            killed.find_history(&nowhere, "sbtest1", &mark(0x77)).unknown.is_empty(),
             "nor since it was filled again"
         );
     }

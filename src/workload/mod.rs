@@ -69,7 +69,7 @@ pub struct Workload {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transaction {
     /// How often it is drawn, beside the others [default: 1]
-    #[serde(default = "statement::one")]
+    #[serde(default = "statement::default_one")]
     pub weight: u32,
     /// `true`, or `{ unless = "OPTION" }`: its statements stand between BEGIN and COMMIT, and an error rolls all of
     /// them back; `false` by default

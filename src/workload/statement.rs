@@ -74,7 +74,7 @@ pub(crate) struct List {
     pub params: Vec<Param>,
 }
 
-pub(super) fn one<T: From<u8>>() -> T {
+pub(super) fn default_one<T: From<u8>>() -> T {
     1.into()
 }
 
@@ -518,7 +518,7 @@ pub(crate) enum Count {
     /// LIMIT: `{ per = 200 }`.
     Part {
         per: u64,
-        #[serde(default = "one")]
+        #[serde(default = "default_one")]
         times: u64,
         limit: Option<u64>,
     },

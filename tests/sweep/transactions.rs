@@ -72,7 +72,7 @@ fn plan(ops: u64) -> Plan {
     }
 }
 
-fn run(plan: &Plan, port: u16) -> engine::Run {
+fn run(plan: &Plan, port: u16) -> engine::MeasuredStep {
     let target = ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
         user: "x".to_owned(),

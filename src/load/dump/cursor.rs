@@ -7,7 +7,7 @@ use crate::error::clip;
 
 /// The effect of a statement, as far as a load asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DumpPart {
     /// `DROP TABLE IF EXISTS`: nothing happens where there is none.
     Drop,
     Create,
@@ -47,15 +47,15 @@ impl LeftOut {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    pub kind: Kind,
+pub struct StatementInfo {
+    pub kind: DumpPart,
     /// Where in it the name stands, quotes included; empty where there is none.
     pub name: Range<usize>,
 }
 
-impl Seen {
-    pub(super) fn nameless(kind: Kind) -> Seen {
-        Seen { kind, name: 0..0 }
+impl StatementInfo {
+    pub(super) fn nameless(kind: DumpPart) -> StatementInfo {
+        StatementInfo { kind, name: 0..0 }
     }
 }
 
@@ -121,11 +121,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// Makes what was seen, unless more follows.
-    pub(super) fn ends(&self, kind: Kind) -> Result<Seen, String> {
-        self.ends_with(Seen::nameless(kind))
+    pub(super) fn ends(&self, kind: DumpPart) -> Result<StatementInfo, String> {
+        self.ends_with(StatementInfo::nameless(kind))
     }
 
-    pub(super) fn ends_with(&self, seen: Seen) -> Result<Seen, String> {
+    pub(super) fn ends_with(&self, seen: StatementInfo) -> Result<StatementInfo, String> {
         match self.peek() {
             None => Ok(seen),
             Some(token) => Err(self.odd(token)),

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::cursor::{Cursor, Kind, LeftOut, Seen, refuse_charset, unquoted};
+use super::cursor::{Cursor, DumpPart, LeftOut, StatementInfo, refuse_charset, unquoted};
 use super::lex::Shape;
 use crate::error::clip;
 
@@ -90,13 +90,13 @@ impl Variables {
     }
 
     /// Judges what follows SET.
-    pub(super) fn set(&mut self, words: &mut Cursor) -> Result<Seen, String> {
+    pub(super) fn set(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
         if words.has("NAMES") {
             return self.names(words);
         }
         if words.has("CHARSET") || words.has_all(&["CHARACTER", "SET"]) {
             self.names(words)?;
-            return words.ends(Kind::Other);
+            return words.ends(DumpPart::Other);
         }
         let (mut omitted, mut kept) = (None, false);
         loop {
@@ -117,13 +117,13 @@ impl Variables {
             Some(about) if kept => {
                 Err(format!("SET of {} together with other variables", about.name()))
             }
-            Some(about) => Ok(Seen::nameless(Kind::LeftOut(about))),
-            None => Ok(Seen::nameless(Kind::Other)),
+            Some(about) => Ok(StatementInfo::nameless(DumpPart::LeftOut(about))),
+            None => Ok(StatementInfo::nameless(DumpPart::Other)),
         }
     }
 
     /// Takes the name of a character set, and a collation.
-    fn names(&mut self, words: &mut Cursor) -> Result<Seen, String> {
+    fn names(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
         let fits = |shape| matches!(shape, Shape::Word | Shape::Quoted(_));
         let token = words.peek().filter(|token| fits(token.shape));
         let name = token.ok_or("a character set without a name")?.range.clone();
@@ -134,7 +134,7 @@ impl Variables {
         let text = plain(&words.sql[name.clone()])?;
         refuse_charset(text.as_bytes())?;
         self.charset = Some(text.to_ascii_lowercase());
-        words.ends_with(Seen { kind: Kind::Names, name })
+        words.ends_with(StatementInfo { kind: DumpPart::Names, name })
     }
 
     /// Takes `variable = value`; tells what it is about if it is to be left out.

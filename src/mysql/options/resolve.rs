@@ -76,7 +76,7 @@ pub fn find(
 /// Resolves the flags in a given world. Opens no connection and asks nothing.
 pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let files::Read { settings, mut warnings } = files::read(args, env)?;
-    let mut inputs = Inputs::of_flags(args, env)?;
+    let mut inputs = Inputs::from_flags(args, env)?;
     for (name, key) in VARIABLES {
         if let Some(value) = env.text(name)? {
             inputs.take(key, Some(&value), Rank::Environment, name)?;
@@ -167,7 +167,7 @@ fn is_known(key: &str) -> bool {
 }
 
 impl Inputs {
-    fn of_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
+    fn from_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
         let mut said = args.clone();
         if let Some(fd) = args.password_fd {
             said.password = Some(Some((env.read_fd)(fd)?));
@@ -243,7 +243,7 @@ impl Inputs {
         self.by.remove(key);
     }
 
-    fn shown(&self, key: &str, file: &Path) -> String {
+    fn display_value(&self, key: &str, file: &Path) -> String {
         format!("{} ({})", self.by[key].1, file.display())
     }
 }
@@ -461,7 +461,8 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
     let ConnectionArgs { ssl_mode, ssl_ca, ssl_cert, ssl_key, socket, .. } = &inputs.said;
     let mode = ssl_mode.unwrap_or_default();
     let files = [("ssl-ca", ssl_ca), ("ssl-cert", ssl_cert), ("ssl-key", ssl_key)];
-    let files = files.map(|(key, file)| file.as_ref().map(|file| (key, inputs.shown(key, file))));
+    let files =
+        files.map(|(key, file)| file.as_ref().map(|file| (key, inputs.display_value(key, file))));
     if mode == SslMode::Disabled {
         for (key, shown) in files.into_iter().flatten() {
             let unset = if given.is_none() { " where it is not given" } else { "" };
@@ -485,7 +486,7 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
         }
         let socket = socket
             .as_ref()
-            .map_or_else(|| address.to_string(), |path| inputs.shown("socket", path));
+            .map_or_else(|| address.to_string(), |path| inputs.display_value("socket", path));
         let message = format!("{from} ({mode}) and the socket {socket}: no TLS goes over a socket");
         return Err(Error::usage(message).hint("--protocol tcp, or --ssl-mode DISABLED"));
     }

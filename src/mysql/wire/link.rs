@@ -27,7 +27,9 @@ use super::login::{Login, Say, unexpected};
 use crate::error::Result;
 use crate::mysql::errors::{Asked, Failure, server_error};
 use crate::mysql::options::{Address, KEEPALIVE};
-use crate::mysql::target::{ServerLink, begin, explain, of_charset, set_names, within_connect};
+use crate::mysql::target::{
+    ServerLink, begin_request, charset_error, explain, set_names, within_connect,
+};
 use crate::stop::within;
 
 /// Bytes that one read takes at most: the longest answers of usual workloads in one.
@@ -63,8 +65,8 @@ impl LeanSession {
     pub async fn open(link: &ServerLink, inbox: &Inbox, charset: Option<&str>) -> Result<Self> {
         let opened = connect(link, inbox).await;
         let opened = opened.map_err(|failure| explain(&failure, &link.target))?;
-        let begun = opened.begun(link, charset).await;
-        begun.map_err(|failure| of_charset(charset, &failure))
+        let begun = opened.set_up_session(link, charset).await;
+        begun.map_err(|failure| charset_error(charset, &failure))
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.
@@ -73,10 +75,10 @@ impl LeanSession {
         inbox: &Inbox,
         charset: Option<&str>,
     ) -> Asked<Self> {
-        connect(link, inbox).await?.begun(link, charset).await
+        connect(link, inbox).await?.set_up_session(link, charset).await
     }
 
-    async fn begun(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Self> {
+    async fn set_up_session(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Self> {
         set_names(link, charset, async |sql| self.run_text(sql).await).await?;
         Ok(self)
     }
@@ -175,7 +177,7 @@ impl LeanSession {
     #[inline]
     async fn round_trip(&mut self, kind: Kind, want: Want, answer_starts: u8) -> Asked<Answer> {
         self.sent = 0;
-        begin(&mut self.waiting)?;
+        begin_request(&mut self.waiting)?;
         self.decoder.expect(kind, want, answer_starts);
         let outcome = poll_fn(|context| self.poll_round_trip(context)).await;
         self.waiting = match &outcome {
