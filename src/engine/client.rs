@@ -11,7 +11,7 @@ use super::setup::{ClientAction, EndReason, ThreadEvent};
 use super::state::{ClientState, ThreadState};
 use crate::mysql::wire::{Answer, LeanSession, Params, Want};
 use crate::observe::{EventCounts, Ns, Op};
-use crate::plan::{AsSysbench, Spread, limits};
+use crate::plan::{AfterError, AtEnd, Ignored, Rules, Spread, limits};
 use crate::workload::{Effect, rows};
 
 /// Checks the content of one answer in 16: a check costs a tenth of an op.
@@ -27,9 +27,10 @@ pub(crate) async fn run(
     connection: Connection,
 ) -> Option<ClosedSession> {
     let mut client = Client::new(&thread, &state, connection);
-    let is_reconnectable = |error: &OpError| match &thread.job().plan.as_sysbench {
-        None => thread.job().plan.policy.reconnects(),
-        Some(rules) => rules.ignored.has_lost() && !error.keeps_session(),
+    let plan = &thread.job().plan;
+    let is_reconnectable = |error: &OpError| match &plan.rules.after_error {
+        AfterError::Policy => plan.policy.reconnects(),
+        AfterError::Restart(ignored) => ignored.has_lost() && !error.keeps_session(),
     };
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
@@ -189,6 +190,11 @@ impl<'a> Client<'a> {
         }
     }
 
+    #[inline]
+    fn rules(&self) -> &'a Rules {
+        &self.thread.job().plan.rules
+    }
+
     async fn work(&mut self) -> Result<NextStep, OpError> {
         let thread = self.thread;
         if let Some(pacing) = &thread.pacing {
@@ -200,6 +206,9 @@ impl<'a> Client<'a> {
             if now >= thread.window.get().start {
                 self.measure();
             }
+            if self.wants_reconnect() {
+                return Ok(NextStep::Reconnect);
+            }
             if self.state.measured.get()
                 && let Some(quota) = &mut self.quota
             {
@@ -207,9 +216,6 @@ impl<'a> Client<'a> {
                     Some(rest) => *quota = rest,
                     None => break,
                 }
-            }
-            if self.wants_reconnect() {
-                return Ok(NextStep::Reconnect);
             }
             if self.state.measured.get() && self.resumed.is_none() && !thread.may_begin() {
                 break;
@@ -230,8 +236,7 @@ impl<'a> Client<'a> {
 
     /// Tells whether it is time for a new connection (sysbench's `--reconnect`).
     fn wants_reconnect(&self) -> bool {
-        let rules = self.thread.job().plan.as_sysbench.as_ref();
-        rules.is_some_and(|rules| (1..=self.since_opened).contains(&rules.reconnect))
+        (1..=self.since_opened).contains(&self.rules().reconnect_every)
     }
 
     #[inline]
@@ -279,8 +284,14 @@ impl<'a> Client<'a> {
         let (outcome, completed) = loop {
             let outcome = self.attempt(transaction).await;
             let now = thread.now();
-            let Some(rules) = &job.plan.as_sysbench else { break (outcome, now) };
-            match self.after_attempt(rules, outcome, now) {
+            // An op that ends in the window counts there, even if the warm-up began it.
+            if self.rules().at_end != AtEnd::Drain && now >= thread.window.get().start {
+                self.measure();
+            }
+            let AfterError::Restart(ignored) = &job.plan.rules.after_error else {
+                break (outcome, now);
+            };
+            match self.after_attempt(ignored, outcome, now) {
                 Attempt::Over(outcome) => break (outcome, now),
                 Attempt::Again => {}
                 Attempt::Resumes(error) => return Err(error),
@@ -293,6 +304,10 @@ impl<'a> Client<'a> {
                 let OpProgress { table, statements, rows, .. } = self.done;
                 let (intended, measured) = (state.intended.get(), state.measured.get());
                 let op = Op { intended, issued, measured, completed, statements, rows };
+                if self.rules().count_answers {
+                    let took = completed.saturating_sub(intended.unwrap_or(issued));
+                    self.count(completed, |events| events.event(state.client, took));
+                }
                 if thread.recorder.borrow_mut().succeeded(op) {
                     state.ops.set(state.ops.get() + 1);
                     let ops = &thread.ops_by_table[table as usize];
@@ -302,8 +317,9 @@ impl<'a> Client<'a> {
             }
             Err(error) => {
                 thread.failed(state, issued, completed, &error);
-                let as_usual = error.goes_on(job.plan.policy.on_error) && self.session.is_usable();
-                let goes_on = as_usual && job.plan.as_sysbench.is_none();
+                let goes_on = self.rules().after_error == AfterError::Policy
+                    && error.goes_on(job.plan.policy.on_error)
+                    && self.session.is_usable();
                 if goes_on { Ok(completed) } else { Err(error) }
             }
         }
@@ -337,38 +353,29 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Judges an attempt by sysbench's rules. An op begins again after an error that is to be ignored,
-    /// until it succeeds, or the time is over for long.
+    /// Decides whether an op begins again: after an error that is to be ignored it does until it succeeds,
+    /// or the time is over for long.
     fn after_attempt(
         &mut self,
-        rules: &AsSysbench,
+        ignored: &Ignored,
         outcome: Result<(), OpError>,
         now: Ns,
     ) -> Attempt {
         let (thread, state) = (self.thread, self.state);
         let began = state.issued.get().unwrap_or(now);
-        // An op that ends in the window counts there, even if the warm-up began it.
-        if now >= thread.window.get().start {
-            self.measure();
-        }
-        let Err(error) = outcome else {
-            let from = state.intended.get().unwrap_or(began);
-            let took = now.saturating_sub(from);
-            self.count(now, |events| events.event(state.client, took));
-            return Attempt::Over(Ok(()));
-        };
+        let Err(error) = outcome else { return Attempt::Over(Ok(())) };
         if !error.keeps_session() {
-            if !rules.ignored.has_lost() {
+            if !ignored.has_lost() {
                 return Attempt::Over(Err(error));
             }
             self.resumed = Some(began);
             thread.note_error(state, now, &error);
             return Attempt::Resumes(error);
         }
-        let ignored = error.code().is_some_and(|code| rules.ignored.has(code));
+        let is_ignored = error.code().is_some_and(|code| ignored.has(code));
         // Without a time, it would go on for ever.
         let endless = ends_by_ops(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
-        if !ignored || endless || !self.session.is_usable() {
+        if !is_ignored || endless || !self.session.is_usable() {
             return Attempt::Over(Err(error));
         }
         self.count(now, |events| events.ignored += 1);
@@ -427,7 +434,7 @@ impl<'a> Client<'a> {
     /// Tells what of a client ended the step, where somebody shows it.
     fn report_end(&mut self, error: &OpError) {
         let job = self.thread.job();
-        if job.plan.as_sysbench.is_none() {
+        if !job.plan.rules.raw_refusals {
             return;
         }
         let sent = || self.session.sent_text();
@@ -451,7 +458,7 @@ impl<'a> Client<'a> {
     }
 
     fn into_closed(self) -> ClosedSession {
-        let closes = self.thread.job().plan.as_sysbench.is_some();
+        let closes = self.rules().close_statements;
         ClosedSession::new(self.session, self.handles, closes)
     }
 
@@ -504,8 +511,8 @@ impl<'a> Client<'a> {
 
     /// Rolls back after an error, which becomes another one if that fails, too.
     async fn roll_back(&mut self, error: OpError) -> OpError {
-        // sysbench leaves it to the next BEGIN, which commits what the server has not rolled back.
-        if !error.keeps_session() || self.thread.job().plan.as_sysbench.is_some() {
+        // Without it, the next BEGIN commits what the server has not rolled back.
+        if !error.keeps_session() || !self.rules().roll_back {
             return error;
         }
         match self.control(Control::Rollback).await {
@@ -529,7 +536,7 @@ impl<'a> Client<'a> {
                 Some(FailedRequest::Control { which, prepared: prepared.is_some() });
             return Err(OpError::Failure(failure));
         }
-        if self.thread.job().plan.as_sysbench.is_some() {
+        if self.rules().count_answers {
             self.count(self.thread.now(), |events| events.others += 1);
         }
         Ok(())
@@ -640,7 +647,7 @@ impl<'a> Client<'a> {
         let value = statement.check.value.and_then(|_| self.session.number());
         let content = content.then(|| (table, key, self.session.first()));
         let wrong = check(&statement.check, answer, value, content);
-        if job.plan.as_sysbench.is_some() {
+        if job.plan.rules.count_answers {
             self.count_answer(statement, answer, wrong.is_some());
         } else if let Some(wrong) = wrong {
             // It may be in the table for all that.
@@ -689,7 +696,7 @@ impl<'a> Client<'a> {
         Err(OpError::Wrong(format!("{sql}: {rows} rows of the {counted} that the range has")))
     }
 
-    /// Counts an answer as sysbench does, when it is there.
+    /// Counts an answer by its kind, when it is there.
     fn count_answer(&self, statement: &CompiledStatement, answer: Answer, unexpected: bool) {
         self.count(self.thread.now(), |events| {
             let counted = match (statement.rows == RowsOf::Select, answer.affected) {
@@ -702,7 +709,7 @@ impl<'a> Client<'a> {
         });
     }
 
-    /// Adds to sysbench's counts at an instant, where its rules hold.
+    /// Adds to the counts of answers at an instant, where there are any.
     fn count(&self, now: Ns, add: impl FnOnce(&mut EventCounts)) {
         if let Some(events) = self.thread.recorder.borrow_mut().events(now) {
             add(events);

@@ -74,7 +74,7 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
     // Boxed: most clients wait for their turn, without room for a log-in.
     let charset = job.plan.charset.as_deref();
-    let mut session = if job.plan.as_sysbench.is_some() {
+    let mut session = if job.plan.rules.raw_refusals {
         let opened = Box::pin(LeanSession::open_again(&setup.link, inbox, charset)).await;
         opened.map_err(|failure| report_refusal(setup, ClientAction::Connect, failure))?
     } else {
@@ -82,18 +82,15 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
     };
     let preparing = Box::pin(async {
         let handles = prepare(job, client, &mut session).await.map_err(|(sql, failure)| {
-            if job.plan.as_sysbench.is_some() {
+            if job.plan.rules.raw_refusals {
                 return report_refusal(setup, ClientAction::Prepare, failure);
             }
             not_prepared(&job.plan.workload, (sql, failure))
         })?;
         let mut serials = Vec::new();
         for table in job.tables_of(client).filter(|_| job.serial) {
-            // sysbench begins at 1, whatever is there.
-            let max = match job.plan.as_sysbench {
-                Some(_) => 0,
-                None => id_max(job, &mut session, table).await?,
-            };
+            let from_one = job.plan.rules.ids_from_one;
+            let max = if from_one { 0 } else { id_max(job, &mut session, table).await? };
             serials.push(job.serial(client, max));
         }
         Ok(Connection { session, handles, serials })
@@ -169,7 +166,7 @@ async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Ha
     let mut control = Vec::new();
     let begins = !job.prepared.is_empty() && job.transactions.iter().any(|t| t.begin);
     let both = [Control::Begin, Control::Commit].map(Control::sql);
-    for sql in both.into_iter().filter(|_| begins && job.plan.as_sysbench.is_some()) {
+    for sql in both.into_iter().filter(|_| begins && job.plan.rules.prepare_all) {
         match session.prepare(sql).await {
             Ok(handle) => control.push(Some(handle)),
             Err(Failure::Server { code: UNPREPARABLE, .. }) => control.push(None),

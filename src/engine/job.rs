@@ -40,7 +40,7 @@ pub(crate) struct CompiledTransaction {
     /// The statements that draw their own table once an op, and whether each has that of the one before;
     /// empty where the op draws one for all.
     pub tables: Vec<(usize, bool)>,
-    /// An op adds a row to this bulk statement, as in sysbench.
+    /// The bulk statement that an op adds a row to.
     pub rows_of: Option<usize>,
 }
 
@@ -200,13 +200,12 @@ impl Job {
                 begin: workload.begins(transaction),
                 passes: workload.passes(transaction).into_iter().map(|at| start + at).collect(),
                 tables,
-                rows_of: (job.statements.get(start).is_some_and(|s| s.bulk.is_some())
-                    && plan.as_sysbench.is_some())
+                rows_of: (plan.rules.row_an_op
+                    && job.statements.get(start).is_some_and(|s| s.bulk.is_some()))
                 .then_some(start),
             });
         }
-        if plan.as_sysbench.is_some() && plan.statements == StatementMode::Prepared {
-            // sysbench prepares also what its counts leave out.
+        if plan.rules.prepare_all && plan.statements == StatementMode::Prepared {
             let all = workload.transactions.iter().flat_map(|t| &t.statements);
             for sql in all.map(|statement| statement.expanded(&workload.options).0) {
                 intern(&mut job.prepared, sql);
@@ -354,8 +353,7 @@ impl Job {
 
     /// The ops of one client with `--ops`: split evenly, the first clients take the rest.
     pub(crate) fn quota(&self, client: u32) -> Option<u64> {
-        if self.plan.as_sysbench.is_some() {
-            // All clients share one number.
+        if self.plan.rules.shared_ops.is_some() {
             return None;
         }
         let (ops, clients) = (self.plan.stop.ops()?, u64::from(self.step.clients));

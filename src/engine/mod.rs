@@ -102,3 +102,6 @@ impl MeasuredStep {
         if self.measured_s > 0.0 { n as f64 / self.measured_s } else { 0.0 }
     }
 }
+
+#[cfg(test)]
+mod tests;

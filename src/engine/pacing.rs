@@ -60,7 +60,7 @@ impl Arrivals {
         };
         let ops: Option<u64> = clients.iter().map(|client| job.quota(*client)).sum();
         // No more are wanted of all queues together.
-        let ops = ops.or(job.plan.as_sysbench.as_ref().and_then(|rules| rules.events));
+        let ops = ops.or(job.plan.rules.shared_ops);
         Arrivals { at: 0, rest, gap, stream, left: ops.filter(|_| measured) }
     }
 
@@ -634,9 +634,7 @@ mod tests {
     #[test]
     fn arrivals_end_with_their_number_when_sysbench_has_a_time_and_a_number() {
         let mut job = job(4, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
-        let ignored = plan::Ignored::default();
-        let rules = plan::AsSysbench { ignored, events: Some(50), grace: None, reconnect: 0 };
-        job.plan.as_sysbench = Some(rules);
+        job.plan.rules.shared_ops = Some(50);
         let mut simulation = simulation(&job, 4, open(10 * S));
         let ended = simulation.run(100 * S, |now| now + MS, |_, _| {});
         assert_eq!(simulation.served.len(), 50);

@@ -106,7 +106,7 @@ impl StepSetup {
 pub enum EndReason {
     /// A client was refused what it asked for.
     Client(ClientAction, Failure),
-    /// More arrivals wait than sysbench takes.
+    /// More arrivals wait than `Rules::queue_max`.
     Queue,
 }
 

@@ -18,12 +18,9 @@ use super::setup::{EndReason, StepSetup, ThreadCounts, ThreadEvent};
 use crate::error::Result;
 use crate::mysql::wire::Inbox;
 use crate::observe::{Ns, Phases, Recorder};
-use crate::plan::{StatementMode, StopAt, limits};
+use crate::plan::{AtEnd, StatementMode, StopAt, limits};
 use crate::summary::LedgerEntry;
 use crate::workload::Sampler;
-
-/// sysbench's queue of events holds so many.
-const QUEUE_MAX: u64 = 131_072;
 
 /// The state that the clients of one engine thread share. Nothing here is borrowed across an await.
 pub(crate) struct ThreadState {
@@ -87,7 +84,7 @@ impl ThreadState {
         };
         let pacing = job.step.rate.map(|_| Pacing::new(job, clients, window));
         let mut recorder = Recorder::new(phases, job.timed_statements, Box::new(sink));
-        if job.plan.as_sysbench.is_some() {
+        if job.plan.rules.count_answers {
             recorder.count_events(job.step.clients);
         }
         let tables = 0..job.places();
@@ -140,7 +137,7 @@ impl ThreadState {
         if let Some(pacing) = &self.pacing {
             let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
             let waiting = pacing.waiting(now);
-            if waiting > QUEUE_MAX && self.job().plan.as_sysbench.is_some() {
+            if self.job().plan.rules.queue_max.is_some_and(|max| waiting > max) {
                 self.setup.tell(ThreadEvent::Ending(EndReason::Queue));
             }
             self.setup.queue[0].store(waiting, Ordering::Relaxed);
@@ -149,21 +146,22 @@ impl ThreadState {
         self.recorder.borrow_mut().roll(now);
     }
 
-    /// Gives the instant from which no op goes on that met an error: sysbench lets it go on when the time
-    /// is over, for ever.
+    /// Gives the instant from which no op goes on that met an error.
     pub(crate) fn ends_at(&self) -> Ns {
-        let more = self.job().plan.as_sysbench.as_ref().map_or(Duration::ZERO, |_| limits::DRAIN);
+        let more = match self.job().plan.rules.at_end {
+            AtEnd::Drain => Duration::ZERO,
+            AtEnd::Finish { .. } => limits::DRAIN,
+        };
         self.window.get().last.saturating_add(more.as_nanos() as Ns)
     }
 
     /// Gives the instant at which what is still in flight is given up.
     pub(super) fn gives_up_at(&self) -> Ns {
         let StepWindow { end, last, .. } = self.window.get();
-        match &self.job().plan.as_sysbench {
-            None => end.saturating_add(limits::DRAIN.as_nanos() as Ns),
-            Some(rules) => {
-                rules.grace.map_or(end, |grace| last.saturating_add(grace.as_nanos() as Ns))
-            }
+        let after = |edge: Ns, time: Duration| edge.saturating_add(time.as_nanos() as Ns);
+        match self.job().plan.rules.at_end {
+            AtEnd::Drain => after(end, limits::DRAIN),
+            AtEnd::Finish { grace } => grace.map_or(end, |grace| after(last, grace)),
         }
     }
 
@@ -279,7 +277,7 @@ impl ThreadState {
             }
         }
         if let Some(pacing) = &self.pacing {
-            let given_up = self.job().plan.as_sysbench.is_none();
+            let given_up = self.job().plan.rules.at_end == AtEnd::Drain;
             pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut(), given_up);
         }
     }

@@ -24,7 +24,7 @@ use crate::mysql::{Reading, ServerLink, Session, server, status};
 use crate::observe::{
     ClientReading, ClientUse, HostReading, Ns, Probe, RecordedInterval, Timeline, seconds,
 };
-use crate::plan::{Plan, Spread, limits};
+use crate::plan::{AtEnd, Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
 use crate::summary::{self, Outcome, Probed, SettingChange, Status, in_queues};
@@ -80,8 +80,8 @@ pub(crate) fn describe_queues(plan: &Plan, spread: Spread, tables: u32) -> Optio
 
 fn window(plan: &Plan, start: Ns) -> StepWindow {
     let last = plan.stop.time().map_or(NEVER, |time| start.saturating_add(time.as_nanos() as Ns));
-    // sysbench waits for what has begun, and counts it.
-    let end = if plan.as_sysbench.is_some() { NEVER } else { last };
+    // Ops that have begun are finished, and count.
+    let end = if plan.rules.at_end == AtEnd::Drain { last } else { NEVER };
     StepWindow { start, end, early: false, last }
 }
 
@@ -111,7 +111,7 @@ fn setup(
         interval: interval / interval.div_ceil(look).max(1),
         outages: Mutex::new(OutageWatch::new(job.threads, pause)),
         opening: Instant::now(),
-        left: plan.as_sysbench.as_ref().and_then(|rules| rules.events).map(AtomicU64::new),
+        left: plan.rules.shared_ops.map(AtomicU64::new),
         queue: Default::default(),
         go,
         window: watch::Sender::new(window(plan, start)),
@@ -379,7 +379,7 @@ impl Running<'_> {
             ThreadEvent::Ending(reason) => {
                 self.context.observer.iter().for_each(|observer| observer.end(&reason));
                 if matches!(reason, EndReason::Queue) {
-                    let text = "more arrivals wait than sysbench takes";
+                    let text = "more arrivals wait than the queue holds";
                     self.end_early(Outcome::Aborted, Error::failed(text));
                 }
             }

@@ -121,7 +121,7 @@ fn plan(context: &StepContext<'_>, data_seed: Option<u64>) -> summary::Plan {
         seed: plan.seed,
         charset: plan.charset.clone(),
         on_error: plan.policy.on_error,
-        begins_again: plan.as_sysbench.as_ref().map(|rules| rules.ignored.to_string()),
+        begins_again: plan.rules.ignored().map(ToString::to_string),
         max_errors: plan.policy.errors_max.map(|max| max.to_string()),
         op_timeout_s: plan.policy.op_timeout.map(|limit| limit.as_secs_f64()),
         repeat_index: step.repeat,

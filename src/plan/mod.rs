@@ -5,6 +5,7 @@ pub mod experiment;
 pub mod knobs;
 pub(crate) mod limits;
 pub mod profile;
+pub mod rules;
 pub(crate) mod search;
 pub mod value;
 
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
 use self::value::{ErrorsMax, Scale};
 use crate::error::{Error, Result};
 use crate::terms::{self, Cell, Class};
@@ -71,64 +73,9 @@ pub struct Plan {
     pub interval_log: Option<PathBuf>,
     pub before: Before,
     pub policy: Policy,
-    /// Rules of sysbench's own; None: those of loadgen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub as_sysbench: Option<AsSysbench>,
-}
-
-/// The rules of a run as sysbench has them: an op begins again after some errors, an answer is not
-/// held against the workload, and what was begun in time is finished and counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AsSysbench {
-    pub ignored: Ignored,
-    /// Ends the run after exactly so many ops of all clients, if the time does not end it before.
-    pub events: Option<u64>,
-    /// Gives up what still runs so long after the time; None waits.
-    pub grace: Option<Duration>,
-    /// A client opens a new connection each so many ops; 0 is never.
-    pub reconnect: u64,
-}
-
-/// The errors after which an op begins again (`--mysql-ignore-errors`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum Ignored {
-    All,
-    Codes(Vec<u16>),
-}
-
-impl Default for Ignored {
-    fn default() -> Ignored {
-        Ignored::Codes(Vec::new())
-    }
-}
-
-impl Ignored {
-    /// What a client library calls a connection that is lost.
-    const LOST: [u16; 4] = [2006, 2011, 2013, 2055];
-
-    pub(crate) fn has(&self, code: u16) -> bool {
-        match self {
-            Ignored::All => true,
-            Ignored::Codes(codes) => codes.contains(&code),
-        }
-    }
-
-    /// Tells whether a lost connection is opened again.
-    pub(crate) fn has_lost(&self) -> bool {
-        Ignored::LOST.iter().any(|code| self.has(*code))
-    }
-}
-
-impl fmt::Display for Ignored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ignored::All => f.write_str("all"),
-            Ignored::Codes(codes) => {
-                let codes: Vec<String> = codes.iter().map(u16::to_string).collect();
-                f.write_str(&codes.join(","))
-            }
-        }
-    }
+    /// By the name that resume keys have known before there were single rules.
+    #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
+    pub rules: Rules,
 }
 
 fn serialize_display<T: fmt::Display, S: Serializer>(
@@ -470,7 +417,7 @@ mod tests {
             interval_log: None,
             before: Before::default(),
             policy: Policy::default(),
-            as_sysbench: None,
+            rules: Rules::loadgen(),
         }
     }
 

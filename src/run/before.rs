@@ -97,7 +97,7 @@ pub(super) async fn preflight(
     target: &ConnectOptions,
     control: &mut Session,
 ) -> Result<(Spread, Ready)> {
-    if plan.as_sysbench.is_some() {
+    if !plan.rules.check_tables {
         let (spread, tables) = assume_tables(plan);
         let ids = identities(control, &target.database, tables).await?;
         let dataset = Dataset { tables, ids, ..Dataset::default() };
@@ -506,4 +506,33 @@ async fn set(session: &mut Session, orders: &[String]) -> Asked<()> {
         session.execute(order).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_taken_for_the_plan_s_when_they_are_not_checked() {
+        use crate::canned::{Canned, Listen, Script};
+        use crate::plan::Rules;
+        use crate::plan::knobs::Knobs;
+
+        let server = Canned::start(Script::default(), Listen::Port(0)).expect("a server");
+        let link = ServerLink::to(ConnectOptions::canned(server.port()), &Stop::default());
+        let link = link.expect("options");
+        let workload = crate::workload::named("point-select").expect("built in");
+        let checked = Knobs::default().resolve(workload, 1).expect("a plan");
+        let rules = Rules { check_tables: false, ..Rules::loadgen() };
+        let unchecked = Plan { rules, tables: Some(3), rows: Some(7), ..checked.clone() };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut control = Session::open(&link, None).await.expect("a session");
+            let found = preflight(&unchecked, &link.target, &mut control).await;
+            let tables = found.expect("nothing is checked").1.dataset.tables;
+            assert_eq!((tables.count, tables.rows), (3, 7));
+            assert!(preflight(&checked, &link.target, &mut control).await.is_err());
+        });
+    }
 }

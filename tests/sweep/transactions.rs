@@ -8,7 +8,7 @@ use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::observe::recorder::Times;
 use loadgen::plan::{Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt};
-use loadgen::plan::{OnError, Policy};
+use loadgen::plan::{OnError, Policy, Rules};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
@@ -68,7 +68,7 @@ fn plan(ops: u64) -> Plan {
         before: loadgen::plan::Before::default(),
         interval_log: None,
         policy: Policy::default(),
-        as_sysbench: None,
+        rules: Rules::loadgen(),
     }
 }
 
