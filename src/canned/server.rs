@@ -25,7 +25,7 @@ use crate::observe::raise_descriptor_limit;
 pub struct Canned {
     port: u16,
     counts: Arc<Mutex<Counts>>,
-    /// What stops it when dropped, and its thread.
+    /// The sender that stops it when dropped, and its thread.
     running: Option<(oneshot::Sender<()>, JoinHandle<Result<()>>)>,
 }
 
@@ -78,7 +78,7 @@ const BACKLOG: u32 = 4096;
 /// Descriptors beside those of the connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Where a server listens.
+/// The address that a server listens on.
 pub enum Listen {
     /// A port of 127.0.0.1; 0 takes a free one.
     Port(u16),
@@ -173,7 +173,7 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok(stream)
             }
-            // What a session does with its stream, the kernel does with either kind.
+            // A session uses both kinds of stream alike.
             Listener::Unix(listener, _) => {
                 let stream = listener.accept().await?.0.into_std()?;
                 TcpStream::from_std(OwnedFd::from(stream).into())

@@ -17,7 +17,7 @@ use super::script::{Action, Auth, ERROR, Event, Faults, Script, Service, SqlErro
 use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies};
 use crate::observe::Timer;
 
-/// What a server has done since its start.
+/// Counts of a server's work since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections accepted, refused ones included.
@@ -121,7 +121,7 @@ struct Prepared {
     sql: Rc<[u8]>,
 }
 
-/// What is to be done.
+/// The next action of a session.
 enum Response {
     Answer {
         plan: AnswerKind,
@@ -436,7 +436,7 @@ impl Session {
             Service::Exponential { mean, .. } => exponential(mean, self.random.next_u64()),
         };
         let Some(deadline) = Instant::now().checked_add(time) else { return Ok(()) };
-        // What was answered before must not wait for this one.
+        // Earlier answers must not wait for this one.
         self.flush().await?;
         let timer = match &self.timer {
             Some(timer) => timer,
@@ -469,7 +469,7 @@ impl Session {
 
     /// Sends an answer as a fault wants it; some faults end the session.
     async fn deliver(&mut self, mut reply: Vec<u8>, action: Action) -> io::Result<()> {
-        // What was answered before is not part of the fault.
+        // Earlier answers are not part of the fault.
         self.flush().await?;
         match &action {
             Action::Stall(time) => tokio::time::sleep(*time).await,

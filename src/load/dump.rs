@@ -22,7 +22,7 @@ use crate::error::clip;
 #[derive(Debug)]
 pub struct Judge {
     variables: Variables,
-    /// Whether the prepared statement is one that is left out.
+    /// True if the prepared statement is one that is left out.
     prepared: bool,
 }
 
@@ -201,7 +201,7 @@ fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<StatementInfo
     definition(words, versioned).map(|_| StatementInfo { kind: DumpPart::Create, name })
 }
 
-/// What an ALTER TABLE of a dump does: switch keys, or add what is dumped behind the rows.
+/// Actions of a dump's ALTER TABLE: switch keys, or add definitions that follow the rows.
 const ACTIONS: [&[&str]; 5] =
     [&["DISABLE", "KEYS"], &["ENABLE", "KEYS"], &["ADD"], &["MODIFY"], &["AUTO_INCREMENT"]];
 

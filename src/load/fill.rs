@@ -36,7 +36,7 @@ pub struct Prepared {
     pub rows: u64,
     /// Rows that an interrupted fill had left.
     pub found: u64,
-    /// How the rows went in; None if all was finished before.
+    /// The method of the fill; None if all was finished before.
     pub method: Option<Method>,
 }
 
@@ -537,7 +537,7 @@ pub(super) fn rate(rows: u64, time: Duration) -> f64 {
 /// Writes three digits: `999`, `1.23M`, `45.6k`.
 pub(super) fn short(n: f64) -> String {
     for (unit, size) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        // What would round to 1000 belongs to the next unit.
+        // A number that rounds to 1000 belongs to the next unit.
         if n >= size * 0.9995 {
             let value = n / size;
             let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };

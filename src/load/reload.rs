@@ -56,7 +56,7 @@ pub(crate) fn reload_error(error: Error) -> Error {
 
 pub(crate) struct Reload {
     spec: LoadSpec,
-    /// Whether tables that prepare made are dropped, too.
+    /// True if tables that prepare made are dropped, too.
     force: bool,
     /// For what is not part of the load; it holds the lock against a second loadgen.
     control: Session,
@@ -370,9 +370,9 @@ pub(crate) struct Loaded {
     pub tables: Vec<LoadedTable>,
     /// Character set of the statements: the dump's own SET NAMES, else the session's.
     pub charset: String,
-    /// Whether the dump was read to its end before the first statement was sent.
+    /// True if the dump was read to its end before the first statement was sent.
     pub read_before: bool,
-    /// What the statements are about that were not sent.
+    /// Subjects of the statements that were not sent.
     pub left_out: BTreeSet<LeftOut>,
     pub errors: Vec<ErrorCount>,
 }
@@ -548,7 +548,7 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
 }
 
 const SAMPLE: u64 = 100;
-/// What goes on all the same.
+/// Remarks that do not stop the load.
 pub(crate) const FORCE: &str = "--force drops also what prepare made; or take another --database";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -557,7 +557,7 @@ pub(crate) struct LoadedTable {
     pub rows: u64,
     /// INSERTs and LOAD DATAs into it.
     pub inserts: u64,
-    /// Whether this load created it: then it must hold these rows and no others.
+    /// True if this load created it: then it must hold these rows and no others.
     created: bool,
     /// The COMMENT that its own CREATE TABLE gave it.
     comment: String,

@@ -1,4 +1,4 @@
-//! Where a dump comes from: a file, which is read and judged before it is sent, or a pipe.
+//! Sources of a dump: a file, which is read and judged before it is sent, or a pipe.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};

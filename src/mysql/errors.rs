@@ -11,7 +11,7 @@ use crate::error::{Error, clip};
 
 /// Characters of a server's message that are kept; servers' own have some hundred.
 pub(super) const MESSAGE_MAX: usize = 2000;
-/// What to do about a connection that is lost.
+/// Advice about a lost connection.
 pub const LOST: &str =
     "did the server end, restart, or close idle connections? its error log tells";
 
@@ -194,7 +194,7 @@ pub enum Failure {
     Lost(String),
 }
 
-/// What a question gets that only the server can fail, or the way to it.
+/// The result of a request that only the server or the network can fail.
 pub type Asked<T> = std::result::Result<T, Failure>;
 
 /// Makes None of what this server has not; a lost connection stays an error.

@@ -25,7 +25,7 @@ use crate::terms::units;
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Of a line of the list, up to how long it has done what it does.
+/// The columns of a process list's line that are compared.
 const COLUMNS: usize = 6;
 
 /// How often whoever waits looks at what the threads count.
@@ -286,7 +286,7 @@ where
         if let Err(error) = &done {
             halt.ask(error.kind());
         }
-        // What hangs in a goodbye or a name server is left behind.
+        // A goodbye or a name server that hangs is left behind.
         runtime.shutdown_background();
         done
     })

@@ -1,4 +1,4 @@
-//! How to reach a server, sessions with it, and what is asked of it.
+//! The way to a server, sessions with it, and the questions that it is asked.
 //!
 //! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
 //! * [`wire`] is the session of measured clients; [`session`] is one of the driver's, for all else; `errors`

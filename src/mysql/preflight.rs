@@ -275,7 +275,7 @@ impl Tables<'_> {
             let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
             let hint = |code, text: &str| rights_hint(code, text, self.needs.database);
-            // What holds for one table mostly holds for all.
+            // A problem of one table mostly is one of all.
             if self.findings.note_refusal(tried, &what, hint)?.is_none() {
                 break;
             }
@@ -559,7 +559,7 @@ fn judge_own(own: &Own, clients: u64, findings: &mut PreflightReport) {
     }
 }
 
-/// What is wrong, collected instead of stopping at the first thing.
+/// Problems and warnings, collected instead of stopping at the first.
 #[derive(Debug, Default)]
 struct PreflightReport {
     /// Each with its hint.

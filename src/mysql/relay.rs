@@ -17,10 +17,10 @@ use super::wire::log_in_for;
 /// Bytes that are handed on at once.
 const ROOM: usize = 64 << 10;
 
-/// What hands the bytes on, until either end hangs up.
+/// The task that hands the bytes on, until either end hangs up.
 pub(super) struct Relay {
     task: JoinHandle<()>,
-    /// Whether the driver could not have logged in.
+    /// True if the driver could not have logged in.
     pub(super) is_needed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the server is, where it runs, how it is set up, and who could get the password on the way.
+//! The server's product, host and settings, and the exposure of the password on the way to it.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub enum Family {
     Other(&'static str),
 }
 
-/// What servers, and proxies in front of one, that are neither MySQL nor MariaDB name themselves.
+/// Names of servers and proxies that are neither MySQL nor MariaDB.
 const OTHERS: &str = "TiDB Vitess ProxySQL MaxScale OceanBase SingleStore MemSQL StarRocks Doris Dolt \
                       ClickHouse MatrixOne ReadySet";
 
@@ -105,9 +105,9 @@ pub struct Fingerprint {
     pub server: Server,
     /// The client library and what it negotiated with this server.
     pub driver: Driver,
-    /// Whether the server runs on this host; no where that is unknown.
+    /// True if the server runs on this host; false where that is unknown.
     pub same_host: bool,
-    /// What tells its process from others.
+    /// Facts that identify its process.
     pub whereabouts: Whereabouts,
     /// Median round trip of an empty query, microseconds; None where it has none.
     pub rtt_us: Option<f64>,
@@ -115,7 +115,7 @@ pub struct Fingerprint {
 
 /// Reads the fingerprint, the round trip over a session of the kind that is measured.
 ///
-/// What the server does not know is left empty.
+/// Unknown facts stay empty.
 pub async fn fingerprint(
     session: &mut Session,
     link: &ServerLink,

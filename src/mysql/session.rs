@@ -85,7 +85,7 @@ async fn connect(link: &ServerLink) -> mysql_async::Result<Session> {
 fn is_odd(failure: &Driver) -> bool {
     use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
     match failure {
-        // What old servers say to a log-in of today. A host that fails to log in may be locked out.
+        // Answers of old servers to a log-in of today. A host that fails to log in may be locked out.
         Driver::Server(e) => matches!(e.code, 1043 | 1251),
         Driver::Io(IoError::Io(e)) => {
             !matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied | TimedOut)

@@ -79,7 +79,7 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
         let before = before.get(name)?;
         let since = if restarted.is_some() { &0 } else { before };
         let difference = after.checked_sub(*since)?;
-        // That it did not change says when FLUSH STATUS was given.
+        // It did not change: so the time of FLUSH STATUS is known.
         (difference != 0 || name == SINCE_FLUSH).then(|| (name.clone(), difference))
     };
     let from_start = |at: Instant| seconds_from(window_start, at);
@@ -94,7 +94,7 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     }
 }
 
-/// What InnoDB says outside of the status at one instant, by the names that summaries have for it.
+/// InnoDB's values outside of the status at one instant, by their names in summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inside {
     source: &'static str,

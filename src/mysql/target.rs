@@ -23,7 +23,7 @@ pub struct ServerLink {
     /// The options of TLS for measured connections; None for plain text.
     pub(crate) tls: Option<tls::Tls>,
     pub stop: Stop,
-    /// Whether we log in for the driver, which has failed where we did not.
+    /// True if we log in for the driver, which has failed where we did not.
     pub(crate) relayed: Arc<AtomicBool>,
 }
 

@@ -52,7 +52,7 @@ pub struct Plan {
     #[serde(skip)]
     pub rates: Vec<f64>,
     pub arrival: Arrival,
-    /// Of a client after each op of a closed loop. Plans without it keep the key that they had.
+    /// The pause of a client after each op of a closed loop. Plans without it keep the key that they had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Duration>,
     #[serde(skip)]

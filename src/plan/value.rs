@@ -162,9 +162,9 @@ impl<const MS: u64> FromStr for Length<MS> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum ErrorsMax {
-    /// So many, in all phases of a step.
+    /// A number of errors in all phases of a step.
     Count(u64),
-    /// So many of a hundred ops.
+    /// A percentage of the ops.
     Percent(f64),
 }
 

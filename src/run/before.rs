@@ -63,9 +63,9 @@ pub(super) struct PreparedServer<'a> {
     pub(super) link: &'a ServerLink,
     /// Between the steps; None where it is lost.
     pub(super) control: Option<Session>,
-    /// What the summary of each step begins with.
+    /// The start of each step's summary.
     pub(super) begun: Box<Summary>,
-    /// How its process and host are read, where they can be.
+    /// The reader of its process and host, where they can be read.
     pub(super) probe: Option<Probe>,
     pub(super) warnings: Vec<Finding>,
     pub(super) spread: Spread,
@@ -212,7 +212,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Also waits after a fill; usually there is little to flush.
 const FLUSH_LOOK: Duration = Duration::from_millis(100);
 const FLUSH_WITHIN: Duration = Duration::from_mins(2);
-/// What makes a server flush all it has. Of two limits the one that bounds the other comes first.
+/// Settings that make a server flush everything. A limit comes before the one that it bounds.
 const FLUSHING: [(&str, u32); 4] = [
     ("innodb_max_dirty_pages_pct_lwm", 0),
     ("innodb_max_dirty_pages_pct", 0),
@@ -397,7 +397,7 @@ impl Preparation<'_> {
                 let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
                 (hits + others > 0).then(|| hits as f64 / (hits + others) as f64)
             });
-            // What is not counted can only be given some time.
+            // Pages that are not counted can only be given some time.
             let as_before = |now: f64| share.is_some_and(|then| (then - now).abs() < SETTLED_HITS);
             steady = if here.is_none_or(as_before) { steady + 1 } else { 0 };
             (share, counted) = (here, now);
@@ -430,7 +430,7 @@ impl Preparation<'_> {
                 Ok::<_, Error>(())
             });
             let Err(why) = again.await else { return waited };
-            // Of a server that is gone a signal ends the wait.
+            // A signal ends the wait for a server that is gone.
             if !matches!(patience.wait_again(&why, self.progress).await, Ok(true)) {
                 break why;
             }
@@ -486,7 +486,7 @@ async fn change(
     }
     // All are known before the first is changed: a server may change one with another.
     for (name, wanted, value) in values {
-        // What writes more already stays.
+        // A larger value stays.
         if name.contains("io_capacity")
             && value.parse().is_ok_and(|now: u64| now >= u64::from(*wanted))
         {

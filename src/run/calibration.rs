@@ -44,7 +44,7 @@ pub(crate) fn run(
     let mut measured: Vec<CalibrationStep> = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     for threads in threads.unwrap_or(&[1, cores]) {
-        // What has no clients for more threads was measured with fewer.
+        // Fewer clients than threads were measured with fewer threads already.
         let there = |clients: &u32| {
             let step = (*clients, *threads.min(clients));
             measured.iter().any(|one| (one.clients, one.engine_threads) == step)

@@ -22,7 +22,7 @@ const ABSENT: &str = "absent";
 pub(crate) struct InProfile<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) leg: &'a CellGroup,
-    /// What wrote to its data before; None where that is not known.
+    /// Steps that wrote to its data before; None where that is not known.
     pub(super) written_by: Option<Vec<String>>,
     /// Between a step's number and that of its cell.
     pub(super) offset: u32,
@@ -30,7 +30,7 @@ pub(crate) struct InProfile<'a> {
     pub(super) part: &'a RunSpec,
     /// The server's process, where it is known.
     pub(super) pid: Option<u32>,
-    /// What to say of data whose class is another one at this scale.
+    /// The finding about data whose class differs at this scale.
     pub(super) scaled: Option<Finding>,
     /// The server of the label's last step.
     pub(super) last: Option<Server>,
@@ -65,7 +65,7 @@ impl InProfile<'_> {
     /// Refuses a server that is not as the profile expects it. Where the sizes are not the profile's,
     /// data of another size beside the buffer pool is no more than a warning.
     pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
-        // What the server says of the tables, unless its statistics are older than the rows.
+        // The server's own size of the tables, unless its statistics are older than the rows.
         let bytes = dataset.map(|of| {
             let rows = u64::from(of.tables.count).saturating_mul(of.tables.rows);
             of.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))

@@ -316,7 +316,7 @@ fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let source = line(&out.display().to_string());
     let options = report::Options { terminal: terminal(), source, ..report::Options::default() };
     let table = report::render(&done, &options)?;
-    // What lasts as long as it takes has no latency of its own.
+    // A load has no latency of its own.
     let timed = |step: &&Summary| step.load.is_none() && step.suite.is_none();
     let person = terminal().filter(|_| !quiet && done.iter().all(timed));
     let latency = person.map(|columns| report::render_latency(&done, columns)).transpose()?;
@@ -441,7 +441,7 @@ fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
     load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
 
-/// Who says that tables may be dropped.
+/// The origin of the consent to drop tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consent {
     /// The command line.

@@ -35,7 +35,7 @@ use crate::terms::{self, Choice as _};
 
 /// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
 const PROFILE_MAX: u64 = 4 << 20;
-/// What to do where a file cannot be read as one.
+/// The hint where a file is no summary.
 const NO_PROFILE: &str = "loadgen run --help shows how a profile is written, loadgen profiles lists those in the \
                           program; a workload is a command: loadgen point-select";
 /// Options that a warning names.
@@ -103,7 +103,7 @@ pub(crate) fn run(
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
     let printed = print(tables, &done, &invocation.out);
-    // What did not complete hides no errors.
+    // A step that did not complete hides no errors.
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
     let of =
         |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();

@@ -30,7 +30,7 @@ pub(crate) struct Recheck {
     pub(crate) programs: Vec<(String, PathBuf)>,
     pub(crate) base: Option<String>,
     pub(crate) new: Option<String>,
-    /// What is compared, of which labels whatever it says.
+    /// The question of the comparison, whatever labels it names.
     pub(crate) question: Question,
     pub(crate) spread_max: f64,
     pub(crate) list: bool,

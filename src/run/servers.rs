@@ -45,7 +45,7 @@ pub(super) struct Servers<'a> {
     /// Prepared data that goes away with loadgen: of the subject at hand.
     passing: Option<(usize, TempDir)>,
     targets: HashMap<usize, ConnectOptions>,
-    /// What wrote to the data of a server that was given back in the middle of a visit.
+    /// Steps that wrote to the data of a server that was given back in the middle of a visit.
     pub(super) written_by: Option<Vec<String>>,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct AcquiredServer<'a> {
     sandbox: Option<Sandbox>,
     server: &'a profile::Server,
     kept: Option<KeptData>,
-    /// What wrote to its data since that was as it was prepared; None where nobody knows.
+    /// Steps that wrote to its data since it was prepared; None where that is not known.
     pub(super) written_by: Option<Vec<String>>,
     /// Tables that were looked at since it was taken.
     prepared: Vec<Dataset>,
@@ -247,7 +247,7 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
         let Some(key) = server.address() else { continue };
         let (args, env) = address(server);
         if let Err(error) = resolve::resolve(&args, &env) {
-            // What has a scheme in it is not shown: it may be a URL with a password.
+            // A text with a scheme is not shown: it may be a URL with a password.
             let what = error.to_string().replace("://", ":");
             return Err(profile.refuse(&format!("server/{n}/{key}"), what));
         }
@@ -278,7 +278,7 @@ const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Con
 
 /// State of the server's port: nobody listens, connections refused, or counters read.
 type ServerState = Option<Result<Numbers>>;
-/// What to wait for the end of, if anything.
+/// The reason to go on waiting, if there is one.
 type Wrong = Result<Option<Error>>;
 
 struct Controlled<'a> {

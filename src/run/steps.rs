@@ -61,7 +61,7 @@ pub struct Steps<'a> {
     pub(crate) repeats: u32,
     pub(crate) store: &'a Store,
     pub(crate) progress: &'a mut Progress,
-    /// How the server's host is read: empty for this one.
+    /// The command that reads the server's host: empty for this one.
     pub(crate) prefix: Vec<String>,
     pub(crate) run_id: String,
     pub(crate) in_profile: Option<InProfile<'a>>,
@@ -69,12 +69,12 @@ pub struct Steps<'a> {
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
     /// The search for a rate that the steps are of, but for its number.
     pub(crate) search: Option<summary::RateSearch>,
-    /// What a search wants to hold; nothing without one.
+    /// The level that a search holds; empty without one.
     pub(crate) level: &'a [Gate],
     pub(crate) forecast: Forecast,
-    /// Whether the fill left something to be flushed before the next step.
+    /// True if the fill left something to be flushed before the next step.
     pub(crate) flush: bool,
-    /// What follows the number of the server's version where there is no label.
+    /// The suffix of the server's version where there is no label.
     pub(crate) options: String,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
     /// Summaries that were written to the store.
@@ -312,7 +312,7 @@ impl<'a> Steps<'a> {
             progress.clear();
         }
         if error.is_none() && loaded.tables.is_empty() {
-            // What feeds a pipe may have failed.
+            // The writer of a pipe may have failed.
             let text = format!("{}: no table was loaded", spec.name());
             let hint = "is the dump whole? mysqldump writes nothing where it fails";
             error = Some(Error::data(text).hint(hint));
@@ -409,7 +409,7 @@ impl<'a> Steps<'a> {
         summary.warn(at.warnings.iter().cloned().chain(changed_before));
         let expected = self.in_profile.as_ref().map_or(&[][..], |here| &here.subject.expect);
         summary.conditions = Some(watch.end(plan, expected, &summary).await);
-        // What verify needs.
+        // Facts that verify needs.
         for entry in &mut summary.ledger {
             entry.table_id = record.as_ref().and_then(|of| of.tables.get(&entry.table).cloned());
         }
@@ -713,7 +713,7 @@ fn step(summary: &Summary) -> String {
         (totals.in_doubt, lost_answers(totals.in_doubt)),
         (refused, format!("{} refused", counted(refused, "reconnect"))),
         (totals.abandoned, format!("{} abandoned", totals.abandoned)),
-        // Where some were refused, their number alone would look like another one of the same.
+        // The refused ones are named, or their number would look like another step's.
         (if refused > 0 { 0 } else { totals.reconnects }, counted(totals.reconnects, "reconnect")),
         (outages, counted(outages, "outage")),
     ] {

@@ -16,7 +16,7 @@ use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, 
 use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
-/// Where `localhost` is, unless MYSQL_UNIX_PORT says otherwise.
+/// The socket of `localhost`, unless MYSQL_UNIX_PORT names another.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// The test of 0.4 and 0.5: without a path it is compiled into 0.4.
 pub(super) const OLD: &str = "oltp";
@@ -40,7 +40,7 @@ const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a
 /// A variable of the environment.
 pub(crate) type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
-/// What a command line asks for.
+/// The request of a command line.
 pub(crate) enum Parsed {
     Settings(Box<Settings>),
     /// The program of `--sysbench-binary` does it; its words may hold a password.
@@ -106,7 +106,7 @@ struct Arguments<'a> {
     test: Option<&'a str>,
     command: Option<&'a str>,
     values: OptionValues,
-    /// What is wrong with the first option that the test does not take.
+    /// The fault of the first option that the test does not take.
     wrong: Option<Opening>,
     opening: Opening,
     /// Lines for standard output behind the header.

@@ -126,7 +126,7 @@ pub(super) struct NativeCommand<'a> {
     theirs: Vec<(String, String)>,
     /// Whose words these are, beside sysbench's.
     programs: Vec<&'static Program>,
-    /// What has no counterpart, and why.
+    /// Words without a counterpart, and the reasons.
     pub dropped: Vec<String>,
 }
 

@@ -22,7 +22,7 @@ pub(crate) use files::import;
 
 /// Printed rates are over a time that ends a little later than the total time.
 const RATE_OFF: f64 = 0.01;
-/// What stands behind rates of a report.
+/// The text behind rates of a report.
 const PER_SECOND: &str = " per sec.)";
 /// Units of time, and their microseconds; what has none is in milliseconds.
 const TIMES: [(&str, f64); 4] = [("", 1e3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
@@ -129,7 +129,7 @@ fn version(line: &str) -> Option<&str> {
     ours.or_else(|| rest.split([' ', ':']).next())
 }
 
-/// What stands before a run and tells of it.
+/// The lines before a run that describe it.
 struct Preamble {
     /// The output's command lines that are still to come, the next one last.
     next: Vec<Command>,

@@ -21,7 +21,7 @@ use crate::run::steps::{Job, Steps};
 use crate::stop::{Stop, locked};
 use crate::summary::{Outcome, Phase, Store};
 
-/// How a run ended: as its summary says, with what was given up and why it ended early.
+/// The end of a run: its outcome, the ops that were given up, and the reason for an early end.
 type RunEnd = (Outcome, u64, Option<Error>);
 
 /// Said where too many events wait for a client.
@@ -97,7 +97,7 @@ struct Report<'a> {
     seen: RefCell<RunCounts>,
 }
 
-/// What was counted so far: since the last line of figures, since the last report, since the start.
+/// Counts since the last line of figures, since the last report, and since the start.
 #[derive(Default)]
 struct RunCounts {
     line: Counted,
@@ -209,7 +209,7 @@ impl Observer for Report<'_> {
     fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]) {
         let Some(events) = interval.events.as_deref() else { return };
         let seen = &mut *self.seen.borrow_mut();
-        // What an early end leaves to the drain is in no report.
+        // Ops that an early end leaves to the drain are in no report.
         if interval.phase != Phase::Measure || seen.refused {
             return;
         }

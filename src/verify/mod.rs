@@ -45,7 +45,7 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Checked {
     pub table: String,
     pub verdict: Verdict,
-    /// What it holds, as far as it was read.
+    /// Its content, as far as it was read.
     pub found: Found,
     pub history: History,
 }
@@ -171,7 +171,7 @@ async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> R
 
 const CHUNK: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 
-/// What is known of a table, as far as it was read.
+/// The content of a table, as far as it was read.
 #[derive(Debug, Clone, Default)]
 struct TableScan {
     found: Found,
@@ -223,7 +223,7 @@ async fn read(reading: &Arc<Reading>, progress: &mut Progress) -> Result<Vec<Fou
         ("the server counts and sums again", "tables", Some(What::Settle)),
     ];
     for (doing, pieces, what) in phases {
-        // Of a table of which something was found nothing more is asked.
+        // A table with a fault is not read further.
         let mut still: Vec<(usize, u64)> =
             locked(&reading.seen).iter().map(|seen| seen.last).enumerate().collect();
         still.retain(|(slot, _)| {
@@ -579,7 +579,7 @@ impl Table {
 struct Contents<'a> {
     table: &'a Table,
     columns: Vec<&'static str>,
-    /// Whether all that wrote to it since is known, and built in.
+    /// True if all steps that wrote to it since are known, and built in.
     known: bool,
     inserted: bool,
     /// None where tables are empty when they are made.

@@ -7,17 +7,17 @@ use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary};
 use crate::terms::{add, named};
 use crate::workload::{Mark, State};
 
-/// What is known of the runs: nothing here connects anywhere.
+/// Facts about the runs: nothing here connects anywhere.
 pub struct Evidence<'a> {
     pub summaries: &'a [&'a Summary],
-    /// What steps without a summary left: names and records.
+    /// Records of steps without a summary, with their names.
     pub records: &'a [(String, Record)],
     /// Whether what was written on another server counts too: this one is its replica, or has
     /// its data.
     pub elsewhere: bool,
 }
 
-/// What was written to one table since it became ready.
+/// Writes to one table since it became ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// Steps that wrote to it, or may have.
@@ -31,7 +31,7 @@ pub struct History {
     pub(crate) k_unknown: u64,
     pub(crate) untraced: u64,
     pub(crate) doubt: Doubt,
-    /// Whether a workload of somebody's own wrote to it, whose contents may be anything.
+    /// True if a user's own workload wrote to it, whose contents may be anything.
     pub(crate) custom: bool,
     /// Why nothing can be said, if so.
     pub(crate) unknown: Vec<String>,
@@ -160,7 +160,7 @@ pub struct Found {
     pub filled: u64,
     /// The sum of `k` over all rows; None where there is no such column.
     pub k: Option<i128>,
-    /// What the rows of the filled ids had when they were filled.
+    /// The values of the filled ids' rows when they were filled.
     pub k_filled: i128,
     /// The same of all that were filled up to the greatest id, whether they are there or not.
     pub k_start: i128,
@@ -171,7 +171,7 @@ pub struct Found {
     pub rewritten: u64,
     /// Rows of other ids, with a content that no built-in workload makes.
     pub strange: u64,
-    /// What the server's own counts tell: undecided where it changes, or may still.
+    /// The result of the server's own counts: undecided where it changes, or may still.
     pub finding: Option<Verdict>,
 }
 
@@ -181,7 +181,7 @@ pub enum Verdict {
     Ok,
     /// All that can be judged is right: what that is, and what cannot be checked.
     Partly(String),
-    /// So much that was acknowledged is not there.
+    /// The amount of acknowledged writes that is missing.
     Lost(u64, String),
     /// It holds what nobody wrote.
     Damaged(u64, String),
@@ -197,7 +197,7 @@ const UNDECIDED: Made = |_, why| Verdict::Undecided(why);
 
 const PARTLY: Made = |_, what| Verdict::Partly(what);
 
-/// What can be said against the rows, the surest first; `{n}` is how many, or by how much.
+/// Faults of the rows, the surest first; `{n}` is the number or the amount.
 const CHECKS: [(Made, &str); 14] = [
     (Verdict::Damaged, "{wrong}"),
     (UNDECIDED, "{unknown}"),
@@ -219,7 +219,7 @@ const CHECKS: [(Made, &str); 14] = [
     (PARTLY, "{judged}; {n} updates cannot be checked: they leave nothing to count"),
 ];
 
-/// What may have made more than is accounted for.
+/// Causes of more rows than are accounted for.
 const OTHER: &str = "another program wrote to it, or SQL of your own, or a summary is not here";
 
 /// Judges a table into which prepare filled so many rows.
@@ -259,7 +259,7 @@ fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
     verdict(against[at].try_into().unwrap_or(u64::MAX), what)
 }
 
-/// What was judged; a workload of somebody's own may write any content.
+/// Names the judged content; a user's own workload may write any.
 fn judged(history: &History, found: &Found) -> &'static str {
     let sum = found.k.is_some() && k(history, found)[0] == 0;
     match (history.custom, sum) {
@@ -282,7 +282,7 @@ fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()]
         history.k_taken,
     ]
     .map(i128::from);
-    // Of the filled ids alone: a row that somebody else inserts hides no row that is missing.
+    // Only filled ids count: a row that somebody else inserts hides no missing row.
     let filled = i128::from(found.filled) - (start - deletes);
     let many = i128::from(found.rows) - (start + inserts - deletes);
     let few = if history.rewrites() { -many } else { (-many).max(-filled) };

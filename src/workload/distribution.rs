@@ -285,7 +285,7 @@ const BELL_DEVIATIONS: f64 = 6.0;
 /// The mean of more numbers is normal all but: the exact sum would cancel itself out.
 const EXACT_MAX: u32 = 12;
 
-/// How the keys of one table spread over its rows.
+/// The spread of one table's keys over its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Coverage {
     pub hottest_share: f64,
@@ -398,7 +398,7 @@ fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     };
     let zone = |pair: &[u64]| ((pair[1] - pair[0]) as f64, below(pair[1]) - below(pair[0]));
     let mut zones: Vec<Zone> = edges.windows(2).map(zone).collect();
-    // What nothing falls on is no zone.
+    // Ids without draws are no zone.
     zones.retain(|(_, share)| *share > 0.0);
     scaled(zones)
 }

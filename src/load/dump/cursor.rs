@@ -23,7 +23,7 @@ pub enum DumpPart {
     LeftOut(LeftOut),
 }
 
-/// What the statements that are not sent are about.
+/// The subject of a statement that is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
     GtidPurged,
@@ -49,7 +49,7 @@ impl LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementInfo {
     pub kind: DumpPart,
-    /// Where in it the name stands, quotes included; empty where there is none.
+    /// Position of the name, quotes included; empty where there is none.
     pub name: Range<usize>,
 }
 

@@ -42,13 +42,13 @@ const BACKSLASHES: &str = "NO_BACKSLASH_ESCAPES";
 /// Modes in which double quotes are those of names.
 const ANSI: [&str; 7] = ["ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
 
-/// What a user variable holds.
+/// The content of a user variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Saved {
     /// The value of this variable, which was of this character set if it is one.
     Variable(String, Option<String>),
     Literal(String),
-    /// Of a variable that is not set by a load.
+    /// The value of a variable that a load does not set.
     LeftOut,
 }
 
@@ -73,14 +73,14 @@ fn left_out(variable: &str) -> Option<LeftOut> {
     }
 }
 
-/// What a file's SETs leave for the statements after them.
+/// The state that a file's SETs leave for later statements.
 #[derive(Debug)]
 pub(super) struct Variables {
     /// Character set of the statements; None where it is not known.
     pub(super) charset: Option<String>,
     /// By name, what user variables hold.
     saved: HashMap<String, Saved>,
-    /// Whether double quotes may be those of names.
+    /// True if double quotes may enclose names.
     pub(super) ansi: bool,
 }
 

@@ -28,7 +28,7 @@ use crate::terms::units;
 
 const DEFAULT_DATABASE: &str = "sbtest";
 
-/// Where servers put their socket, if nobody says.
+/// Paths at which servers put their socket by default.
 const USUAL_SOCKETS: [&str; 4] = [
     "/run/mysqld/mysqld.sock",
     "/var/run/mysqld/mysqld.sock",
@@ -40,7 +40,7 @@ const USUAL_SOCKETS: [&str; 4] = [
 pub struct Resolved {
     /// The server. Its password is empty if `wants_prompt`.
     pub target: ConnectOptions,
-    /// What the reader should know: ignored files, encryption that an option file switched on.
+    /// Notes for the user: ignored files, encryption that an option file switched on.
     pub warnings: Vec<String>,
     pub wants_prompt: bool,
 }
@@ -103,7 +103,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     if let Some((url, name)) = args.url.as_ref().map(|url| (url, "--url")).or(variable) {
         let wrong = |why| Error::usage(format!("{name} {why}")).hint(URL_FORM);
         for (key, value) in parts(url).map_err(wrong)? {
-            // What a URL leaves out stays open; without a password there is none.
+            // Parts that a URL leaves out stay open; without a password there is none.
             if value.is_empty() && key != "password" {
                 continue;
             }
@@ -130,7 +130,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     Ok(Resolved { target, warnings, wants_prompt })
 }
 
-/// Who said it, weakest first.
+/// The origin of a value, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Environment,
@@ -467,7 +467,7 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
         for (key, shown) in files.into_iter().flatten() {
             let unset = if given.is_none() { " where it is not given" } else { "" };
             let why = format!("{from} is DISABLED{unset}");
-            // Who names them for loadgen expects encryption.
+            // A user who names them for loadgen expects encryption.
             if inputs.by[key].0 >= Rank::Url {
                 return Err(Error::usage(format!("{shown} is of no use: {why}"))
                     .hint("--ssl-mode VERIFY_IDENTITY, VERIFY_CA or REQUIRED encrypts"));

@@ -27,7 +27,7 @@ const UNSIGNED: u8 = 0x20;
 
 /// A column's type and the lower half of its flags.
 type Column = [u8; 2];
-/// That of a definition that is too long to be looked at: no type of a server's.
+/// The type of a definition that is too long to be read: no server has it.
 const UNKNOWN: Column = [0x7f, 0];
 
 /// Rows of an answer's first result and of those behind it, and rows affected as its last OK says.
@@ -40,7 +40,7 @@ pub struct Answer {
     pub nulls: u64,
 }
 
-/// How much of an answer is wanted.
+/// The part of an answer that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Want {
     #[default]
@@ -58,7 +58,7 @@ pub enum Kind {
     Prepare,
 }
 
-/// What the next packet is.
+/// The kind of the next packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     #[default]
@@ -180,7 +180,7 @@ impl Decoder {
     fn wanted(&self, first: Option<&u8>) -> usize {
         match (self.state, self.kind, first) {
             _ if self.goes_on => 0,
-            // Of what was prepared, the definitions are counted only.
+            // The definitions of a prepared statement are counted only.
             (State::Columns(_), Kind::Prepare, Some(..END)) => 1,
             _ => HEAD_MAX,
         }
@@ -454,7 +454,7 @@ mod tests {
     const OLD_MORE: &[u8] = &[END, 0, 0, 10, 0];
     const END_OF: &[u8] = &[END, 0, 0, 2, 0, 0, 0];
     const MORE_OF: &[u8] = &[END, 0, 0, 10, 0, 0, 0];
-    /// Where the old dialect ends definitions.
+    /// The end of definitions in the old dialect.
     const DEFINED: &[u8] = b"defined";
     const OK_3: &[u8] = &[0, 3, 0, 2, 0, 0, 0];
     const OK_300: &[u8] =

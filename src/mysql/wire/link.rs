@@ -248,7 +248,7 @@ impl LeanSession {
     }
 }
 
-/// What a session is carried by: TCP, or TLS over it.
+/// The transport of a session: TCP, or TLS over it.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
     fn tcp(&self) -> &TcpStream;
 }
@@ -326,7 +326,7 @@ async fn dial(address: &Address) -> io::Result<TcpStream> {
             SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
             Ok(stream)
         }
-        // What a session does with its stream, the kernel does with either kind.
+        // A session uses both kinds of stream alike.
         Address::Socket(path) => {
             let stream = UnixStream::connect(path).await?.into_std()?;
             TcpStream::from_std(OwnedFd::from(stream).into())

@@ -215,12 +215,12 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
 /// Plans one workload of a run on its tables; `here` makes the error of a key.
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
-    // Of several workloads not every one has all options.
+    // Not every workload has all options.
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
     let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
     let (schema, named, mut knobs) = (workload.schema, workload.names_tables(), knobs.clone());
-    // Where each client has a table, the number of the other runs' tables is not meant.
+    // Where each client has a table, the tables of other runs do not count.
     let count = profile.tables.count.filter(|_| !workload.table_a_client);
     knobs.tables = knobs.tables.or(count).filter(|_| named);
     let rows = knobs.rows.take().and_then(|rows| rows.0);

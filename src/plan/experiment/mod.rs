@@ -31,9 +31,9 @@ use crate::workload::random::{mix, name_part, seed_of};
 /// built: measured with 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
 const PHPTEST: (u64, f64) = (330, 50_000.0);
-/// What a table's file has at least.
+/// The least size of a table's file.
 const TABLE_BYTES: u64 = 8_000_000;
-/// What a server has besides: system tables, logs.
+/// The size of a server's system tables and logs.
 const SERVER_BYTES: u64 = 200_000_000;
 /// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
@@ -138,7 +138,7 @@ pub struct Dataset {
     pub charset: Option<String>,
     /// Connections that fill; None for a sensible number.
     pub jobs: Option<u32>,
-    /// Whether tables that prepare made are dropped and filled again, whatever they hold.
+    /// True if tables that prepare made are dropped and filled again, whatever they hold.
     #[serde(rename = "refill")]
     pub force: bool,
     /// None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
@@ -260,10 +260,10 @@ impl Experiment {
         let in_repeat = |repeat: u32| {
             let mut subjects: Vec<usize> = (0..of).collect();
             match order {
-                // What comes later in each repeat would otherwise be the same label every time.
+                // Otherwise the same label would come later in each repeat.
                 RepeatOrder::Interleaved if repeat.is_multiple_of(2) => subjects.reverse(),
                 RepeatOrder::Shuffled => {
-                    shuffle(&mut subjects, seed_of(&[seed, u64::from(repeat)]))
+                    shuffle(&mut subjects, seed_of(&[seed, u64::from(repeat)]));
                 }
                 RepeatOrder::InTurn | RepeatOrder::Interleaved => {}
             }
@@ -292,7 +292,7 @@ impl Experiment {
                 }
                 _ => true,
             };
-            // Of the server as it was taken.
+            // A fresh server is as it was prepared.
             written &= !fresh;
             legs.push(CellGroup { subject, part, repeat, cells: vec![at], fresh });
         }

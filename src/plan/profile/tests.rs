@@ -204,7 +204,7 @@ fn every_value_is_held_against_what_it_may_be() {
             at: "\"4G\"",
             says: "among options",
         },
-        Change { from: "[\"OFF\", \"absent\"]", to: "[]", at: "[]", says: "never holds" },
+        Change { from: "[\"OFF\", \"absent\"]", to: "[]", at: "[]", says: "is empty" },
         Change {
             from: "count = 8",
             to: "count = 8\njobs = 0",

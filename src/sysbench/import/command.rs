@@ -11,13 +11,13 @@ use crate::error::{VALUE_MAX, clip};
 use crate::plan::value::label;
 use crate::workload::named;
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Prepare,
     Run,
     Cleanup,
-    /// What neither makes nor measures anything.
+    /// A command that neither makes nor measures anything.
     Other,
 }
 

@@ -37,7 +37,7 @@ impl<'a> Outputs<'a> {
     /// Splits a text without escapes.
     pub(super) fn new(text: &'a str) -> Outputs<'a> {
         let pieces = (1..).zip(text.lines()).flat_map(|(number, line)| {
-            // What a carriage return overwrites is another line.
+            // Text that a carriage return overwrites is another line.
             line.split('\r').map(move |piece| (number, piece))
         });
         let lines: Vec<Line> = pieces
