@@ -209,16 +209,15 @@ impl<'a> Client<'a> {
             if self.wants_reconnect() {
                 return Ok(NextStep::Reconnect);
             }
-            if self.state.measured.get()
-                && let Some(quota) = &mut self.quota
-            {
-                match quota.checked_sub(1) {
-                    Some(rest) => *quota = rest,
-                    None => break,
+            // An op that goes on over another connection has begun already.
+            if self.state.measured.get() && self.resumed.is_none() {
+                if let Some(quota) = &mut self.quota {
+                    let Some(rest) = quota.checked_sub(1) else { break };
+                    *quota = rest;
                 }
-            }
-            if self.state.measured.get() && self.resumed.is_none() && !thread.may_begin() {
-                break;
+                if !thread.may_begin() {
+                    break;
+                }
             }
             now = self.op().await?;
             if let Some((pause, pauses)) = thread.job().plan.think.zip(thread.pauses.as_ref()) {

@@ -111,6 +111,21 @@ fn op_begins_again_when_its_error_is_ignored() {
 }
 
 #[test]
+fn op_goes_on_over_another_connection_when_the_loss_is_ignored() {
+    let plan = plan_of("point-select", 1, StopAt::Ops(5));
+    let closes = || Script {
+        faults: vec![Fault::new(At::Statement(3), Action::Close)],
+        ..Script::default()
+    };
+    let [ours, theirs] = both(&plan, closes, |rules| {
+        rules.after_error = AfterError::Restart(Ignored::All);
+    });
+    assert_eq!((ours.step().outcome, ours.errors()), (Outcome::Aborted, 1));
+    assert_eq!((theirs.step().outcome, theirs.errors()), (Outcome::Completed, 0));
+    assert_eq!(theirs.step().timeline.window.ops, 5);
+}
+
+#[test]
 fn op_counts_by_its_end_when_the_end_finishes_what_has_begun() {
     let plan = plan_of("point-select", 1, StopAt::Time(Duration::from_millis(200)));
     let slow =
