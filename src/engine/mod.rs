@@ -5,6 +5,7 @@
 //! at the end.
 
 mod alarm;
+mod answer;
 mod client;
 mod connection;
 mod errors;
