@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, plain};
-use crate::mysql::{Class, Failure, LOST, advice, class, recurs};
+use crate::mysql::{Failure, LOST, advice, class, recurs};
 use crate::observe::{Ns, seconds};
 use crate::plan::{OnError, units};
-use crate::summary::{CONNECT, Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
-use crate::terms::add;
+use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
+use crate::terms::{ErrorClass, add};
 use crate::workload::Effect;
 
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
@@ -34,28 +34,22 @@ pub(crate) enum OpError {
 }
 
 impl OpError {
-    /// Tells its class in the summary, whether the session is as good as before, and whether a write that
-    /// ended so may have been done all the same.
-    fn traits(&self) -> (&'static str, bool, bool) {
+    fn class(&self) -> ErrorClass {
         match self {
-            OpError::Failure(Failure::Server { code, .. }) => {
-                let class = class(*code);
-                (class.name(), class.keeps_session(), class.leaves_doubt())
-            }
-            OpError::Failure(Failure::Lost(_)) => ("lost", false, true),
-            // A wrong answer is not trusted about a write.
-            OpError::Wrong(_) => ("wrong", true, true),
-            OpError::Timeout(_) => ("timeout", false, true),
-            OpError::LeftOpen(error) => (error.traits().0, false, error.leaves_doubt()),
+            OpError::Failure(Failure::Server { code, .. }) => class(*code),
+            OpError::Failure(Failure::Lost(_)) => ErrorClass::Lost,
+            OpError::Wrong(_) => ErrorClass::Wrong,
+            OpError::Timeout(_) => ErrorClass::Timeout,
+            OpError::LeftOpen(error) => error.class(),
         }
     }
 
     pub(crate) fn keeps_session(&self) -> bool {
-        self.traits().1
+        !matches!(self, OpError::LeftOpen(_)) && self.class().keeps_session()
     }
 
     pub(crate) fn leaves_doubt(&self) -> bool {
-        self.traits().2
+        self.class().leaves_doubt()
     }
 
     /// Adds a ROLLBACK that failed, too. Of the two it is the one that leaves a doubt.
@@ -65,7 +59,7 @@ impl OpError {
 
     pub(crate) fn goes_on(&self, policy: OnError) -> bool {
         let usual = matches!(self, OpError::Failure(Failure::Server { code, .. })
-            if class(*code) == Class::Session);
+            if class(*code) == ErrorClass::Session);
         usual || (self.keeps_session() && policy != OnError::Abort)
     }
 
@@ -86,7 +80,7 @@ impl OpError {
             OpError::Timeout(_) => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
-        let (code, class) = (self.code(), self.traits().0.to_owned());
+        let (code, class) = (self.code(), self.class());
         ErrorCount { code, sqlstate, class, message: plain(&message), count: 1 }
     }
 }
@@ -127,7 +121,7 @@ impl Failures {
         let text = format!("cannot connect: {failure}");
         let refused = OpError::Failure(failure);
         self.new.push((now, Event::Refused(refused.code(), text.into())));
-        self.count(ErrorCount { class: CONNECT.to_owned(), ..refused.count() });
+        self.count(ErrorCount { class: ErrorClass::Connect, ..refused.count() });
     }
 
     pub(crate) fn count(&mut self, new: ErrorCount) {
@@ -528,8 +522,8 @@ mod tests {
         errors.count_refused_reconnect(0, full());
         errors.count_refused_reconnect(0, full());
         let counts = errors.take_errors();
-        assert_eq!((counts[0].class.as_str(), counts[0].count), ("connect", 2));
-        assert_eq!((counts[1].class.as_str(), counts[1].code), ("full", Some(1040)));
+        assert_eq!((&counts[0].class, counts[0].count), (&ErrorClass::Connect, 2));
+        assert_eq!((&counts[1].class, counts[1].code), (&ErrorClass::Full, Some(1040)));
     }
 
     #[test]

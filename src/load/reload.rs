@@ -38,7 +38,7 @@ use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::summary::ErrorCount;
-use crate::terms::{joined, units};
+use crate::terms::{ErrorClass, joined, units};
 use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted, table};
 
 const INTERVAL: Ns = 1_000_000_000;
@@ -319,11 +319,10 @@ impl Reload {
         self.recorder.failed(issued, true, self.now());
         let (class, code, sqlstate, message) = match failure {
             Failure::Server { code, sqlstate, message } => {
-                ("session", Some(*code), Some(sqlstate.clone()), message.clone())
+                (ErrorClass::Session, Some(*code), Some(sqlstate.clone()), message.clone())
             }
-            Failure::Lost(what) => ("lost", None, None, what.clone()),
+            Failure::Lost(what) => (ErrorClass::Lost, None, None, what.clone()),
         };
-        let class = class.to_owned();
         self.done.errors.push(ErrorCount { code, sqlstate, class, message, count: 1 });
         explain(failure).context(self.at(item))
     }

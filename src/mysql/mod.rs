@@ -26,7 +26,7 @@ pub(crate) use control::{
     Numbers, explain, impatient, number, numeric, optional, pairs, query_single, rows,
 };
 pub(crate) use dataset::{Dataset, Discovered, Table, Tables, discover, names};
-pub(crate) use errors::{Asked, Class, Failure, LOST, advice, class, recurs};
+pub(crate) use errors::{Asked, Failure, LOST, advice, class, recurs};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};

@@ -3,6 +3,7 @@
 //! Above its figure: the sentences of all findings are here, and docs/user/notes.md lists them.
 
 mod choice;
+mod error_class;
 mod finding;
 mod gate;
 mod shared;
@@ -15,6 +16,7 @@ pub use choice::{
     Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Layout, OnError, Order, Picture,
     Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
 };
+pub use error_class::ErrorClass;
 pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Rank, Value};
 pub(crate) use gate::parse_level;
