@@ -10,8 +10,8 @@ use crate::mysql::Tables;
 use crate::mysql::wire::{Params, Value};
 use crate::plan::{Plan, Spread, StatementMode, Step};
 use crate::workload::{
-    Const, Content, Count, Distribution, Effect, KeySource, Kind, Options, Param, Permutation,
-    Sampler, Statement, Stream, Workload, name_part, pieces, rows, seed_of,
+    Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Permutation, Sampler,
+    Statement, StatementKind, Stream, Workload, name_part, pieces, rows, seed_of,
 };
 
 pub(crate) struct Job {
@@ -232,7 +232,7 @@ impl Job {
             sources: self.sources(params, options),
             text,
             rows: match statement.kind() {
-                Kind::Select => RowsOf::Select,
+                StatementKind::Select => RowsOf::Select,
                 _ if statement.inserts() => RowsOf::Insert,
                 _ => RowsOf::Other,
             },
@@ -323,7 +323,7 @@ impl Job {
         let last = tables.held.filter(|_| tables.own)?;
         let deletes = workload.statements().any(|one| one.effect == Effect::Delete);
         let begins = workload.transactions.iter().all(|one| workload.begins(one));
-        if statement.kind() != Kind::Select || (deletes && !(begins && tables.atomic)) {
+        if statement.kind() != StatementKind::Select || (deletes && !(begins && tables.atomic)) {
             return None;
         }
         let Some(Count::Within { max: Some(max), .. }) = &statement.expect.rows else {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::options::{
-    self, Becomes, Entry, Group, Kind, NO_EFFECT, OFF, ON, OptionValues, REFUSED,
+    self, Becomes, Entry, Group, NO_EFFECT, OFF, ON, OptionKind, OptionValues, REFUSED,
 };
 use super::output;
 use super::settings::{Command, Ignored, Opening, OutputVersion, Settings, Test};
@@ -139,7 +139,7 @@ impl<'a> Arguments<'a> {
                     self.test = Some(test).filter(|test| !test.is_empty());
                     self.opening.stderr.push_str(OLD_FORM);
                 }
-                Some((name, None)) if own.is_some_and(|entry| entry.kind != Kind::Bool) => {
+                Some((name, None)) if own.is_some_and(|entry| entry.kind != OptionKind::Bool) => {
                     let value = words.next();
                     let value = value.ok_or_else(|| cannot(&format!("--{name} needs a value")))?;
                     options.push((name, Some(value)));
@@ -165,12 +165,12 @@ impl<'a> Arguments<'a> {
         let text = value.unwrap_or_default();
         let is_switch = value != Some("") && (ON.contains(&text) || OFF.contains(&text));
         let fits = |kind| match kind {
-            Kind::Bool => is_switch,
-            Kind::Ssl => is_switch || SslMode::parse(text).is_ok(),
+            OptionKind::Bool => is_switch,
+            OptionKind::Ssl => is_switch || SslMode::parse(text).is_ok(),
             _ => true,
         };
         match options::find(name).filter(|entry| takes(test, entry.group)) {
-            Some(entry) if entry.kind == Kind::File => self.config_file(text),
+            Some(entry) if entry.kind == OptionKind::File => self.config_file(text),
             Some(entry) if fits(entry.kind) => self.set(entry, name, text.to_owned()),
             // It takes any option, and has nothing behind it.
             None if test == Some(Test::BulkInsert) => {
@@ -221,18 +221,18 @@ impl<'a> Arguments<'a> {
             self.after_header.push_str(&format!("WARNING: Global option '{name}' {why}\n"));
             return;
         };
-        if entry.of_test() || entry.kind == Kind::File {
+        if entry.of_test() || entry.kind == OptionKind::File {
             let note = format!("{name} in a config file has no effect, as in sysbench");
             return self.notes.push(note);
         }
         let word = items.first().copied().unwrap_or_default();
         let text = match entry.kind {
-            Kind::Bool | Kind::Ssl if OFF.contains(&word) => {
+            OptionKind::Bool | OptionKind::Ssl if OFF.contains(&word) => {
                 self.notes.push(format!("{name}={word} in a config file is on, as in sysbench"));
                 "on".to_owned()
             }
-            Kind::Bool => "on".to_owned(),
-            Kind::List => items.join(","),
+            OptionKind::Bool => "on".to_owned(),
+            OptionKind::List => items.join(","),
             _ => word.to_owned(),
         };
         self.set(entry, name, text);
@@ -318,12 +318,12 @@ impl<'a> Arguments<'a> {
 
     /// Refuses what is no whole number where one is needed.
     fn whole(&self, wanted: impl Fn(&Entry) -> bool) -> Result<(), Opening> {
-        let whole = |entry: &&Entry| matches!(entry.kind, Kind::Int | Kind::Count);
+        let whole = |entry: &&Entry| matches!(entry.kind, OptionKind::Int | OptionKind::Count);
         for entry in options::OPTIONS.iter().filter(whole).filter(|entry| wanted(entry)) {
             let (name, text) = (entry.key().replace('-', "_"), self.values.text(entry.key()));
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;
-            let is_below = number < 0 && entry.kind == Kind::Count;
+            let is_below = number < 0 && entry.kind == OptionKind::Count;
             cannot(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! loadgen's.
 
 use super::NAME;
-use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
+use super::options::{self, Becomes, Entry, OFF, ON, OptionKind, plain};
 use super::others::{self, Program};
 use crate::report::quoted;
 use crate::workload::{Schema, named};
@@ -59,14 +59,14 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
             let is_switch = |next: &str| ON.contains(&next) || OFF.contains(&next);
             let is_word = |next: &str| COMMANDS.contains(&next) || named(next).is_some();
             let takes = |next: &str| match option(arg) {
-                Some(Entry { kind: Kind::Bool | Kind::Ssl, .. }) => is_switch(next),
+                Some(Entry { kind: OptionKind::Bool | OptionKind::Ssl, .. }) => is_switch(next),
                 Some(Entry { becomes: Nothing(_), .. }) => {
                     is_switch(next) || next.parse::<f64>().is_ok()
                 }
                 Some(_) => !next.starts_with('-') && !is_word(next),
                 None => {
                     let other = others::PROGRAMS.iter().find_map(|program| program.find(arg));
-                    let other = other.is_some_and(|entry| entry.kind != Kind::Bool);
+                    let other = other.is_some_and(|entry| entry.kind != OptionKind::Bool);
                     (native(arg) || other && !is_word(next)) && !next.starts_with('-')
                 }
             };
@@ -243,7 +243,10 @@ impl<'a> NativeCommand<'a> {
             ("mysql-ssl", "DISABLED") => "",
             ("mysql-ssl", word) if OFF.contains(&word) => "",
             // No limit is sysbench's 0, and loadgen's default but for the warmup.
-            (_, "0") if matches!(option.kind, Kind::Int | Kind::Count) && key != "warmup-time" => {
+            (_, "0")
+                if matches!(option.kind, OptionKind::Int | OptionKind::Count)
+                    && key != "warmup-time" =>
+            {
                 ""
             }
             _ => value,
@@ -251,7 +254,7 @@ impl<'a> NativeCommand<'a> {
         let flags =
             ours.split(", ").map(|words| format!("--{}", words.replace('@', &quoted(value))));
         let flags: Vec<String> = flags.collect();
-        let empty = value.is_empty() && option.kind != Kind::Bool;
+        let empty = value.is_empty() && option.kind != OptionKind::Bool;
         let none = empty || usual && !ours.contains('@');
         match self.takes(flag_of(&flags[0])) {
             true if !none => Ok(flags),

@@ -25,7 +25,7 @@ pub(super) enum Group {
 
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OptionKind {
     Bool,
     /// A number of 32 bits, without a suffix.
     Int,
@@ -54,13 +54,13 @@ pub(crate) enum Becomes {
 }
 use Becomes::{Flags, Nothing, Same};
 use Group::{Database, General, Legacy, Log, Mysql, Own, Points, Random, Ranges, Tests};
-use Kind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
+use OptionKind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
 
 pub(super) struct Entry {
     pub group: Group,
     /// Of one meaning, written with `-`: the first is that of 1.0 or 1.1.
     pub names: &'static str,
-    pub kind: Kind,
+    pub kind: OptionKind,
     pub default: &'static str,
     pub about: &'static str,
     pub becomes: Becomes,

@@ -24,7 +24,8 @@ pub(crate) use script::script;
 pub(crate) use sql::pieces;
 use statement::{Amount, ensure, known};
 pub(crate) use statement::{
-    Const, Content, Count, Effect, KeySource, Kind, OPTION_MAX, Options, Param, Setting, Statement,
+    Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
+    StatementKind,
 };
 pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};

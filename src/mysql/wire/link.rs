@@ -21,7 +21,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::decode::{Answer, Decoder, Kind, Want};
+use super::decode::{Answer, AnswerForm, Decoder, Want};
 use super::frame::{self, HEADER, Params};
 use super::login::{Login, Say, unexpected};
 use crate::error::Result;
@@ -103,7 +103,7 @@ impl LeanSession {
         frame::begin(&mut self.out, Command::COM_STMT_PREPARE as u8);
         self.out.extend_from_slice(sql.as_bytes());
         let answer_starts = frame::end(&mut self.out, 0);
-        self.round_trip(Kind::Prepare, Want::Count, answer_starts).await?;
+        self.round_trip(AnswerForm::Prepare, Want::Count, answer_starts).await?;
         Ok(self.decoder.statement)
     }
 
@@ -111,7 +111,7 @@ impl LeanSession {
     #[inline]
     pub async fn execute(&mut self, id: u32, params: &Params, want: Want) -> Asked<Answer> {
         let answer_starts = frame::execute(&mut self.out, id, params);
-        self.round_trip(Kind::Binary, want, answer_starts).await
+        self.round_trip(AnswerForm::Binary, want, answer_starts).await
     }
 
     /// Gives room for SQL, which [`Self::query`] runs.
@@ -124,7 +124,7 @@ impl LeanSession {
     #[inline]
     pub async fn query(&mut self, want: Want) -> Asked<Answer> {
         let answer_starts = frame::end(&mut self.out, 0);
-        self.round_trip(Kind::Text, want, answer_starts).await
+        self.round_trip(AnswerForm::Text, want, answer_starts).await
     }
 
     pub async fn run_text(&mut self, sql: &str) -> Asked<Answer> {
@@ -175,7 +175,12 @@ impl LeanSession {
 
     /// Sends the command and reads its answer. An error of the server's is a failure.
     #[inline]
-    async fn round_trip(&mut self, kind: Kind, want: Want, answer_starts: u8) -> Asked<Answer> {
+    async fn round_trip(
+        &mut self,
+        kind: AnswerForm,
+        want: Want,
+        answer_starts: u8,
+    ) -> Asked<Answer> {
         self.sent = 0;
         begin_request(&mut self.waiting)?;
         self.decoder.expect(kind, want, answer_starts);

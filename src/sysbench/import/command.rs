@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::arguments::{OLD, script_of, test_of};
-use super::super::options::{self, Entry, Group, Kind, OPTIONS, OptionValues};
+use super::super::options::{self, Entry, Group, OPTIONS, OptionKind, OptionValues};
 use super::super::plan;
 use super::super::settings::Test;
 use super::lines::Line;
@@ -352,9 +352,9 @@ impl Command {
         let text = self.values.text(entry.key());
         match entry.kind {
             _ if is_hidden(text) => text.to_owned(),
-            Kind::Bool if self.values.on(entry.key()) => "on".to_owned(),
-            Kind::Bool => "off".to_owned(),
-            Kind::Double => self.values.number(entry.key()).to_string(),
+            OptionKind::Bool if self.values.on(entry.key()) => "on".to_owned(),
+            OptionKind::Bool => "off".to_owned(),
+            OptionKind::Double => self.values.number(entry.key()).to_string(),
             _ => text.to_owned(),
         }
     }
