@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One type at each station: [`plan::Plan`] is decided before the first connection, [`plan::Step`] is a
-//! cell of the table, [`engine::Run`] is in memory what [`summary::Summary`] is as versioned JSON, and
+//! cell of the table, [`engine::MeasuredStep`] is in memory what [`summary::Summary`] is as versioned JSON, and
 //! [`report`] is a pure function of summaries.
 //!
 //! Rooms, each of which imports only those before it (`tests/tree`): terms, error, stop, progress,

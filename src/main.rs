@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use loadgen::error::Error;
 
-const UNWOUND: &str = "loadgen gave up: it, or the driver on a server's answer, broke";
+const UNWOUND: &str = "loadgen crashed: a bug in loadgen or its MySQL driver";
 
 fn main() -> ExitCode {
     quiet_driver_panics();

@@ -37,4 +37,5 @@ pub mod tables;
 mod wire;
 
 pub use script::{Action, Answer, At, Auth, Fault, Reply, Row, Script, Service, SqlError};
-pub use server::{Canned, Counts, Listen, serve};
+pub use server::{Canned, Listen, serve};
+pub use session::Counts;

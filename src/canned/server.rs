@@ -16,45 +16,16 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 
 use super::script::{Script, Service};
-use super::session::{Session, Shared};
+use super::session::{Counts, Session, Shared};
 use crate::error::{Error, Result};
 use crate::observe::raise_descriptor_limit;
-
-/// What a server has done since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Connections accepted, refused ones included.
-    pub connections: u64,
-    pub open: u64,
-    pub open_max: u64,
-    /// Connections that got through the handshake.
-    pub sessions: u64,
-    pub queries: u64,
-    pub prepares: u64,
-    /// `COM_STMT_EXECUTE` of a statement that exists.
-    pub executes: u64,
-    pub closes: u64,
-    pub pings: u64,
-    /// `COM_RESET_CONNECTION` and `COM_CHANGE_USER`.
-    pub resets: u64,
-    pub quits: u64,
-    /// Statements (of `queries` and `executes`) that ask for the canned row.
-    pub selects: u64,
-    /// Statements (of `queries` and `executes`) that change one row.
-    pub changes: u64,
-    /// Commands answered with an error that no script asked for.
-    pub refused: u64,
-    pub faults: u64,
-    /// Bytes that clients streamed for LOAD DATA LOCAL.
-    pub local_bytes: u64,
-}
 
 /// A running server on a thread of its own; dropping it closes every connection and stops it.
 #[derive(Debug)]
 pub struct Canned {
     port: u16,
     counts: Arc<Mutex<Counts>>,
-    /// What stops it when dropped, and its thread.
+    /// The sender that stops it when dropped, and its thread.
     running: Option<(oneshot::Sender<()>, JoinHandle<Result<()>>)>,
 }
 
@@ -107,7 +78,7 @@ const BACKLOG: u32 = 4096;
 /// Descriptors beside those of the connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Where a server listens.
+/// The address that a server listens on.
 pub enum Listen {
     /// A port of 127.0.0.1; 0 takes a free one.
     Port(u16),
@@ -202,7 +173,7 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok(stream)
             }
-            // What a session does with its stream, the kernel does with either kind.
+            // A session uses both kinds of stream alike.
             Listener::Unix(listener, _) => {
                 let stream = listener.accept().await?.0.into_std()?;
                 TcpStream::from_std(OwnedFd::from(stream).into())

@@ -13,10 +13,38 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::Counts;
 use super::script::{Action, Auth, ERROR, Event, Faults, Script, Service, SqlError, looked_at};
 use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies};
 use crate::observe::Timer;
+
+/// Counts of a server's work since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections accepted, refused ones included.
+    pub connections: u64,
+    pub open: u64,
+    pub open_max: u64,
+    /// Connections that got through the handshake.
+    pub sessions: u64,
+    pub queries: u64,
+    pub prepares: u64,
+    /// `COM_STMT_EXECUTE` of a statement that exists.
+    pub executes: u64,
+    pub closes: u64,
+    pub pings: u64,
+    /// `COM_RESET_CONNECTION` and `COM_CHANGE_USER`.
+    pub resets: u64,
+    pub quits: u64,
+    /// Statements (of `queries` and `executes`) that ask for the canned row.
+    pub selects: u64,
+    /// Statements (of `queries` and `executes`) that change one row.
+    pub changes: u64,
+    /// Commands answered with an error that no script asked for.
+    pub refused: u64,
+    pub faults: u64,
+    /// Bytes that clients streamed for LOAD DATA LOCAL.
+    pub local_bytes: u64,
+}
 
 pub(crate) struct Shared {
     pub(crate) script: Script,
@@ -93,7 +121,7 @@ struct Prepared {
     sql: Rc<[u8]>,
 }
 
-/// What is to be done.
+/// The next action of a session.
 enum Response {
     Answer {
         plan: AnswerKind,
@@ -408,7 +436,7 @@ impl Session {
             Service::Exponential { mean, .. } => exponential(mean, self.random.next_u64()),
         };
         let Some(deadline) = Instant::now().checked_add(time) else { return Ok(()) };
-        // What was answered before must not wait for this one.
+        // Earlier answers must not wait for this one.
         self.flush().await?;
         let timer = match &self.timer {
             Some(timer) => timer,
@@ -441,7 +469,7 @@ impl Session {
 
     /// Sends an answer as a fault wants it; some faults end the session.
     async fn deliver(&mut self, mut reply: Vec<u8>, action: Action) -> io::Result<()> {
-        // What was answered before is not part of the fault.
+        // Earlier answers are not part of the fault.
         self.flush().await?;
         match &action {
             Action::Stall(time) => tokio::time::sleep(*time).await,

@@ -128,7 +128,7 @@ fn the_keys_of_profiles_are_in_the_reference() {
     for (title, source, owner) in sections {
         let _ = write!(text, "\n## {title}\n\n{}", table(source, owner));
         if owner == "Profile" {
-            let turns = table(PROFILE, "Turns").replace('_', "-").replace("key", "`order`");
+            let turns = table(PROFILE, "RepeatOrder").replace('_', "-").replace("key", "`order`");
             let _ = write!(text, "\n{turns}");
         }
     }

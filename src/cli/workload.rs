@@ -15,7 +15,7 @@ use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
 use crate::plan::value::{RowsOrAuto, Whole};
 use crate::plan::{defaults, value};
-use crate::run::measure::{self, Asked};
+use crate::run::measure::{self, MeasureRequest};
 use crate::run::steps::Job;
 use crate::run::{Invocation, Place, print_data, random};
 use crate::sandbox::Spec;
@@ -92,7 +92,7 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
 
 impl MeasureArgs {
     /// Refuses what only one server can have.
-    fn check_sandboxes(&self, asked: &Asked<'_>) -> Result<()> {
+    fn check_sandboxes(&self, asked: &MeasureRequest<'_>) -> Result<()> {
         let servers = self.sandbox.len();
         if servers < 2 {
             return Ok(());
@@ -111,7 +111,12 @@ impl MeasureArgs {
     }
 
     /// Measures what is asked, on this server, or lists it.
-    fn run(self, asked: &Asked<'_>, calibration: Option<PathBuf>, random_seed: bool) -> Result<()> {
+    fn run(
+        self,
+        asked: &MeasureRequest<'_>,
+        calibration: Option<PathBuf>,
+        random_seed: bool,
+    ) -> Result<()> {
         self.check_sandboxes(asked)?;
         let out = self.out;
         // An empty word stands for the program of PATH.
@@ -151,7 +156,7 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let (job, repeats) = (Job::Sweep(&plan), plan.repeats);
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
-    let asked = Asked { job, label, notes, repeats, gates, slo, slo_resolution, yes };
+    let asked = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
     args.measure.run(&asked, args.calibration, seed.is_none())
 }
 
@@ -273,7 +278,7 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
     let LoadArgs { repeat: repeats, force, yes, measure, .. } = args;
     let (label, notes) = (measure.label.clone(), measure.notes.clone());
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
-    let asked = Asked { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
+    let asked = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
     measure.run(&asked, None, false)
 }
 

@@ -32,13 +32,13 @@ pub(crate) struct Command {
 }
 
 /// The window's start, once it has begun; emptied when the step is over.
-type Window = watch::Receiver<Option<Instant>>;
+type WindowWatch = watch::Receiver<Option<Instant>>;
 
 /// Commands that wait for their instant, or run.
 pub(crate) type Running = JoinSet<Option<CommandRun>>;
 
 /// Lets commands wait for the window.
-pub(crate) fn start(commands: Vec<Command>, dir: &Path, window: &Window) -> Running {
+pub(crate) fn start(commands: Vec<Command>, dir: &Path, window: &WindowWatch) -> Running {
     commands.into_iter().map(|command| run(command, dir.to_owned(), window.clone())).collect()
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn end(running: Running) -> Vec<CommandRun> {
 }
 
 /// None if the step was over before the command's instant.
-async fn run(command: Command, dir: PathBuf, mut window: Window) -> Option<CommandRun> {
+async fn run(command: Command, dir: PathBuf, mut window: WindowWatch) -> Option<CommandRun> {
     let opened = (*window.wait_for(Option::is_some).await.ok()?)?;
     tokio::select! {
         biased;
@@ -72,7 +72,7 @@ async fn run(command: Command, dir: PathBuf, mut window: Window) -> Option<Comma
     Some(CommandRun { program: words[0].clone(), asked: Some(asked), at_s, exit, output })
 }
 
-async fn over(window: &mut Window) {
+async fn over(window: &mut WindowWatch) {
     // Its end is the end of the step, too.
     let _ = window.wait_for(Option::is_none).await;
 }
@@ -82,7 +82,7 @@ fn spawn(words: &[String], output: &Path) -> std::io::Result<Group> {
     super::spawn(process.args(&words[1..]), &File::create(output)?)
 }
 
-async fn wait(mut group: Group, window: &mut Window) -> Option<i32> {
+async fn wait(mut group: Group, window: &mut WindowWatch) -> Option<i32> {
     let late = async {
         over(window).await;
         tokio::time::sleep(ENDS_WITHIN).await;

@@ -1,5 +1,5 @@
-//! What wakes the clients of one engine thread at their instants, to a few microseconds: the arrivals
-//! of an open loop, and the pauses of a closed one. tokio's own timers tick once a millisecond.
+//! The alarm clock of an engine thread's clients, exact to a few microseconds: for the arrivals of an open
+//! loop and the pauses of a closed one. tokio's own timers tick once a millisecond.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::pacing::NEVER;
 use crate::error::{Error, Result};
 use crate::observe::{Ns, Timer};
 
+/// An instant that does not come, or is not decided.
+pub(crate) const NEVER: Ns = Ns::MAX;
 /// Nearer instants are waited for by yielding: to be woken by the kernel takes up to so long.
 const NEAR: Ns = 100_000;
-/// A turn of at most so many of the shortest ones did nothing but look: an answer or an arrival
-/// takes several times as long.
+/// A turn as short as this many of the shortest found no work: an answer takes several times as long.
 const IDLE: Ns = 3;
 
 /// The kernel timer of an engine thread.
@@ -28,7 +28,7 @@ pub(crate) struct Alarm {
     earlier: Notify,
     /// The instant that the timer waits for; 0 while it waits for none.
     armed: Cell<Ns>,
-    /// How long the thread has looked for work in vain so far, instead of waiting for it.
+    /// The time that the thread has looked for work in vain so far, instead of waiting for it.
     pub spun: Cell<Ns>,
 }
 
@@ -43,12 +43,12 @@ impl Alarm {
     /// Takes note of an instant at which somebody is to be woken.
     pub(super) fn expect(&self, at: Ns) {
         if at < self.armed.get() {
-            self.look();
+            self.check_now();
         }
     }
 
     /// Asks at once who is to be woken.
-    pub(super) fn look(&self) {
+    pub(super) fn check_now(&self) {
         self.armed.set(0);
         self.earlier.notify_one();
     }
@@ -118,7 +118,7 @@ pub(crate) struct Pauses {
     waiting: RefCell<VecDeque<(Ns, Waker)>>,
     /// The window's end, which ends every pause.
     end: Cell<Ns>,
-    /// How often the end has moved.
+    /// The number of times that the end has moved.
     moved: Cell<u64>,
 }
 
@@ -137,7 +137,7 @@ impl Pauses {
             if now >= at {
                 return Poll::Ready(now);
             }
-            // Who was woken because the end has moved waits anew.
+            // A client that a moved end has woken waits again.
             if waits.replace(self.moved.get()) != Some(self.moved.get()) {
                 let mut waiting = self.waiting.borrow_mut();
                 let place = waiting.partition_point(|(other, _)| *other <= at);

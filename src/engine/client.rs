@@ -3,19 +3,19 @@
 
 use std::rc::Rc;
 
-use super::connection::{Connection, Control, Handles, Leaving, open_again, pauses};
+use super::answer::find_fault;
+use super::connection::{ClosedSession, Connection, Control, Handles, open_again, pauses};
 use super::errors::{Change, OpError};
-use super::job::{Check, CompiledStatement, Generator, RowsOf, TableDraws, literals_into, number};
+use super::job::{CompiledStatement, Generator, RowsOf, TableDraws, literals_into, number};
 use super::pacing::Pacing;
-use super::thread::{ClientState, ThreadEvent, ThreadState};
-use super::{During, Refused};
+use super::setup::{ClientAction, EndReason, ThreadEvent};
+use super::state::{ClientState, ThreadState};
 use crate::mysql::wire::{Answer, LeanSession, Params, Want};
 use crate::observe::{EventCounts, Ns, Op};
-use crate::plan::{AsSysbench, Spread, limits};
-use crate::workload::{Effect, rows};
+use crate::plan::{AfterError, AtEnd, Ignored, Rules, Spread, limits};
+use crate::workload::Effect;
 
-/// Of so many answers that could prove themselves one is checked: the check costs about a
-/// tenth of an op.
+/// Checks the content of one answer in 16: a check costs a tenth of an op.
 const CONTENT_EVERY: u64 = 16;
 /// The error of a deadlock: the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
@@ -26,16 +26,17 @@ pub(crate) async fn run(
     thread: Rc<ThreadState>,
     state: Rc<ClientState>,
     connection: Connection,
-) -> Option<Leaving> {
+) -> Option<ClosedSession> {
     let mut client = Client::new(&thread, &state, connection);
-    let renews = |error: &OpError| match &thread.job().plan.as_sysbench {
-        None => thread.job().plan.policy.reconnects(),
-        Some(rules) => rules.ignored.has_lost() && !error.keeps_session(),
+    let plan = &thread.job().plan;
+    let is_reconnectable = |error: &OpError| match &plan.rules.after_error {
+        AfterError::Policy => plan.policy.reconnects(),
+        AfterError::Restart(ignored) => ignored.has_lost() && !error.keeps_session(),
     };
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
-            Ok(Ok(Turn::Over)) => return Some(client.leaving()),
-            Ok(Ok(Turn::Renew)) => None,
+            Ok(Ok(NextStep::End)) => return Some(client.into_closed()),
+            Ok(Ok(NextStep::Reconnect)) => None,
             Ok(Err(error)) => Some(error),
             // The op ended without its client, which could not account for it.
             Err(error) => {
@@ -44,8 +45,8 @@ pub(crate) async fn run(
                 Some(error)
             }
         };
-        if let Some(error) = error.as_ref().filter(|error| !renews(error)) {
-            client.tell_refused(error);
+        if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error)) {
+            client.report_end(error);
             thread.setup.tell(ThreadEvent::Abort(state.client, error.clone()));
             return None;
         }
@@ -63,21 +64,20 @@ pub(crate) async fn run(
     }
 }
 
-/// What becomes of an op after an attempt by sysbench's rules.
+/// The fate of an op after an attempt that may be repeated.
 enum Attempt {
     Over(Result<(), OpError>),
     Again,
     /// It goes on over another connection.
     Resumes(OpError),
     /// The time ended before it succeeded.
-    Late,
+    Expired,
 }
 
-/// Why a client stops for a while.
-enum Turn {
-    Over,
-    /// It is to have a new connection.
-    Renew,
+/// The reason why `work` returned without an error.
+enum NextStep {
+    End,
+    Reconnect,
 }
 
 /// Opens the client's connection again, however long it takes; None if the thread gives it up. At once
@@ -102,7 +102,7 @@ async fn reopen(
             Ok(Err(failure)) => failure,
             Err(_) => return None,
         };
-        thread.failures.borrow_mut().refused(thread.now(), failure);
+        thread.failures.borrow_mut().count_refused_reconnect(thread.now(), failure);
     };
     thread.setup.reopened.notify_one();
     state.offline.set(false);
@@ -126,10 +126,10 @@ struct Client<'a> {
     done: OpProgress,
     /// By statement: its table, where each kind draws its own.
     tables: Vec<u32>,
-    /// What only a run by sysbench's rules has.
+    /// The start of an op that goes on over another connection.
     resumed: Option<Ns>,
     since_opened: u64,
-    asked: Option<Asked>,
+    failed_request: Option<FailedRequest>,
     bulk: BulkRows,
 }
 
@@ -140,9 +140,9 @@ struct OpProgress {
     rows: u64,
 }
 
-/// What the client asked for last that failed.
+/// The last request of the client, which failed.
 #[derive(Debug, Clone, Copy)]
-enum Asked {
+enum FailedRequest {
     Control {
         which: Control,
         prepared: bool,
@@ -186,12 +186,17 @@ impl<'a> Client<'a> {
             tables: vec![0; job.statements.len()],
             resumed: None,
             since_opened: 0,
-            asked: None,
+            failed_request: None,
             bulk: BulkRows::default(),
         }
     }
 
-    async fn work(&mut self) -> Result<Turn, OpError> {
+    #[inline]
+    fn rules(&self) -> &'a Rules {
+        &self.thread.job().plan.rules
+    }
+
+    async fn work(&mut self) -> Result<NextStep, OpError> {
         let thread = self.thread;
         if let Some(pacing) = &thread.pacing {
             return self.paced(pacing).await;
@@ -202,19 +207,18 @@ impl<'a> Client<'a> {
             if now >= thread.window.get().start {
                 self.measure();
             }
-            if self.state.measured.get()
-                && let Some(quota) = &mut self.quota
-            {
-                match quota.checked_sub(1) {
-                    Some(rest) => *quota = rest,
-                    None => break,
+            if self.wants_reconnect() {
+                return Ok(NextStep::Reconnect);
+            }
+            // An op that goes on over another connection has begun already.
+            if self.state.measured.get() && self.resumed.is_none() {
+                if let Some(quota) = &mut self.quota {
+                    let Some(rest) = quota.checked_sub(1) else { break };
+                    *quota = rest;
                 }
-            }
-            if self.renews() {
-                return Ok(Turn::Renew);
-            }
-            if self.state.measured.get() && self.resumed.is_none() && !thread.may_begin() {
-                break;
+                if !thread.may_begin() {
+                    break;
+                }
             }
             now = self.op().await?;
             if let Some((pause, pauses)) = thread.job().plan.think.zip(thread.pauses.as_ref()) {
@@ -226,14 +230,13 @@ impl<'a> Client<'a> {
                 now = pauses.until(until, || thread.now()).await;
             }
         }
-        self.send_rows(Asked::Rest).await?;
-        Ok(Turn::Over)
+        self.send_rows(FailedRequest::Rest).await?;
+        Ok(NextStep::End)
     }
 
     /// Tells whether it is time for a new connection (sysbench's `--reconnect`).
-    fn renews(&self) -> bool {
-        let rules = self.thread.job().plan.as_sysbench.as_ref();
-        rules.is_some_and(|rules| (1..=self.since_opened).contains(&rules.reconnect))
+    fn wants_reconnect(&self) -> bool {
+        (1..=self.since_opened).contains(&self.rules().reconnect_every)
     }
 
     #[inline]
@@ -244,13 +247,13 @@ impl<'a> Client<'a> {
     }
 
     /// Does one op an arrival in an open loop, until there are none.
-    async fn paced(&mut self, pacing: &Pacing) -> Result<Turn, OpError> {
+    async fn paced(&mut self, pacing: &Pacing) -> Result<NextStep, OpError> {
         // Threads take the clients in turn.
-        let place = self.state.client as usize / self.thread.job().threads;
+        let slot = self.state.client as usize / self.thread.job().threads;
         if self.resumed.is_some() {
             self.op().await?;
         }
-        while let Some(arrival) = pacing.next(place, || self.thread.now()).await {
+        while let Some(arrival) = pacing.next(slot, || self.thread.now()).await {
             if arrival.measured {
                 self.measure();
             }
@@ -259,12 +262,12 @@ impl<'a> Client<'a> {
             }
             self.state.intended.set(Some(arrival.intended));
             self.op().await?;
-            if self.renews() {
-                return Ok(Turn::Renew);
+            if self.wants_reconnect() {
+                return Ok(NextStep::Reconnect);
             }
         }
-        self.send_rows(Asked::Rest).await?;
-        Ok(Turn::Over)
+        self.send_rows(FailedRequest::Rest).await?;
+        Ok(NextStep::End)
     }
 
     /// Does one op; returns when it completed. An error that the policy lives with is counted, another
@@ -281,12 +284,18 @@ impl<'a> Client<'a> {
         let (outcome, completed) = loop {
             let outcome = self.attempt(transaction).await;
             let now = thread.now();
-            let Some(rules) = &job.plan.as_sysbench else { break (outcome, now) };
-            match self.judged(rules, outcome, now) {
+            // An op that ends in the window counts there, even if the warm-up began it.
+            if self.rules().at_end != AtEnd::Drain && now >= thread.window.get().start {
+                self.measure();
+            }
+            let AfterError::Restart(ignored) = &job.plan.rules.after_error else {
+                break (outcome, now);
+            };
+            match self.after_attempt(ignored, outcome, now) {
                 Attempt::Over(outcome) => break (outcome, now),
                 Attempt::Again => {}
                 Attempt::Resumes(error) => return Err(error),
-                Attempt::Late => return Ok(now),
+                Attempt::Expired => return Ok(now),
             }
         };
         let issued = state.issued.take().unwrap_or(completed);
@@ -295,6 +304,10 @@ impl<'a> Client<'a> {
                 let OpProgress { table, statements, rows, .. } = self.done;
                 let (intended, measured) = (state.intended.get(), state.measured.get());
                 let op = Op { intended, issued, measured, completed, statements, rows };
+                if self.rules().count_answers {
+                    let took = completed.saturating_sub(intended.unwrap_or(issued));
+                    self.count(completed, |events| events.event(state.client, took));
+                }
                 if thread.recorder.borrow_mut().succeeded(op) {
                     state.ops.set(state.ops.get() + 1);
                     let ops = &thread.ops_by_table[table as usize];
@@ -304,8 +317,9 @@ impl<'a> Client<'a> {
             }
             Err(error) => {
                 thread.failed(state, issued, completed, &error);
-                let as_usual = error.goes_on(job.plan.policy.on_error) && self.session.is_usable();
-                let goes_on = as_usual && job.plan.as_sysbench.is_none();
+                let goes_on = self.rules().after_error == AfterError::Policy
+                    && error.goes_on(job.plan.policy.on_error)
+                    && self.session.is_usable();
                 if goes_on { Ok(completed) } else { Err(error) }
             }
         }
@@ -339,41 +353,37 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Judges an attempt by sysbench's rules. An op begins again after an error that is to be ignored,
-    /// until it succeeds, or the time is over for long.
-    fn judged(&mut self, rules: &AsSysbench, outcome: Result<(), OpError>, now: Ns) -> Attempt {
+    /// Decides whether an op begins again: after an error that is to be ignored it does until it succeeds,
+    /// or the time is over for long.
+    fn after_attempt(
+        &mut self,
+        ignored: &Ignored,
+        outcome: Result<(), OpError>,
+        now: Ns,
+    ) -> Attempt {
         let (thread, state) = (self.thread, self.state);
         let began = state.issued.get().unwrap_or(now);
-        // What ends in the window counts there, also where the warm-up began it.
-        if now >= thread.window.get().start {
-            self.measure();
-        }
-        let Err(error) = outcome else {
-            let from = state.intended.get().unwrap_or(began);
-            let took = now.saturating_sub(from);
-            self.count(now, |events| events.event(state.client, took));
-            return Attempt::Over(Ok(()));
-        };
+        let Err(error) = outcome else { return Attempt::Over(Ok(())) };
         if !error.keeps_session() {
-            if !rules.ignored.has_lost() {
+            if !ignored.has_lost() {
                 return Attempt::Over(Err(error));
             }
             self.resumed = Some(began);
-            thread.begins_again(state, now, &error);
+            thread.note_error(state, now, &error);
             return Attempt::Resumes(error);
         }
-        let ignored = error.code().is_some_and(|code| rules.ignored.has(code));
+        let is_ignored = error.code().is_some_and(|code| ignored.has(code));
         // Without a time, it would go on for ever.
         let endless = ends_by_ops(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
-        if !ignored || endless || !self.session.is_usable() {
+        if !is_ignored || endless || !self.session.is_usable() {
             return Attempt::Over(Err(error));
         }
         self.count(now, |events| events.ignored += 1);
         if now >= thread.ends_at() {
             thread.failed(state, began, now, &error);
-            return Attempt::Late;
+            return Attempt::Expired;
         }
-        thread.begins_again(state, now, &error);
+        thread.note_error(state, now, &error);
         if error.code() != Some(DEADLOCK) {
             // The next BEGIN commits what the server has not rolled back.
             self.doubt_the_commit();
@@ -394,7 +404,7 @@ impl<'a> Client<'a> {
         self.bulk.row.clear();
         literals_into(&mut self.bulk.row, &statement.pieces, &self.values);
         if self.bulk.sql.len() + bulk.join.len() + self.bulk.row.len() > bulk.bytes_max {
-            self.send_rows(Asked::Rows).await?;
+            self.send_rows(FailedRequest::Rows).await?;
         }
         if self.bulk.sql.is_empty() {
             self.bulk.sql.extend_from_slice(job.with_table(&bulk.head, table).as_bytes());
@@ -407,14 +417,14 @@ impl<'a> Client<'a> {
     }
 
     /// Sends the bulk statement, if there is one.
-    async fn send_rows(&mut self, asked: Asked) -> Result<(), OpError> {
+    async fn send_rows(&mut self, request: FailedRequest) -> Result<(), OpError> {
         if self.bulk.sql.is_empty() {
             return Ok(());
         }
         self.session.text().extend_from_slice(&self.bulk.sql);
         self.bulk.sql.clear();
         let answer = self.session.query(Want::Count).await.map_err(|failure| {
-            self.asked = Some(asked);
+            self.failed_request = Some(request);
             OpError::Failure(failure)
         })?;
         self.count(self.thread.now(), |events| events.writes += u64::from(answer.affected > 0));
@@ -422,30 +432,34 @@ impl<'a> Client<'a> {
     }
 
     /// Tells what of a client ended the step, where somebody shows it.
-    fn tell_refused(&mut self, error: &OpError) {
+    fn report_end(&mut self, error: &OpError) {
         let job = self.thread.job();
-        if job.plan.as_sysbench.is_none() {
+        if !job.plan.rules.raw_refusals {
             return;
         }
         let sent = || self.session.sent_text();
-        if let (Some(asked), OpError::Failure(failure)) = (self.asked.take(), error) {
+        if let (Some(asked), OpError::Failure(failure)) = (self.failed_request.take(), error) {
             let during = match asked {
-                Asked::Control { which, prepared: true } => During::Execute(which.sql().to_owned()),
-                Asked::Statement { index, table } if !job.statements[index].text => {
-                    During::Execute(job.sql(index, table))
+                FailedRequest::Control { which, prepared: true } => {
+                    ClientAction::Execute(which.sql().to_owned())
                 }
-                Asked::Control { .. } | Asked::Statement { .. } => During::Query(sent()),
-                Asked::Rows => During::Rows(sent()),
-                Asked::Rest => During::Rest(sent()),
+                FailedRequest::Statement { index, table } if !job.statements[index].text => {
+                    ClientAction::Execute(job.sql(index, table))
+                }
+                FailedRequest::Control { .. } | FailedRequest::Statement { .. } => {
+                    ClientAction::Query(sent())
+                }
+                FailedRequest::Rows => ClientAction::Rows(sent()),
+                FailedRequest::Rest => ClientAction::Rest(sent()),
             };
-            let refused = Refused::Client(during, failure.clone());
-            self.thread.setup.tell(ThreadEvent::Refused(refused));
+            let refused = EndReason::Client(during, failure.clone());
+            self.thread.setup.tell(ThreadEvent::Ending(refused));
         }
     }
 
-    fn leaving(self) -> Leaving {
-        let closes = self.thread.job().plan.as_sysbench.is_some();
-        Leaving::new(self.session, self.handles, closes)
+    fn into_closed(self) -> ClosedSession {
+        let closes = self.rules().close_statements;
+        ClosedSession::new(self.session, self.handles, closes)
     }
 
     fn pick(&mut self) -> usize {
@@ -485,7 +499,7 @@ impl<'a> Client<'a> {
         self.doubt_the_commit();
         if let Err(error) = self.control(Control::Commit).await {
             self.doubt_what_was_sent();
-            // What is left of it must not be committed by the next BEGIN.
+            // The next BEGIN must not commit the rest.
             return Err(self.roll_back(error).await);
         }
         self.state.pending.borrow_mut().clear();
@@ -497,8 +511,8 @@ impl<'a> Client<'a> {
 
     /// Rolls back after an error, which becomes another one if that fails, too.
     async fn roll_back(&mut self, error: OpError) -> OpError {
-        // sysbench leaves it to the next BEGIN, which commits what the server has not rolled back.
-        if !error.keeps_session() || self.thread.job().plan.as_sysbench.is_some() {
+        // Without it, the next BEGIN commits what the server has not rolled back.
+        if !error.keeps_session() || !self.rules().roll_back {
             return error;
         }
         match self.control(Control::Rollback).await {
@@ -518,10 +532,11 @@ impl<'a> Client<'a> {
         };
         self.done.statements += 1;
         if let Err(failure) = outcome {
-            self.asked = Some(Asked::Control { which, prepared: prepared.is_some() });
+            self.failed_request =
+                Some(FailedRequest::Control { which, prepared: prepared.is_some() });
             return Err(OpError::Failure(failure));
         }
-        if self.thread.job().plan.as_sysbench.is_some() {
+        if self.rules().count_answers {
             self.count(self.thread.now(), |events| events.others += 1);
         }
         Ok(())
@@ -614,7 +629,7 @@ impl<'a> Client<'a> {
         }
         let answer = outcome.map_err(|failure| {
             self.doubt_what_was_sent();
-            self.asked = Some(Asked::Statement { index, table });
+            self.failed_request = Some(FailedRequest::Statement { index, table });
             OpError::Failure(failure)
         })?;
         let known = statement.range.map_or(0, |range| range.rows(&self.values));
@@ -626,13 +641,13 @@ impl<'a> Client<'a> {
         if statement.rows == RowsOf::Insert {
             self.done.rows += answer.affected;
         }
-        // Of RETURNING, rows come instead of their number.
+        // RETURNING sends rows instead of their number.
         let affected = answer.affected.max(answer.rows);
         let change = Change { effect: statement.effect, affected, k };
         let value = statement.check.value.and_then(|_| self.session.number());
         let content = content.then(|| (table, key, self.session.first()));
-        let wrong = check(&statement.check, answer, value, content);
-        if job.plan.as_sysbench.is_some() {
+        let wrong = find_fault(&statement.check, answer, value, content);
+        if job.plan.rules.count_answers {
             self.count_answer(statement, answer, wrong.is_some());
         } else if let Some(wrong) = wrong {
             // It may be in the table for all that.
@@ -661,7 +676,7 @@ impl<'a> Client<'a> {
     ) -> Result<(), OpError> {
         let ((index, table), mut counted) = (at, None);
         for _ in 0..3 {
-            // What limits an answer does not limit what is counted. In a transaction it is the same snapshot.
+            // A LIMIT of the answer does not limit the count. In a transaction both see one snapshot.
             self.query_again(at, [b"SELECT COUNT(*) FROM (", b") AS answer"]).await?;
             counted = self.session.number();
             if counted.is_some_and(|counted| counted <= rows) {
@@ -685,9 +700,11 @@ impl<'a> Client<'a> {
         [before, after]: [&[u8]; 2],
     ) -> Result<Answer, OpError> {
         let job = self.thread.job();
-        let of = &job.statements[index];
-        let pieces: Vec<String> = of.pieces.iter().map(|it| job.with_table(it, table)).collect();
-        let values = if of.keeps_values { &self.generator.previous } else { &self.values };
+        let statement = &job.statements[index];
+        let pieces: Vec<String> =
+            statement.pieces.iter().map(|piece| job.with_table(piece, table)).collect();
+        let kept = statement.keeps_values;
+        let values = if kept { &self.generator.previous } else { &self.values };
         let sql = self.session.text();
         sql.extend_from_slice(before);
         literals_into(sql, &pieces, values);
@@ -695,7 +712,7 @@ impl<'a> Client<'a> {
         self.session.query(Want::First).await.map_err(OpError::Failure)
     }
 
-    /// Counts an answer as sysbench does, when it is there.
+    /// Counts an answer by its kind, when it is there.
     fn count_answer(&self, statement: &CompiledStatement, answer: Answer, unexpected: bool) {
         self.count(self.thread.now(), |events| {
             let counted = match (statement.rows == RowsOf::Select, answer.affected) {
@@ -708,7 +725,7 @@ impl<'a> Client<'a> {
         });
     }
 
-    /// Adds to sysbench's counts at an instant, where its rules hold.
+    /// Adds to the counts of answers at an instant, where there are any.
     fn count(&self, now: Ns, add: impl FnOnce(&mut EventCounts)) {
         if let Some(events) = self.thread.recorder.borrow_mut().events(now) {
             add(events);
@@ -719,73 +736,4 @@ impl<'a> Client<'a> {
 /// Tells whether only the number of ops ends the run.
 fn ends_by_ops(thread: &ThreadState) -> bool {
     thread.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
-}
-
-/// Holds an answer against the workload; returns what is wrong with it.
-fn check(
-    expected: &Check,
-    answer: Answer,
-    value: Option<u64>,
-    content: Option<(u32, u64, Option<&[u8]>)>,
-) -> Option<String> {
-    for (number, what, (min, max)) in [
-        (answer.rows, "rows", expected.rows),
-        (answer.affected, "rows affected", expected.affected),
-    ] {
-        if number < min || number > max {
-            return Some(match max {
-                u64::MAX => format!("{number} {what} instead of {min} or more"),
-                max if min == max => format!("{number} {what} instead of {min}"),
-                max => format!("{number} {what} instead of {min} to {max}"),
-            });
-        }
-    }
-    if expected.nulls && answer.nulls > 0 {
-        return Some(format!("{} NULLs in columns that have none", answer.nulls));
-    }
-    if let Some(wanted) = expected.value
-        && value != Some(wanted)
-        && answer.rows > 0
-    {
-        let got = value.map_or_else(|| "no number".to_owned(), |n| n.to_string());
-        return Some(format!("the value is {got} instead of {wanted}"));
-    }
-    let (table, id, c) = content.filter(|_| answer.rows > 0)?;
-    // PAD_CHAR_TO_FULL_LENGTH pads what is returned.
-    let c = c.unwrap_or(b"").trim_ascii_end();
-    (!rows::proves(table + 1, id, c))
-        .then(|| format!("the content is not that of id {id}: '{}'", c.escape_ascii()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn answer(rows: u64, affected: u64) -> Answer {
-        Answer { rows, affected, ..Answer::default() }
-    }
-
-    #[test]
-    fn answers_are_held_against_bounds() {
-        let all = (0, u64::MAX);
-        let anything =
-            Check { rows: all, affected: all, content: false, value: None, nulls: false };
-        let wrong = |expected: &Check, answer| check(expected, answer, None, None);
-        let exactly = Check { rows: (1, 1), ..anything };
-        assert_eq!(wrong(&exactly, answer(1, 0)), None);
-        assert_eq!(wrong(&exactly, answer(0, 1)).as_deref(), Some("0 rows instead of 1"));
-        let range = Check { rows: (1, 100), ..anything };
-        assert_eq!(wrong(&range, answer(100, 0)), None);
-        assert_eq!(wrong(&range, answer(101, 0)).as_deref(), Some("101 rows instead of 1 to 100"));
-        let some = Check { affected: (1, u64::MAX), ..anything };
-        let text = "0 rows affected instead of 1 or more";
-        assert_eq!(wrong(&some, answer(9, 0)).as_deref(), Some(text));
-        assert_eq!(wrong(&anything, answer(0, 0)), None);
-        let value = Check { value: Some(101), ..exactly };
-        let text = "the value is no number instead of 101";
-        assert_eq!(wrong(&value, answer(1, 0)).as_deref(), Some(text));
-        let null = Answer { nulls: 1, ..answer(1, 0) };
-        assert_eq!(wrong(&exactly, null), None);
-        assert!(wrong(&Check { nulls: true, ..exactly }, null).is_some());
-    }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::job::{Job, Serial};
-use super::thread::{StepSetup, ThreadEvent};
-use super::{During, Refused};
+use super::setup::{ClientAction, EndReason, StepSetup, ThreadEvent};
 use crate::error::{Error, Result, clip};
 use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
@@ -28,9 +27,9 @@ impl Control {
     }
 }
 
-/// The first pause between two attempts is at most so long.
+/// The longest first pause between two attempts.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
-/// And no pause is longer: the time to the first success is measured with it.
+/// The longest pause between two attempts: it limits how precisely recovery is measured.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const ID_MAX: usize = 40;
 
@@ -51,22 +50,22 @@ pub(crate) struct Handles {
 }
 
 /// A session that is over, and what is to be closed before it.
-pub(crate) struct Leaving {
+pub(crate) struct ClosedSession {
     session: LeanSession,
     handles: Vec<u32>,
 }
 
-impl Leaving {
-    pub(super) fn new(session: LeanSession, handles: Handles, closes: bool) -> Leaving {
+impl ClosedSession {
+    pub(super) fn new(session: LeanSession, handles: Handles, closes: bool) -> ClosedSession {
         let control = handles.control.into_iter().flatten();
         let all = handles.statements.into_iter().chain(control).filter(|_| closes);
-        Leaving { session, handles: all.collect() }
+        ClosedSession { session, handles: all.collect() }
     }
 }
 
 impl Connection {
-    pub(crate) fn leaving(self) -> Leaving {
-        Leaving::new(self.session, self.handles, false)
+    pub(crate) fn into_closed(self) -> ClosedSession {
+        ClosedSession::new(self.session, self.handles, false)
     }
 }
 
@@ -75,26 +74,23 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
     // Boxed: most clients wait for their turn, without room for a log-in.
     let charset = job.plan.charset.as_deref();
-    let mut session = if job.plan.as_sysbench.is_some() {
+    let mut session = if job.plan.rules.raw_refusals {
         let opened = Box::pin(LeanSession::open_again(&setup.link, inbox, charset)).await;
-        opened.map_err(|failure| refused(setup, During::Connect, failure))?
+        opened.map_err(|failure| report_refusal(setup, ClientAction::Connect, failure))?
     } else {
         Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?
     };
     let preparing = Box::pin(async {
         let handles = prepare(job, client, &mut session).await.map_err(|(sql, failure)| {
-            if job.plan.as_sysbench.is_some() {
-                return refused(setup, During::Prepare, failure);
+            if job.plan.rules.raw_refusals {
+                return report_refusal(setup, ClientAction::Prepare, failure);
             }
             not_prepared(&job.plan.workload, (sql, failure))
         })?;
         let mut serials = Vec::new();
         for table in job.tables_of(client).filter(|_| job.serial) {
-            // sysbench begins at 1, whatever is there.
-            let max = match job.plan.as_sysbench {
-                Some(_) => 0,
-                None => id_max(job, &mut session, table).await?,
-            };
+            let from_one = job.plan.rules.ids_from_one;
+            let max = if from_one { 0 } else { id_max(job, &mut session, table).await? };
             serials.push(job.serial(client, max));
         }
         Ok(Connection { session, handles, serials })
@@ -106,9 +102,9 @@ pub(crate) async fn open(setup: &StepSetup, inbox: &Inbox, client: u32) -> Resul
 }
 
 /// Tells who shows it what a client was refused, and makes the error of it.
-fn refused(setup: &StepSetup, during: During, failure: Failure) -> Error {
+fn report_refusal(setup: &StepSetup, action: ClientAction, failure: Failure) -> Error {
     let error = Error::server(failure.to_string());
-    setup.tell(ThreadEvent::Refused(Refused::Client(during, failure)));
+    setup.tell(ThreadEvent::Ending(EndReason::Client(action, failure)));
     error
 }
 
@@ -141,9 +137,9 @@ fn too_slow(limit: Duration) -> String {
     format!("no answer within {} while preparing statements", units::duration(limit))
 }
 
-fn of_statement((sql, failure): Unprepared) -> Error {
+fn statement_error((sql, failure): Unprepared) -> Error {
     let text = format!("{sql}: {failure}");
-    // Whoever wrote the SQL can mend it; the server has no part in it.
+    // The author of the SQL can correct it; the server is not at fault.
     let unparsed = matches!(failure, Failure::Server { code: PARSE_ERROR, .. });
     let error = if unparsed { Error::usage(text) } else { Error::server(text) };
     error.passing(failure.may_pass())
@@ -153,7 +149,7 @@ fn of_statement((sql, failure): Unprepared) -> Error {
 fn not_prepared(workload: &Workload, unprepared: Unprepared) -> Error {
     let unpreparable = matches!(unprepared.1, Failure::Server { code: UNPREPARABLE, .. });
     let refused = matches!(unprepared.1, Failure::Server { .. });
-    let error = of_statement(unprepared);
+    let error = statement_error(unprepared);
     match () {
         () if unpreparable => error.hint(format!("{AS_TEXT}: the server does not prepare it")),
         () if refused && workload.defines() => error
@@ -175,7 +171,7 @@ async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Ha
     let mut control = Vec::new();
     let begins = !job.prepared.is_empty() && job.transactions.iter().any(|t| t.begin);
     let both = [Control::Begin, Control::Commit].map(Control::sql);
-    for sql in both.into_iter().filter(|_| begins && job.plan.as_sysbench.is_some()) {
+    for sql in both.into_iter().filter(|_| begins && job.plan.rules.prepare_all) {
         match session.prepare(sql).await {
             Ok(handle) => control.push(Some(handle)),
             Err(Failure::Server { code: UNPREPARABLE, .. }) => control.push(None),
@@ -191,7 +187,7 @@ async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64>
         return Ok(0);
     }
     let sql = job.with_table("SELECT MAX(id) FROM {table}", table);
-    session.run_text(&sql).await.map_err(|failure| of_statement((sql.clone(), failure)))?;
+    session.run_text(&sql).await.map_err(|failure| statement_error((sql.clone(), failure)))?;
     let Some(cell) = session.first() else { return Ok(0) };
     session.number().ok_or_else(|| {
         let text = clip(&String::from_utf8_lossy(cell), ID_MAX);
@@ -199,9 +195,9 @@ async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64>
     })
 }
 
-pub(crate) async fn close_all(sessions: Vec<Leaving>) {
+pub(crate) async fn close_all(sessions: Vec<ClosedSession>) {
     let mut goodbyes = JoinSet::new();
-    for Leaving { session, handles } in sessions {
+    for ClosedSession { session, handles } in sessions {
         goodbyes.spawn_local(session.close_with(handles, limits::COURTESY));
     }
     while goodbyes.join_next().await.is_some() {}

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, plain};
-use crate::mysql::{Class, Failure, LOST, advice, class, recurs};
+use crate::mysql::{Failure, LOST, advice, class, recurs};
 use crate::observe::{Ns, seconds};
 use crate::plan::{OnError, units};
-use crate::summary::{CONNECT, Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
-use crate::terms::add;
+use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
+use crate::terms::{ErrorClass, add};
 use crate::workload::Effect;
 
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
@@ -34,28 +34,22 @@ pub(crate) enum OpError {
 }
 
 impl OpError {
-    /// Tells its class in the summary, whether the session is as good as before, and whether a write that
-    /// ended so may have been done all the same.
-    fn traits(&self) -> (&'static str, bool, bool) {
+    fn class(&self) -> ErrorClass {
         match self {
-            OpError::Failure(Failure::Server { code, .. }) => {
-                let class = class(*code);
-                (class.name(), class.keeps_session(), class.leaves_doubt())
-            }
-            OpError::Failure(Failure::Lost(_)) => ("lost", false, true),
-            // What a wrong answer says of a write is not to be trusted.
-            OpError::Wrong(_) => ("wrong", true, true),
-            OpError::Timeout(_) => ("timeout", false, true),
-            OpError::LeftOpen(error) => (error.traits().0, false, error.leaves_doubt()),
+            OpError::Failure(Failure::Server { code, .. }) => class(*code),
+            OpError::Failure(Failure::Lost(_)) => ErrorClass::Lost,
+            OpError::Wrong(_) => ErrorClass::Wrong,
+            OpError::Timeout(_) => ErrorClass::Timeout,
+            OpError::LeftOpen(error) => error.class(),
         }
     }
 
     pub(crate) fn keeps_session(&self) -> bool {
-        self.traits().1
+        !matches!(self, OpError::LeftOpen(_)) && self.class().keeps_session()
     }
 
     pub(crate) fn leaves_doubt(&self) -> bool {
-        self.traits().2
+        self.class().leaves_doubt()
     }
 
     /// Adds a ROLLBACK that failed, too. Of the two it is the one that leaves a doubt.
@@ -65,7 +59,7 @@ impl OpError {
 
     pub(crate) fn goes_on(&self, policy: OnError) -> bool {
         let usual = matches!(self, OpError::Failure(Failure::Server { code, .. })
-            if class(*code) == Class::Session);
+            if class(*code) == ErrorClass::Session);
         usual || (self.keeps_session() && policy != OnError::Abort)
     }
 
@@ -86,7 +80,7 @@ impl OpError {
             OpError::Timeout(_) => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
-        let (code, class) = (self.code(), self.traits().0.to_owned());
+        let (code, class) = (self.code(), self.class());
         ErrorCount { code, sqlstate, class, message: plain(&message), count: 1 }
     }
 }
@@ -104,7 +98,7 @@ impl std::fmt::Display for OpError {
     }
 }
 
-/// What an engine thread counted of ops without a result.
+/// The counts of an engine thread's ops without a result.
 #[derive(Default)]
 pub(crate) struct Failures {
     /// By class and code; the text is that of the first.
@@ -115,19 +109,19 @@ pub(crate) struct Failures {
     /// Ops with writes that may have been done or not.
     pub in_doubt: u64,
     pub abandoned: u64,
-    /// Of those in doubt and not given up, those of the window.
+    /// Ops of the window that are in doubt and were not given up.
     pub window_in_doubt: u64,
-    /// Of those given up, those of the window.
+    /// Ops of the window that were given up.
     pub window_abandoned: u64,
 }
 
 impl Failures {
     /// Counts a connection that could not be opened again: no op of anybody's.
-    pub(crate) fn refused(&mut self, now: Ns, failure: Failure) {
+    pub(crate) fn count_refused_reconnect(&mut self, now: Ns, failure: Failure) {
         let text = format!("cannot connect: {failure}");
         let refused = OpError::Failure(failure);
         self.new.push((now, Event::Refused(refused.code(), text.into())));
-        self.count(ErrorCount { class: CONNECT.to_owned(), ..refused.count() });
+        self.count(ErrorCount { class: ErrorClass::Connect, ..refused.count() });
     }
 
     pub(crate) fn count(&mut self, new: ErrorCount) {
@@ -246,7 +240,7 @@ impl OutageWatch {
     }
 
     /// Takes what a thread saw up to an instant (`Ns::MAX` when it has ended), and its ops so far.
-    /// What came after the window's end is left out.
+    /// Events after the window's end are left out.
     pub(crate) fn report(&mut self, thread: usize, (now, ops): (Ns, u64), events: Events, end: Ns) {
         self.reported[thread] = (now, ops);
         self.events.extend(events.into_iter().filter(|(at, _)| *at <= end));
@@ -274,8 +268,7 @@ impl OutageWatch {
         }
         self.reached = through;
         let mut events: Vec<_> = self.events.extract_if(.., |(at, _)| *at <= through).collect();
-        // Who fails at the instant of a success was served with it. Those of one thread come in
-        // their order.
+        // An error at the same instant as a success does not start an outage.
         events.sort_by_key(|(at, event)| (*at, !event.is_success()));
         for (at, event) in events {
             match event {
@@ -336,8 +329,8 @@ fn recovered(timeline: &[Interval], since_s: f64, until_s: f64) -> Option<f64> {
     after.filter(|i| rate(i) >= usual * RECOVERED).map(|i| i.start_s).next()
 }
 
-/// So many writes of a table (from 0), and what they may have done: they are in doubt if the answer to
-/// a call never comes. None before that call, and where effects are rolled back with the connection.
+/// The number of unsettled writes of a table (index from 0) and their possible effects. There are none
+/// before the call, and where a lost connection rolls them back.
 pub(crate) type Pending = (u32, u32, Doubt);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -352,7 +345,7 @@ impl Change {
     /// Bounds what it did, if its COMMIT is in doubt.
     pub(crate) fn doubt(&self) -> Doubt {
         match self.effect {
-            Effect::InsertK(_) => Doubt { rows_added: self.affected, ..of_k(self.k, 1) },
+            Effect::InsertK(_) => Doubt { rows_added: self.affected, ..bound_k(self.k, 1) },
             effect => in_doubt(effect, Some(self.affected)),
         }
     }
@@ -367,7 +360,7 @@ impl Change {
             }
             Effect::AddK(n) => {
                 entry.updates += affected;
-                entry.k_taken = entry.k_taken.saturating_add(of_k(n, affected).k_removed);
+                entry.k_taken = entry.k_taken.saturating_add(bound_k(n, affected).k_removed);
                 let rows = i64::try_from(affected).unwrap_or(i64::MAX);
                 entry.k_added = entry.k_added.saturating_add(n.saturating_mul(rows));
             }
@@ -393,7 +386,7 @@ pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
     let none = Doubt::default();
     match (effect, affected) {
         (Effect::None | Effect::Update | Effect::SetC, _) => none,
-        (Effect::AddK(n), rows) => of_k(n, rows.unwrap_or(u64::MAX)),
+        (Effect::AddK(n), rows) => bound_k(n, rows.unwrap_or(u64::MAX)),
         (_, None) => Doubt { rows_unknown: 1, k_unknown: 1, ..none },
         (Effect::Delete, Some(rows)) => Doubt { rows_removed: rows, k_unknown: 1, ..none },
         (Effect::Insert | Effect::InsertK(_), Some(rows)) => {
@@ -402,7 +395,7 @@ pub(crate) fn in_doubt(effect: Effect, affected: Option<u64>) -> Doubt {
     }
 }
 
-fn of_k(k: i64, rows: u64) -> Doubt {
+fn bound_k(k: i64, rows: u64) -> Doubt {
     let most = k.unsigned_abs().saturating_mul(rows);
     let (k_added, k_removed) = if k < 0 { (0, most) } else { (most, 0) };
     Doubt { k_added, k_removed, ..Doubt::default() }
@@ -526,11 +519,11 @@ mod tests {
             message: "Too many connections".to_owned(),
         };
         errors.count(OpError::Failure(full()).count());
-        errors.refused(0, full());
-        errors.refused(0, full());
+        errors.count_refused_reconnect(0, full());
+        errors.count_refused_reconnect(0, full());
         let counts = errors.take_errors();
-        assert_eq!((counts[0].class.as_str(), counts[0].count), ("connect", 2));
-        assert_eq!((counts[1].class.as_str(), counts[1].code), ("full", Some(1040)));
+        assert_eq!((&counts[0].class, counts[0].count), (&ErrorClass::Connect, 2));
+        assert_eq!((&counts[1].class, counts[1].code), (&ErrorClass::Full, Some(1040)));
     }
 
     #[test]
@@ -689,7 +682,7 @@ mod tests {
         assert_eq!(watch.reached, 0);
     }
 
-    /// What a thread saw: when, in milliseconds, and whether it succeeded.
+    /// An instant in milliseconds, and whether an op succeeded at it.
     type Seen = (u64, bool);
 
     /// Outages as they are: errors, the first and the last of them, the first success after them.

@@ -1,5 +1,5 @@
-//! What every client of a step does, compiled from the plan: every name looked up, every number
-//! worked out before the first op. Shared, read only. And the values of parameters, and SQL with them.
+//! The work of a step's clients, compiled from the plan before the first op: shared and read only. And
+//! the values of parameters, and SQL with them.
 
 use std::io::Write as _;
 use std::iter::StepBy;
@@ -10,8 +10,8 @@ use crate::mysql::Tables;
 use crate::mysql::wire::{Params, Value};
 use crate::plan::{Plan, Spread, StatementMode, Step};
 use crate::workload::{
-    Const, Content, Count, Distribution, Effect, KeySource, Kind, Options, Param, Permutation,
-    Sampler, Statement, Stream, Workload, name_part, pieces, rows, seed_of,
+    Const, Content, Count, Distribution, Effect, KeySource, Options, Param, Permutation, Sampler,
+    Statement, StatementKind, Stream, Workload, name_part, pieces, rows, seed_of,
 };
 
 pub(crate) struct Job {
@@ -40,7 +40,7 @@ pub(crate) struct CompiledTransaction {
     /// The statements that draw their own table once an op, and whether each has that of the one before;
     /// empty where the op draws one for all.
     pub tables: Vec<(usize, bool)>,
-    /// An op adds a row to this bulk statement, as in sysbench.
+    /// The bulk statement that an op adds a row to.
     pub rows_of: Option<usize>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct CompiledStatement {
     pub effect: Effect,
     /// Position of the first key among the parameters.
     pub key: Option<usize>,
-    /// Where the `k` of each row is that it inserts, as far as the effect says.
+    /// Positions of the `k` of each inserted row, as far as the effect names them.
     pub inserted_k: Vec<usize>,
     /// The next statement's parameters refer to this one's values.
     pub keeps_values: bool,
@@ -101,12 +101,12 @@ pub(crate) enum Source {
 pub(crate) enum Form {
     /// As the columns of tables are.
     Signed,
-    /// That of a range which no signed number holds.
+    /// The type for a range that no signed number holds.
     Unsigned,
 }
 
 impl Form {
-    fn of_largest(largest: u128) -> Form {
+    fn from_largest(largest: u128) -> Form {
         if i64::try_from(largest).is_ok() { Form::Signed } else { Form::Unsigned }
     }
 }
@@ -118,7 +118,7 @@ const IDS: u64 = i32::MAX as u64;
 pub(crate) type Serial = StepBy<RangeFrom<u64>>;
 
 pub(crate) struct Bulk {
-    /// What stands before the list, with `{table}` still in it, and after it.
+    /// The SQL before the list, with `{table}` still in it, and after it.
     pub head: String,
     pub tail: String,
     pub join: String,
@@ -156,7 +156,7 @@ impl IdRange {
     }
 }
 
-/// So many ids from the one after a base on.
+/// A distribution over the N ids after a base.
 type Draw = (Distribution, u64, u64);
 
 fn sampler((distribution, base, count): Draw, hot_seed: u64) -> Sampler {
@@ -200,16 +200,15 @@ impl Job {
                 begin: workload.begins(transaction),
                 passes: workload.passes(transaction).into_iter().map(|at| start + at).collect(),
                 tables,
-                rows_of: (job.statements.get(start).is_some_and(|s| s.bulk.is_some())
-                    && plan.as_sysbench.is_some())
+                rows_of: (plan.rules.row_an_op
+                    && job.statements.get(start).is_some_and(|s| s.bulk.is_some()))
                 .then_some(start),
             });
         }
-        if plan.as_sysbench.is_some() && plan.statements == StatementMode::Prepared {
-            // sysbench prepares also what its counts leave out.
+        if plan.rules.prepare_all && plan.statements == StatementMode::Prepared {
             let all = workload.transactions.iter().flat_map(|t| &t.statements);
             for sql in all.map(|statement| statement.expanded(&workload.options).0) {
-                place(&mut job.prepared, sql);
+                intern(&mut job.prepared, sql);
             }
         }
         let several = |t: &CompiledTransaction| t.begin || t.passes.len() > 1;
@@ -233,7 +232,7 @@ impl Job {
             sources: self.sources(params, options),
             text,
             rows: match statement.kind() {
-                Kind::Select => RowsOf::Select,
+                StatementKind::Select => RowsOf::Select,
                 _ if statement.inserts() => RowsOf::Insert,
                 _ => RowsOf::Other,
             },
@@ -243,7 +242,7 @@ impl Job {
             key: own_params.iter().position(|p| matches!(p, Param::Key(_))),
             inserted_k: inserted_k(statement, options),
             keeps_values: false,
-            prepared: if text { 0 } else { place(&mut self.prepared, own_sql) },
+            prepared: if text { 0 } else { intern(&mut self.prepared, own_sql) },
             bulk: bulk.map(|(list, bytes)| {
                 let (head, tail) = statement.sql.split_once("{list}").expect("its place");
                 let (head, tail, join) = (head.to_owned(), tail.to_owned(), list.join.clone());
@@ -261,9 +260,9 @@ impl Job {
 
     fn source(&mut self, param: &Param, params: &[Param], options: &Options) -> Source {
         let (rows, usual) = (self.tables.rows, self.plan.distribution);
-        let form = Form::of_largest(param.largest(params, options));
+        let form = Form::from_largest(param.largest(params, options));
         let mut draw = |source: KeySource, base: u64, count: u64| {
-            Source::Draw(place(&mut self.draws, (source.0.unwrap_or(usual), base, count)), form)
+            Source::Draw(intern(&mut self.draws, (source.0.unwrap_or(usual), base, count)), form)
         };
         match param {
             Param::Key(source) => draw(*source, 0, rows),
@@ -276,7 +275,7 @@ impl Job {
                 draw(*distribution, min.wrapping_sub(1), (max - min).saturating_add(1))
             }
             Param::Slice(source) => {
-                Source::Slice(place(&mut self.slices, source.0.unwrap_or(usual)))
+                Source::Slice(intern(&mut self.slices, source.0.unwrap_or(usual)))
             }
             Param::Serial => {
                 self.serial = true;
@@ -324,7 +323,7 @@ impl Job {
         let last = tables.held.filter(|_| tables.own)?;
         let deletes = workload.statements().any(|one| one.effect == Effect::Delete);
         let begins = workload.transactions.iter().all(|one| workload.begins(one));
-        if statement.kind() != Kind::Select || (deletes && !(begins && tables.atomic)) {
+        if statement.kind() != StatementKind::Select || (deletes && !(begins && tables.atomic)) {
             return None;
         }
         let Some(Count::Within { max: Some(max), .. }) = &statement.expect.rows else {
@@ -354,8 +353,7 @@ impl Job {
 
     /// The ops of one client with `--ops`: split evenly, the first clients take the rest.
     pub(crate) fn quota(&self, client: u32) -> Option<u64> {
-        if self.plan.as_sysbench.is_some() {
-            // All clients share one number.
+        if self.plan.rules.shared_ops.is_some() {
             return None;
         }
         let (ops, clients) = (self.plan.stop.ops()?, u64::from(self.step.clients));
@@ -386,8 +384,8 @@ impl Job {
         self.draws.iter().map(|draw| sampler(*draw, hot_seed)).collect()
     }
 
-    /// What ids of a client's own share of the rows are drawn from; shares differ by one row at
-    /// most, and are one row where there are more clients than rows.
+    /// Makes the samplers of a client's own share of the rows; shares differ by one row at most, and are
+    /// one row where there are more clients than rows.
     pub(crate) fn slices(&self, client: u32) -> Vec<Sampler> {
         let (rows, clients) = (self.tables.rows, u128::from(self.step.clients));
         let edge = |client: u32| (u128::from(rows) * u128::from(client) / clients) as u64;
@@ -442,7 +440,7 @@ pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) 
     both.expect("their product at the latest").min(clients as usize) as u32
 }
 
-pub(crate) fn place<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
+pub(crate) fn intern<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
     list.iter().position(|there| *there == item).unwrap_or_else(|| {
         list.push(item);
         list.len() - 1
@@ -481,12 +479,12 @@ impl Generator {
     pub(crate) fn draw(&mut self, drawn: &mut Params, sources: &Sources, from: TableDraws<'_>) {
         drawn.clear(sources.len());
         for (at, source) in sources {
-            self.one(drawn, *at, source, from);
+            self.draw_value(drawn, *at, source, from);
         }
     }
 
     #[inline]
-    fn one(&mut self, drawn: &mut Params, at: usize, source: &Source, from: TableDraws<'_>) {
+    fn draw_value(&mut self, drawn: &mut Params, at: usize, source: &Source, from: TableDraws<'_>) {
         let stream = &mut self.stream;
         let (id, form) = match source {
             Source::Draw(i, form) => (from.picks[*i].draw(stream), *form),

@@ -5,11 +5,15 @@
 //! at the end.
 
 mod alarm;
+mod answer;
 mod client;
 mod connection;
 mod errors;
 mod job;
 mod pacing;
+mod self_watch;
+mod setup;
+mod state;
 mod step;
 mod summarise;
 mod thread;
@@ -20,15 +24,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::error::{Error, Result};
-use crate::mysql::{Failure, ServerLink, Tables};
+use crate::mysql::{ServerLink, Tables};
 use crate::observe::{ClientUse, IntervalLog, Probe, RecordedInterval, Timeline};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
     ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
 };
 
+use setup::ThreadCounts;
+pub use setup::{ClientAction, EndReason};
 pub use step::run_step;
-pub(crate) use step::{ServerReading, aside, changes, queues_told};
+pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
 pub(crate) use summarise::{begin, host_facts, program, step_id, summary};
 
 /// A step and where it runs.
@@ -41,70 +47,47 @@ pub struct StepContext<'a> {
     pub server: Option<&'a Server>,
     pub probe: Option<Probe>,
     pub log: Option<Arc<Mutex<IntervalLog>>>,
-    /// Is called when all clients are connected, before the first statement of any.
+    /// Called when all clients are connected, before the first statement of any.
     pub first_write: &'a dyn Fn() -> Result<()>,
-    /// Is told the instant of the window's start as soon as it is known.
+    /// Receives the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
     pub observer: Option<&'a dyn Observer>,
     /// The time of the steps after this one, where it can be guessed.
     pub later: Option<Duration>,
 }
 
-/// Somebody who follows a step as it runs, from the thread that runs it.
+/// A listener to a running step, called on the thread that runs it.
 pub trait Observer {
-    /// All clients are connected.
+    /// Takes note that all clients are connected.
     fn started(&self);
 
-    /// No thread adds to this interval any more. The queue is that of an open loop, about: arrivals that
-    /// wait, and clients at work.
+    /// Takes a complete interval, and the approximate queue of an open loop: waiting arrivals, busy clients.
     fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]);
 
-    /// Something was refused, and the step ends.
-    fn refused(&self, refused: &Refused);
+    /// Takes the reason for which the step ends.
+    fn end(&self, reason: &EndReason);
 }
 
-/// What ends a step.
-#[derive(Debug, Clone)]
-pub enum Refused {
-    /// A client was refused what it asked for.
-    Client(During, Failure),
-    /// More arrivals wait than sysbench takes.
-    Queue,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum During {
-    Connect,
-    Prepare,
-    /// A prepared statement.
-    Execute(String),
-    Query(String),
-    /// A bulk statement, because its next row does not fit.
-    Rows(String),
-    /// The last rows of a bulk statement, when the run is over.
-    Rest(String),
-}
-
-/// What one step produced in memory.
-pub struct Run {
+/// The results of one step in memory.
+pub struct MeasuredStep {
     pub outcome: Outcome,
     pub error: Option<Error>,
     pub started_at: jiff::Timestamp,
     pub measured_s: f64,
     pub timeline: Timeline,
-    /// What the tables must hold more.
+    /// The acknowledged changes of the tables.
     pub ledger: Vec<LedgerEntry>,
     pub errors: Vec<ErrorCount>,
-    pub(crate) counts: thread::ThreadCounts,
+    pub(crate) counts: ThreadCounts,
     pub outages: Vec<Outage>,
     pub(crate) client: ClientUse,
     pub status: Option<Status>,
-    /// What of the server is another's, or another, after lost connections were opened again.
+    /// Settings of the server that differ after reconnects.
     pub changed: Option<Vec<SettingChange>>,
     pub probed: Option<Probed>,
 }
 
-impl Run {
+impl MeasuredStep {
     /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.
     fn abandoned(&self) -> u64 {
         self.counts.failures.abandoned + self.counts.paced.map_or(0, |paced| paced.unissued)
@@ -120,3 +103,6 @@ impl Run {
         if self.measured_s > 0.0 { n as f64 / self.measured_s } else { 0.0 }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,15 +13,14 @@ use std::io;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::alarm::Alarm;
-use super::job::{Job, place, queues};
+use super::alarm::{Alarm, NEVER};
+use super::job::{Job, intern, queues};
 use crate::error::Result;
 use crate::observe::{Ns, Recorder};
 use crate::plan::Arrival;
 use crate::terms::add;
 use crate::workload::{Stream, name_part, seed_of};
 
-pub(crate) const NEVER: Ns = Ns::MAX;
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
 
@@ -29,12 +28,12 @@ pub(super) const LATE: Ns = 100;
 struct Arrivals {
     /// The instant before the next one.
     at: Ns,
-    /// What is left of it below a nanosecond, so that nothing adds up.
+    /// The rest below a nanosecond, so that errors do not add up.
     rest: f64,
     gap: f64,
     /// None where they are evenly spaced.
     stream: Option<Stream>,
-    /// Where their number is bounded: so many are still to come.
+    /// The arrivals that are still to come, where their number is bounded.
     left: Option<u64>,
 }
 
@@ -61,7 +60,7 @@ impl Arrivals {
         };
         let ops: Option<u64> = clients.iter().map(|client| job.quota(*client)).sum();
         // No more are wanted of all queues together.
-        let ops = ops.or(job.plan.as_sysbench.as_ref().and_then(|rules| rules.events));
+        let ops = ops.or(job.plan.rules.shared_ops);
         Arrivals { at: 0, rest, gap, stream, left: ops.filter(|_| measured) }
     }
 
@@ -100,9 +99,9 @@ pub(crate) struct PacingCounts {
     pub unissued: u64,
     /// Arrivals of the warm-up not issued at the window's start.
     pub warmup_left: u64,
-    /// How late the first of these was by then.
+    /// The lateness of the first of these by then.
     pub warmup_late: Ns,
-    /// Where their number is bounded: about so many arrivals waited when the last one was due.
+    /// Arrivals that waited when the last one was due, about, where their number is bounded.
     pub behind: f64,
 }
 
@@ -116,7 +115,7 @@ impl PacingCounts {
 
 /// The window on the step's clock, as far as it is decided; what is not is [`NEVER`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct StepWindow {
     pub start: Ns,
     /// [`NEVER`] with `--ops`, too.
     pub end: Ns,
@@ -126,11 +125,11 @@ pub(crate) struct Window {
     pub last: Ns,
 }
 
-impl Window {
+impl StepWindow {
     /// Leaves out what waits when no op begins any more.
-    fn of_arrivals(self) -> Window {
+    fn for_arrivals(self) -> StepWindow {
         let early = self.early || self.last < self.end;
-        Window { end: self.last, early, ..self }
+        StepWindow { end: self.last, early, ..self }
     }
 }
 
@@ -145,7 +144,7 @@ pub(crate) struct Queues {
     places: Vec<(usize, bool)>,
     /// Queues with idle clients, by the instant that one of them must wake at.
     due: BTreeSet<(Ns, usize)>,
-    window: Window,
+    window: StepWindow,
     warmup: Ns,
     /// The warm-up's backlog is drained: no arrivals from its planned end on to the window.
     draining: bool,
@@ -166,8 +165,8 @@ struct Queue {
 
 impl Pacing {
     /// Makes the queues of these clients of a thread; within a runtime only.
-    pub(crate) fn new(job: &Job, clients: &[u32], window: Window) -> Result<Pacing> {
-        let queues = RefCell::new(Queues::new(job, clients, window.of_arrivals()));
+    pub(crate) fn new(job: &Job, clients: &[u32], window: StepWindow) -> Result<Pacing> {
+        let queues = RefCell::new(Queues::new(job, clients, window.for_arrivals()));
         Ok(Pacing { queues, alarm: Alarm::new()? })
     }
 
@@ -195,15 +194,15 @@ impl Pacing {
         self.queues.borrow().waiting(now)
     }
 
-    pub(crate) fn set_window(&self, window: Window) {
-        if self.queues.borrow_mut().set_window(window.of_arrivals()) {
-            self.alarm.look();
+    pub(crate) fn set_window(&self, window: StepWindow) {
+        if self.queues.borrow_mut().set_window(window.for_arrivals()) {
+            self.alarm.check_now();
         }
     }
 }
 
 impl Queue {
-    fn new(job: &Job, clients: &[u32], window: Window) -> Queue {
+    fn new(job: &Job, clients: &[u32], window: StepWindow) -> Queue {
         let phase = |measured| Arrivals::new(job, clients, measured);
         let later = (window.start > 0).then(|| phase(true));
         let mut arrivals = phase(later.is_none());
@@ -217,9 +216,9 @@ impl Queue {
 }
 
 impl Queues {
-    fn new(job: &Job, clients: &[u32], window: Window) -> Queues {
+    fn new(job: &Job, clients: &[u32], window: StepWindow) -> Queues {
         let mut tables = Vec::new();
-        let queue_of = |client: &u32| (place(&mut tables, job.pinned_table(*client)), false);
+        let queue_of = |client: &u32| (intern(&mut tables, job.pinned_table(*client)), false);
         let places = clients.iter().map(queue_of).collect();
         let queue = |table: &Option<u32>| {
             let members = clients.iter().copied().filter(|c| job.pinned_table(*c) == *table);
@@ -236,7 +235,7 @@ impl Queues {
         }
     }
 
-    fn set_window(&mut self, window: Window) -> bool {
+    fn set_window(&mut self, window: StepWindow) -> bool {
         let changed = self.window != window;
         self.window = window;
         self.enter_all();
@@ -283,7 +282,7 @@ impl Queues {
             return Poll::Pending;
         }
         let at = *at;
-        let Window { end, early, .. } = self.window;
+        let StepWindow { end, early, .. } = self.window;
         if queue.is_done() || (now >= end && (early || queue.next >= end)) {
             self.wake(at);
             return Poll::Ready(None);
@@ -436,7 +435,7 @@ mod tests {
         job_of(&plan, spread, Tables { count: tables, ..TABLES }, Some(rate))
     }
 
-    fn simulation(job: &Job, clients: u32, window: Window) -> Simulation {
+    fn simulation(job: &Job, clients: u32, window: StepWindow) -> Simulation {
         let all: Vec<u32> = (0..clients).collect();
         let queues = Queues::new(job, &all, window);
         Simulation { queues, clients: clients as usize, served: Vec::new() }
@@ -507,8 +506,8 @@ mod tests {
         }
     }
 
-    fn open(end: Ns) -> Window {
-        Window { start: 0, end, early: false, last: end }
+    fn open(end: Ns) -> StepWindow {
+        StepWindow { start: 0, end, early: false, last: end }
     }
 
     #[test]
@@ -601,7 +600,7 @@ mod tests {
         assert_eq!((simulation.served.len(), ended), (1000, 10 * S));
 
         let mut cut = super::tests::simulation(&job, 1, open(S));
-        let early = Window { start: 0, end: 500 * MS, early: true, last: 500 * MS };
+        let early = StepWindow { start: 0, end: 500 * MS, early: true, last: 500 * MS };
         cut.run(100 * S, slow, |_, queues| {
             queues.set_window(early);
         });
@@ -612,8 +611,8 @@ mod tests {
     fn arrivals_that_wait_are_counted_and_not_given_up_when_the_time_of_sysbench_is_over() {
         // One client that can do 100/s is asked for 1000/s; what has begun is waited for.
         let job = job(1, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
-        let window = Window { end: NEVER, ..open(S) };
-        let mut simulation = simulation(&job, 1, window.of_arrivals());
+        let window = StepWindow { end: NEVER, ..open(S) };
+        let mut simulation = simulation(&job, 1, window.for_arrivals());
         let ended = simulation.run(100 * S, |now| now + 10 * MS, |_, _| {});
         assert_eq!((simulation.served.len(), ended), (100, S));
         let phases = Phases { window_start: 0, window_end: NEVER, by_issue: false, interval: S };
@@ -635,9 +634,7 @@ mod tests {
     #[test]
     fn arrivals_end_with_their_number_when_sysbench_has_a_time_and_a_number() {
         let mut job = job(4, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
-        let ignored = plan::Ignored::default();
-        let rules = plan::AsSysbench { ignored, events: Some(50), grace: None, reconnect: 0 };
-        job.plan.as_sysbench = Some(rules);
+        job.plan.rules.shared_ops = Some(50);
         let mut simulation = simulation(&job, 4, open(10 * S));
         let ended = simulation.run(100 * S, |now| now + MS, |_, _| {});
         assert_eq!(simulation.served.len(), 50);
@@ -648,14 +645,14 @@ mod tests {
     fn warmed_up(rate: f64, serve: impl FnMut(Ns) -> Ns) -> (Simulation, Ns) {
         let mut job = job(1, 1, Spread::Random, rate, plan::Arrival::Uniform);
         job.plan.warmup = Duration::from_secs(1);
-        let unknown = Window { start: NEVER, end: NEVER, early: false, last: NEVER };
+        let unknown = StepWindow { start: NEVER, end: NEVER, early: false, last: NEVER };
         let mut simulation = simulation(&job, 1, unknown);
         let mut start = NEVER;
         simulation.run(10 * S, serve, |now, queues| {
             if start == NEVER && now >= S - 400 * MS && (queues.is_warm(now) || now >= 2 * S) {
                 start = (now + 400 * MS).max(S);
                 let end = start + S;
-                queues.set_window(Window { start, end, early: false, last: end });
+                queues.set_window(StepWindow { start, end, early: false, last: end });
             }
         });
         (simulation, start)

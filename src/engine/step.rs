@@ -11,36 +11,36 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::alarm::NEVER;
 use super::errors::{OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
-use super::pacing::{NEVER, Window};
+use super::pacing::StepWindow;
+use super::setup::{EndReason, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent, tick};
 use super::summarise::LiveLine;
-use super::thread::{self, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent};
-use super::{Refused, Run, StepContext};
+use super::{MeasuredStep, StepContext, thread};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
 use crate::observe::{
     ClientReading, ClientUse, HostReading, Ns, Probe, RecordedInterval, Timeline, seconds,
 };
-use crate::plan::{Plan, Spread, limits};
+use crate::plan::{AtEnd, Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
 use crate::summary::{self, Outcome, Probed, SettingChange, Status, in_queues};
 use crate::terms::counted;
 
-/// How often threads report at least, whatever the timeline's interval: the live line and the
-/// watch over a silent server follow it.
+/// The longest interval between two reports of a thread, for the live line and the watch over silence.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
 ///
-/// An error says that nothing was measured; what ends a step later is in [`Run::error`].
+/// An error says that nothing was measured; what ends a step later is in [`MeasuredStep::error`].
 pub async fn run_step(
     context: &StepContext<'_>,
     control: &mut Option<Session>,
     progress: &mut Progress,
-) -> Result<Run> {
+) -> Result<MeasuredStep> {
     let StepContext { plan, step, .. } = *context;
     let (go, go_in) = watch::channel(Go::Wait);
     let (told, events) = mpsc::unbounded_channel();
@@ -50,7 +50,7 @@ pub async fn run_step(
     let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
     timeline.log.clone_from(&context.log);
     let mut beside = JoinSet::new();
-    beside.spawn(thread::tick(Arc::clone(&setup)));
+    beside.spawn(tick(Arc::clone(&setup)));
     if let Some(server) = context.server {
         beside.spawn(guard(Arc::clone(&setup), server.clone()));
     }
@@ -59,7 +59,7 @@ pub async fn run_step(
     let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
     let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
     let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
-    let (line, seen) = (LiveLine::new(plan, step, context.later), Seen::default());
+    let (line, seen) = (LiveLine::new(plan, step, context.later), ObservedSoFar::default());
     let running =
         Running { context, beside, events, progress, origin, silence, timeline, line, seen, setup };
     let run = running.run(control, &go).await;
@@ -69,9 +69,8 @@ pub async fn run_step(
     run
 }
 
-/// Says in how many queues the arrivals of an open loop come, where they are several: its response
-/// times are those of that many queues, each with its part of the clients.
-pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<String> {
+/// Describes the queues of an open loop, where there are several: each has its part of the clients.
+pub(crate) fn describe_queues(plan: &Plan, spread: Spread, tables: u32) -> Option<String> {
     let clients = plan.clients.iter().filter(|_| !plan.rates.is_empty());
     let all = clients.map(|n| queues(engine_threads(plan, *n), spread, tables, *n));
     let (least, most) = (all.clone().min()?, all.max().filter(|most| *most > 1)?);
@@ -79,15 +78,15 @@ pub(crate) fn queues_told(plan: &Plan, spread: Spread, tables: u32) -> Option<St
     Some(format!("open loop: arrivals in {range}{}", in_queues(most, spread)))
 }
 
-fn window(plan: &Plan, start: Ns) -> Window {
+fn window(plan: &Plan, start: Ns) -> StepWindow {
     let last = plan.stop.time().map_or(NEVER, |time| start.saturating_add(time.as_nanos() as Ns));
-    // sysbench waits for what has begun, and counts it.
-    let end = if plan.as_sysbench.is_some() { NEVER } else { last };
-    Window { start, end, early: false, last }
+    // Ops that have begun are finished, and count.
+    let end = if plan.rules.at_end == AtEnd::Drain { last } else { NEVER };
+    StepWindow { start, end, early: false, last }
 }
 
-/// How long before its start the window of an open loop is decided: the threads must hear of
-/// it, and the server's counters are read before it.
+/// Gives the lead with which an open loop's window is decided: the threads must see it, and the server's
+/// counters are read before it.
 fn ahead(context: &StepContext<'_>) -> Duration {
     NOTICE + TICK + lead(context.probe.as_ref())
 }
@@ -112,11 +111,11 @@ fn setup(
         interval: interval / interval.div_ceil(look).max(1),
         outages: Mutex::new(OutageWatch::new(job.threads, pause)),
         opening: Instant::now(),
-        left: plan.as_sysbench.as_ref().and_then(|rules| rules.events).map(AtomicU64::new),
+        left: plan.rules.shared_ops.map(AtomicU64::new),
         queue: Default::default(),
         go,
         window: watch::Sender::new(window(plan, start)),
-        judged: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
+        warm_check: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
         events,
         job,
     }
@@ -142,7 +141,9 @@ fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
 }
 
 fn broken() -> Error {
-    Error::failed("an engine thread ended without a word; please report this")
+    Error::failed(
+        "an engine thread stopped unexpectedly (this is a bug in loadgen: please report it)",
+    )
 }
 
 /// Waits until the threads have ended; those that hang are left behind.
@@ -157,7 +158,7 @@ async fn join(handles: Vec<JoinHandle<()>>) {
 
 struct Running<'a> {
     context: &'a StepContext<'a>,
-    /// What ticks, and what watches the server, which ends with what it found; aborted with the step.
+    /// The tick, and the watch over the server, which ends with the settings that differ.
     beside: JoinSet<Vec<SettingChange>>,
     events: mpsc::UnboundedReceiver<ThreadEvent>,
     progress: &'a mut Progress,
@@ -166,12 +167,12 @@ struct Running<'a> {
     silence: Duration,
     timeline: Timeline,
     line: LiveLine<'a>,
-    seen: Seen,
+    seen: ObservedSoFar,
     setup: Arc<StepSetup>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ObservedSoFar {
     opened: u32,
     waiting: bool,
     /// Threads whose open loop may begin its window.
@@ -184,7 +185,11 @@ struct Seen {
 }
 
 impl Running<'_> {
-    async fn run(mut self, control: &mut Option<Session>, go: &watch::Sender<Go>) -> Result<Run> {
+    async fn run(
+        mut self,
+        control: &mut Option<Session>,
+        go: &watch::Sender<Go>,
+    ) -> Result<MeasuredStep> {
         self.open().await?;
         (self.context.first_write)()?;
         self.context.observer.iter().for_each(|observer| observer.started());
@@ -371,10 +376,10 @@ impl Running<'_> {
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
             }
-            ThreadEvent::Refused(refused) => {
-                self.context.observer.iter().for_each(|observer| observer.refused(&refused));
-                if matches!(refused, Refused::Queue) {
-                    let text = "more arrivals wait than sysbench takes";
+            ThreadEvent::Ending(reason) => {
+                self.context.observer.iter().for_each(|observer| observer.end(&reason));
+                if matches!(reason, EndReason::Queue) {
+                    let text = "more arrivals wait than the queue holds";
                     self.end_early(Outcome::Aborted, Error::failed(text));
                 }
             }
@@ -419,7 +424,12 @@ impl Running<'_> {
         }
     }
 
-    fn into_run(self, started_at: jiff::Timestamp, client: ClientUse, server: ServerUse) -> Run {
+    fn into_run(
+        self,
+        started_at: jiff::Timestamp,
+        client: ClientUse,
+        server: ServerUse,
+    ) -> MeasuredStep {
         let (status, probed) = server;
         let (window_start, decided) = (self.window_start(), self.window_end());
         let merged = self.seen.done.into_iter().reduce(ThreadCounts::merge);
@@ -434,7 +444,7 @@ impl Running<'_> {
         let tables = self.context.tables.count as usize;
         counts.ops_by_table.truncate(tables);
         counts.ledger.truncate(tables);
-        Run {
+        MeasuredStep {
             outcome,
             error,
             started_at,
@@ -455,12 +465,12 @@ impl Running<'_> {
 /// A reading of a busy server's counters takes so long: then it is over when the window opens.
 const LEAD: Duration = Duration::from_millis(300);
 
-/// How long before the window the first reading of the server begins.
+/// Gives the time between the first reading of the server and the window.
 pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
 }
 
-/// What a server did between two readings, and its process and host.
+/// Counters of the server, its process and host between two readings.
 type ServerUse = (Option<Status>, Option<Probed>);
 
 #[derive(Default)]
@@ -476,8 +486,8 @@ impl ServerReading {
     /// the reading and its connection, not the step.
     pub(crate) async fn take(control: &mut Option<Session>, probe: Option<&Probe>) -> Self {
         let mut taken = ServerReading::default();
-        // Of its own thread: a reading through a command takes a while.
-        let probing = probe.cloned().map(|probe| aside(move || probe.read()));
+        // On a thread of its own: a reading through a command takes a while.
+        let probing = probe.cloned().map(|probe| run_on_thread(move || probe.read()));
         if let Some(mut session) = control.take() {
             let read = within(limits::COURTESY, async move {
                 let status = status::read(&mut session).await;
@@ -521,9 +531,9 @@ impl ServerReading {
     }
 }
 
-/// Works on a thread of its own. tokio's pool panics where there is none to be had; here the result
-/// then never comes, and the receiver says so.
-pub(crate) fn aside<T: Send + 'static>(
+/// Runs work on a thread of its own. tokio's pool panics where no thread can be started; here the
+/// receiver gets an error then.
+pub(crate) fn run_on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> oneshot::Receiver<T> {
     let (done, result) = oneshot::channel();
@@ -533,8 +543,8 @@ pub(crate) fn aside<T: Send + 'static>(
     result
 }
 
-/// Looks what of the server is another's, or another, than in an earlier look, over a connection of
-/// its own where none is given. Without an answer in time no connection is left, and nothing known.
+/// Finds settings of the server that differ from an earlier reading, over a connection of its own where
+/// none is given. Without an answer in time the connection is dropped and nothing is known.
 pub(crate) async fn changes(
     before: &summary::Server,
     control: &mut Option<Session>,
@@ -558,7 +568,7 @@ pub(crate) async fn changes(
     changed
 }
 
-/// Looks at the server whenever lost connections are open again, until a step on it is no result.
+/// Reads the server's settings after reconnects, until they differ so that the step has no result.
 pub(super) async fn guard(setup: Arc<StepSetup>, before: summary::Server) -> Vec<SettingChange> {
     loop {
         setup.reopened.notified().await;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::alarm::NEVER;
 use super::job::{engine_threads, queues};
-use super::pacing::{LATE, NEVER, PacingCounts, Window};
-use super::thread::turns_of_all;
-use super::{Run, StepContext};
+use super::pacing::{LATE, PacingCounts, StepWindow};
+use super::self_watch::turns_of_all;
+use super::{MeasuredStep, StepContext};
 use crate::error::plain;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::judge::{self, changed_after};
@@ -42,7 +43,7 @@ pub(crate) fn program() -> summary::Program {
 }
 
 /// Makes the JSON contract's object of a step from what [`begin`] gives.
-pub(crate) fn summary(run: &Run, context: &StepContext<'_>, begun: Summary) -> Summary {
+pub(crate) fn summary(run: &MeasuredStep, context: &StepContext<'_>, begun: Summary) -> Summary {
     let mut summary = Summary {
         outcome: run.outcome,
         reason: run.error.as_ref().map(ToString::to_string),
@@ -120,7 +121,7 @@ fn plan(context: &StepContext<'_>, data_seed: Option<u64>) -> summary::Plan {
         seed: plan.seed,
         charset: plan.charset.clone(),
         on_error: plan.policy.on_error,
-        begins_again: plan.as_sysbench.as_ref().map(|rules| rules.ignored.to_string()),
+        begins_again: plan.rules.ignored().map(ToString::to_string),
         max_errors: plan.policy.errors_max.map(|max| max.to_string()),
         op_timeout_s: plan.policy.op_timeout.map(|limit| limit.as_secs_f64()),
         repeat_index: step.repeat,
@@ -129,7 +130,7 @@ fn plan(context: &StepContext<'_>, data_seed: Option<u64>) -> summary::Plan {
     }
 }
 
-fn totals(run: &Run) -> summary::Totals {
+fn totals(run: &MeasuredStep) -> summary::Totals {
     let (window, paced) = (&run.timeline.window, run.counts.paced);
     let events = window.events.as_deref();
     let statements = events.map_or(window.statements, EventCounts::statements);
@@ -161,8 +162,8 @@ fn totals(run: &Run) -> summary::Totals {
     }
 }
 
-fn latency(run: &Run) -> summary::Latency {
-    // Of an open loop, also where nothing was issued.
+fn latency(run: &MeasuredStep) -> summary::Latency {
+    // An open loop has them even where nothing was issued.
     let paced = |times: fn(&Paced) -> &Times| {
         let known = run.timeline.window.paced.as_ref().map(|paced| times(paced).distribution());
         run.counts.paced.map(|_| known.unwrap_or_else(|| Times::new().distribution()))
@@ -182,7 +183,7 @@ fn latency(run: &Run) -> summary::Latency {
     }
 }
 
-fn client(run: &Run, begun: summary::Client) -> summary::Client {
+fn client(run: &MeasuredStep, begun: summary::Client) -> summary::Client {
     let (ops, cpu_s) = (run.timeline.window.ops, run.client.cost.cpu().as_secs_f64());
     summary::Client {
         user_s: run.client.cost.user.as_secs_f64(),
@@ -207,7 +208,7 @@ fn client(run: &Run, begun: summary::Client) -> summary::Client {
 }
 
 /// Finds what a reader must know of a step beside its numbers.
-fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
+fn findings(run: &MeasuredStep, context: &StepContext<'_>) -> Vec<Finding> {
     let (window, step) = (&run.timeline.window, context.step);
     let of_ops = run.errors.iter().filter(|error| error.is_of_op());
     let errors: u64 = of_ops.map(|e| e.count).sum();
@@ -236,7 +237,7 @@ fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
     if let (Some(rate), Some(counts)) = (step.rate, &run.counts.paced) {
         let most = rate * context.plan.warmup.as_secs_f64() / LATE as f64;
         let usual_us = window.paced.as_ref().and_then(|paced| paced.response.percentile_us(99.0));
-        found.extend(of_warmup(counts, most.max(f64::from(step.clients)), usual_us));
+        found.extend(warmup_finding(counts, most.max(f64::from(step.clients)), usual_us));
         let waiting = counts.behind.max(counts.backlog as f64);
         let grew = grew(&run.timeline.entries);
         let even = context.plan.arrival == Arrival::Uniform;
@@ -246,7 +247,7 @@ fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
             found.push(finding!(NotSustained, tps, rate, waiting, more));
         }
     }
-    // What an op cost on the server's host is of the time from its first reading on.
+    // The cost of an op on the server's host is known from its first reading on.
     let first_s = run.probed.as_ref().map(|probed| probed.first_s);
     if let Some(first_s) = first_s.filter(|s| *s > LATE_READING * run.measured_s) {
         found.push(finding!(LateReading, Number(first_s, 1)));
@@ -256,7 +257,7 @@ fn findings(run: &Run, context: &StepContext<'_>) -> Vec<Finding> {
 
 /// Tells what the window took over from its warm-up, if that is worth a word: some arrivals always wait
 /// by chance, so it takes more than `most` of them, or a wait that is longer than is usual later.
-fn of_warmup(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
+fn warmup_finding(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
     let left = counts.warmup_left as f64;
     let late_us = counts.warmup_late as f64 / 1e3;
     let late = usual_us.is_some_and(|usual_us| late_us > usual_us);
@@ -326,7 +327,7 @@ impl LiveLine<'_> {
     }
 
     /// Tells what was added since the last time; `window` is what is decided of it.
-    pub(crate) fn state(&mut self, window: Window) -> Measuring {
+    pub(crate) fn state(&mut self, window: StepWindow) -> Measuring {
         let head = self.head();
         let Some(seen) = self.seen.take() else {
             let line = format!("{head}: starting");
@@ -362,7 +363,7 @@ impl LiveLine<'_> {
     }
 
     /// Names the phase, and what is left of it and of all steps.
-    fn doing(&self, seen: &RecordedInterval, window: Window) -> (&'static str, String) {
+    fn doing(&self, seen: &RecordedInterval, window: StepWindow) -> (&'static str, String) {
         let until = |edge: Ns| edge.saturating_sub(seen.end);
         let left = |edge: Ns| format!("{} left", clock(until(edge)));
         let warmup = self.plan.warmup.as_nanos() as Ns;
@@ -405,7 +406,7 @@ mod tests {
         let of = |warmup_left, late_ms: u64| {
             let warmup_late = late_ms * 1_000_000;
             let counts = PacingCounts { warmup_left, warmup_late, ..PacingCounts::default() };
-            of_warmup(&counts, 64.0, Some(2_000.0))
+            warmup_finding(&counts, 64.0, Some(2_000.0))
         };
         assert_eq!(of(0, 0), None);
         assert_eq!(of(5, 1), None, "as others do");
@@ -458,7 +459,7 @@ mod tests {
     }
 
     const M: Ns = 60_000_000_000;
-    const MINUTE: Window = Window { start: 0, end: M, early: false, last: M };
+    const MINUTE: StepWindow = StepWindow { start: 0, end: M, early: false, last: M };
 
     fn intervals() -> Vec<RecordedInterval> {
         let second = 1_000_000_000;

@@ -15,7 +15,7 @@ use crate::summary::{
     Summary, counter,
 };
 use crate::terms::Value::{Number, Share, Short};
-use crate::terms::{Class, Code, Finding, counted, finding, is_identity, joined};
+use crate::terms::{Class, Code, ErrorClass, Finding, counted, finding, is_identity, joined};
 
 const QUOTED_MAX: usize = 120;
 /// Characters of the changes that an error or a warning names: a note shows as many.
@@ -204,7 +204,7 @@ fn server(step: &Summary) -> [Option<Finding>; 3] {
         (on("slow_query_log") && every)
             .then(|| "the slow query log (long_query_time 0)".to_owned()),
     ];
-    let wrong = || step.totals.errors.iter().filter(|error| error.class == "wrong");
+    let wrong = || step.totals.errors.iter().filter(|error| error.class == ErrorClass::Wrong);
     let count: u64 = wrong().map(|error| error.count).sum();
     let message = |text: &String| text.chars().take(QUOTED_MAX).collect::<String>();
     let restarted_s = step.server.status.as_ref().and_then(|status| status.restarted_s);

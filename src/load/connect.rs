@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, Session, advice, impatient, one, optional, quoted_text,
+    Asked, Failure, Liveness, Session, advice, impatient, optional, query_single, quoted_text,
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, within};
@@ -16,7 +16,7 @@ use crate::workload::{name_part, quoted};
 pub(super) const AGAIN: &str = "the same command again completes the fill, or begins it anew where \
                                 the data went away with a private server";
 
-/// Connections of a fill at most, as a limit on nonsense: each has a thread, and a lock.
+/// Upper limit on the connections of a fill; guards against typing errors. Each has a thread and a lock.
 pub(super) const JOBS_MAX: u32 = 256;
 
 /// A connection that was closed just now has gone after so long.
@@ -78,7 +78,7 @@ fn lock(database: &str, job: Option<u32>) -> String {
 /// Takes a lock, as far as the server has such (strict Galera has not). Returns what it said: `0` where
 /// somebody else keeps it for some seconds, as a server notices late that a connection is gone.
 async fn take(session: &mut Session, lock: &str) -> Result<Option<String>> {
-    let got = one(session, &format!("SELECT GET_LOCK({lock}, 5)")).await;
+    let got = query_single(session, &format!("SELECT GET_LOCK({lock}, 5)")).await;
     Ok(optional(got).doing("locking")?.flatten())
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Resul
     let mut session = open(server).await?;
     let own = lock(database, None);
     if take(&mut session, &own).await?.as_deref() == Some("0") {
-        let holder = one(&mut session, &format!("SELECT IS_USED_LOCK({own})")).await;
+        let holder = query_single(&mut session, &format!("SELECT IS_USED_LOCK({own})")).await;
         let holder = holder.ok().flatten().unwrap_or_else(|| "?".to_owned());
         return Err(Error::server(format!(
             "another loadgen fills or drops the tables of {} (connection {holder} of the server)",
@@ -119,7 +119,7 @@ async fn at_work(control: &mut Session, database: &str) -> Asked<Option<String>>
     // Each column of an answer would leave a buffer with the driver, which later grows to the size
     // of a statement.
     let sql = format!("SELECT CONCAT_WS(',', {})", holders.join(", "));
-    let held = optional(one(control, &sql).await)?.flatten();
+    let held = optional(query_single(control, &sql).await)?.flatten();
     let own = format!("{},", control.id());
     Ok(held.and_then(|held| held.strip_prefix(&own).map(str::to_owned)))
 }

@@ -3,94 +3,37 @@
 //! A dump of tables has few kinds of statements, and sets few variables. The others are refused: a
 //! file given to a benchmark by mistake, or by somebody else, must not change a server.
 
+mod cursor;
 mod lex;
 mod set;
 mod values;
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use self::cursor::Cursor;
+pub(super) use self::cursor::refuse_charset;
+pub use self::cursor::{DumpPart, LeftOut, StatementInfo, unquoted};
 use self::lex::{AMBIGUOUS, Shape, Token, Tokens, tokens};
-use self::set::Saved;
+use self::set::Variables;
 pub(super) use self::set::split_as_written;
 use crate::error::clip;
-
-/// The effect of a statement, as far as a load asks for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// `DROP TABLE IF EXISTS`: nothing happens where there is none.
-    Drop,
-    Create,
-    Insert,
-    /// Another one that names a table: `LOCK TABLES`, `ALTER TABLE`, a `DROP TABLE` that fails
-    /// where there is none.
-    Touch,
-    /// `SET NAMES`; the name is the character set's.
-    Names,
-    /// `SET`, `UNLOCK TABLES`, `COMMIT` and the like.
-    Other,
-    /// One that is not sent, because it is about the server and not about tables.
-    LeftOut(LeftOut),
-}
-
-/// What the statements that are not sent are about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeftOut {
-    GtidPurged,
-    SqlLogBin,
-    /// The place in another server's binary log.
-    Replication,
-    /// The switch of MyRocks that Percona's mysqldump looks for.
-    RocksDb,
-}
-
-impl LeftOut {
-    /// Names it in a note.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            LeftOut::GtidPurged => "GTID_PURGED",
-            LeftOut::SqlLogBin => "SQL_LOG_BIN",
-            LeftOut::Replication => "the place in a binary log",
-            LeftOut::RocksDb => "rocksdb_bulk_load",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    pub kind: Kind,
-    /// Where in it the name stands, quotes included; empty where there is none.
-    pub name: Range<usize>,
-}
-
-impl Seen {
-    fn nameless(kind: Kind) -> Seen {
-        Seen { kind, name: 0..0 }
-    }
-}
 
 /// A judge of the statements of one file, in their order: what one sets decides how later ones are read.
 #[derive(Debug)]
 pub struct Judge {
-    /// Character set of the statements; None where it is not known.
-    charset: Option<String>,
-    /// By name, what user variables hold.
-    saved: HashMap<String, Saved>,
-    /// Whether double quotes may be those of names.
-    ansi: bool,
-    /// Whether the prepared statement is one that is left out.
+    variables: Variables,
+    /// True if the prepared statement is one that is left out.
     prepared: bool,
 }
 
 impl Judge {
     /// Begins a file whose first statements are in this character set.
     pub fn new(charset: Option<&str>) -> Judge {
-        let charset = charset.map(str::to_owned);
-        Judge { charset, saved: HashMap::new(), ansi: false, prepared: false }
+        Judge { variables: Variables::new(charset), prepared: false }
     }
 
     /// Judges a statement: what it does, or why it is refused.
-    pub fn judge(&mut self, sql: &[u8]) -> Result<Seen, String> {
+    pub fn judge(&mut self, sql: &[u8]) -> Result<StatementInfo, String> {
         let (mut inserts, mut depth) = (None, 0);
         let begins_rows = |token: &Token| {
             let word = &sql[token.range.clone()];
@@ -103,33 +46,34 @@ impl Judge {
             }
             inserts && depth == 0 && token.shape == Shape::Word && (is("VALUES") || is("VALUE"))
         };
-        let all = tokens(sql, self.ansi, begins_rows)?;
+        let all = tokens(sql, self.variables.ansi, begins_rows)?;
         let mut words = Cursor { sql, tokens: &all.list, at: 0 };
         let whole = all.versioned.iter().all(|range| *range == (0..all.list.len()));
         let verb = words.word();
         let verb = verb.as_deref().ok_or("this is no statement")?;
         if let Some(left_out) = self.left_out(verb, words.clone()) {
-            return Ok(Seen::nameless(Kind::LeftOut(left_out)));
+            return Ok(StatementInfo::nameless(DumpPart::LeftOut(left_out)));
         }
         let seen = match verb {
-            "SET" => self.set(&mut words),
-            "INSERT" | "REPLACE" => insert(&mut words)
-                .and_then(|seen| values::check(&sql[all.end..], self.ansi).map(|()| seen)),
+            "SET" => self.variables.set(&mut words),
+            "INSERT" | "REPLACE" => insert(&mut words).and_then(|seen| {
+                values::check(&sql[all.end..], self.variables.ansi).map(|()| seen)
+            }),
             "CREATE" if words.has("TABLE") => create(&mut words, &all, whole),
             "ALTER" if words.has("TABLE") => alter(&mut words),
             "DROP" if words.has("TABLE") => drop_table(&mut words),
             "LOCK" if words.has("TABLES") || words.has("TABLE") => lock(&mut words),
             "ANALYZE" if words.has("TABLE") => histogram(&mut words),
-            "UNLOCK" if words.has("TABLES") || words.has("TABLE") => words.ends(Kind::Other),
-            "COMMIT" => words.ends(Kind::Other),
+            "UNLOCK" if words.has("TABLES") || words.has("TABLE") => words.ends(DumpPart::Other),
+            "COMMIT" => words.ends(DumpPart::Other),
             "BEGIN" => {
                 words.has("WORK");
-                words.ends(Kind::Other)
+                words.ends(DumpPart::Other)
             }
-            "START" if words.has("TRANSACTION") => words.ends(Kind::Other),
+            "START" if words.has("TRANSACTION") => words.ends(DumpPart::Other),
             _ => Err(unknown(verb, &mut words)),
         }?;
-        if !whole && !matches!(seen.kind, Kind::Create | Kind::LeftOut(_)) {
+        if !whole && !matches!(seen.kind, DumpPart::Create | DumpPart::LeftOut(_)) {
             return Err(AMBIGUOUS.to_owned());
         }
         self.readable(&sql[seen.name.clone()]).map(|()| seen)
@@ -154,8 +98,8 @@ impl Judge {
 
     /// Refuses a name whose bytes are other letters to the server than to loadgen.
     fn readable(&self, name: &[u8]) -> Result<(), String> {
-        let utf8 =
-            self.charset.as_ref().is_none_or(|set| set.starts_with("utf8") || set == "binary");
+        let charset = self.variables.charset.as_ref();
+        let utf8 = charset.is_none_or(|set| set.starts_with("utf8") || set == "binary");
         if utf8 || name.is_ascii() {
             return Ok(());
         }
@@ -186,112 +130,7 @@ fn unknown(verb: &str, words: &mut Cursor) -> String {
     }
 }
 
-/// Tokens of a statement, one after the other.
-#[derive(Debug, Clone)]
-struct Cursor<'a> {
-    sql: &'a [u8],
-    tokens: &'a [Token],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn peek(&self) -> Option<&'a Token> {
-        self.tokens.get(self.at)
-    }
-
-    fn upper(&self, token: &Token) -> String {
-        String::from_utf8_lossy(&self.sql[token.range.clone()]).to_ascii_uppercase()
-    }
-
-    /// Takes a word without quotes, in upper case.
-    fn word(&mut self) -> Option<String> {
-        let token = self.peek().filter(|token| token.shape == Shape::Word)?;
-        self.at += 1;
-        Some(self.upper(token))
-    }
-
-    /// Takes the next word if it is this.
-    fn has(&mut self, word: &str) -> bool {
-        let found = self.peek().is_some_and(|token| {
-            token.shape == Shape::Word
-                && self.sql[token.range.clone()].eq_ignore_ascii_case(word.as_bytes())
-        });
-        self.at += usize::from(found);
-        found
-    }
-
-    /// Takes these words, or none.
-    fn has_all(&mut self, words: &[&str]) -> bool {
-        let before = self.at;
-        let all = words.iter().all(|word| self.has(word));
-        if !all {
-            self.at = before;
-        }
-        all
-    }
-
-    /// Tells whether replicas are named next: SLAVE, REPLICA, ALL SLAVES.
-    fn is_of_replicas(&mut self) -> bool {
-        self.has("ALL");
-        ["SLAVE", "SLAVES", "REPLICA"].iter().any(|word| self.has(word))
-    }
-
-    fn sign(&mut self, sign: u8) -> bool {
-        let found = self.peek().is_some_and(|token| token.shape == Shape::Sign(sign));
-        self.at += usize::from(found);
-        found
-    }
-
-    /// Takes a table's name: it stands alone, without a database.
-    fn table(&mut self) -> Result<Range<usize>, String> {
-        let fits = |token: &&Token| matches!(token.shape, Shape::Word | Shape::Quoted(b'`' | b'"'));
-        let token = self.peek().filter(fits).ok_or("a table without a name")?;
-        self.at += 1;
-        match self.peek().map(|token| token.shape) {
-            Some(Shape::Sign(b'.')) => Err("a table of another database".to_owned()),
-            _ => Ok(token.range.clone()),
-        }
-    }
-
-    /// Makes what was seen, unless more follows.
-    fn ends(&self, kind: Kind) -> Result<Seen, String> {
-        self.ends_with(Seen::nameless(kind))
-    }
-
-    fn ends_with(&self, seen: Seen) -> Result<Seen, String> {
-        match self.peek() {
-            None => Ok(seen),
-            Some(token) => Err(self.odd(token)),
-        }
-    }
-
-    fn odd(&self, token: &Token) -> String {
-        let from = &self.sql[token.range.start..self.sql.len().min(token.range.start + 80)];
-        format!("what no dump has there: {}", clip(&String::from_utf8_lossy(from), 30))
-    }
-
-    /// Tells whether it is one of the statements by which Percona's mysqldump switches MyRocks'
-    /// bulk load on and off: what they store goes to variables of that name.
-    fn stores_rocksdb(&self, verb: &str) -> bool {
-        let variables: Vec<String> = self
-            .tokens
-            .windows(2)
-            .filter_map(|pair| {
-                let is_one = pair[0].shape == Shape::Sign(b'@') && pair[1].shape == Shape::Word;
-                is_one.then(|| self.upper(&pair[1]))
-            })
-            .collect();
-        let own = !variables.is_empty() && variables.iter().all(|name| name.contains("ROCKSDB"));
-        let targets = self.tokens.iter().filter(|token| self.upper(token) == "INTO").count();
-        own && match verb {
-            "SELECT" => targets == 1,
-            "SET" => self.peek().is_some_and(|token| token.shape == Shape::Sign(b'@')),
-            _ => true,
-        }
-    }
-}
-
-fn insert(words: &mut Cursor) -> Result<Seen, String> {
+fn insert(words: &mut Cursor) -> Result<StatementInfo, String> {
     while ["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE"].iter().any(|word| words.has(word))
     {
     }
@@ -309,31 +148,33 @@ fn insert(words: &mut Cursor) -> Result<Seen, String> {
         }
     }
     match words.peek() {
-        _ if words.has("VALUES") || words.has("VALUE") => Ok(Seen { kind: Kind::Insert, name }),
+        _ if words.has("VALUES") || words.has("VALUE") => {
+            Ok(StatementInfo { kind: DumpPart::Insert, name })
+        }
         Some(token) => Err(words.odd(token)),
         None => Err("an INSERT without VALUES".to_owned()),
     }
 }
 
-fn drop_table(words: &mut Cursor) -> Result<Seen, String> {
-    let kind = if words.has_all(&["IF", "EXISTS"]) { Kind::Drop } else { Kind::Touch };
+fn drop_table(words: &mut Cursor) -> Result<StatementInfo, String> {
+    let kind = if words.has_all(&["IF", "EXISTS"]) { DumpPart::Drop } else { DumpPart::Touch };
     let name = words.table()?;
     if words.sign(b',') {
         return Err("DROP of more than one table".to_owned());
     }
-    words.ends_with(Seen { kind, name })
+    words.ends_with(StatementInfo { kind, name })
 }
 
-fn lock(words: &mut Cursor) -> Result<Seen, String> {
+fn lock(words: &mut Cursor) -> Result<StatementInfo, String> {
     let name = words.table()?;
     if !words.has("WRITE") && words.has("READ") {
         words.has("LOCAL");
     }
-    words.ends_with(Seen { kind: Kind::Touch, name })
+    words.ends_with(StatementInfo { kind: DumpPart::Touch, name })
 }
 
 /// Takes what MySQL's mysqldump writes for a table that has a histogram.
-fn histogram(words: &mut Cursor) -> Result<Seen, String> {
+fn histogram(words: &mut Cursor) -> Result<StatementInfo, String> {
     let name = words.table()?;
     if !words.has_all(&["UPDATE", "HISTOGRAM", "ON"]) {
         return Err("ANALYZE without a histogram".to_owned());
@@ -341,10 +182,10 @@ fn histogram(words: &mut Cursor) -> Result<Seen, String> {
     while words.peek().is_some_and(|token| !matches!(token.shape, Shape::Sign(s) if s != b',')) {
         words.at += 1;
     }
-    words.ends_with(Seen { kind: Kind::Touch, name })
+    words.ends_with(StatementInfo { kind: DumpPart::Touch, name })
 }
 
-fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<Seen, String> {
+fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<StatementInfo, String> {
     let from = words.at;
     let if_not_exists = words.has_all(&["IF", "NOT", "EXISTS"]).then_some(from..words.at);
     let name = words.table()?;
@@ -359,14 +200,14 @@ fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<Seen, String>
     }
     words.at = body;
     let versioned = if whole { &[][..] } else { &all.versioned };
-    definition(words, versioned).map(|_| Seen { kind: Kind::Create, name })
+    definition(words, versioned).map(|_| StatementInfo { kind: DumpPart::Create, name })
 }
 
-/// What an ALTER TABLE of a dump does: switch keys, or add what is dumped behind the rows.
+/// Actions of a dump's ALTER TABLE: switch keys, or add definitions that follow the rows.
 const ACTIONS: [&[&str]; 5] =
     [&["DISABLE", "KEYS"], &["ENABLE", "KEYS"], &["ADD"], &["MODIFY"], &["AUTO_INCREMENT"]];
 
-fn alter(words: &mut Cursor) -> Result<Seen, String> {
+fn alter(words: &mut Cursor) -> Result<StatementInfo, String> {
     let name = words.table()?;
     let mut starts = vec![words.at];
     starts.extend(definition(words, &[])?);
@@ -377,7 +218,7 @@ fn alter(words: &mut Cursor) -> Result<Seen, String> {
             return Err(clip(format!("ALTER TABLE … {word}").trim_end(), 40));
         }
     }
-    Ok(Seen { kind: Kind::Touch, name })
+    Ok(StatementInfo { kind: DumpPart::Touch, name })
 }
 
 /// Engines that keep a table's rows in its own database.
@@ -411,7 +252,7 @@ fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usiz
             Shape::Sign(b'(') => depth += 1,
             Shape::Sign(b')') => depth = depth.checked_sub(1).ok_or("a bracket too many")?,
             Shape::Sign(b',') if depth == 0 => starts.push(words.at),
-            Shape::Word => of_other(words, token, depth)?,
+            Shape::Word => refuse_foreign(words, token, depth)?,
             _ => {}
         }
     }
@@ -428,7 +269,7 @@ fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usiz
 }
 
 /// Refuses a word by which a definition takes something from outside its table; the cursor is behind it.
-fn of_other(words: &Cursor, token: &Token, depth: usize) -> Result<(), String> {
+fn refuse_foreign(words: &Cursor, token: &Token, depth: usize) -> Result<(), String> {
     let (mut next, word) = (words.clone(), words.upper(token));
     let before = words.at.checked_sub(2).and_then(|at| words.tokens.get(at));
     let before = before.map_or_else(String::new, |token| words.upper(token));
@@ -450,32 +291,6 @@ fn of_other(words: &Cursor, token: &Token, depth: usize) -> Result<(), String> {
         _ => false,
     };
     if refused { Err(words.odd(token)) } else { Ok(()) }
-}
-
-/// Character sets in which a character may have a byte that is a quote or a backslash: the file
-/// cannot be split into statements without reading all of it as characters.
-const SPLIT_WRONGLY: [&str; 5] = ["big5", "gbk", "gb18030", "sjis", "cp932"];
-
-/// Refuses a character set in which a dump cannot be split.
-pub(super) fn refuse_charset(name: &[u8]) -> Result<(), String> {
-    let name = unquoted(name).ok_or("a character set whose name is no text")?.to_ascii_lowercase();
-    if SPLIT_WRONGLY.contains(&name.as_str()) {
-        return Err(format!(
-            "a file in {name} is not supported, because its characters have bytes that are quotes \
-             or backslashes: mysqldump --default-character-set=utf8mb4 writes another"
-        ));
-    }
-    Ok(())
-}
-
-/// A name without its quotes; None where it is no UTF-8.
-pub fn unquoted(name: &[u8]) -> Option<String> {
-    let name = std::str::from_utf8(name).ok()?;
-    let inside = |quote: &&str| {
-        let inside = name.strip_prefix(*quote)?.strip_suffix(*quote)?;
-        Some(inside.replace(&quote.repeat(2), quote))
-    };
-    Some(["`", "\"", "'"].iter().find_map(inside).unwrap_or_else(|| name.to_owned()))
 }
 
 #[cfg(test)]

@@ -11,14 +11,13 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use super::connect::{AGAIN, Doing, claim, give_up, open};
-use super::{Choice, Prepared, ready_mark};
 use crate::error::{Error, Result};
 use crate::mysql::{Failure, Infile, Liveness, Session, Threads, number, optional, rows};
 use crate::plan::experiment::{Dataset, Method};
 use crate::progress::Progress;
 use crate::stop::{COURTESY, Stop, locked};
 use crate::terms::{counted, units};
-use crate::workload::{Filler, Schema, quoted};
+use crate::workload::{Filler, Mark, Schema, quoted};
 
 /// Attempts at a chunk before a conflict with other connections counts as an error.
 const ATTEMPTS: u32 = 10;
@@ -26,6 +25,35 @@ const ATTEMPTS: u32 = 10;
 const DUPLICATE_INDEX: u16 = 1061;
 /// The wait before a further attempt, times the attempts so far.
 const BREATH: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prepared {
+    /// Tables that are there now.
+    pub tables: u32,
+    /// Those of them that were filled or completed now.
+    pub filled: u32,
+    /// Rows that were put in now.
+    pub rows: u64,
+    /// Rows that an interrupted fill had left.
+    pub found: u64,
+    /// The method of the fill; None if all was finished before.
+    pub method: Option<Method>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) method: Method,
+    /// Connections at most on one table.
+    pub(super) crowd: u32,
+    /// Why not the other, or how to get the faster one.
+    pub(super) why: Option<String>,
+}
+
+/// Makes the mark of a table that is finished now. Without a source of random bits it has no identity,
+/// and verify says that it cannot judge it.
+pub(super) fn ready_mark(seed: u32, rows: u64) -> Mark {
+    Mark::ready(seed, rows, getrandom::u32().ok())
+}
 
 /// Tables that are there, of which some have no rows yet, or not all.
 pub(super) struct Filling {
@@ -71,7 +99,7 @@ pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) ->
         if so_far.filled == filling.total() {
             rows_after.get_or_insert_with(|| began.elapsed());
         }
-        progress.update(|| filling.shown(so_far, &throughput, began));
+        progress.update(|| filling.progress_line(so_far, &throughput, began));
     };
     let theirs = Arc::clone(&filling);
     let done = threads.run(move || work(Arc::clone(&theirs)), look).await;
@@ -250,7 +278,7 @@ impl Filling {
         .hint(if lacks { AGAIN } else { "--force drops it and fills it again" }))
     }
 
-    fn shown(&self, so_far: SoFar, throughput: &Throughput, began: Instant) -> String {
+    fn progress_line(&self, so_far: SoFar, throughput: &Throughput, began: Instant) -> String {
         let SoFar { filled, indexing, finished, .. } = so_far;
         let beside =
             if indexing == 0 { String::new() } else { format!("; building {indexing} indexes") };
@@ -509,7 +537,7 @@ pub(super) fn rate(rows: u64, time: Duration) -> f64 {
 /// Writes three digits: `999`, `1.23M`, `45.6k`.
 pub(super) fn short(n: f64) -> String {
     for (unit, size) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        // What would round to 1000 belongs to the next unit.
+        // A number that rounds to 1000 belongs to the next unit.
         if n >= size * 0.9995 {
             let value = n / size;
             let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use self::connect::{AGAIN, Doing, JOBS_MAX, control, drop_table, explain, open};
-use self::fill::{Chunks, Filling, chunk_rows, fill, load_data};
+pub use self::fill::Prepared;
+use self::fill::{Choice, Chunks, Filling, chunk_rows, fill, load_data, ready_mark};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{
     Discovered, Failure, Liveness, ServerLink, Session, Table, discover, exposure, names, pairs,
@@ -28,26 +29,6 @@ use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::terms::{named as listed, units};
 use crate::workload::{Mark, ROWS_MAX, Schema, State, TABLES_MAX};
-
-/// Makes the mark of a table that is finished now. Without a source of random bits it has no identity,
-/// and verify says that it cannot judge it.
-fn ready_mark(seed: u32, rows: u64) -> Mark {
-    Mark::ready(seed, rows, getrandom::u32().ok())
-}
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prepared {
-    /// Tables that are there now.
-    pub tables: u32,
-    /// Those of them that were filled or completed now.
-    pub filled: u32,
-    /// Rows that were put in now.
-    pub rows: u64,
-    /// Rows that an interrupted fill had left.
-    pub found: u64,
-    /// How the rows went in; None if all was finished before.
-    pub method: Option<Method>,
-}
 
 /// Makes the tables and fills them, or completes what an interrupted fill left. Runs on a
 /// `current_thread` runtime; every connection of the fill gets a thread of its own.
@@ -98,15 +79,6 @@ const INSERT_PAYS: u64 = 8;
 /// Connections a table where the server lets one LOAD DATA in at a time: the next one is ready
 /// when the first one ends.
 const IN_TURN: u32 = 2;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Choice {
-    method: Method,
-    /// Connections at most on one table.
-    crowd: u32,
-    /// Why not the other, or how to get the faster one.
-    why: Option<String>,
-}
 
 /// Chooses. `refusal` is why the server does not take LOAD DATA LOCAL, if so; `autoinc_mode`
 /// its innodb_autoinc_lock_mode: below 2 a LOAD DATA locks the table's AUTO_INCREMENT until
@@ -388,7 +360,7 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     let looking = async {
         let mut session = Session::open(link, None).await?;
         let _waits = server.waits(&session);
-        let (ours, _) = look(&mut session, &link.target.database, loaded).await?;
+        let (ours, _) = list_tables(&mut session, &link.target.database, loaded).await?;
         session.close(COURTESY).await;
         Ok(ours)
     };
@@ -396,7 +368,11 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
 }
 
 /// Lists the tables with a mark, `load`'s own only where `loaded` wants them, and those without.
-async fn look(session: &mut Session, database: &str, loaded: bool) -> Result<(Numbers, Numbers)> {
+async fn list_tables(
+    session: &mut Session,
+    database: &str,
+    loaded: bool,
+) -> Result<(Numbers, Numbers)> {
     let (mut ours, mut foreign) = (Numbers::new(), Numbers::new());
     for schema in Schema::ALL {
         for (n, table) in discover(session, database, schema).await?.tables {
@@ -419,7 +395,7 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
         if let Some(warning) = exposure(&mut session, &link.target).await? {
             progress.warn_once(&warning.to_string());
         }
-        let (dropped, left) = look(&mut session, &link.target.database, true).await?;
+        let (dropped, left) = list_tables(&mut session, &link.target.database, true).await?;
         let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
             numbers.iter().map(|number| schema.name(*number)).collect()
         };

@@ -23,14 +23,14 @@ use memchr::memmem;
 use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
+use super::Refused;
 use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
-use super::dump::{Kind, LeftOut, Seen, refuse_charset, split_as_written, unquoted};
-use super::fill::{Throughput, extended, lines, load_data, rate, short, short_rate};
-use super::source::{Dump, Statements, beside};
-use super::{Refused, ready_mark};
+use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
+use super::fill::{Throughput, extended, lines, load_data, rate, ready_mark, short, short_rate};
+use super::source::{Dump, Item, LOOK, Statements, beside};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, one, pairs,
+    Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, pairs, query_single,
     quoted_text,
 };
 use crate::observe::{Cost, Ns, Op, Phases, Recorder, Timeline, process_usage};
@@ -38,26 +38,25 @@ use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::summary::ErrorCount;
-use crate::terms::{joined, units};
+use crate::terms::{ErrorClass, joined, units};
 use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted, table};
 
 const INTERVAL: Ns = 1_000_000_000;
 const PHASES: Phases =
     Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: INTERVAL };
-pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
 
 /// Makes the error of a load of one that would be a fill's.
-pub(crate) fn of_load(error: Error) -> Error {
+pub(crate) fn reload_error(error: Error) -> Error {
     let again = "the same command again drops the tables that it made and begins anew";
     error.instead(COMPLETED, again)
 }
 
 pub(crate) struct Reload {
     spec: LoadSpec,
-    /// Whether tables that prepare made are dropped, too.
+    /// True if tables that prepare made are dropped, too.
     force: bool,
     /// For what is not part of the load; it holds the lock against a second loadgen.
     control: Session,
@@ -214,17 +213,17 @@ impl Reload {
     async fn statement(&mut self, item: &Item) -> Result<()> {
         let (kind, raw) = (item.seen.kind, &item.sql[item.seen.name.clone()]);
         let place = match kind {
-            Kind::LeftOut(about) => {
+            DumpPart::LeftOut(about) => {
                 self.done.left_out.insert(about);
                 return Ok(());
             }
-            Kind::Other | Kind::Names => None,
+            DumpPart::Other | DumpPart::Names => None,
             _ => Some(self.table(raw, item).await?),
         };
         let issued = self.now();
         let sent = self.send(item).await;
         let affected = sent.map_err(|failure| self.failed(&failure, issued, item))?;
-        let rows = if kind == Kind::Insert { affected } else { 0 };
+        let rows = if kind == DumpPart::Insert { affected } else { 0 };
         let completed = self.now();
         self.done.statements += 1;
         self.done.bytes += item.sql.len() as u64 + self.counters.lines.swap(0, Ordering::Relaxed);
@@ -233,19 +232,19 @@ impl Reload {
         let op = Op { intended, issued, measured, completed, statements: 1, rows };
         self.recorder.succeeded(op);
         match (kind, place) {
-            (Kind::Insert, Some(place)) => {
+            (DumpPart::Insert, Some(place)) => {
                 let session = self.session.as_ref().expect("it answered just now");
                 self.done.warnings += u64::from(session.warnings());
                 let table = &mut self.done.tables[place];
                 (table.rows, table.inserts) = (table.rows + rows, table.inserts + 1);
             }
-            (Kind::Create, Some(place)) => {
+            (DumpPart::Create, Some(place)) => {
                 let paused = Instant::now();
                 let _waits = self.server.waits(&self.control);
                 self.done.tables[place].created(&mut self.control).await?;
                 self.own += paused.elapsed();
             }
-            (Kind::Names, _) => {
+            (DumpPart::Names, _) => {
                 self.done.charset = unquoted(raw).expect("an odd character set is refused");
             }
             _ => {}
@@ -270,7 +269,7 @@ impl Reload {
                 Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
             })?;
             let there = may_take(control, vec![name.clone()], force).await?;
-            if there && matches!(item.seen.kind, Kind::Drop | Kind::Create) {
+            if there && matches!(item.seen.kind, DumpPart::Drop | DumpPart::Create) {
                 let _waits = server.waits(open);
                 // As the statement itself would: with foreign keys checked, or not.
                 drop_table(open, &name).await?;
@@ -320,11 +319,10 @@ impl Reload {
         self.recorder.failed(issued, true, self.now());
         let (class, code, sqlstate, message) = match failure {
             Failure::Server { code, sqlstate, message } => {
-                ("session", Some(*code), Some(sqlstate.clone()), message.clone())
+                (ErrorClass::Session, Some(*code), Some(sqlstate.clone()), message.clone())
             }
-            Failure::Lost(what) => ("lost", None, None, what.clone()),
+            Failure::Lost(what) => (ErrorClass::Lost, None, None, what.clone()),
         };
-        let class = class.to_owned();
         self.done.errors.push(ErrorCount { code, sqlstate, class, message, count: 1 });
         explain(failure).context(self.at(item))
     }
@@ -342,7 +340,8 @@ async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
             .hint("SET GLOBAL max_allowed_packet, or fewer --insert-bytes"));
         }
         (_, InsertMode::LoadData) => {
-            let allowed = one(control, "SELECT @@local_infile").await.doing("reading variables")?;
+            let allowed =
+                query_single(control, "SELECT @@local_infile").await.doing("reading variables")?;
             if allowed.as_deref() == Some("0") {
                 return Err(Error::server("--mode load-data: local_infile is OFF")
                     .hint("SET GLOBAL local_infile = 1"));
@@ -370,9 +369,9 @@ pub(crate) struct Loaded {
     pub tables: Vec<LoadedTable>,
     /// Character set of the statements: the dump's own SET NAMES, else the session's.
     pub charset: String,
-    /// Whether the dump was read to its end before the first statement was sent.
+    /// True if the dump was read to its end before the first statement was sent.
     pub read_before: bool,
-    /// What the statements are about that were not sent.
+    /// Subjects of the statements that were not sent.
     pub left_out: BTreeSet<LeftOut>,
     pub errors: Vec<ErrorCount>,
 }
@@ -420,24 +419,13 @@ fn limit(packet: usize) -> usize {
 /// Takes the session out of the modes in which the server would read other statements than the file
 /// is split into. A dump sets its own.
 async fn split_alike(session: &mut Session) -> Asked<()> {
-    let modes = one(session, "SELECT @@SESSION.sql_mode").await?.unwrap_or_default();
+    let modes = query_single(session, "SELECT @@SESSION.sql_mode").await?.unwrap_or_default();
     let without = split_as_written(&modes);
     if without == modes {
         return Ok(());
     }
     let sql = format!("SET SESSION sql_mode = {}", quoted_text(&without));
     session.execute(&sql).await.map(drop)
-}
-
-pub(super) struct Item {
-    pub(super) sql: Vec<u8>,
-    /// The line of the dump that it begins on; 0 for a generated one.
-    pub(super) line: u64,
-    /// Bytes of the dump up to its end.
-    pub(super) taken: u64,
-    pub(super) seen: Seen,
-    /// It is a LOAD DATA LOCAL, of the rows of this table.
-    pub(super) rows_of: Option<u32>,
 }
 
 type Batch = Result<Vec<Item>>;
@@ -456,10 +444,10 @@ impl Feed {
     }
 
     /// Adds a statement of our own; `named` is in it, unless it is empty.
-    fn say(&mut self, kind: Kind, named: &str, sql: impl Into<Vec<u8>>) -> Result<()> {
+    fn say(&mut self, kind: DumpPart, named: &str, sql: impl Into<Vec<u8>>) -> Result<()> {
         let sql = sql.into();
         let at = memmem::find(&sql, named.as_bytes()).expect("it names its table");
-        let seen = Seen { kind, name: at..at + named.len() };
+        let seen = StatementInfo { kind, name: at..at + named.len() };
         self.push(Item { sql, line: 0, taken: 0, seen, rows_of: None })
     }
 
@@ -520,19 +508,19 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
         unreachable!("a dump is read")
     };
     for sql in HEAD {
-        feed.say(Kind::Other, "", sql)?;
+        feed.say(DumpPart::Other, "", sql)?;
     }
     for number in 1..=spec.tables {
         let named = quoted(&Schema::Sbtest.name(number));
         let mark = Mark::filling(data_seed, rows).by_load();
-        feed.say(Kind::Drop, &named, format!("DROP TABLE IF EXISTS {named}"))?;
-        feed.say(Kind::Create, &named, table::create_indexed(number, rows, &mark))?;
+        feed.say(DumpPart::Drop, &named, format!("DROP TABLE IF EXISTS {named}"))?;
+        feed.say(DumpPart::Create, &named, table::create_indexed(number, rows, &mark))?;
         let bytes = match spec.insert {
             InsertMode::LoadData => {
                 let charset = spec.charset.as_deref().unwrap_or("latin1");
                 let sql = load_data(Schema::Sbtest, number, charset);
                 let at = sql.find(&named).expect("it names its table");
-                let seen = Seen { kind: Kind::Insert, name: at..at + named.len() };
+                let seen = StatementInfo { kind: DumpPart::Insert, name: at..at + named.len() };
                 let (sql, rows_of) = (sql.into_bytes(), Some(number));
                 feed.push(Item { sql, line: 0, taken: 0, seen, rows_of })?;
                 continue;
@@ -540,9 +528,9 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
             InsertMode::Extended { bytes } => usize::try_from(bytes).unwrap_or(usize::MAX),
             InsertMode::Single => 0,
         };
-        feed.say(Kind::Touch, &named, format!("LOCK TABLES {named} WRITE"))?;
+        feed.say(DumpPart::Touch, &named, format!("LOCK TABLES {named} WRITE"))?;
         let keys = |switch| format!("/*!40000 ALTER TABLE {named} {switch} KEYS */");
-        feed.say(Kind::Touch, &named, keys("DISABLE"))?;
+        feed.say(DumpPart::Touch, &named, keys("DISABLE"))?;
         let filler = Filler::sbtest(Rows::new(data_seed, number, rows));
         let head = format!("INSERT INTO {named} VALUES ");
         let (mut next, mut size) = (1, 0);
@@ -550,16 +538,16 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
             let mut sql = Vec::with_capacity(size);
             next = extended(&mut sql, &head, filler, next, rows, bytes);
             size = sql.len();
-            feed.say(Kind::Insert, &named, sql)?;
+            feed.say(DumpPart::Insert, &named, sql)?;
         }
-        feed.say(Kind::Touch, &named, keys("ENABLE"))?;
-        feed.say(Kind::Other, "", "UNLOCK TABLES")?;
+        feed.say(DumpPart::Touch, &named, keys("ENABLE"))?;
+        feed.say(DumpPart::Other, "", "UNLOCK TABLES")?;
     }
     Ok(())
 }
 
 const SAMPLE: u64 = 100;
-/// What goes on all the same.
+/// Remarks that do not stop the load.
 pub(crate) const FORCE: &str = "--force drops also what prepare made; or take another --database";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -568,7 +556,7 @@ pub(crate) struct LoadedTable {
     pub rows: u64,
     /// INSERTs and LOAD DATAs into it.
     pub inserts: u64,
-    /// Whether this load created it: then it must hold these rows and no others.
+    /// True if this load created it: then it must hold these rows and no others.
     created: bool,
     /// The COMMENT that its own CREATE TABLE gave it.
     comment: String,
@@ -677,7 +665,7 @@ async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
         quoted_text(table)
     );
-    one(control, &sql).await.doing(&format!("looking for {table}"))
+    query_single(control, &sql).await.doing(&format!("looking for {table}"))
 }
 
 async fn set_comment(control: &mut Session, table: &str, comment: &str) -> Result<()> {

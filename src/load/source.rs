@@ -1,20 +1,32 @@
-//! Where a dump comes from: a file, which is read and judged before it is sent, or a pipe.
+//! Sources of a dump: a file, which is read and judged before it is sent, or a pipe.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::dump::Judge;
+use super::dump::{Judge, StatementInfo};
 use super::fill::Throughput;
-use super::reload::{Item, LOOK};
-use crate::engine::aside;
+use crate::engine::run_on_thread;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop};
 use crate::workload::sql::Splitter;
+
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+pub(super) struct Item {
+    pub(super) sql: Vec<u8>,
+    /// The line of the dump that it begins on; 0 for a generated one.
+    pub(super) line: u64,
+    /// Bytes of the dump up to its end.
+    pub(super) taken: u64,
+    pub(super) seen: StatementInfo,
+    /// It is a LOAD DATA LOCAL, of the rows of this table.
+    pub(super) rows_of: Option<u32>,
+}
 
 /// A dump that is open.
 pub(super) struct Dump {
@@ -91,7 +103,7 @@ pub(super) async fn beside<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let done = aside(work);
+    let done = run_on_thread(work);
     let done = async { done.await.unwrap_or_else(|_| Err(Error::failed("a thread did not run"))) };
     or_stop(stop, done).await
 }

@@ -39,20 +39,20 @@ pub(super) fn amount(numbers: &Numbers, name: &str) -> Option<u64> {
     numbers.get(name).and_then(|number| u64::try_from(*number).ok())
 }
 
-pub(crate) async fn one(session: &mut Session, sql: &str) -> Asked<Option<String>> {
+pub(crate) async fn query_single(session: &mut Session, sql: &str) -> Asked<Option<String>> {
     let rows = session.query(sql).await?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
 }
 
 /// Reads one number; a server that returns something else cannot be trusted.
 pub(crate) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
-    let number = one(session, sql).await?.and_then(|text| text.parse().ok());
+    let number = query_single(session, sql).await?.and_then(|text| text.parse().ok());
     number.ok_or_else(|| Failure::Lost("an answer that is no number".to_owned()))
 }
 
 /// Reads the database that a session is in, as the server writes its name.
 pub(crate) async fn database(session: &mut Session) -> Asked<Option<String>> {
-    optional(one(session, "SELECT DATABASE()").await).map(Option::flatten)
+    optional(query_single(session, "SELECT DATABASE()").await).map(Option::flatten)
 }
 
 /// A line of the server's list of connections.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::control::{Asked, explain, optional, rows};
-use super::session::{Session, quoted_text};
+use super::session::Session;
+use super::target::quoted_text;
 use crate::error::Result;
 use crate::terms;
 use crate::workload::{Mark, Schema, Stream, table};
@@ -24,7 +25,7 @@ pub struct Table {
     /// Storage engine, row format, collation, options and indexes, as far as the server tells.
     pub format: String,
     pub charset: Option<String>,
-    /// What `prepare` left in its COMMENT; None for a foreign table.
+    /// The mark of `prepare` in its COMMENT; None for a foreign table.
     pub mark: Option<Mark>,
     /// Size of data and indexes.
     pub bytes: u64,
@@ -97,9 +98,9 @@ pub struct Tables {
     pub rows: u64,
     /// Rows that `prepare` put into each of them, if it made them all alike.
     pub held: Option<u64>,
-    /// Whether `prepare` made them all: then every `c` proves itself.
+    /// True if `prepare` made them all: then every `c` proves itself.
     pub own: bool,
-    /// Whether a transaction shows others all of its changes, or none.
+    /// True if a transaction shows others all of its changes, or none.
     pub atomic: bool,
 }
 

@@ -8,65 +8,42 @@ use mysql_common::io::ParseBuf;
 use mysql_common::packets::ErrPacket;
 
 use crate::error::{Error, clip};
+use crate::terms::ErrorClass;
 
 /// Characters of a server's message that are kept; servers' own have some hundred.
 pub(super) const MESSAGE_MAX: usize = 2000;
-/// What to do about a connection that is lost.
+/// Advice about a lost connection.
 pub const LOST: &str =
     "did the server end, restart, or close idle connections? its error log tells";
 
-/// Classes of errors that a server answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// Clients that meet on a row: counted under every policy, the session goes on.
-    Session,
-    /// The server takes no writes.
-    ReadOnly,
-    /// It takes no more connections, or no more of this account.
-    Full,
-    /// The statement was killed, or was too slow for the server's own limit.
-    Interrupted,
-    /// The server ends the session: it shuts down, or somebody killed it.
-    Ended,
-    /// The same for its long silence: what was sent after that was never read.
-    Idle,
-    /// It failed while it committed, and does not say what of it lasts.
-    Commit,
-    /// A proxy, or a layer above the storage, lost the answer of what is behind it.
-    Behind,
-    /// Any other.
-    Server,
-}
-
-/// Classes with their names in files, and the codes of each.
-const CLASSES: [(Class, &str, &[u16]); 9] = [
+/// The codes of each class; any other code is of the server.
+static CLASSES: [(ErrorClass, &[u16]); 8] = [
     // Record changed since read; duplicate key (two clients that put the same row back); lock
     // wait timeout; deadlock.
-    (Class::Session, "session", &[1020, 1062, 1205, 1213]),
+    (ErrorClass::Session, &[1020, 1062, 1205, 1213]),
     // --read-only and its like; a read-only transaction; read-only mode.
-    (Class::ReadOnly, "read_only", &[1290, 1792, 1836]),
+    (ErrorClass::ReadOnly, &[1290, 1792, 1836]),
     // Too many connections; of this account; or another limit of the account.
-    (Class::Full, "full", &[1040, 1203, 1226]),
+    (ErrorClass::Full, &[1040, 1203, 1226]),
     // Killed query; max_statement_time (MariaDB); max_execution_time (MySQL).
-    (Class::Interrupted, "interrupted", &[1317, 1969, 3024]),
+    (ErrorClass::Interrupted, &[1317, 1969, 3024]),
     // Shutdown; aborted connections; offline mode; killed connection (MariaDB, MySQL).
-    (Class::Ended, "ended", &[1053, 1077, 1078, 1079, 1080, 1152, 1184, 1927, 3032, 3169]),
-    (Class::Idle, "idle", &[4031]),
+    (ErrorClass::Ended, &[1053, 1077, 1078, 1079, 1080, 1152, 1184, 1927, 3032, 3169]),
+    (ErrorClass::Idle, &[4031]),
     // The binary log cannot be written; an error during COMMIT; logging is impossible; Group
     // Replication's hook.
-    (Class::Commit, "commit", &[1026, 1180, 1598, 3100]),
+    (ErrorClass::Commit, &[1026, 1180, 1598, 3100]),
     // TiDB's "execution result undetermined".
-    (Class::Behind, "behind", &[8501]),
-    (Class::Server, "server", &[]),
+    (ErrorClass::Behind, &[8501]),
 ];
 
-pub(crate) fn class(code: u16) -> Class {
+pub(crate) fn class(code: u16) -> ErrorClass {
     // Those of a client library, which ProxySQL and MaxScale are to their servers.
     if (2000..=2999).contains(&code) {
-        return Class::Behind;
+        return ErrorClass::Behind;
     }
-    let known = CLASSES.iter().find(|(_, _, codes)| codes.contains(&code));
-    known.map_or(Class::Server, |(class, ..)| *class)
+    let known = CLASSES.iter().find(|(_, codes)| codes.contains(&code));
+    known.map_or(ErrorClass::Server, |(class, _)| class.clone())
 }
 
 /// No memory or no thread for one more; a log-in that was cut off on the way.
@@ -80,26 +57,13 @@ const ALONE: [u16; 8] = [1047, 2003, 2006, 2013, 2055, 9001, 9002, 9005];
 pub(crate) fn may_pass(code: u16) -> bool {
     match class(code) {
         // Those that hold the locks go on, as do those who kill.
-        Class::Session | Class::Interrupted | Class::Full | Class::Ended | Class::Idle => true,
-        Class::ReadOnly | Class::Commit => false,
-        Class::Server | Class::Behind => BUSY.contains(&code) || ALONE.contains(&code),
-    }
-}
-
-impl Class {
-    pub(crate) fn name(self) -> &'static str {
-        CLASSES[self as usize].1
-    }
-
-    /// Tells whether the session lives on.
-    pub(crate) fn keeps_session(self) -> bool {
-        !matches!(self, Class::Ended | Class::Idle)
-    }
-
-    /// Tells whether a write that got this answer may have been done all the same: a kill that arrives
-    /// after the commit takes the answer's place.
-    pub(crate) fn leaves_doubt(self) -> bool {
-        matches!(self, Class::Interrupted | Class::Ended | Class::Commit | Class::Behind)
+        ErrorClass::Session
+        | ErrorClass::Interrupted
+        | ErrorClass::Full
+        | ErrorClass::Ended
+        | ErrorClass::Idle => true,
+        ErrorClass::ReadOnly | ErrorClass::Commit => false,
+        _ => BUSY.contains(&code) || ALONE.contains(&code),
     }
 }
 
@@ -194,7 +158,7 @@ pub enum Failure {
     Lost(String),
 }
 
-/// What a question gets that only the server can fail, or the way to it.
+/// The result of a request that only the server or the network can fail.
 pub type Asked<T> = std::result::Result<T, Failure>;
 
 /// Makes None of what this server has not; a lost connection stays an error.
@@ -266,21 +230,20 @@ mod class_tests {
 
     #[test]
     fn every_code_of_the_policy_has_its_class() {
-        assert!(CLASSES.iter().enumerate().all(|(at, (class, ..))| *class as usize == at));
         let of = |codes: &[u16], expected| {
             for code in codes {
                 assert_eq!(class(*code), expected, "{code}");
             }
         };
-        of(&[1020, 1062, 1205, 1213], Class::Session);
-        of(&[1290, 1792, 1836], Class::ReadOnly);
-        of(&[1040, 1203, 1226], Class::Full);
-        of(&[1317, 1969, 3024], Class::Interrupted);
-        of(&[1053, 1927, 3169], Class::Ended);
-        of(&[4031], Class::Idle);
-        of(&[1180, 1598, 3100], Class::Commit);
-        of(&[2003, 2006, 2013, 2055, 8501], Class::Behind);
-        of(&[1064, 1146, 0, u16::MAX], Class::Server);
+        of(&[1020, 1062, 1205, 1213], ErrorClass::Session);
+        of(&[1290, 1792, 1836], ErrorClass::ReadOnly);
+        of(&[1040, 1203, 1226], ErrorClass::Full);
+        of(&[1317, 1969, 3024], ErrorClass::Interrupted);
+        of(&[1053, 1927, 3169], ErrorClass::Ended);
+        of(&[4031], ErrorClass::Idle);
+        of(&[1180, 1598, 3100], ErrorClass::Commit);
+        of(&[2003, 2006, 2013, 2055, 8501], ErrorClass::Behind);
+        of(&[1064, 1146, 0, u16::MAX], ErrorClass::Server);
     }
 
     #[test]

@@ -17,14 +17,15 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::control::{Asked, Process, optional, processes};
-use super::session::{ServerLink, Session};
+use super::session::Session;
+use super::target::ServerLink;
 use crate::error::{Error, Result};
 use crate::stop::{SILENCE, Stop};
 use crate::terms::units;
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Of a line of the list, up to how long it has done what it does.
+/// The columns of a process list's line that are compared.
 const COLUMNS: usize = 6;
 
 /// How often whoever waits looks at what the threads count.
@@ -285,7 +286,7 @@ where
         if let Err(error) = &done {
             halt.ask(error.kind());
         }
-        // What hangs in a goodbye or a name server is left behind.
+        // A goodbye or a name server that hangs is left behind.
         runtime.shutdown_background();
         done
     })

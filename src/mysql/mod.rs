@@ -1,4 +1,4 @@
-//! How to reach a server, sessions with it, and what is asked of it.
+//! The way to a server, sessions with it, and the questions that it is asked.
 //!
 //! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
 //! * [`wire`] is the session of measured clients; [`session`] is one of the driver's, for all else; `errors`
@@ -19,16 +19,19 @@ mod relay;
 pub mod server;
 pub mod session;
 pub mod status;
+pub mod target;
 pub mod wire;
 
 pub(crate) use control::{
-    Numbers, explain, impatient, number, numeric, one, optional, pairs, rows,
+    Numbers, explain, impatient, number, numeric, optional, pairs, query_single, rows,
 };
 pub(crate) use dataset::{Dataset, Discovered, Table, Tables, discover, names};
-pub(crate) use errors::{Asked, Class, Failure, LOST, advice, class, recurs};
+pub(crate) use errors::{Asked, Failure, LOST, advice, class, recurs};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
-pub(crate) use server::{changes, exposure, fingerprint, of_control};
-pub(crate) use session::{Infile, ServerLink, Session, nobody, quoted_text};
+pub(crate) use server::{changes, describe_driver, exposure, fingerprint};
+pub use session::reach;
+pub(crate) use session::{Infile, Session, nobody};
 pub(crate) use status::Reading;
+pub(crate) use target::{ServerLink, quoted_text};

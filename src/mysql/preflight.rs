@@ -4,11 +4,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::control::{self, Asked, Numbers, amount, explain, numeric, one, optional, pairs};
+use super::control::{
+    self, Asked, Numbers, amount, explain, numeric, optional, pairs, query_single,
+};
 use super::dataset::{self, Dataset, Discovered, Table, names, sample, totals};
 use super::errors::{Failure, advice};
 use super::server::{Family, Product};
-use super::session::{Session, quoted_text};
+use super::session::Session;
+use super::target::quoted_text;
 use crate::error::{Error, Result};
 use crate::observe::{Limit, host, process};
 use crate::terms::{self, Finding, counted, finding};
@@ -43,7 +46,7 @@ pub struct Ready {
 /// `session` is a new one of the kind that the clients use: what it finds in itself (autocommit,
 /// timeouts) they will find too. Then it is set up to be kept as the control session.
 pub async fn check(session: &mut Session, needs: &Needs<'_>) -> Result<Ready> {
-    let mut findings = Findings::default();
+    let mut findings = PreflightReport::default();
     let dataset = examine(session, needs, &mut findings)
         .await
         .map_err(|failure| explain(&failure, "ask the server what it can do"))?;
@@ -55,11 +58,12 @@ pub async fn check(session: &mut Session, needs: &Needs<'_>) -> Result<Ready> {
 async fn examine(
     session: &mut Session,
     needs: &Needs<'_>,
-    findings: &mut Findings,
+    findings: &mut PreflightReport,
 ) -> Asked<Option<Dataset>> {
     let product = Product::ask(session).await?;
     check_product(&product, findings);
-    let autocommit = optional(one(session, "SELECT @@session.autocommit").await)?.flatten();
+    let autocommit =
+        optional(query_single(session, "SELECT @@session.autocommit").await)?.flatten();
     match autocommit.as_deref() {
         Some("1") => {}
         Some(said) => findings.problem(
@@ -74,7 +78,7 @@ async fn examine(
             "is a proxy in between?",
         ),
     }
-    let texts = look(session).await?;
+    let texts = inspect_server(session).await?;
     let seen = numeric(&texts);
     if needs.begins {
         check_begin(&product, &texts, findings);
@@ -88,7 +92,8 @@ async fn examine(
         let usual = "loadgen finds its tables there; does the account have rights on them?";
         advice(code, text).unwrap_or(usual).to_owned()
     };
-    let Some(found) = findings.asked(listed, "information_schema cannot be read", hint)? else {
+    let Some(found) = findings.note_refusal(listed, "information_schema cannot be read", hint)?
+    else {
         return Ok(None);
     };
     let mut tables = Tables { session, found: &found, needs, findings };
@@ -113,7 +118,7 @@ async fn examine(
     Ok(dataset)
 }
 
-fn check_product(product: &Product, findings: &mut Findings) {
+fn check_product(product: &Product, findings: &mut PreflightReport) {
     let version = product.version.as_str();
     match (product.family, product.number) {
         (Family::Other(name), _) => {
@@ -135,7 +140,7 @@ fn check_product(product: &Product, findings: &mut Findings) {
 }
 
 /// Refuses a server that reads BEGIN as the begin of a block, not of a transaction.
-fn check_begin(product: &Product, texts: &control::Variables, findings: &mut Findings) {
+fn check_begin(product: &Product, texts: &control::Variables, findings: &mut PreflightReport) {
     let mode = texts.get("sql_mode").map_or("", String::as_str);
     let oracle = mode.split(',').any(|one| one.eq_ignore_ascii_case("ORACLE"));
     // MySQL's mode of that name, up to 5.7, leaves BEGIN as it is.
@@ -150,7 +155,7 @@ fn check_begin(product: &Product, texts: &control::Variables, findings: &mut Fin
 }
 
 /// Reads the variables, some as a new session has them; what cannot be read is not there.
-async fn look(session: &mut Session) -> Asked<control::Variables> {
+async fn inspect_server(session: &mut Session) -> Asked<control::Variables> {
     let mut texts = optional(control::variables(session).await)?.unwrap_or_default();
     for sql in [
         "SHOW SESSION VARIABLES WHERE Variable_name IN ('max_user_connections', 'wait_timeout')",
@@ -172,7 +177,7 @@ struct Tables<'a> {
     session: &'a mut Session,
     found: &'a Discovered,
     needs: &'a Needs<'a>,
-    findings: &'a mut Findings,
+    findings: &'a mut PreflightReport,
 }
 
 impl Tables<'_> {
@@ -217,10 +222,10 @@ impl Tables<'_> {
 
     /// Reads a number of a table, 0 for less; None if it cannot be read.
     async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
-        let asked = one(self.session, &format!("SELECT {which} FROM {from}")).await;
+        let asked = query_single(self.session, &format!("SELECT {which} FROM {from}")).await;
         let what = format!("{} cannot be read", self.found.name(table));
         let hint = |code, text: &str| rights_hint(code, text, self.needs.database);
-        let Some(text) = self.findings.asked(asked, &what, hint)? else { return Ok(None) };
+        let Some(text) = self.findings.note_refusal(asked, &what, hint)? else { return Ok(None) };
         // A table without rows has no largest id.
         let number = text.map_or(Some(0), |text| text.parse::<i128>().ok());
         let odd = || Failure::Lost(format!("{which} that is no number"));
@@ -270,8 +275,8 @@ impl Tables<'_> {
             let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
             let hint = |code, text: &str| rights_hint(code, text, self.needs.database);
-            // What holds for one table mostly holds for all.
-            if self.findings.asked(tried, &what, hint)?.is_none() {
+            // A problem of one table mostly is one of all.
+            if self.findings.note_refusal(tried, &what, hint)?.is_none() {
                 break;
             }
         }
@@ -279,7 +284,11 @@ impl Tables<'_> {
     }
 }
 
-fn choose_tables(found: &Discovered, needs: &Needs<'_>, findings: &mut Findings) -> Option<u32> {
+fn choose_tables(
+    found: &Discovered,
+    needs: &Needs<'_>,
+    findings: &mut PreflightReport,
+) -> Option<u32> {
     let (there, database, schema) = (found.contiguous(), &found.database, found.schema);
     let last = found.tables.keys().next_back().copied().unwrap_or(0);
     let wanted = needs.tables.unwrap_or(last.max(1));
@@ -306,7 +315,7 @@ fn choose_tables(found: &Discovered, needs: &Needs<'_>, findings: &mut Findings)
     )
 }
 
-fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Findings) -> bool {
+fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut PreflightReport) -> bool {
     let before = findings.problems.len();
     for (number, table) in used {
         let Some(why) = table.unusable(found.schema) else { continue };
@@ -339,7 +348,7 @@ fn choose_rows(
     schema: Schema,
     held: &[(u32, u64)],
     wanted: Option<u64>,
-    findings: &mut Findings,
+    findings: &mut PreflightReport,
 ) -> Option<u64> {
     let (least_in, least) = held.iter().copied().min_by_key(|(_, rows)| *rows)?;
     let (most_in, most) = held.iter().rev().copied().max_by_key(|(_, rows)| *rows)?;
@@ -364,7 +373,12 @@ fn choose_rows(
     findings.refuse(message, hint)
 }
 
-fn dataset(schema: Schema, used: &[(u32, &Table)], rows: u64, findings: &mut Findings) -> Dataset {
+fn dataset(
+    schema: Schema,
+    used: &[(u32, &Table)],
+    rows: u64,
+    findings: &mut PreflightReport,
+) -> Dataset {
     /// Tells what all tables were made with.
     fn common<T: PartialEq>(marks: &[Option<Mark>], of: fn(&Mark) -> T) -> Option<T> {
         let mut all = marks.iter().map(|mark| mark.as_ref().map(of));
@@ -437,13 +451,18 @@ struct Own {
 }
 
 /// Refuses where a sum is more than there may be.
-fn bound(findings: &mut Findings, (name, max): (&str, u64), (sum, need): (&str, u64), hint: &str) {
+fn bound(
+    findings: &mut PreflightReport,
+    (name, max): (&str, u64),
+    (sum, need): (&str, u64),
+    hint: &str,
+) {
     if need > max {
         findings.problem(format!("{name} is {max}, but {sum} = {need}"), hint);
     }
 }
 
-fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings) {
+fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut PreflightReport) {
     let number = |name: &str| amount(seen, name);
     // Servers that know none say 0; MariaDB says -1 for "nobody".
     let limit = |name: &str| number(name).filter(|limit| *limit != 0);
@@ -483,7 +502,12 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings
     }
 }
 
-fn judge_statements(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Findings) {
+fn judge_statements(
+    seen: &Numbers,
+    needs: &Needs<'_>,
+    tables: u32,
+    findings: &mut PreflightReport,
+) {
     let (statements, tables) = (needs.statements)(tables);
     let each = u64::from(statements) * u64::from(tables);
     if each == 0 {
@@ -504,7 +528,7 @@ fn judge_statements(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &m
     bound(findings, ("max_prepared_stmt_count", max), (&sum, need), &hint);
 }
 
-fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
+fn judge_own(own: &Own, clients: u64, findings: &mut PreflightReport) {
     let (open, shown) = (own.descriptors_open, terms::clients(clients));
     let need = clients + open + SPARE_DESCRIPTORS;
     let sum = format!("{shown} + {open} open now + {SPARE_DESCRIPTORS} spare");
@@ -535,15 +559,15 @@ fn judge_own(own: &Own, clients: u64, findings: &mut Findings) {
     }
 }
 
-/// What is wrong, collected instead of stopping at the first thing.
+/// Problems and warnings, collected instead of stopping at the first.
 #[derive(Debug, Default)]
-struct Findings {
+struct PreflightReport {
     /// Each with its hint.
     problems: Vec<(String, String)>,
     warnings: Vec<Finding>,
 }
 
-impl Findings {
+impl PreflightReport {
     fn problem(&mut self, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.push((message.into(), hint.into()));
     }
@@ -559,7 +583,7 @@ impl Findings {
     }
 
     /// Takes note of a question that the server refused, and passes a lost connection on.
-    fn asked<T>(
+    fn note_refusal<T>(
         &mut self,
         asked: Asked<T>,
         what: &str,
@@ -597,8 +621,8 @@ mod tests {
     use super::*;
 
     fn concluded(version: &str, comment: &str) -> std::result::Result<Vec<String>, String> {
-        let mut findings = Findings::default();
-        check_product(&Product::of(version, comment), &mut findings);
+        let mut findings = PreflightReport::default();
+        check_product(&Product::from_version(version, comment), &mut findings);
         findings
             .conclude()
             .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
@@ -654,7 +678,7 @@ mod limits_tests {
     }
 
     fn judged_alone(seen: &Numbers) -> std::result::Result<Vec<String>, String> {
-        let mut findings = Findings::default();
+        let mut findings = PreflightReport::default();
         judge(seen, &needs(), 8, &mut findings);
         findings
             .conclude()
@@ -712,7 +736,7 @@ mod limits_tests {
     #[test]
     fn descriptors_of_this_process_count() {
         let judged = |max| {
-            let mut findings = Findings::default();
+            let mut findings = PreflightReport::default();
             let own = Own { descriptors_max: max, ..UNLIMITED };
             judge_own(&own, 256, &mut findings);
             findings.conclude().map_err(|error| error.render())
@@ -724,7 +748,7 @@ mod limits_tests {
     #[test]
     fn memory_of_this_process_counts_where_it_is_limited() {
         let judged = |mib: u64| {
-            let mut findings = Findings::default();
+            let mut findings = PreflightReport::default();
             let own = Own { address_space_max: Some(mib << 20), ..UNLIMITED };
             judge_own(&own, 256, &mut findings);
             findings.conclude().map_err(|error| error.render())
@@ -734,7 +758,7 @@ mod limits_tests {
             judged(271).is_err_and(|e| e.contains("256 clients of 64 KiB + 256 for itself = 272"))
         );
         let judged = |mib: u64| {
-            let mut findings = Findings::default();
+            let mut findings = PreflightReport::default();
             let group_max = Some(Limit { bytes: mib << 20, file: "/x/memory.max".into() });
             judge_own(&Own { group_max, ..UNLIMITED }, 256, &mut findings);
             findings.conclude().map_err(|error| error.render())
@@ -773,7 +797,7 @@ mod settle_tests {
     }
 
     fn chosen(numbers: &[u32], tables: Option<u32>) -> std::result::Result<u32, Error> {
-        let mut findings = Findings::default();
+        let mut findings = PreflightReport::default();
         let needs = Needs { tables, rows: Some(100), ..super::limits_tests::needs() };
         let chosen = choose_tables(&found(numbers), &needs, &mut findings);
         findings.conclude()?;
@@ -807,7 +831,7 @@ mod settle_tests {
     #[test]
     fn rows_must_agree_or_be_chosen() {
         let choose = |held: &[(u32, u64)], wanted| {
-            let mut findings = Findings::default();
+            let mut findings = PreflightReport::default();
             let rows = choose_rows(Schema::Sbtest, held, wanted, &mut findings);
             findings.conclude().map(|_| rows).map_err(|e| e.render())
         };
@@ -826,7 +850,7 @@ mod settle_tests {
     fn one_seed_for_all_or_none() {
         let of = |tables: &[Table]| {
             let used: Vec<_> = (1..).zip(tables).collect();
-            let mut findings = Findings::default();
+            let mut findings = PreflightReport::default();
             let dataset = dataset(Schema::Sbtest, &used, 100, &mut findings);
             let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code.name());
             (dataset, codes.collect::<Vec<_>>())
@@ -869,7 +893,7 @@ mod findings_tests {
 
     #[test]
     fn one_problem_is_the_message() {
-        let mut findings = Findings::default();
+        let mut findings = PreflightReport::default();
         findings.warn(crate::terms::finding!(MixedDataSeeds));
         findings.problem("too few", "more");
         let error = findings.conclude().expect_err("a problem");
@@ -879,7 +903,7 @@ mod findings_tests {
 
     #[test]
     fn several_are_counted_and_hints_given_once() {
-        let mut findings = Findings::default();
+        let mut findings = PreflightReport::default();
         findings.problem("a is missing", "prepare");
         findings.problem("b is missing", "prepare");
         findings.problem("c is small", "raise c");
@@ -893,13 +917,18 @@ mod findings_tests {
 
     #[test]
     fn only_a_lost_connection_ends_the_examination() {
-        let mut findings = Findings::default();
+        let mut findings = PreflightReport::default();
         let said = Failure::Server { code: 1142, sqlstate: "42000".into(), message: "no".into() };
         assert!(
-            findings.asked::<()>(Err(said), "sbtest1", |code, _| format!("hint {code}")).is_ok()
+            findings
+                .note_refusal::<()>(Err(said), "sbtest1", |code, _| format!("hint {code}"))
+                .is_ok()
         );
         let lost = Failure::Lost("gone".to_owned());
-        assert_eq!(findings.asked::<()>(Err(lost.clone()), "x", |_, _| String::new()), Err(lost));
+        assert_eq!(
+            findings.note_refusal::<()>(Err(lost.clone()), "x", |_, _| String::new()),
+            Err(lost)
+        );
         let error = findings.conclude().expect_err("a problem");
         assert_eq!(error.to_string(), "sbtest1: error 1142 (42000): no");
         assert_eq!(error.hints(), ["hint 1142"]);

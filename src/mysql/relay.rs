@@ -11,16 +11,16 @@ use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
-use super::session::ServerLink;
+use super::target::ServerLink;
 use super::wire::log_in_for;
 
 /// Bytes that are handed on at once.
 const ROOM: usize = 64 << 10;
 
-/// What hands the bytes on, until either end hangs up.
+/// The task that hands the bytes on, until either end hangs up.
 pub(super) struct Relay {
     task: JoinHandle<()>,
-    /// Whether the driver could not have logged in.
+    /// True if the driver could not have logged in.
     pub(super) is_needed: bool,
 }
 

@@ -1,13 +1,16 @@
-//! What the server is, where it runs, how it is set up, and who could get the password on the way.
+//! The server's product, host and settings, and the exposure of the password on the way to it.
 
 use std::net::IpAddr;
 use std::path::Path;
 
-use super::control::{self, Asked, Variables, database, explain, one, optional, pairs, processes};
+use super::control::{
+    self, Asked, Variables, database, explain, optional, pairs, processes, query_single,
+};
 use super::errors::Failure;
 use super::facts::{Driver, Server, SettingChange, durability, without_advertisement};
 use super::options::{Address, ConnectOptions, SslMode};
-use super::session::{ServerLink, Session};
+use super::session::Session;
+use super::target::ServerLink;
 use super::wire::{Inbox, LeanSession};
 use crate::error::{Result, clip};
 use crate::observe::{FarEnd, ROOT, Whereabouts, connections, host, probe};
@@ -34,19 +37,20 @@ pub enum Family {
     Other(&'static str),
 }
 
-/// What servers, and proxies in front of one, that are neither MySQL nor MariaDB name themselves.
+/// Names of servers and proxies that are neither MySQL nor MariaDB.
 const OTHERS: &str = "TiDB Vitess ProxySQL MaxScale OceanBase SingleStore MemSQL StarRocks Doris Dolt \
                       ClickHouse MatrixOne ReadySet";
 
 impl Product {
     pub async fn ask(session: &mut Session) -> Asked<Product> {
-        let version = one(session, "SELECT VERSION()").await?.unwrap_or_default();
+        let version = query_single(session, "SELECT VERSION()").await?.unwrap_or_default();
         // In just this form: proxies answer it themselves, and so give themselves away.
-        let comment = optional(one(session, "select @@version_comment limit 1").await)?.flatten();
-        Ok(Product::of(&version, without_advertisement(&comment.unwrap_or_default())))
+        let comment =
+            optional(query_single(session, "select @@version_comment limit 1").await)?.flatten();
+        Ok(Product::from_version(&version, without_advertisement(&comment.unwrap_or_default())))
     }
 
-    pub fn of(version: &str, comment: &str) -> Product {
+    pub fn from_version(version: &str, comment: &str) -> Product {
         let said = format!("{version} {comment}").to_ascii_lowercase();
         let is_in = |name: &&str| said.contains(&name.to_ascii_lowercase());
         let family = match OTHERS.split(' ').find(is_in) {
@@ -89,8 +93,8 @@ fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
 const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
 
 /// Tells what serves on all but measured connections. It asks MariaDB for its cache, too.
-pub(crate) fn of_control(version: &str, mut capabilities: Vec<String>) -> Driver {
-    let Product { family, number, .. } = Product::of(version, "");
+pub(crate) fn describe_driver(version: &str, mut capabilities: Vec<String>) -> Driver {
+    let Product { family, number, .. } = Product::from_version(version, "");
     let caches = family == Family::MariaDb && number >= (10, 6, 0);
     capabilities.extend(caches.then(|| "mariadb_metadata_cache".to_owned()));
     Driver { name: DRIVER.0.to_owned(), version: DRIVER.1.to_owned(), capabilities }
@@ -101,9 +105,9 @@ pub struct Fingerprint {
     pub server: Server,
     /// The client library and what it negotiated with this server.
     pub driver: Driver,
-    /// Whether the server runs on this host; no where that is unknown.
+    /// True if the server runs on this host; false where that is unknown.
     pub same_host: bool,
-    /// What tells its process from others.
+    /// Facts that identify its process.
     pub whereabouts: Whereabouts,
     /// Median round trip of an empty query, microseconds; None where it has none.
     pub rtt_us: Option<f64>,
@@ -111,7 +115,7 @@ pub struct Fingerprint {
 
 /// Reads the fingerprint, the round trip over a session of the kind that is measured.
 ///
-/// What the server does not know is left empty.
+/// Unknown facts stay empty.
 pub async fn fingerprint(
     session: &mut Session,
     link: &ServerLink,
@@ -362,10 +366,10 @@ mod product_tests {
             Said { version: "unknown", comment: "", family: Family::MySql, number: (0, 0, 0) },
             Said { version: "70000.1.1", comment: "", family: Family::MySql, number: (0, 0, 0) },
         ] {
-            let product = Product::of(version, comment);
+            let product = Product::from_version(version, comment);
             assert_eq!((product.family, product.number), (family, number), "{version} {comment}");
         }
-        assert_eq!(Product::of("8.4.0", "MySQL").to_string(), "MySQL 8.4.0");
+        assert_eq!(Product::from_version("8.4.0", "MySQL").to_string(), "MySQL 8.4.0");
     }
 
     proptest! {
@@ -375,7 +379,7 @@ mod product_tests {
             lead in prop::sample::select(vec!["", "5.5.5-"]), tail in "(-\\PC{0,20})?",
         ) {
             let version = format!("{lead}{major}.{minor}.{patch}-MariaDB{tail}");
-            let product = Product::of(&version, "");
+            let product = Product::from_version(&version, "");
             if product.family == Family::MariaDb {
                 prop_assert_eq!(product.number, (major, minor, patch));
             }
@@ -383,7 +387,7 @@ mod product_tests {
 
         #[test]
         fn no_text_panics_or_acts_upon_a_terminal(version in any::<String>(), comment in any::<String>()) {
-            let product = Product::of(&version, &comment);
+            let product = Product::from_version(&version, &comment);
             prop_assert!(!product.to_string().contains(char::is_control));
             prop_assert!(!product.comment.contains(char::is_control));
         }

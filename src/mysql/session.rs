@@ -5,86 +5,56 @@
 //! the next query returns it (see `docs/dev/driver.md`). So whoever gives up on a query drops the
 //! whole `Session`, and one that is used all the same refuses.
 
-use std::io::{self, ErrorKind};
-use std::net::IpAddr;
+use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, DriverError, Error as Driver, IoError, Opts, Row, Value};
+use mysql_async::{Conn, DriverError, Error as Driver, IoError, Row, Value};
 
-use super::errors::{self, MESSAGE_MAX, optional};
+use super::errors::optional;
 pub use super::errors::{Asked, Failure, LOST};
-use super::options::{Address, ConnectOptions, Ssl, SslMode};
+use super::options::{ConnectOptions, Ssl, SslMode};
 use super::relay::{self, Relay};
-use super::wire::{ANOTHER_QUESTION, IN_THE_CLEAR, REFUSED_KEY, tls, unexpected};
-use crate::error::{Error, Result, clip, plain};
-use crate::stop::{COURTESY, SILENCE, Stop, or_stop, unless_stopped, within};
+pub use super::target::ServerLink;
+use super::target::{
+    begin_request, charset_error, explain, is_absence, is_late, set_names, within_connect,
+};
+use super::wire::unexpected;
+use crate::error::{Result, plain};
+use crate::stop::{COURTESY, SILENCE, Stop, or_stop, within};
 use crate::terms::units;
 
-/// A server that is reached, and what ends the waits for it.
-#[derive(Clone)]
-pub struct ServerLink {
-    pub target: ConnectOptions,
-    /// [`ConnectOptions::opts`] of it.
-    pub opts: Opts,
-    /// The options of TLS for measured connections; None for plain text.
-    pub(crate) tls: Option<tls::Tls>,
-    pub stop: Stop,
-    /// Whether we log in for the driver, which has failed where we did not.
-    pub(crate) relayed: Arc<AtomicBool>,
-}
-
-impl ServerLink {
-    /// Decides PREFERRED, once and before any step, by opening one connection: the target becomes
-    /// REQUIRED or DISABLED, so that every connection of a run is of one kind. Other modes stay as they
-    /// are, without a connection.
-    ///
-    /// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
-    /// go on in plain text would hide it.
-    pub async fn new(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
-        let with = |mode| {
-            let ssl = Ssl { mode, ..target.ssl.clone() };
-            ServerLink::to(ConnectOptions { ssl, ..target.clone() }, stop)
-        };
-        if target.ssl.mode != SslMode::Preferred {
-            return with(target.ssl.mode);
-        }
-        let required = with(SslMode::Required)?;
-        let settle = async {
-            match connect(&required).await {
-                Ok(session) => {
-                    session.close(COURTESY).await;
-                    Ok(required)
-                }
-                Err(Driver::Driver(DriverError::NoClientSslFlagFromServer)) => {
-                    with(SslMode::Disabled)
-                }
-                Err(failure) => Err(explain(&failure, target)),
+/// Decides PREFERRED, once and before any step, by opening one connection: the target becomes
+/// REQUIRED or DISABLED, so that every connection of a run is of one kind. Other modes stay as they
+/// are, without a connection.
+///
+/// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
+/// go on in plain text would hide it.
+pub async fn reach(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
+    let with = |mode| {
+        let ssl = Ssl { mode, ..target.ssl.clone() };
+        ServerLink::to(ConnectOptions { ssl, ..target.clone() }, stop)
+    };
+    if target.ssl.mode != SslMode::Preferred {
+        return with(target.ssl.mode);
+    }
+    let required = with(SslMode::Required)?;
+    let settle = async {
+        match connect(&required).await {
+            Ok(session) => {
+                session.close(COURTESY).await;
+                Ok(required)
             }
-        };
-        or_stop(stop, settle).await
-    }
-
-    /// Takes a server whose encryption is decided, or that may not be there yet.
-    pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
-        let made = if target.ssl.ca.is_some() || target.ssl.cert.is_some() {
-            // A file of certificates may be a pipe.
-            let wanted = target.clone();
-            unless_stopped(stop, move || tls::options(&wanted))
-        } else {
-            tls::options(&target)
-        };
-        let (driver, tls) = made?.unzip();
-        let opts = target.opts(driver)?;
-        let relayed = Arc::default();
-        Ok(ServerLink { target, opts, tls, stop: stop.clone(), relayed })
-    }
+            Err(Driver::Driver(DriverError::NoClientSslFlagFromServer)) => with(SslMode::Disabled),
+            Err(failure) => Err(explain(&failure, target)),
+        }
+    };
+    or_stop(stop, settle).await
 }
 
 /// Opens a connection. Where the driver fails for what may be the log-in's, we log in for it. If it could not
@@ -115,7 +85,7 @@ async fn connect(link: &ServerLink) -> mysql_async::Result<Session> {
 fn is_odd(failure: &Driver) -> bool {
     use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
     match failure {
-        // What old servers say to a log-in of today. A host that fails to log in may be locked out.
+        // Answers of old servers to a log-in of today. A host that fails to log in may be locked out.
         Driver::Server(e) => matches!(e.code, 1043 | 1251),
         Driver::Io(IoError::Io(e)) => {
             !matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied | TimedOut)
@@ -133,17 +103,6 @@ pub(crate) async fn nobody(link: &ServerLink) -> bool {
     }
 }
 
-/// Tells whether an error comes of a server that is not there, or that goes.
-fn is_absence(e: &io::Error) -> bool {
-    // The TLS library's errors come wrapped into the first of these.
-    !matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied)
-}
-
-/// Tells whether it is the end of `--connect-timeout`, not one that the kernel saw.
-fn is_late(e: &io::Error) -> bool {
-    e.kind() == ErrorKind::TimedOut && e.raw_os_error().is_none()
-}
-
 /// The driver panics on ways to log in that it was built without, and 0.37.1 on some malformed packets.
 async fn try_connect(link: &ServerLink, relayed: bool) -> mysql_async::Result<Session> {
     // Boxed: a log-in is large, and everything that connects would be.
@@ -159,135 +118,6 @@ async fn try_connect(link: &ServerLink, relayed: bool) -> mysql_async::Result<Se
     let opening = AssertUnwindSafe(opening).catch_unwind();
     let opening = async { opening.await.unwrap_or_else(|_| Err(unexpected())) };
     within_connect(&link.target, opening).await
-}
-
-/// Opens a connection within `--connect-timeout`.
-pub(super) async fn within_connect<T>(
-    target: &ConnectOptions,
-    opening: impl Future<Output = mysql_async::Result<T>>,
-) -> mysql_async::Result<T> {
-    let limit = target.connect_timeout;
-    within(limit, opening).await.unwrap_or_else(|| {
-        let limit = units::duration(limit);
-        let why = format!("no connection within {limit} (--connect-timeout)");
-        Err(io::Error::new(ErrorKind::TimedOut, why).into())
-    })
-}
-
-/// Tells whether the same server may let the same account in a little later. What it offers (TLS,
-/// ways to log in) does not change by waiting, nor does who it is.
-fn may_pass(failure: &Driver) -> bool {
-    match failure {
-        Driver::Server(e) => errors::may_pass(e.code),
-        Driver::Io(IoError::Io(e)) => is_absence(e),
-        failure => matches!(failure, Driver::Driver(DriverError::ConnectionClosed)),
-    }
-}
-
-/// Makes the error as it is shown: what happened at which server, and what to do.
-pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
-    let address = &target.address;
-    let message = match failure {
-        Driver::Server(e) => format!("{target}: {} ({})", clip(&e.message, MESSAGE_MAX), e.code),
-        Driver::Io(IoError::Tls(e)) => return tls_error(e, target),
-        Driver::Io(IoError::Io(e))
-            if e.kind() == ErrorKind::InvalidData && target.ssl.mode != SslMode::Disabled =>
-        {
-            return tls_error(e, target);
-        }
-        Driver::Io(IoError::Io(e)) => format!("cannot connect to {address}: {e}"),
-        Driver::Driver(DriverError::UnexpectedPacket { .. }) => {
-            format!("{address} answered the log-in with what is no MySQL protocol")
-        }
-        Driver::Other(e) => format!("{target}: {e}"),
-        e => format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)),
-    };
-    let error = Error::server(message).passing(may_pass(failure));
-    match hint(failure, target) {
-        "" => error,
-        hint => error.hint(hint.replace("{}", &target.database)),
-    }
-}
-
-/// Tells what to do; `{}` stands for the database.
-fn hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
-    match failure {
-        Driver::Server(e) => match e.code {
-            1044 => "GRANT ALL ON {}.* TO the account, or -D another database",
-            1049 => "CREATE DATABASE {}, or -D another one",
-            1045 | 1698 if target.password.is_empty() => {
-                "no password was given: -p asks for one; -u names the account"
-            }
-            1045 | 1698 => "is it the right account (-u) and password (-p asks for it)?",
-            1040 | 1203 => "the server's max_connections (max_user_connections) is reached",
-            1129 | 1130 => "the server does not let this host in",
-            3159 => "the server demands encryption: --ssl-mode REQUIRED",
-            _ => "",
-        },
-        Driver::Io(IoError::Io(e)) => match (&target.address, e.kind()) {
-            _ if is_late(e) => "--connect-timeout waits longer; is it a MySQL server's port?",
-            (Address::Socket(_), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-                "no server listens there: -S names another socket, --protocol tcp takes TCP"
-            }
-            (Address::Tcp { .. }, ErrorKind::ConnectionRefused) => {
-                "no server listens there: -h and -P name another, -S a socket"
-            }
-            (_, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
-                "the server hung up: its error log says why, if it is a MySQL server"
-            }
-            // The resolver's errors have no number of the system's.
-            (Address::Tcp { host, .. }, _)
-                if e.raw_os_error().is_none() && host.parse::<IpAddr>().is_err() =>
-            {
-                "is the name of the host right? -h names another one"
-            }
-            _ => "",
-        },
-        Driver::Driver(DriverError::NoClientSslFlagFromServer) => {
-            "the server offers no TLS: --ssl-mode DISABLED, or PREFERRED to take either"
-        }
-        Driver::Driver(
-            DriverError::UnknownAuthPlugin { .. }
-            | DriverError::CleartextPluginDisabled
-            | DriverError::MysqlOldPasswordDisabled,
-        ) => {
-            "accounts with mysql_native_password, caching_sha2_password, sha256_password, ed25519 or \
-             parsec can log in"
-        }
-        Driver::Other(why) if why.to_string() == IN_THE_CLEAR => {
-            "a socket (-S) or TLS (--ssl-mode REQUIRED) hides it"
-        }
-        Driver::Other(why) if why.to_string() == ANOTHER_QUESTION => {
-            "an account that asks for a password alone can log in"
-        }
-        Driver::Other(why) if why.to_string() == REFUSED_KEY => {
-            "a socket (-S) or TLS (--ssl-mode REQUIRED) needs no key"
-        }
-        Driver::Other(_) => "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on",
-        _ => "",
-    }
-}
-
-const TLS_HINTS: [(&str, &str); 5] = [
-    (
-        "not valid for name",
-        "only names in the certificate's subjectAltName count: connect by one of them (-h), or \
-         --ssl-mode VERIFY_CA verifies who signed it alone",
-    ),
-    ("UnknownIssuer", "the certificate is not signed by what --ssl-ca holds"),
-    ("UnsupportedCertVersion", "the certificate is X.509 version 1: it has to be version 3"),
-    ("CaUsedAsEndEntity", "the server shows an authority's certificate, not one signed by that"),
-    ("", "TLS 1.2 and 1.3 are spoken; the server may know older versions only"),
-];
-
-fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
-    let (text, mode) = (e.to_string(), target.ssl.mode);
-    let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
-    let (_, hint) = TLS_HINTS.iter().find(|(said, _)| text.contains(said)).expect("the last one");
-    match mode {
-        SslMode::Preferred => error.hint(*hint).hint("--ssl-mode DISABLED does without"),
-        _ => error.hint(*hint),
-    }
 }
 
 /// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
@@ -345,17 +175,17 @@ impl Session {
     /// character set if one is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
         let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
-        let begun = opened.begun(link, charset).await;
-        begun.map_err(|failure| of_charset(charset, &failure))
+        let begun = opened.set_up_session(link, charset).await;
+        begun.map_err(|failure| charset_error(charset, &failure))
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.
     pub async fn open_again(link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
         let relayed = link.relayed.load(Ordering::Relaxed);
-        try_connect(link, relayed).await?.begun(link, charset).await
+        try_connect(link, relayed).await?.set_up_session(link, charset).await
     }
 
-    async fn begun(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
+    async fn set_up_session(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
         let late = || format!("the server has not answered within {}", units::duration(SILENCE));
         let set_up = within(SILENCE, self.set_up()).await;
         set_up.unwrap_or_else(|| Err(Failure::Lost(late())))?;
@@ -411,7 +241,7 @@ impl Session {
 
     /// Runs SQL and hands its rows on as they come: answers larger than memory.
     pub(crate) async fn read(&mut self, sql: impl AsRef<[u8]>, take: impl FnMut(Row)) -> Asked<()> {
-        begin(&mut self.waiting)?;
+        begin_request(&mut self.waiting)?;
         let outcome =
             async { self.conn.query_iter(sql.as_ref()).await?.for_each_and_drop(take).await };
         let outcome = outcome.await.map_err(Failure::from);
@@ -447,36 +277,6 @@ impl Session {
     }
 }
 
-/// Makes the error of a session that is not set up, such as for a character set that the server does
-/// not take.
-pub(super) fn of_charset(charset: Option<&str>, failure: &Failure) -> Error {
-    let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
-    Error::server(format!("{what}: {failure}")).passing(failure.may_pass())
-}
-
-/// Sets the character set, if one is given, by what runs a statement.
-pub(super) async fn set_names<T>(
-    link: &ServerLink,
-    charset: Option<&str>,
-    run: impl AsyncFnOnce(&str) -> Asked<T>,
-) -> Asked<()> {
-    let Some(charset) = charset else { return Ok(()) };
-    let (sql, limit) = (format!("SET NAMES {}", quoted_text(charset)), link.target.connect_timeout);
-    let late = || format!("SET NAMES was not answered within {}", units::duration(limit));
-    let set = within(limit, run(&sql)).await;
-    set.unwrap_or_else(|| Err(Failure::Lost(late()))).map(|_| ())
-}
-
-/// Refuses a session whose last answer was never read, or that broke: the next answer would be that
-/// of before.
-#[inline]
-pub(super) fn begin(waiting: &mut bool) -> Asked<()> {
-    if std::mem::replace(waiting, true) {
-        return Err(Failure::Lost("the answer before was given up on".to_owned()));
-    }
-    Ok(())
-}
-
 fn texts(row: &Row) -> Vec<Option<String>> {
     (0..row.len())
         .map(|i| match row.as_ref(i) {
@@ -487,17 +287,13 @@ fn texts(row: &Row) -> Vec<Option<String>> {
         .collect()
 }
 
-/// Makes a string literal of a name or an option. Not of data: under NO_BACKSLASH_ESCAPES a backslash
-/// would be two.
-pub(crate) fn quoted_text(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::fake::{fake_server, greeting, server_of};
     use super::*;
-    use crate::mysql::options::Secret;
+    use crate::error::Error;
+    use crate::mysql::options::{Address, Secret};
+    use std::io;
 
     fn target(address: Address) -> ConnectOptions {
         let (password, connect_timeout) = (Secret::new("marker-pw"), Duration::from_millis(100));
@@ -525,10 +321,12 @@ mod tests {
     #[test]
     fn a_name_that_is_not_resolved_has_a_hint_and_an_address_has_none() {
         let failed = || Driver::Io(IoError::Io(io::Error::other("failed to look it up")));
-        let hint_for =
-            |host: &str| hint(&failed(), &target(Address::Tcp { host: host.into(), port: 1 }));
-        assert_ne!(hint_for("db7.example"), "");
-        assert_eq!(hint_for("::1"), "");
+        let has_hint = |host: &str| {
+            let target = target(Address::Tcp { host: host.into(), port: 1 });
+            !explain(&failed(), &target).hints().is_empty()
+        };
+        assert!(has_hint("db7.example"));
+        assert!(!has_hint("::1"));
     }
 
     /// With time enough for a busy machine to come so far.
@@ -595,7 +393,7 @@ mod tests {
         let connect_timeout = Duration::from_mins(1);
         let target = ConnectOptions { address, ssl, connect_timeout, ..ConnectOptions::canned(0) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let settled = runtime.block_on(ServerLink::new(&target, &Stop::default()));
+        let settled = runtime.block_on(reach(&target, &Stop::default()));
         // With it goes the connection's goodbye, which the server waits for.
         drop(runtime);
         server.join().unwrap();
@@ -748,7 +546,7 @@ mod tests {
 /// A server of one connection, for what no real one does.
 #[cfg(test)]
 pub(crate) mod fake {
-    use super::Address;
+    use crate::mysql::options::Address;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::thread::{self, JoinHandle};

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::control::{Asked, Numbers, amount, numeric, one, optional, pairs};
+use super::control::{Asked, Numbers, amount, numeric, optional, pairs, query_single};
 use super::facts::{Innodb, Levels, SINCE_FLUSH, Status};
-use super::session::{Session, quoted_text};
+use super::session::Session;
+use super::target::quoted_text;
 use crate::observe::seconds_from;
 
 /// Levels and not counters: their difference says little, their last value does.
@@ -78,7 +79,7 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
         let before = before.get(name)?;
         let since = if restarted.is_some() { &0 } else { before };
         let difference = after.checked_sub(*since)?;
-        // That it did not change says when FLUSH STATUS was given.
+        // It did not change: so the time of FLUSH STATUS is known.
         (difference != 0 || name == SINCE_FLUSH).then(|| (name.clone().into(), difference))
     };
     let from_start = |at: Instant| seconds_from(window_start, at);
@@ -93,7 +94,7 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     }
 }
 
-/// What InnoDB says outside of the status at one instant, by the names that summaries have for it.
+/// InnoDB's values outside of the status at one instant, by their names in summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inside {
     source: &'static str,
@@ -141,7 +142,7 @@ async fn inside(session: &mut Session, status: &Numbers) -> Asked<Option<Inside>
          WHERE `STATUS` = 'enabled' AND `NAME` IN ({names})"
     );
     let found = optional(pairs(session, &sql).await)?;
-    match found.and_then(|found| Inside::of_metrics(&numeric(&found))) {
+    match found.and_then(|found| Inside::from_metrics(&numeric(&found))) {
         Some(metrics) => Ok(Some(metrics)),
         None => monitor(session).await,
     }
@@ -150,22 +151,24 @@ async fn inside(session: &mut Session, status: &Numbers) -> Asked<Option<Inside>
 async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
     let rows = optional(session.query("SHOW ENGINE INNODB STATUS").await)?;
     let row = rows.and_then(|rows| rows.into_iter().next());
-    Ok(row.and_then(|row| row.into_iter().flatten().last()).and_then(|text| Inside::of_text(&text)))
+    Ok(row
+        .and_then(|row| row.into_iter().flatten().last())
+        .and_then(|text| Inside::from_text(&text)))
 }
 
 impl Inside {
     /// None without a counter: InnoDB did not speak.
-    fn of(source: &'static str, values: BTreeMap<&'static str, f64>) -> Option<Inside> {
+    fn from_values(source: &'static str, values: BTreeMap<&'static str, f64>) -> Option<Inside> {
         let counts = values.keys().any(|name| !LEVELS.contains(name));
         counts.then_some(Inside { source, values })
     }
 
-    fn of_metrics(found: &Numbers) -> Option<Inside> {
+    fn from_metrics(found: &Numbers) -> Option<Inside> {
         let told = |(theirs, ours)| Some((ours, *found.get(theirs)? as f64));
-        Inside::of("metrics", METRICS.into_iter().filter_map(told).collect())
+        Inside::from_values("metrics", METRICS.into_iter().filter_map(told).collect())
     }
 
-    fn of_text(text: &str) -> Option<Inside> {
+    fn from_text(text: &str) -> Option<Inside> {
         let mut values = BTreeMap::new();
         for line in text.lines() {
             let of_line = |(form, names): &(&str, _)| Some((*names, matched(form, line)?));
@@ -178,7 +181,7 @@ impl Inside {
             let checkpoint = position("Last checkpoint at").and_then(log_position);
             values.extend(checkpoint.map(|at| ("checkpoint_age_bytes", written - at)));
         }
-        Inside::of("text", values)
+        Inside::from_values("text", values)
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -227,7 +230,7 @@ fn log_position(text: &str) -> Option<f64> {
 
 /// Reads how full and how dirty the buffer pool is, and what is left to purge and to write. Not within
 /// a window: it asks for everything that there is. `table` is the first of the tables used.
-pub(crate) async fn levels(session: &mut Session, table: &str) -> Asked<Levels> {
+pub(crate) async fn read_levels(session: &mut Session, table: &str) -> Asked<Levels> {
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let numbers = numeric(&texts);
     let number = |name: &str| amount(&numbers, name);
@@ -262,7 +265,7 @@ async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
         quoted_text(table)
     );
-    let age = optional(one(session, &sql).await)?.flatten();
+    let age = optional(query_single(session, &sql).await)?.flatten();
     Ok(age.and_then(|text| text.parse().ok()))
 }
 
@@ -408,7 +411,7 @@ Pages read 1024, created 3, written 150
 
     #[test]
     fn the_monitors_text_is_read() {
-        let inside = Inside::of_text(TEXT).expect("InnoDB's");
+        let inside = Inside::from_text(TEXT).expect("InnoDB's");
         let values: Vec<_> = inside.values.iter().map(|(k, v)| (*k, *v)).collect();
         assert_eq!(
             values,
@@ -428,7 +431,7 @@ Pages read 1024, created 3, written 150
                 ("pages_written", 150.0),
             ]
         );
-        assert_eq!(Inside::of_text("no monitor"), None);
+        assert_eq!(Inside::from_text("no monitor"), None);
     }
 
     #[test]
@@ -440,19 +443,20 @@ Pages read 1024, created 3, written 150
 
     #[test]
     fn differences_need_one_source_and_no_restart() {
-        let first = Inside::of_text(TEXT).expect("InnoDB's");
-        let last =
-            Inside::of_text(&TEXT.replace("1045 OS", "2045 OS").replace("length 312", "length 9"));
+        let first = Inside::from_text(TEXT).expect("InnoDB's");
+        let last = Inside::from_text(
+            &TEXT.replace("1045 OS", "2045 OS").replace("length 312", "length 9"),
+        );
         let last = last.expect("InnoDB's");
         let innodb = last.since(&first).expect("one source");
         assert_eq!((innodb.source.as_str(), innodb.deltas["os_file_reads"]), ("text", 1000));
         assert!((innodb.last["history_list_length"] - 9.0).abs() < 1e-9);
         assert_eq!(first.since(&last), None, "the server was restarted");
         let found = METRICS.iter().map(|(name, _)| ((*name).to_owned(), 5));
-        let metrics = Inside::of_metrics(&found.collect()).expect("metrics");
+        let metrics = Inside::from_metrics(&found.collect()).expect("metrics");
         assert_eq!((metrics.values.len(), metrics.number("hash_searches")), (4, Some(5)));
         assert_eq!(metrics.since(&first), None);
-        assert_eq!(Inside::of_metrics(&BTreeMap::new()), None);
+        assert_eq!(Inside::from_metrics(&BTreeMap::new()), None);
     }
 
     proptest! {
@@ -465,10 +469,10 @@ Pages read 1024, created 3, written 150
             let whole = format!(
                 "{form}\n{text}\nLog sequence number {written}\nLast checkpoint at  {checkpoint}\n"
             );
-            let inside = Inside::of_text(&whole).expect("a position");
+            let inside = Inside::from_text(&whole).expect("a position");
             prop_assert_eq!(inside.values.get("log_bytes"), Some(&(written as f64)));
-            let _ = inside.since(&Inside::of_text(&whole).expect("a position"));
-            let _ = (Inside::of_text(&text), log_position(&text));
+            let _ = inside.since(&Inside::from_text(&whole).expect("a position"));
+            let _ = (Inside::from_text(&text), log_position(&text));
         }
     }
 }

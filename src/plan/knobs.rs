@@ -13,8 +13,8 @@ use super::value::{
     Rates, Repeats, RowCount, RowsOrAuto, TableCount, Threads, Whole, command, named,
 };
 use super::{
-    Ahi, Arrival, Before, OnError, Order, Plan, Policy, SpreadChoice, StatementMode, StopAt, Warm,
-    check_steps, defaults,
+    Ahi, Arrival, Before, OnError, Order, Plan, Policy, Rules, SpreadChoice, StatementMode, StopAt,
+    Warm, check_steps, defaults,
 };
 use crate::error::{Error, Result};
 use crate::terms::units::parse_percent;
@@ -257,7 +257,7 @@ impl Knobs {
                 errors_max: self.max_errors,
                 op_timeout: self.op_timeout.map(|limit| limit.0),
             },
-            as_sysbench: None,
+            rules: Rules::loadgen(),
         };
         check_steps(plan.count_steps()).map_err(|error| ("clients", error))?;
         // Where the tables are given, what they forbid needs no server to be said.

@@ -3,7 +3,9 @@
 
 pub mod experiment;
 pub mod knobs;
+pub(crate) mod limits;
 pub mod profile;
+pub mod rules;
 pub(crate) mod search;
 pub mod value;
 
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
 use self::value::{ErrorsMax, Scale};
 use crate::error::{Error, Result};
 use crate::terms::{self, Cell, Class};
@@ -29,24 +32,6 @@ pub(crate) mod defaults {
     pub(crate) const CALIBRATE_CLIENTS: &str = "1,8,64,256";
     pub(crate) const CALIBRATE_TIME: &str = "2s";
     pub(crate) const DATA_SEED: u32 = 1;
-}
-
-/// Limits of things that have no end of their own.
-pub(crate) mod limits {
-    use std::time::Duration;
-
-    pub(crate) use crate::stop::{COURTESY, SILENCE};
-
-    /// Connections opened a second at most: a burst above the server's back_log is refused.
-    pub(crate) const CONNECTS_PER_S: u32 = 2000;
-    /// Logins under way at a time at most, for the same reason.
-    pub(crate) const CONNECTS_AT_ONCE: usize = 32;
-    /// Ops in flight at the end of the window may take so long; then they are given up.
-    pub(crate) const DRAIN: Duration = Duration::from_secs(10);
-    /// The same where lost connections are opened again: a large server's recovery takes minutes.
-    pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
-    /// A phase that somebody asks for: a year.
-    pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 }
 
 /// One sweep; what is not serialised makes no other measurement of the same step.
@@ -67,14 +52,14 @@ pub struct Plan {
     #[serde(skip)]
     pub rates: Vec<f64>,
     pub arrival: Arrival,
-    /// Of a client after each op of a closed loop. Plans without it keep the key that they had.
+    /// The pause of a client after each op of a closed loop. Plans without it keep the key that they had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Duration>,
     #[serde(skip)]
     pub repeats: u32,
     #[serde(skip)]
     pub order: Order,
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "serialize_display")]
     pub distribution: Distribution,
     pub statements: StatementMode,
     #[serde(skip)]
@@ -88,67 +73,15 @@ pub struct Plan {
     pub interval_log: Option<PathBuf>,
     pub before: Before,
     pub policy: Policy,
-    /// Rules of sysbench's own; None: those of loadgen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub as_sysbench: Option<AsSysbench>,
+    /// By the name that resume keys have known before there were single rules.
+    #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
+    pub rules: Rules,
 }
 
-/// The rules of a run as sysbench has them: an op begins again after some errors, an answer is not
-/// held against the workload, and what was begun in time is finished and counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AsSysbench {
-    pub ignored: Ignored,
-    /// Ends the run after exactly so many ops of all clients, if the time does not end it before.
-    pub events: Option<u64>,
-    /// Gives up what still runs so long after the time; None waits.
-    pub grace: Option<Duration>,
-    /// A client opens a new connection each so many ops; 0 is never.
-    pub reconnect: u64,
-}
-
-/// The errors after which an op begins again (`--mysql-ignore-errors`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum Ignored {
-    All,
-    Codes(Vec<u16>),
-}
-
-impl Default for Ignored {
-    fn default() -> Ignored {
-        Ignored::Codes(Vec::new())
-    }
-}
-
-impl Ignored {
-    /// What a client library calls a connection that is lost.
-    const LOST: [u16; 4] = [2006, 2011, 2013, 2055];
-
-    pub(crate) fn has(&self, code: u16) -> bool {
-        match self {
-            Ignored::All => true,
-            Ignored::Codes(codes) => codes.contains(&code),
-        }
-    }
-
-    /// Tells whether a lost connection is opened again.
-    pub(crate) fn has_lost(&self) -> bool {
-        Ignored::LOST.iter().any(|code| self.has(*code))
-    }
-}
-
-impl fmt::Display for Ignored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ignored::All => f.write_str("all"),
-            Ignored::Codes(codes) => {
-                let codes: Vec<String> = codes.iter().map(u16::to_string).collect();
-                f.write_str(&codes.join(","))
-            }
-        }
-    }
-}
-
-fn shown<T: fmt::Display, S: Serializer>(value: &T, to: S) -> std::result::Result<S::Ok, S::Error> {
+fn serialize_display<T: fmt::Display, S: Serializer>(
+    value: &T,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(value)
 }
 
@@ -484,7 +417,7 @@ mod tests {
             interval_log: None,
             before: Before::default(),
             policy: Policy::default(),
-            as_sysbench: None,
+            rules: Rules::loadgen(),
         }
     }
 

@@ -125,7 +125,7 @@ impl Search {
             let above = high.is_some_and(|high| rate.per_s() > high) && majority(*answers).is_gt();
             above || answers[..2].iter().all(|count| *count > 0)
         };
-        // Where an answer is not known, higher rates are looked at; but none was seen to hold.
+        // An unknown answer lets the search try higher rates; but none was seen to hold.
         let mut held =
             self.tries.iter().rev().filter(|(rate, answers)| {
                 known(answers) && low.is_some_and(|low| rate.per_s() <= low)

@@ -20,7 +20,7 @@ use crate::terms::{
 };
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
-/// Clients at most: a limit on nonsense, far above what a server takes.
+/// Upper limit on clients; guards against typing errors.
 pub const CLIENTS_MAX: u32 = 1_000_000;
 /// Ops a second at most, likewise.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
@@ -136,7 +136,7 @@ impl<const MIN: u64, const MAX: u64> FromStr for Whole<MIN, MAX> {
     }
 }
 
-/// A length of time of so many milliseconds at least: a limit on nonsense, which also keeps sums
+/// A length of time of so many milliseconds at least: a guard against typing errors, which also keeps sums
 /// of them in range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Length<const MS: u64>(pub Duration);
@@ -162,9 +162,9 @@ impl<const MS: u64> FromStr for Length<MS> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum ErrorsMax {
-    /// So many, in all phases of a step.
+    /// A number of errors in all phases of a step.
     Count(u64),
-    /// So many of a hundred ops.
+    /// A percentage of the ops.
     Percent(f64),
 }
 

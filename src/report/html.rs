@@ -580,7 +580,7 @@ fn errors(table: &Table, labels: &Labels) -> Markup {
     let mut rows: BTreeMap<_, (u64, String, Places)> = BTreeMap::new();
     for (label, step) in table.lines.iter().flat_map(|of| of.all().map(|step| (of.label, step))) {
         let of_step = step.totals.errors.iter().map(|error| {
-            let class = || clip(&error.class, TEXT_MAX);
+            let class = || clip(&error.class.to_string(), TEXT_MAX);
             let code = error.code.map_or_else(class, |code| code.to_string());
             (None, code, error.count, clip(&error.message, MESSAGE_MAX))
         });

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, TryFutureExt as _};
 
-use crate::engine::aside;
+use crate::engine::run_on_thread;
 use crate::error::{Error, Result};
 use crate::judge::{self, left, levels_in_words};
 use crate::mysql::{
     Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Ready, ServerLink, Session, Tables,
-    discover, explain, one, optional, preflight, {server, status},
+    discover, explain, optional, preflight, query_single, {server, status},
 };
 use crate::observe::{Probe, ROOT, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
@@ -48,7 +48,7 @@ pub(super) async fn ask<T, E: Into<Error>>(
 }
 
 /// Does what may take any time, as long as the server answers on another connection.
-pub(super) async fn patiently<T>(
+pub(super) async fn with_liveness<T>(
     link: &ServerLink,
     control: &mut Session,
     doing: impl AsyncFnOnce(&mut Session) -> Result<T>,
@@ -59,13 +59,13 @@ pub(super) async fn patiently<T>(
 }
 
 /// A server that was looked at, with its tables: the same for all steps.
-pub(super) struct Surveyed<'a> {
+pub(super) struct PreparedServer<'a> {
     pub(super) link: &'a ServerLink,
     /// Between the steps; None where it is lost.
     pub(super) control: Option<Session>,
-    /// What the summary of each step begins with.
+    /// The start of each step's summary.
     pub(super) begun: Box<Summary>,
-    /// How its process and host are read, where they can be.
+    /// The reader of its process and host, where they can be read.
     pub(super) probe: Option<Probe>,
     pub(super) warnings: Vec<Finding>,
     pub(super) spread: Spread,
@@ -74,8 +74,8 @@ pub(super) struct Surveyed<'a> {
     pub(super) whereabouts: Whereabouts,
 }
 
-impl Surveyed<'_> {
-    pub(super) async fn renewed(&self, session: &mut Session) -> Result<Server> {
+impl PreparedServer<'_> {
+    pub(super) async fn renew_server(&self, session: &mut Session) -> Result<Server> {
         let mut renewed = self.begun.server.clone();
         let what = "read the server's version and variables";
         let reading = server::renew(session, &mut renewed);
@@ -83,9 +83,9 @@ impl Surveyed<'_> {
         Ok(renewed)
     }
 
-    pub(super) async fn levels(&self, session: &mut Session) -> Result<Option<Levels>> {
+    pub(super) async fn read_levels(&self, session: &mut Session) -> Result<Option<Levels>> {
         let table = self.dataset.tables.schema.name(1);
-        let reading = async { optional(status::levels(session, &table).await) };
+        let reading = async { optional(status::read_levels(session, &table).await) };
         let what = "read the server's levels";
         ask(self.link, reading.map_err(|failure| explain(&failure, what))).await
     }
@@ -97,8 +97,8 @@ pub(super) async fn preflight(
     target: &ConnectOptions,
     control: &mut Session,
 ) -> Result<(Spread, Ready)> {
-    if plan.as_sysbench.is_some() {
-        let (spread, tables) = unseen(plan);
+    if !plan.rules.check_tables {
+        let (spread, tables) = assume_tables(plan);
         let ids = identities(control, &target.database, tables).await?;
         let dataset = Dataset { tables, ids, ..Dataset::default() };
         return Ok((spread, Ready { dataset, warnings: Vec::new() }));
@@ -141,7 +141,7 @@ async fn identities(
 }
 
 /// Takes the tables for what the plan says, as sysbench does.
-pub(crate) fn unseen(plan: &Plan) -> (Spread, Tables) {
+pub(crate) fn assume_tables(plan: &Plan) -> (Spread, Tables) {
     let spread = if plan.workload.table_a_client { Spread::Pinned } else { Spread::Random };
     let (count, rows) = (plan.tables.unwrap_or(1), plan.rows.unwrap_or(1));
     (spread, Tables { schema: Schema::Sbtest, count, rows, ..Tables::default() })
@@ -155,14 +155,14 @@ pub(super) async fn probe(
     same_host: bool,
 ) -> Result<Option<Probe>> {
     // It reads many files, or waits for a command: not on the thread that keeps time.
-    let looking = aside(move || match prefix.as_slice() {
+    let looking = run_on_thread(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::below(Path::new(ROOT), &server))),
         prefix => {
             let probe = Probe::through(prefix, &server)?;
             Ok(Some(if same_host { probe.beside(&server) } else { probe }))
         }
     });
-    let none = "cannot look at the server's host: there is no thread to be had";
+    let none = "cannot start a thread to read the server's host";
     let hint = "raise the limit on processes (ulimit -u)";
     looking.await.map_err(|_| Error::failed(none).hint(hint))?
 }
@@ -184,7 +184,11 @@ impl<'a> Patience<'a> {
 
     /// Waits until it is time for another attempt; false at once where none mends this error, or
     /// where there is no time for one.
-    pub(super) async fn lasts(&mut self, error: &Error, progress: &mut Progress) -> Result<bool> {
+    pub(super) async fn wait_again(
+        &mut self,
+        error: &Error,
+        progress: &mut Progress,
+    ) -> Result<bool> {
         let waits = self.policy.reconnects() && error.may_pass();
         if !waits || self.began.elapsed() >= self.policy.patience() {
             return Ok(false);
@@ -205,10 +209,10 @@ pub(super) async fn pause(stop: &Stop, time: Duration) -> Result<()> {
 const PIECE: u64 = 100_000;
 /// Between two looks at a server that settles.
 const LOOK: Duration = Duration::from_millis(500);
-/// The same after a fill: there most often is little.
+/// Also waits after a fill; usually there is little to flush.
 const FLUSH_LOOK: Duration = Duration::from_millis(100);
 const FLUSH_WITHIN: Duration = Duration::from_mins(2);
-/// What makes a server flush all it has. Of two limits the one that bounds the other comes first.
+/// Settings that make a server flush everything. A limit comes before the one that it bounds.
 const FLUSHING: [(&str, u32); 4] = [
     ("innodb_max_dirty_pages_pct_lwm", 0),
     ("innodb_max_dirty_pages_pct", 0),
@@ -230,7 +234,7 @@ const AHI: &str = "innodb_adaptive_hash_index";
 
 pub(super) struct Preparation<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) at: &'a Surveyed<'a>,
+    pub(super) at: &'a PreparedServer<'a>,
     pub(super) control: &'a mut Session,
     pub(super) progress: &'a mut Progress,
 }
@@ -295,7 +299,7 @@ impl Preparation<'_> {
         // A checkpoint may come later than the pages that it waits for.
         let more = |levels: &Levels| left(levels).more || judge::in_debt(&at.begun, levels);
         let (began, link, mut orders) = (Instant::now(), self.at.link, Vec::new());
-        let first = self.at.levels(self.control).await?.unwrap_or_default();
+        let first = self.at.read_levels(self.control).await?.unwrap_or_default();
         let mut last = first.clone();
         let waiting = async {
             if more(&last) {
@@ -307,7 +311,7 @@ impl Preparation<'_> {
                     format!("{doing}: {levels}, {:.0} s", began.elapsed().as_secs_f64())
                 });
                 pause(&link.stop, every).await?;
-                last = self.at.levels(self.control).await?.unwrap_or_default();
+                last = self.at.read_levels(self.control).await?.unwrap_or_default();
             }
             Ok(())
         };
@@ -334,7 +338,7 @@ impl Preparation<'_> {
 
     async fn ahi_is_on(&mut self) -> Result<bool> {
         let sql = format!("SELECT @@GLOBAL.{AHI}");
-        let reading = one(self.control, &sql).map_err(|failure| match failure {
+        let reading = query_single(self.control, &sql).map_err(|failure| match failure {
             Failure::Server { .. } => {
                 Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
                     .hint("leave --ahi away")
@@ -393,7 +397,7 @@ impl Preparation<'_> {
                 let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
                 (hits + others > 0).then(|| hits as f64 / (hits + others) as f64)
             });
-            // What is not counted can only be given some time.
+            // Pages that are not counted can only be given some time.
             let as_before = |now: f64| share.is_some_and(|then| (then - now).abs() < SETTLED_HITS);
             steady = if here.is_none_or(as_before) { steady + 1 } else { 0 };
             (share, counted) = (here, now);
@@ -426,8 +430,8 @@ impl Preparation<'_> {
                 Ok::<_, Error>(())
             });
             let Err(why) = again.await else { return waited };
-            // Of a server that is gone a signal ends the wait.
-            if !matches!(patience.lasts(&why, self.progress).await, Ok(true)) {
+            // A signal ends the wait for a server that is gone.
+            if !matches!(patience.wait_again(&why, self.progress).await, Ok(true)) {
                 break why;
             }
         };
@@ -476,12 +480,13 @@ async fn change(
 ) -> Asked<()> {
     let mut values = Vec::new();
     for (name, wanted) in settings {
-        let value = optional(one(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
+        let value =
+            optional(query_single(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
         values.extend(value.map(|value| (name, wanted, value)));
     }
     // All are known before the first is changed: a server may change one with another.
     for (name, wanted, value) in values {
-        // What writes more already stays.
+        // A larger value stays.
         if name.contains("io_capacity")
             && value.parse().is_ok_and(|now: u64| now >= u64::from(*wanted))
         {
@@ -501,4 +506,33 @@ async fn set(session: &mut Session, orders: &[String]) -> Asked<()> {
         session.execute(order).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_taken_for_the_plan_s_when_they_are_not_checked() {
+        use crate::canned::{Canned, Listen, Script};
+        use crate::plan::Rules;
+        use crate::plan::knobs::Knobs;
+
+        let server = Canned::start(Script::default(), Listen::Port(0)).expect("a server");
+        let link = ServerLink::to(ConnectOptions::canned(server.port()), &Stop::default());
+        let link = link.expect("options");
+        let workload = crate::workload::named("point-select").expect("built in");
+        let checked = Knobs::default().resolve(workload, 1).expect("a plan");
+        let rules = Rules { check_tables: false, ..Rules::loadgen() };
+        let unchecked = Plan { rules, tables: Some(3), rows: Some(7), ..checked.clone() };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut control = Session::open(&link, None).await.expect("a session");
+            let found = preflight(&unchecked, &link.target, &mut control).await;
+            let tables = found.expect("nothing is checked").1.dataset.tables;
+            assert_eq!((tables.count, tables.rows), (3, 7));
+            assert!(preflight(&checked, &link.target, &mut control).await.is_err());
+        });
+    }
 }

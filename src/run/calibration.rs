@@ -13,7 +13,7 @@ use super::{print_data, random, replace, runtime, warn_of_debug_build};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::judge::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
-use crate::mysql::{ConnectOptions, ServerLink};
+use crate::mysql::{ConnectOptions, reach};
 use crate::observe::{host, raise_descriptor_limit};
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -44,7 +44,7 @@ pub(crate) fn run(
     let mut measured: Vec<CalibrationStep> = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     for threads in threads.unwrap_or(&[1, cores]) {
-        // What has no clients for more threads was measured with fewer.
+        // Fewer clients than threads were measured with fewer threads already.
         let there = |clients: &u32| {
             let step = (*clients, *threads.min(clients));
             measured.iter().any(|one| (one.clients, one.engine_threads) == step)
@@ -93,7 +93,7 @@ async fn measure(
     progress: &mut Progress,
 ) -> Result<Vec<Summary>> {
     let dir = tempfile::tempdir().map_err(|e| Error::failed(format!("no directory: {e}")))?;
-    let link = ServerLink::new(&ConnectOptions::canned(port), stop).await?;
+    let link = reach(&ConnectOptions::canned(port), stop).await?;
     let store = Store::open(dir.path())?;
     let (mut steps, mut planned) =
         (Steps::new(Job::Sweep(plan), &store, progress)?, plan.steps().into_iter());

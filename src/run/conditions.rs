@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::before::{Surveyed, close, open};
-use crate::engine::aside;
+use super::before::{PreparedServer, close, open};
+use crate::engine::run_on_thread;
 use crate::mysql::{Session, status};
 use crate::observe::{HostReading, Probe, Whereabouts, host};
 use crate::plan::profile::Expect;
 use crate::plan::{Plan, limits};
 use crate::stop::within;
 use crate::summary::{Conditions, HostState, Keys, Sample, Summary};
-use crate::workload::{coverage, keys_per_op};
+use crate::workload::coverage;
 
 /// The instant of a window's start, once it is known, until it is over.
-pub(super) type Window = watch::Receiver<Option<Instant>>;
+pub(super) type WindowWatch = watch::Receiver<Option<Instant>>;
 
 /// A shorter window has no thirds worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);
@@ -40,7 +40,7 @@ fn hosts(probe: Option<&Probe>) -> Hosts {
 
 /// Reads them off the thread that keeps time: there are many files, or a command is waited for.
 async fn read((client, server): Hosts) -> [Option<HostReading>; 2] {
-    let read = aside(move || [client.state(), server.and_then(|server| server.state())]);
+    let read = run_on_thread(move || [client.state(), server.and_then(|server| server.state())]);
     read.await.unwrap_or_default()
 }
 
@@ -55,9 +55,9 @@ impl Watch {
     /// Reads the hosts, and sees to it that the window is looked into. `opened` tells when it opens.
     pub(super) async fn begin(
         plan: &Plan,
-        at: &Surveyed<'_>,
+        at: &PreparedServer<'_>,
         of: Conditions,
-        opened: Window,
+        opened: WindowWatch,
     ) -> Watch {
         let hosts = hosts(at.probe.as_ref());
         let first = read(hosts.clone()).await;
@@ -95,7 +95,7 @@ impl Watch {
 async fn sample(
     mut session: Option<Session>,
     probe: Probe,
-    mut opened: Window,
+    mut opened: WindowWatch,
     length: Duration,
 ) -> Vec<Sample> {
     let mut samples = Vec::new();
@@ -126,7 +126,7 @@ async fn sample(
 
 /// Counts where the keys of a step fell; None for a workload without keys.
 fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
-    let (distribution, per_op) = keys_per_op(&plan.workload, plan.distribution)?;
+    let (distribution, per_op) = plan.workload.keys_per_op(plan.distribution)?;
     let tables = f64::from(step.plan.tables.max(1));
     let drawn = per_op * step.totals.ops as f64;
     let told = coverage(distribution, step.plan.rows, drawn / tables);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// What is planned of each step of an invocation, and what those took that are done.
+/// The planned times of an invocation's steps, and the real times of those that are done.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Forecast {
     /// Warm-up and window; none of a step that lasts as long as it takes.
     planned: Vec<Option<Duration>>,
-    /// What steps took beside what was planned of them, and the whole of those without a plan.
+    /// The times of steps beyond their plan, and the whole times of those without one.
     beside: Mean,
     whole: Mean,
 }

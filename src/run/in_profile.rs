@@ -7,7 +7,7 @@ use crate::error::{Error, Result, line, told_apart};
 use crate::judge::fingerprint_differences;
 use crate::mysql::Dataset;
 use crate::plan::Step;
-use crate::plan::experiment::{Experiment, Leg, Part, Subject};
+use crate::plan::experiment::{CellGroup, Experiment, RunSpec, ServerSetup};
 use crate::plan::profile::{Command, Expect};
 use crate::plan::value::bytes;
 use crate::summary::{self, CommandRun, Server, Summary};
@@ -21,16 +21,16 @@ const ABSENT: &str = "absent";
 
 pub(crate) struct InProfile<'a> {
     pub(super) experiment: &'a Experiment,
-    pub(super) leg: &'a Leg,
-    /// What wrote to its data before; None where that is not known.
+    pub(super) leg: &'a CellGroup,
+    /// Steps that wrote to its data before; None where that is not known.
     pub(super) written_by: Option<Vec<String>>,
     /// Between a step's number and that of its cell.
     pub(super) offset: u32,
-    pub(super) subject: &'a Subject,
-    pub(super) part: &'a Part,
+    pub(super) subject: &'a ServerSetup,
+    pub(super) part: &'a RunSpec,
     /// The server's process, where it is known.
     pub(super) pid: Option<u32>,
-    /// What to say of data whose class is another one at this scale.
+    /// The finding about data whose class differs at this scale.
     pub(super) scaled: Option<Finding>,
     /// The server of the label's last step.
     pub(super) last: Option<Server>,
@@ -38,7 +38,7 @@ pub(crate) struct InProfile<'a> {
 
 /// Tells a command's instant and arguments, before the placeholders are filled, from others, and no
 /// more: arguments may be nobody else's business.
-fn asked(command: &Command) -> String {
+fn command_key(command: &Command) -> String {
     let whole = mix(name_part(&format!("{:?} {:?}", command.at.0, command.run)));
     format!("{:04x}", whole >> 48)
 }
@@ -65,7 +65,7 @@ impl InProfile<'_> {
     /// Refuses a server that is not as the profile expects it. Where the sizes are not the profile's,
     /// data of another size beside the buffer pool is no more than a warning.
     pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
-        // What the server says of the tables, unless its statistics are older than the rows.
+        // The server's own size of the tables, unless its statistics are older than the rows.
         let bytes = dataset.map(|of| {
             let rows = u64::from(of.tables.count).saturating_mul(of.tables.rows);
             of.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
@@ -95,7 +95,7 @@ impl InProfile<'_> {
         let filled = (1..).zip(here).map(|(n, command)| beside::Command {
             at: command.at.0,
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
-            asked: asked(command),
+            asked: command_key(command),
             output: format!("{run_id}-{}_command{n}.txt", step.number),
         });
         filled.collect()
@@ -112,7 +112,7 @@ impl InProfile<'_> {
     /// Says what a step is in the experiment, and in what its data may differ from that of others.
     pub(super) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
         if !ran.is_empty() {
-            let names: Vec<String> = ran.iter().map(told).collect();
+            let names: Vec<String> = ran.iter().map(describe_command).collect();
             summary.warn([finding!(Perturbed, names.join(", "))]);
         }
         summary.workload.name.clone_from(&self.part.title);
@@ -145,7 +145,7 @@ impl InProfile<'_> {
     }
 }
 
-fn told(command: &CommandRun) -> String {
+fn describe_command(command: &CommandRun) -> String {
     let program = line(&command.program);
     match command.exit {
         Some(0) => program,

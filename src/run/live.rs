@@ -22,7 +22,7 @@ pub(super) fn percentile(
 /// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
 pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
     let here = current.cell();
-    // Of a search nobody knows the rates to come.
+    // The rates of a search are not known in advance.
     let planned = if current.search.is_some() { Vec::new() } else { plan.steps() };
     let mut cells: BTreeSet<Cell> = planned.iter().map(Step::cell).collect();
     cells.extend(done.iter().map(Summary::cell).chain([here]));

@@ -13,10 +13,10 @@ use super::{
     Invocation, Place, calibration, check_gates, directory, finish, latency_for_person, leave_out,
     print_data, runtime, start, tell_saved, terminal, to_step_summary, warn,
 };
-use crate::engine::aside;
+use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, line};
 use crate::load::{self, Numbers};
-use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, resolve};
+use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
@@ -33,7 +33,7 @@ use crate::workload::Schema;
 /// Characters of a private server's options in a label: a label holds 200, with the version.
 const OPTIONS_MAX: usize = 150;
 
-pub(crate) struct Asked<'a> {
+pub(crate) struct MeasureRequest<'a> {
     pub(crate) job: Job<'a>,
     pub(crate) label: Option<String>,
     pub(crate) notes: Vec<(String, String)>,
@@ -44,7 +44,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) yes: bool,
 }
 
-impl Asked<'_> {
+impl MeasureRequest<'_> {
     fn search(&self) -> Result<Option<Slo>> {
         let Job::Sweep(plan) = self.job else { return Ok(None) };
         if self.slo.is_empty() {
@@ -116,39 +116,43 @@ impl Asked<'_> {
     }
 }
 
-pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'_>) -> Result<()> {
-    let mut slo = asked.search()?;
-    asked.check_window(|text| invocation.progress.warn(text))?;
+pub(crate) fn run(
+    args: &MeasureRequest<'_>,
+    place: &Place,
+    mut invocation: Invocation<'_>,
+) -> Result<()> {
+    let mut slo = args.search()?;
+    args.check_window(|text| invocation.progress.warn(text))?;
     let words = place.probe.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
     let prefix: Vec<String> = words.collect();
     if place.probe.is_some() && prefix.is_empty() {
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
-    let turns = turns(asked, place, invocation.stop)?;
+    let turns = turns(args, place, invocation.stop)?;
     let store = invocation.begin()?;
     let Invocation { mut progress, stop, calibration, out } = invocation;
     let (mut searching, mut ceiling, mut search) = (None, None, None);
-    // The client of a load is no engine.
-    if let Job::Sweep(plan) = asked.job {
+    // A load has no engine: it records no client cost.
+    if let Job::Sweep(plan) = args.job {
         // A search repeats no rate by plan.
         searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
         let start = plan.rates.first().filter(|_| slo.is_some());
-        search = start.map(|start| signature(&asked.slo, *start, asked.slo_resolution));
+        search = start.map(|start| signature(&args.slo, *start, args.slo_resolution));
         ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
     }
     let mut steps = Steps {
-        notes: asked.notes.iter().cloned().collect(),
-        repeats: asked.repeats,
+        notes: args.notes.iter().cloned().collect(),
+        repeats: args.repeats,
         prefix,
         calibration: ceiling.as_ref(),
         search,
-        level: &asked.slo,
-        forecast: asked.forecast(place.sandboxes.len().max(1)),
-        ..Steps::new(searching.as_ref().map_or(asked.job, Job::Sweep), &store, &mut progress)?
+        level: &args.slo,
+        forecast: args.forecast(place.sandboxes.len().max(1)),
+        ..Steps::new(searching.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
     };
     let mut ended = Ok(());
     for turn in turns {
-        ended = turn.measure(asked, place, &mut slo, &mut steps, stop);
+        ended = turn.measure(args, place, &mut slo, &mut steps, stop);
         if ended.is_err() {
             break;
         }
@@ -159,13 +163,13 @@ pub(crate) fn run(asked: &Asked<'_>, place: &Place, mut invocation: Invocation<'
         None => print_table(&steps.summaries, &out, steps.progress.is_quiet()),
     };
     let all = steps.summaries.iter().collect();
-    let gated = check_gates(std::iter::once((all, asked.gates.as_slice())), steps.progress);
-    tell_end(asked, place, ended.is_ok(), &mut steps, &out);
+    let gated = check_gates(std::iter::once((all, args.gates.as_slice())), steps.progress);
+    tell_end(args, place, ended.is_ok(), &mut steps, &out);
     finish([ended, shown, gated], steps.progress)
 }
 
 /// Steps that follow each other on one server, which is private if there is a sandbox.
-struct Turn<'a> {
+struct ServerTurn<'a> {
     sandbox: Option<&'a Spec>,
     label: Option<String>,
     steps: Vec<Step>,
@@ -173,10 +177,14 @@ struct Turn<'a> {
 
 /// Returns one turn of all steps; of several servers one for each repeat and server, so that a drift of the
 /// host meets all of them.
-fn turns<'a>(asked: &Asked<'_>, place: &'a Place, stop: &Stop) -> Result<Vec<Turn<'a>>> {
-    let (steps, label) = (asked.steps(), asked.label.clone());
+fn turns<'a>(
+    args: &MeasureRequest<'_>,
+    place: &'a Place,
+    stop: &Stop,
+) -> Result<Vec<ServerTurn<'a>>> {
+    let (steps, label) = (args.steps(), args.label.clone());
     if place.sandboxes.len() < 2 {
-        return Ok(vec![Turn { sandbox: place.sandboxes.first(), label, steps }]);
+        return Ok(vec![ServerTurn { sandbox: place.sandboxes.first(), label, steps }]);
     }
     let labels = labels(&place.sandboxes, stop)?;
     let of = u32::try_from(steps.len() * labels.len()).unwrap_or(u32::MAX);
@@ -189,7 +197,7 @@ fn turns<'a>(asked: &Asked<'_>, place: &'a Place, stop: &Stop) -> Result<Vec<Tur
                 Step { number, place: number, of, ..*step }
             });
             let steps = steps.collect();
-            turns.push(Turn { sandbox: Some(sandbox), label: Some(label.clone()), steps });
+            turns.push(ServerTurn { sandbox: Some(sandbox), label: Some(label.clone()), steps });
         }
     }
     Ok(turns)
@@ -219,11 +227,11 @@ fn labels(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
         .hint("--sandbox=/path/to/ONE --sandbox=/path/to/OTHER; two settings of one: loadgen run --help"))
 }
 
-impl Turn<'_> {
+impl ServerTurn<'_> {
     /// Starts the server if it is private, makes it ready, and measures the steps; a search chooses its own.
     fn measure(
         self,
-        asked: &Asked<'_>,
+        args: &MeasureRequest<'_>,
         place: &Place,
         slo: &mut Option<Slo>,
         steps: &mut Steps<'_>,
@@ -233,14 +241,14 @@ impl Turn<'_> {
         steps.options = self.sandbox.map_or_else(String::new, options_text);
         let mut sandbox = None;
         let target = if let Some(Spec { program, options, .. }) = self.sandbox.cloned() {
-            let spec = Spec { program, options, ..asked.sandbox()? };
+            let spec = Spec { program, options, ..args.sandbox()? };
             ConnectOptions::private(&sandbox.insert(start(&spec, stop, steps.progress)?).socket)
         } else {
             resolve::find(&place.connection, Env::real(), stop, steps.progress)?
         };
         let outcome = runtime()?.block_on(async {
-            let link = ServerLink::new(&target, stop).await?;
-            asked.make_ready(&link, sandbox.is_some(), steps).await?;
+            let link = reach(&target, stop).await?;
+            args.make_ready(&link, sandbox.is_some(), steps).await?;
             let mut planned = self.steps.into_iter();
             let next = |measured: &[Summary]| match slo {
                 Some(slo) => slo.next(measured),
@@ -264,9 +272,15 @@ fn options_text(spec: &Spec) -> String {
 }
 
 /// Says what was saved, also of a run that ended early.
-fn tell_end(asked: &Asked<'_>, place: &Place, complete: bool, steps: &mut Steps<'_>, out: &Path) {
+fn tell_end(
+    args: &MeasureRequest<'_>,
+    place: &Place,
+    complete: bool,
+    steps: &mut Steps<'_>,
+    out: &Path,
+) {
     if complete {
-        let layout = if asked.slo.is_empty() { Layout::Versions } else { Layout::Slo };
+        let layout = if args.slo.is_empty() { Layout::Versions } else { Layout::Slo };
         return tell_saved(steps.saved, out, layout, steps.progress);
     }
     if steps.summaries.is_empty() {
@@ -274,8 +288,8 @@ fn tell_end(asked: &Asked<'_>, place: &Place, complete: bool, steps: &mut Steps<
     }
     let done = steps.summaries.iter().filter(|step| step.outcome == Outcome::Completed).count();
     // Nobody knows how many steps a search would have had.
-    let planned = asked.steps().len() * place.sandboxes.len().max(1);
-    let of = if asked.slo.is_empty() { planned } else { steps.summaries.len() };
+    let planned = args.steps().len() * place.sandboxes.len().max(1);
+    let of = if args.slo.is_empty() { planned } else { steps.summaries.len() };
     let dir = directory(out);
     let next = if done > 0 { format!(" Next: loadgen report {dir}") } else { String::new() };
     steps.progress.note(&format!("{done} of {of} steps completed; saved in {dir}.{next}"));
@@ -310,16 +324,16 @@ fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
 
 /// Writes what is going to happen, for `--list`. A random seed is another one in the run.
 pub(crate) fn list(
-    asked: &Asked<'_>,
+    args: &MeasureRequest<'_>,
     place: &Place,
     out: &Path,
     random_seed: bool,
 ) -> Result<String> {
-    let (mut lines, steps) = match asked.job {
+    let (mut lines, steps) = match args.job {
         Job::Sweep(plan) => {
-            asked.search()?;
-            asked.check_window(warn)?;
-            let each = if asked.slo.is_empty() { 1 } else { STEPS_MAX as u32 };
+            args.search()?;
+            args.check_window(warn)?;
+            let each = if args.slo.is_empty() { 1 } else { STEPS_MAX as u32 };
             (plan.list(random_seed, each), plan.list_steps())
         }
         Job::Load { spec, .. } => (list_load(spec), String::new()),
@@ -333,13 +347,13 @@ pub(crate) fn list(
         let programs = programs.collect::<Vec<String>>().join(", ");
         lines.push(("sandboxes", format!("{programs}: each does these steps, in turns by repeat")));
     }
-    lines.push(("label", asked.label.clone().unwrap_or("the server's version".to_owned())));
-    lines.extend(asked.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
-    lines.push(("repeats", asked.repeats.to_string()));
+    lines.push(("label", args.label.clone().unwrap_or("the server's version".to_owned())));
+    lines.extend(args.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
+    lines.push(("repeats", args.repeats.to_string()));
     lines.push(("out", out.display().to_string()));
-    lines.extend(asked.gates.iter().map(|gate| ("gate", gate.to_string())));
+    lines.extend(args.gates.iter().map(|gate| ("gate", gate.to_string())));
     let each = format!("these steps begin a search each, of {STEPS_MAX} steps at most");
-    lines.extend(asked.slo.iter().map(|level| ("slo", format!("{level}: {each}"))));
+    lines.extend(args.slo.iter().map(|level| ("slo", format!("{level}: {each}"))));
     let lines = lines.iter().map(|(name, value)| format!("{name:<14} {}\n", line(value)));
     Ok(lines.chain([steps]).collect())
 }
@@ -411,7 +425,7 @@ fn on_server<T>(
 ) -> Result<T> {
     let target = resolve::find(connection, Env::real(), stop, &mut progress)?;
     let done = runtime()?.block_on(async {
-        let link = ServerLink::new(&target, stop).await?;
+        let link = reach(&target, stop).await?;
         Box::pin(doing(&link, &mut progress)).await
     });
     progress.clear();
@@ -423,7 +437,7 @@ fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
     load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
 
-/// Who says that tables may be dropped.
+/// The origin of the consent to drop tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consent {
     /// The command line.
@@ -462,7 +476,7 @@ async fn agree_to_drop(
     }
     if consent == Consent::Missing {
         let text = format!(
-            "nothing was dropped: {tables} at {} are there, and nobody to ask",
+            "cleanup cancelled: {tables} at {} are there, and nobody can confirm",
             link.target
         );
         return Err(Error::usage(text).hint("--yes drops them without asking"));
@@ -471,23 +485,24 @@ async fn agree_to_drop(
     let mut err = io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
     // On a thread of its own, so that a signal ends the wait; the thread ends with the process.
-    let reading = aside(|| io::stdin().lines().next());
+    let reading = run_on_thread(|| io::stdin().lines().next());
     match or_stop(&link.stop, async { Ok(reading.await) }).await? {
         Ok(Some(Ok(yes))) if ["y", "yes"].contains(&yes.trim().to_ascii_lowercase().as_str()) => {
             Ok(())
         }
-        _ => Err(Error::failed("nothing was dropped").hint("--yes does not ask")),
+        _ => Err(Error::failed("cleanup cancelled: nothing was dropped")
+            .hint("--yes skips the question")),
     }
 }
 
 fn lines(checked: &[Checked]) -> String {
     let width = checked.iter().map(|one| one.table.len()).max().unwrap_or(0);
-    let text = |one: &Checked| format!("{:width$}  {}\n", one.table, line(&told(one).0));
+    let text = |one: &Checked| format!("{:width$}  {}\n", one.table, line(&describe_check(one).0));
     checked.iter().map(text).collect()
 }
 
 /// Writes what was found of a table, and its place in [`WRONG`].
-fn told(one: &Checked) -> (String, Option<usize>) {
+fn describe_check(one: &Checked) -> (String, Option<usize>) {
     match &one.verdict {
         Verdict::Ok => (format!("ok: {}", inside(one)), None),
         Verdict::Partly(what) => (format!("ok: {what}; {}", inside(one)), None),
@@ -511,7 +526,7 @@ const WRONG: [(Kind, &str, &str); 4] = [
     (
         Kind::Data,
         "lost what was acknowledged",
-        "durable is innodb_flush_log_at_trx_commit=1, on a disk that keeps its word; did something \
+        "durable: innodb_flush_log_at_trx_commit=1 and a disk that honours fsync; did something \
          else write to them, or a run whose --out is not named here?",
     ),
     (
@@ -524,7 +539,7 @@ const WRONG: [(Kind, &str, &str); 4] = [
 
 fn conclusion(checked: &[Checked]) -> Result<()> {
     let mut counts = [0; WRONG.len()];
-    checked.iter().filter_map(|one| told(one).1).for_each(|wrong| counts[wrong] += 1);
+    checked.iter().filter_map(|one| describe_check(one).1).for_each(|wrong| counts[wrong] += 1);
     let found = || counts.iter().zip(WRONG).filter(|(n, _)| **n > 0);
     let Some((_, (kind, _, mut hint))) = found().next() else { return Ok(()) };
     if kind == Kind::Undecided && checked.iter().any(|one| one.history.unseen) {

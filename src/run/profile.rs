@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
-use super::servers::{Servers, Taken, check_addresses};
+use super::servers::{AcquiredServer, Servers, check_addresses};
 use super::steps::{Job, Steps};
 use super::{
     Invocation, calibration, check_gates, finish, latency_for_person, print_data, random, runtime,
@@ -23,7 +23,7 @@ use crate::judge::Calibration;
 use crate::load::reload::FORCE;
 use crate::mysql::{ConnectionArgs, Env, resolve};
 use crate::plan::Step;
-use crate::plan::experiment::{Cell, Experiment, Leg, Overrides, Part, What, is_current};
+use crate::plan::experiment::{Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current};
 use crate::plan::profile::shipped::Shipped;
 use crate::plan::profile::{Given, Profile};
 use crate::plan::value::Names;
@@ -35,7 +35,7 @@ use crate::terms::{self, Choice as _};
 
 /// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
 const PROFILE_MAX: u64 = 4 << 20;
-/// What to do where a file cannot be read as one.
+/// The hint where a file is no summary.
 const NO_PROFILE: &str = "loadgen run --help shows how a profile is written, loadgen profiles lists those in the \
                           program; a workload is a command: loadgen point-select";
 /// Options that a warning names.
@@ -103,9 +103,10 @@ pub(crate) fn run(
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
-    // What did not complete hides no errors.
+    // A step that did not complete hides no errors.
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
-    let of = |part: &Part| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
+    let of =
+        |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
     let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
     let judged = check_gates(judged, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
@@ -255,7 +256,7 @@ pub(super) struct Legs<'a> {
     offset: u32,
     calibration: Option<Calibration>,
     servers: Servers<'a>,
-    taken: Option<Taken<'a>>,
+    taken: Option<AcquiredServer<'a>>,
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
     forecast: Forecast,
@@ -296,7 +297,7 @@ impl<'a> Legs<'a> {
 
     /// Measures the legs in their order. What goes wrong with one is said, and the next is taken:
     /// a night's work does not end at one server that does not start.
-    pub(super) fn run(&mut self, legs: &[Leg], earlier: &mut Earlier) -> Vec<Error> {
+    pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
         let cells = legs.iter().flat_map(|leg| &leg.cells);
@@ -336,7 +337,7 @@ impl<'a> Legs<'a> {
         self.taken.take().map_or(Ok(()), |taken| taken.give_back(self.progress))
     }
 
-    fn leg(&mut self, leg: &Leg, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
+    fn leg(&mut self, leg: &CellGroup, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
         self.servers.stop.check()?;
         let experiment = self.experiment;
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
@@ -358,7 +359,7 @@ impl<'a> Legs<'a> {
             What::Load(spec) => {
                 // Nobody else's data is in a sandbox, and what is brought back is not lost.
                 let force =
-                    server.pid().is_some() || own.renews() || experiment.profile.tables.refill;
+                    server.pid().is_some() || own.can_restore() || experiment.profile.tables.refill;
                 (Job::Load { spec, force }, Some(Vec::new()))
             }
             What::Suite(spec) => (Job::Suite(spec), server.written_by.clone()),

@@ -18,13 +18,13 @@ use crate::summary::{self, Loaded, Server, Summary};
 use crate::terms;
 
 /// A cell of a table: its workload, clients and rate, and label.
-type Spot = (String, terms::Cell, String);
+type CellKey = (String, terms::Cell, String);
 
-/// Spots with the repeats that they have and shall have.
-type Wanted = BTreeMap<Spot, (u32, u32)>;
+/// Cells with the repeats that they have and shall have.
+type MissingRuns = BTreeMap<CellKey, (u32, u32)>;
 
-/// Spots that get more repeats, and what is in doubt.
-type Open = (Wanted, Vec<Doubt>);
+/// Cells that get more repeats, and what is in doubt.
+type PendingChecks = (MissingRuns, Vec<Doubt>);
 
 pub(crate) struct Recheck {
     /// Summaries, or directories of them; the first directory gets the new ones.
@@ -33,7 +33,7 @@ pub(crate) struct Recheck {
     pub(crate) programs: Vec<(String, PathBuf)>,
     pub(crate) base: Option<String>,
     pub(crate) new: Option<String>,
-    /// What is compared, of which labels whatever it says.
+    /// The question of the comparison, whatever labels it names.
     pub(crate) question: Question,
     pub(crate) spread_max: f64,
     pub(crate) list: bool,
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     check_same_way(&args.source, &found)?;
     // The keys of one experiment have one seed.
     overrides.seed = run.seed;
-    let mut again = Again { args, experiment: &extended(&overrides)?, found };
+    let mut again = RecheckRun { args, experiment: &extended(&overrides)?, found };
     let mut open = again.wanted()?;
     let (mut errors, mut saved) = (Vec::new(), 0);
     if !args.list && !open.0.is_empty() {
@@ -166,29 +166,29 @@ fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {
     }
 }
 
-fn spot(step: &Summary) -> Spot {
+fn spot(step: &Summary) -> CellKey {
     (step.workload.name.clone(), step.cell(), step.label.clone())
 }
 
-fn spots(doubt: &Doubt) -> impl Iterator<Item = Spot> {
+fn spots(doubt: &Doubt) -> impl Iterator<Item = CellKey> {
     doubt.labels.iter().map(|label| (doubt.workload.clone(), doubt.cell, label.clone()))
 }
 
-struct Again<'a> {
+struct RecheckRun<'a> {
     args: &'a Recheck,
     experiment: &'a Experiment,
     found: Earlier,
 }
 
-impl Again<'_> {
-    fn spot(&self, cell: &Cell) -> Spot {
+impl RecheckRun<'_> {
+    fn spot(&self, cell: &Cell) -> CellKey {
         let Experiment { subjects, parts, .. } = self.experiment;
         let (part, subject) = (&parts[cell.part], &subjects[cell.subject]);
         (part.title.clone(), terms::Cell::new(cell.clients, cell.rate), subject.label.clone())
     }
 
     /// Measures rounds of more repeats, until nothing is wanted or nothing more comes of it.
-    fn measure(&mut self, running: &mut Legs<'_>, open: &mut Open) -> Result<Vec<Error>> {
+    fn measure(&mut self, running: &mut Legs<'_>, open: &mut PendingChecks) -> Result<Vec<Error>> {
         let mut errors = Vec::new();
         loop {
             let wants = |cell: &Cell| {
@@ -213,16 +213,16 @@ impl Again<'_> {
     }
 
     /// Finds what is in doubt, and the repeats that its cells shall have.
-    fn wanted(&self) -> Result<Open> {
+    fn wanted(&self) -> Result<PendingChecks> {
         let cells = self.experiment.cells.iter().map(|cell| (self.spot(cell), 0));
-        let mut repeats: BTreeMap<Spot, u32> = cells.collect();
+        let mut repeats: BTreeMap<CellKey, u32> = cells.collect();
         for step in self.found.done.values() {
             *repeats.entry(spot(step)).or_default() += 1;
         }
         let mut doubts = self.doubts(&repeats)?;
         // The profile may have a cell for one of both labels only.
         doubts.retain(|doubt| spots(doubt).all(|at| repeats.contains_key(&at)));
-        let mut wanted = Wanted::new();
+        let mut wanted = MissingRuns::new();
         for doubt in &doubts {
             let most = spots(doubt).map(|at| repeats[&at]).max().unwrap_or(0);
             let next = next_look(most).min(self.args.question.repeats_max);
@@ -236,8 +236,8 @@ impl Again<'_> {
         Ok((wanted, doubts))
     }
 
-    fn doubts(&self, repeats: &BTreeMap<Spot, u32>) -> Result<Vec<Doubt>> {
-        let lost: BTreeSet<Spot> = self.found.fell.iter().map(spot).collect();
+    fn doubts(&self, repeats: &BTreeMap<CellKey, u32>) -> Result<Vec<Doubt>> {
+        let lost: BTreeSet<CellKey> = self.found.fell.iter().map(spot).collect();
         let lost = lost.into_iter().filter(|at| repeats.get(at).is_none_or(|n| *n == 0));
         let lost = lost.map(|(workload, cell, label)| {
             let why = format!("{} at {}: none of its runs completed", line(&label), cell.told());
@@ -285,7 +285,7 @@ impl Again<'_> {
     }
 
     /// Prints what is in doubt and what it gets; an error where something stays open.
-    fn report(&self, (wanted, doubts): &Open) -> Result<()> {
+    fn report(&self, (wanted, doubts): &PendingChecks) -> Result<()> {
         let told = doubts.iter().map(|of| format!("in doubt  {}: {}\n", of.workload, of.why));
         let again = lines(wanted).map(|line| format!("again     {line}\n"));
         let none = doubts.is_empty().then(|| "nothing is in doubt\n".to_owned());
@@ -300,7 +300,7 @@ impl Again<'_> {
     }
 }
 
-fn lines(wanted: &Wanted) -> impl Iterator<Item = String> {
+fn lines(wanted: &MissingRuns) -> impl Iterator<Item = String> {
     wanted.iter().map(|((title, cell, label), (there, next))| {
         let cell = cell.told();
         format!("{title}  {cell}  {label}: {there} repeats, then {next}")

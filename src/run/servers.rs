@@ -16,7 +16,7 @@ use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, nobody, numeric, pairs,
-    resolve,
+    reach, resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, What};
 use crate::plan::knobs::{LoadSource, LoadSpec};
@@ -45,17 +45,17 @@ pub(super) struct Servers<'a> {
     /// Prepared data that goes away with loadgen: of the subject at hand.
     passing: Option<(usize, TempDir)>,
     targets: HashMap<usize, ConnectOptions>,
-    /// What wrote to the data of a server that was given back in the middle of a visit.
+    /// Steps that wrote to the data of a server that was given back in the middle of a visit.
     pub(super) written_by: Option<Vec<String>>,
 }
 
-pub(super) struct Taken<'a> {
+pub(super) struct AcquiredServer<'a> {
     pub(super) subject: usize,
     pub(super) link: ServerLink,
     sandbox: Option<Sandbox>,
     server: &'a profile::Server,
     kept: Option<KeptData>,
-    /// What wrote to its data since that was as it was prepared; None where nobody knows.
+    /// Steps that wrote to its data since it was prepared; None where that is not known.
     pub(super) written_by: Option<Vec<String>>,
     /// Tables that were looked at since it was taken.
     prepared: Vec<Dataset>,
@@ -101,7 +101,7 @@ impl<'a> Servers<'a> {
         at: usize,
         tables: Option<&Dataset>,
         progress: &mut Progress,
-    ) -> Result<Taken<'a>> {
+    ) -> Result<AcquiredServer<'a>> {
         let server = &self.experiment.subjects[at].server;
         let (mut sandbox, mut kept) = (None, None);
         let (target, written_by) = match &server.sandbox {
@@ -119,9 +119,9 @@ impl<'a> Servers<'a> {
                 (target, Some(written))
             }
         };
-        let link = runtime()?.block_on(ServerLink::new(&target, self.stop))?;
+        let link = runtime()?.block_on(reach(&target, self.stop))?;
         let prepared = Vec::new();
-        Ok(Taken { subject: at, link, sandbox, server, kept, written_by, prepared })
+        Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
     /// Starts a private server, and tells the data directory that it works in, if that stays. One
@@ -178,7 +178,7 @@ impl<'a> Servers<'a> {
     }
 }
 
-impl Taken<'_> {
+impl AcquiredServer<'_> {
     pub(super) fn pid(&self) -> Option<u32> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
@@ -247,7 +247,7 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
         let Some(key) = server.address() else { continue };
         let (args, env) = address(server);
         if let Err(error) = resolve::resolve(&args, &env) {
-            // What has a scheme in it is not shown: it may be a URL with a password.
+            // A text with a scheme is not shown: it may be a URL with a password.
             let what = error.to_string().replace("://", ":");
             return Err(profile.refuse(&format!("server/{n}/{key}"), what));
         }
@@ -276,9 +276,9 @@ const REFUSES_WITHIN: Duration = Duration::from_secs(20);
 /// Counters that only grow while a server runs: one that has fallen is another server's.
 const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Connections')";
 
-/// Nobody, or who lets nobody in, or a server with its counters.
-type Seen = Option<Result<Numbers>>;
-/// What to wait for the end of, if anything.
+/// State of the server's port: nobody listens, connections refused, or counters read.
+type ServerState = Option<Result<Numbers>>;
+/// The reason to go on waiting, if there is one.
 type Wrong = Result<Option<Error>>;
 
 struct Controlled<'a> {
@@ -297,7 +297,7 @@ impl Controlled<'_> {
         if start.is_empty() && end.is_empty() && reset.is_empty() {
             return Ok(());
         }
-        let mut before = self.look()?;
+        let mut before = self.read_state()?;
         if !end.is_empty() && before.is_some() {
             self.end()?;
             before = None;
@@ -358,9 +358,9 @@ impl Controlled<'_> {
     }
 
     /// Looks until nothing is wrong, or for too long.
-    fn until(&mut self, what: &str, mut wrong: impl FnMut(Seen) -> Wrong) -> Result<()> {
+    fn until(&mut self, what: &str, mut wrong: impl FnMut(ServerState) -> Wrong) -> Result<()> {
         let began = Instant::now();
-        while let Some(error) = wrong(self.look()?)? {
+        while let Some(error) = wrong(self.read_state()?)? {
             if began.elapsed() > self.server.within() {
                 return Err(error);
             }
@@ -371,7 +371,7 @@ impl Controlled<'_> {
         Ok(())
     }
 
-    fn look(&self) -> Result<Seen> {
+    fn read_state(&self) -> Result<ServerState> {
         let looking = async {
             let mut session = match Session::open(self.link, None).await {
                 Ok(session) => session,

@@ -123,7 +123,8 @@ impl Slo {
             return Ok(());
         }
         let text = format!("whether {level} holds is not known at {}", ending.open.join(", "));
-        let hint = "a longer --time gives more answers, a coarser --slo-resolution is sooner done";
+        let hint =
+            "use a longer --time for more samples, or a coarser --slo-resolution to finish sooner";
         Err(Error::new(Kind::Undecided, text).hint(hint))
     }
 }

@@ -11,9 +11,9 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::before::{
-    Patience, Preparation, Surveyed, close, open, patiently, preflight, probe, read_all,
+    Patience, Preparation, PreparedServer, close, open, preflight, probe, read_all, with_liveness,
 };
-use super::conditions::{Watch, Window};
+use super::conditions::{Watch, WindowWatch};
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
 use super::live::{percentile, table};
@@ -22,10 +22,10 @@ use crate::commands::{self, beside};
 use crate::engine::{self, ServerReading, StepContext, begin, host_facts};
 use crate::error::{Error, Kind, Result};
 use crate::judge::{self, Calibration, changed_after, class_by_size, is_another, no_result};
-use crate::load::reload::{Loaded, LoadedTable, Reload, of_load};
+use crate::load::reload::{Loaded, LoadedTable, Reload, reload_error};
 use crate::mysql::{
-    ServerLink, Session, Tables, changes, dataset, exposure, fingerprint, of_control, optional,
-    quoted_text,
+    ServerLink, Session, Tables, changes, dataset, describe_driver, exposure, fingerprint,
+    optional, quoted_text,
 };
 use crate::observe::{ClientReading, Host, IntervalLog, Times, Whereabouts, host};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
@@ -34,7 +34,7 @@ use crate::progress::Progress;
 use crate::report::probe as judge_level;
 use crate::stop::{locked, within};
 use crate::summary::{
-    self, CommandRun, Conditions, Outcome, Place, Record, Store, Summary, VerdictKind,
+    self, CommandRun, Conditions, Location, Outcome, Record, Store, Summary, VerdictKind,
 };
 use crate::terms::{self, Code, Finding, Gate, StatementMode, Value, counted, finding};
 use crate::workload::Schema;
@@ -61,7 +61,7 @@ pub struct Steps<'a> {
     pub(crate) repeats: u32,
     pub(crate) store: &'a Store,
     pub(crate) progress: &'a mut Progress,
-    /// How the server's host is read: empty for this one.
+    /// The command that reads the server's host: empty for this one.
     pub(crate) prefix: Vec<String>,
     pub(crate) run_id: String,
     pub(crate) in_profile: Option<InProfile<'a>>,
@@ -69,12 +69,12 @@ pub struct Steps<'a> {
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
     /// The search for a rate that the steps are of, but for its number.
     pub(crate) search: Option<summary::RateSearch>,
-    /// What a search wants to hold; nothing without one.
+    /// The level that a search holds; empty without one.
     pub(crate) level: &'a [Gate],
     pub(crate) forecast: Forecast,
-    /// Whether the fill left something to be flushed before the next step.
+    /// True if the fill left something to be flushed before the next step.
     pub(crate) flush: bool,
-    /// What follows the number of the server's version where there is no label.
+    /// The suffix of the server's version where there is no label.
     pub(crate) options: String,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
     /// Summaries that were written to the store.
@@ -149,10 +149,10 @@ impl<'a> Steps<'a> {
         &mut self,
         link: &'l ServerLink,
         mut session: Session,
-    ) -> Result<Surveyed<'l>> {
+    ) -> Result<PreparedServer<'l>> {
         let control = &mut session;
-        let look = async |control: &mut Session| Box::pin(self.look(link, control)).await;
-        let mut at = patiently(link, control, look).await?;
+        let look = async |control: &mut Session| Box::pin(self.prepare_step(link, control)).await;
+        let mut at = with_liveness(link, control, look).await?;
         let Job::Sweep(plan) = self.job else {
             // It would be idle meanwhile, for hours perhaps.
             session.close(limits::COURTESY).await;
@@ -165,17 +165,17 @@ impl<'a> Steps<'a> {
         if plan.before.warm == Warm::Pool {
             let (tables, progress) = (at.dataset.tables, &mut *self.progress);
             let reading = async |control: &mut Session| read_all(tables, control, progress).await;
-            patiently(link, control, reading).await?;
+            with_liveness(link, control, reading).await?;
         }
         at.control = Some(session);
         Ok(at)
     }
 
-    async fn look<'l>(
+    async fn prepare_step<'l>(
         &mut self,
         link: &'l ServerLink,
         control: &mut Session,
-    ) -> Result<Surveyed<'l>> {
+    ) -> Result<PreparedServer<'l>> {
         let target = &link.target;
         let timed = (Spread::Pinned, None, Vec::new());
         let ((spread, dataset, mut warnings), what) = match self.job {
@@ -206,12 +206,12 @@ impl<'a> Steps<'a> {
         self.progress.note(&format!("{} at {}: {what}", server.trim_end(), target.address));
         if let Job::Sweep(plan) = self.job
             && let Some(dataset) = &dataset
-            && let Some(text) = engine::queues_told(plan, spread, dataset.tables.count)
+            && let Some(text) = engine::describe_queues(plan, spread, dataset.tables.count)
         {
             self.progress.note(&text);
         }
         if !matches!(self.job, Job::Sweep(_)) {
-            seen.driver = of_control(&seen.server.version, seen.driver.capabilities);
+            seen.driver = describe_driver(&seen.server.version, seen.driver.capabilities);
         }
         let (whereabouts, same_host) = (seen.whereabouts, seen.same_host);
         let probe = probe(self.prefix.clone(), whereabouts.clone(), same_host).await?;
@@ -237,10 +237,10 @@ impl<'a> Steps<'a> {
             ..Summary::default()
         });
         let (control, dataset) = (None, dataset.unwrap_or_default());
-        Ok(Surveyed { link, control, begun, probe, warnings, spread, dataset, whereabouts })
+        Ok(PreparedServer { link, control, begun, probe, warnings, spread, dataset, whereabouts })
     }
 
-    async fn step(&mut self, at: &mut Surveyed<'_>, step: &Step) -> Result<()> {
+    async fn step(&mut self, at: &mut PreparedServer<'_>, step: &Step) -> Result<()> {
         let began = Instant::now();
         let measured = match self.job {
             Job::Sweep(plan) => Box::pin(self.sweep(plan, at, step)).await,
@@ -269,7 +269,7 @@ impl<'a> Steps<'a> {
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok());
         self.forecast.learn(step.place, began.elapsed());
-        self.progress.note(&(line(&summary) + &self.judged(&summary)?));
+        self.progress.note(&(line(&summary) + &self.describe_level(&summary)?));
         for warning in &summary.warnings {
             if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
                 self.progress.warn(&warning.message);
@@ -281,7 +281,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Says whether the step of a search holds its level; nothing of another step.
-    fn judged(&self, summary: &Summary) -> Result<String> {
+    fn describe_level(&self, summary: &Summary) -> Result<String> {
         if self.level.is_empty() {
             return Ok(String::new());
         }
@@ -297,12 +297,12 @@ impl<'a> Steps<'a> {
     /// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
     async fn load(
         &mut self,
-        at: &Surveyed<'_>,
+        at: &PreparedServer<'_>,
         step: &Step,
         (spec, force): (&LoadSpec, bool),
     ) -> Result<Measured> {
         let progress = &mut *self.progress;
-        let mut load = Reload::open(at.link, spec, force, progress).await.map_err(of_load)?;
+        let mut load = Reload::open(at.link, spec, force, progress).await.map_err(reload_error)?;
         let running = async || load.run(progress).await.map(|error| (load.began, error));
         let (mut summary, mut error) = around(at, step, spec.name(), running).await?;
         let loaded = std::mem::take(&mut load.done);
@@ -312,7 +312,7 @@ impl<'a> Steps<'a> {
             progress.clear();
         }
         if error.is_none() && loaded.tables.is_empty() {
-            // What feeds a pipe may have failed.
+            // The writer of a pipe may have failed.
             let text = format!("{}: no table was loaded", spec.name());
             let hint = "is the dump whole? mysqldump writes nothing where it fails";
             error = Some(Error::data(text).hint(hint));
@@ -322,11 +322,16 @@ impl<'a> Steps<'a> {
         (server.data_bytes, server.table_formats) =
             table_facts(at.link, &loaded.tables).await.unzip();
         server.class = class_by_size(server.data_bytes, server.buffer_pool_bytes);
-        Ok(ended(summary, error.map(of_load)))
+        Ok(ended(summary, error.map(reload_error)))
     }
 
     /// Runs the commands once; what they print goes to a new file beside the summaries.
-    async fn suite(&mut self, at: &Surveyed<'_>, step: &Step, of: &SuiteSpec) -> Result<Measured> {
+    async fn suite(
+        &mut self,
+        at: &PreparedServer<'_>,
+        step: &Step,
+        of: &SuiteSpec,
+    ) -> Result<Measured> {
         let running = async || {
             let (label, suite) = (summary::part(&at.begun.label), summary::part(&of.name));
             let name = format!("{label}_suite-{suite}_n{}_{:016x}.output", step.repeat, random()?);
@@ -350,14 +355,20 @@ impl<'a> Steps<'a> {
         Ok(ended(summary, error))
     }
 
-    async fn sweep(&mut self, plan: &Plan, at: &mut Surveyed<'_>, step: &Step) -> Result<Measured> {
+    async fn sweep(
+        &mut self,
+        plan: &Plan,
+        at: &mut PreparedServer<'_>,
+        step: &Step,
+    ) -> Result<Measured> {
         self.progress.table(|| table(plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
         let (changed_before, watch) = self.make_ready(plan, at, &opened).await?;
         let (link, store, begun) = (at.link, self.store, RefCell::new(None));
         let record = record(plan, at, step);
         let first_write = || {
-            *begun.borrow_mut() = record.as_ref().map(|record| store.begin(record)).transpose()?;
+            *begun.borrow_mut() =
+                record.as_ref().map(|record| store.begin_record(record)).transpose()?;
             Ok(())
         };
         let here = self.in_profile.as_ref();
@@ -398,7 +409,7 @@ impl<'a> Steps<'a> {
         summary.warn(at.warnings.iter().cloned().chain(changed_before));
         let expected = self.in_profile.as_ref().map_or(&[][..], |here| &here.subject.expect);
         summary.conditions = Some(watch.end(plan, expected, &summary).await);
-        // What verify needs.
+        // Facts that verify needs.
         for entry in &mut summary.ledger {
             entry.table_id = record.as_ref().and_then(|of| of.tables.get(&entry.table).cloned());
         }
@@ -413,8 +424,8 @@ impl<'a> Steps<'a> {
     async fn make_ready(
         &mut self,
         plan: &Plan,
-        at: &mut Surveyed<'_>,
-        opened: &Window,
+        at: &mut PreparedServer<'_>,
+        opened: &WindowWatch,
     ) -> Result<(Vec<Finding>, Watch)> {
         let mut patience = Patience::new(plan.policy, &at.link.stop);
         let last = at.begun.server.clone();
@@ -433,9 +444,9 @@ impl<'a> Steps<'a> {
                     None
                 };
                 let before = preparation.step().await?;
-                at.begun.server = at.renewed(&mut session).await?;
+                at.begun.server = at.renew_server(&mut session).await?;
                 at.begun.label = self.label_on(&at.begun.server.version);
-                let at_start = at.levels(&mut session).await?;
+                let at_start = at.read_levels(&mut session).await?;
                 at.control = Some(session);
                 self.flush = false;
                 let known = Conditions { before, flushed, at_start, ..Conditions::default() };
@@ -446,7 +457,7 @@ impl<'a> Steps<'a> {
                     let changed = changes(&last, &at.begun.server);
                     return Ok((judge::changed_when(&changed, "before this step"), watch));
                 }
-                Err(error) if patience.lasts(&error, self.progress).await? => {}
+                Err(error) if patience.wait_again(&error, self.progress).await? => {}
                 Err(error) => return Err(error),
             }
         }
@@ -454,9 +465,9 @@ impl<'a> Steps<'a> {
 
     /// The server may be another process since its connection was lost, or another server, whose
     /// tables are looked at, too. Where its host does not tell, the steps go on without it.
-    async fn look_again(&mut self, at: &mut Surveyed<'_>) -> Result<()> {
+    async fn look_again(&mut self, at: &mut PreparedServer<'_>) -> Result<()> {
         let mut session = open(at.link, self.charset()).await?;
-        let server = at.renewed(&mut session).await?;
+        let server = at.renew_server(&mut session).await?;
         if is_another(&changes(&at.begun.server, &server)) {
             *at = self.survey(at.link, session).await?;
             return Ok(());
@@ -485,14 +496,14 @@ fn log_step(context: &StepContext) {
 
 /// Makes the record of a step that writes, which is there from before its first write to its durable
 /// summary; None where no table has an identity.
-fn record(plan: &Plan, at: &Surveyed<'_>, step: &Step) -> Option<Record> {
+fn record(plan: &Plan, at: &PreparedServer<'_>, step: &Step) -> Option<Record> {
     let Summary { server, label, .. } = &*at.begun;
     // As in the table's COMMENT.
     let named = |(n, id): (u32, &Option<u32>)| {
         id.map(|id| (at.dataset.tables.schema.name(n), format!("{id:x}")))
     };
     let tables: BTreeMap<String, String> = (1..).zip(&at.dataset.ids).filter_map(named).collect();
-    let place = Place::of(&server.variables, server.database.as_deref());
+    let place = Location::from_variables(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(step.clients));
     let some = plan.workload.writes() && !tables.is_empty();
     let id = engine::step_id(&at.begun, step);
@@ -508,14 +519,14 @@ type Measured = (Summary, Option<Error>, Vec<CommandRun>);
 /// and its counters, are read before and after it, each time on a connection of its own. A server
 /// that does not answer in time afterwards costs the reading, not the measurement.
 async fn around<T>(
-    at: &Surveyed<'_>,
+    at: &PreparedServer<'_>,
     step: &Step,
     workload: String,
     doing: impl AsyncFnOnce() -> Result<(Instant, T)>,
 ) -> Result<(Summary, T)> {
     let (link, probe) = (at.link, at.probe.as_ref());
     let mut session = open(link, None).await?;
-    let server = at.renewed(&mut session).await?;
+    let server = at.renew_server(&mut session).await?;
     let mut control = Some(session);
     let first = ServerReading::take(&mut control, probe).await;
     close(control).await;
@@ -702,7 +713,7 @@ fn step(summary: &Summary) -> String {
         (totals.in_doubt, lost_answers(totals.in_doubt)),
         (refused, format!("{} refused", counted(refused, "reconnect"))),
         (totals.abandoned, format!("{} abandoned", totals.abandoned)),
-        // Where some were refused, their number alone would look like another one of the same.
+        // The refused ones are named, or their number would look like another step's.
         (if refused > 0 { 0 } else { totals.reconnects }, counted(totals.reconnects, "reconnect")),
         (outages, counted(outages, "outage")),
     ] {

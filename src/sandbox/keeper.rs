@@ -24,8 +24,13 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::cannot;
 use crate::error::{Error, Result};
+
+/// Makes the error of what the machine does not let a sandbox do.
+pub(super) fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
+    let what = format!("sandbox: cannot {what}");
+    move |why| Error::server(format!("{what}: {why}"))
+}
 
 /// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
 /// what the keeper starts itself (`sleep`, `rm`) may ignore them too. The bounds: two seconds
@@ -65,7 +70,7 @@ shift
 exec "$@" <"$0"
 "#;
 
-/// How long the processes of a job may take to vanish once SIGKILL is sent.
+/// The time that a job's processes may take to vanish once SIGKILL is sent.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 const REMOVED_WITHIN: Duration = Duration::from_mins(1);
@@ -117,7 +122,7 @@ impl Keeper {
             .map_err(cannot("run /bin/sh"))?;
         let (orders, output) = (shell.stdin.take(), shell.stdout.take().expect("it is piped"));
         let mut said = String::new();
-        // What cannot be read shows as an answer that is not "ready".
+        // An unreadable answer is not "ready".
         let _ = BufReader::new(output).read_line(&mut said);
         if said.trim() != "ready" {
             drop(orders);

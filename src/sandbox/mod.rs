@@ -22,7 +22,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 
-use self::keeper::Keeper;
+use self::keeper::{Keeper, cannot};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{Address, Asked, ConnectOptions, Failure, ServerLink, Session, rows};
 use crate::stop::{COURTESY, Stop, within};
@@ -31,7 +31,7 @@ use crate::stop::{COURTESY, Stop, within};
 /// there is nothing to wait for but files that it keeps elsewhere at the user's wish.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
-/// And a server whose data stays: it writes out what it holds in memory.
+/// The same for a server whose data stays: it writes out what it holds in memory.
 const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
 
 const SAY_EVERY: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ pub struct Spec {
     pub max_connections: u32,
     pub max_prepared_stmts: u32,
     pub data: DataDir,
-    /// What the program's `--version` must say, where the data is of that version.
+    /// The version that the program must have, where the data is of that version.
     pub version: Option<String>,
 }
 
@@ -208,12 +208,6 @@ impl Start<'_> {
     }
 }
 
-/// Makes the error of what the machine does not let a sandbox do.
-fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
-    let what = format!("sandbox: cannot {what}");
-    move |why| Error::server(format!("{what}: {why}"))
-}
-
 /// Asks a sandbox's program for its version, and starts no server.
 pub(crate) fn program_version(spec: &Spec, interrupted: &dyn Fn() -> bool) -> Result<String> {
     Ok(Start::new(spec, &mut |_| {}, interrupted)?.program.version)
@@ -360,19 +354,19 @@ fn copy(from: &Path, to: &Path, start: &mut Start<'_>) -> Result<()> {
 
 const TELLS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Where a server's program lies when it is not on the PATH.
+/// Directories of a server's program when it is not on the PATH.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"];
 
-/// What a program tells of itself.
+/// A program's own facts.
 #[derive(Debug, Default)]
 struct Program {
-    /// What it answers to `--version`, without its own name.
+    /// The answer to `--version`, without its own name.
     version: String,
     /// The options that this program needs at every run, besides the sandbox's.
     needs: Vec<OsString>,
-    /// Where the SQL that makes its system tables may be.
+    /// Directories of the SQL that makes its system tables.
     shares: Vec<PathBuf>,
-    /// Whether it makes its system tables itself (`--initialize-insecure`).
+    /// True if it makes its system tables itself (`--initialize-insecure`).
     initialises: bool,
 }
 
@@ -424,7 +418,7 @@ fn ask_program(start: &mut Start) -> Result<()> {
     Ok(())
 }
 
-/// What the program prints; an error if it fails (then it `refuses`), or does not end in time.
+/// Returns the program's output; an error if it fails (then it `refuses`), or does not end in time.
 fn run(arguments: &[OsString], refuses: &str, start: &mut Start) -> Result<String> {
     let what = format!("sandbox: asking {} about itself", start.path.display());
     let Some(how) = start.run(arguments, None, &what, TELLS_WITHIN)? else {
@@ -441,7 +435,7 @@ fn stranger(path: &Path, said: &str) -> Error {
         .hint("name the server's program, not a client's: --sandbox=/usr/sbin/mysqld")
 }
 
-/// What follows `Ver` in an answer like `/usr/sbin/mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
+/// Reads the version behind `Ver` in an answer like `/usr/sbin/mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
 fn version(said: &str) -> Option<String> {
     let (_, rest) = said.lines().find_map(|line| line.split_once(" Ver "))?;
     Some(rest.split_whitespace().next()?.to_owned())
@@ -461,7 +455,7 @@ fn basedir(program: &Path) -> Option<PathBuf> {
     base.join("share/english/errmsg.sys").exists().then_some(base)
 }
 
-/// Where packages and archives put the SQL: beside the messages, or below the base directory.
+/// Directories of the SQL in packages and archives: beside the messages, or below the base directory.
 fn shares(help: &str, basedir: Option<&Path>) -> Vec<PathBuf> {
     let told = |name| setting(help, name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = basedir.map(Path::to_owned).or_else(|| told("basedir"));
@@ -533,10 +527,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 const PORTS: usize = 5;
 
-/// What a server's log says, in all versions, when its port is another process's.
+/// The text of a server's log, in all versions, when its port is another process's.
 const PORT_WAS_TAKEN: &str = "Bind on TCP/IP port";
 
-/// What every server takes if it is not told; a sandbox has no reason to take less.
+/// The default of every server; a sandbox has no reason to take less.
 const DEFAULT_CONNECTIONS: u32 = 151;
 const DEFAULT_STATEMENTS: u32 = 16_382;
 

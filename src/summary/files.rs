@@ -108,7 +108,7 @@ impl Store {
     /// # Errors
     ///
     /// The file cannot be written, or its directory not be synced: then the step must not begin.
-    pub(crate) fn begin(&self, record: &Record) -> Result<String> {
+    pub(crate) fn begin_record(&self, record: &Record) -> Result<String> {
         let step = &record.step_id;
         let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
         let why = || format!("no record of step {step} could be made, so that it was not begun");
@@ -383,7 +383,7 @@ fn collect_each(paths: &[PathBuf], each: impl Fn(&mut Summary)) -> Result<Loaded
     Ok(loaded)
 }
 
-fn refused(path: &Path, error: &io::Error) -> Error {
+fn file_error(path: &Path, error: &io::Error) -> Error {
     Error::usage(format!("{}: {error}", path.display()))
         .hint("name files that loadgen wrote, or the directory of its --out")
 }
@@ -391,7 +391,7 @@ fn refused(path: &Path, error: &io::Error) -> Error {
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
-        if fs::metadata(path).map_err(|error| refused(path, &error))?.is_dir() {
+        if fs::metadata(path).map_err(|error| file_error(path, &error))?.is_dir() {
             files.extend(inside(path, ".json")?);
         } else {
             files.push(path.clone());
@@ -403,8 +403,8 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// Lists the files of a directory whose names end so, but for hidden ones, by name.
 fn inside(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
     let mut inside = Vec::new();
-    for entry in fs::read_dir(dir).map_err(|error| refused(dir, &error))? {
-        let entry = entry.map_err(|error| refused(dir, &error))?;
+    for entry in fs::read_dir(dir).map_err(|error| file_error(dir, &error))? {
+        let entry = entry.map_err(|error| file_error(dir, &error))?;
         let name = entry.file_name();
         let name = name.as_encoded_bytes();
         // A pipe would be waited for. What cannot be looked at is named when it is read.
@@ -547,7 +547,7 @@ pub struct Record {
     /// Whether its workload is one of loadgen's own; old versions did not say.
     #[serde(default)]
     pub built_in: bool,
-    pub place: Place,
+    pub place: Location,
     /// The tables that it may write to: names and identities.
     pub tables: BTreeMap<String, String>,
 }
@@ -555,7 +555,7 @@ pub struct Record {
 /// The place of a server's tables. Data directories and databases are copied, and then tables of
 /// one identity have two histories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct Location {
     /// `@@hostname`.
     pub hostname: Option<String>,
     /// `@@datadir`.
@@ -563,23 +563,26 @@ pub struct Place {
     pub database: Option<String>,
 }
 
-impl Place {
+impl Location {
     /// Takes it from a server's variables.
-    pub(crate) fn of(variables: &BTreeMap<String, String>, database: Option<&str>) -> Place {
+    pub(crate) fn from_variables(
+        variables: &BTreeMap<String, String>,
+        database: Option<&str>,
+    ) -> Location {
         let get = |name: &str| variables.get(name).cloned();
         let database = database.map(str::to_owned);
-        Place { hostname: get("hostname"), datadir: get("datadir"), database }
+        Location { hostname: get("hostname"), datadir: get("datadir"), database }
     }
 
     /// Tells whether a part of both is known and not the same.
-    pub(crate) fn differs(&self, other: &Place) -> bool {
-        let parts = |of: &Place| [of.hostname.clone(), of.datadir.clone(), of.database.clone()];
+    pub(crate) fn differs(&self, other: &Location) -> bool {
+        let parts = |of: &Location| [of.hostname.clone(), of.datadir.clone(), of.database.clone()];
         let mut both = parts(self).into_iter().zip(parts(other));
         both.any(|(own, other)| own.zip(other).is_some_and(|(own, other)| own != other))
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
         write!(f, "{}:{}", or(&self.hostname), or(&self.datadir))?;
@@ -593,7 +596,7 @@ impl Record {
         step_id: String,
         what: String,
         built_in: bool,
-        place: Place,
+        place: Location,
         tables: BTreeMap<String, String>,
     ) -> Record {
         let begun_at = jiff::Timestamp::now().to_string();
@@ -713,7 +716,7 @@ mod tests {
 
     fn record(step: &str) -> Record {
         let tables = [("sbtest1".to_owned(), "5f".to_owned())].into();
-        Record::new(step.to_owned(), "update-index".to_owned(), true, Place::default(), tables)
+        Record::new(step.to_owned(), "update-index".to_owned(), true, Location::default(), tables)
     }
 
     #[test]
@@ -721,8 +724,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let store = Store::open(dir.path()).expect("there");
         let (first, second) = (record("aa-1"), record("aa-1"));
-        let one = store.begin(&first).expect("written");
-        let two = store.begin(&second).expect("the same step again, after a kill");
+        let one = store.begin_record(&first).expect("written");
+        let two = store.begin_record(&second).expect("the same step again, after a kill");
         assert_ne!(one, two);
         let paths = [dir.path().join("some.json"), dir.path().to_owned()];
         let found = records(&paths).expect("readable");
@@ -737,7 +740,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let store = Store::open(dir.path()).expect("there");
         dir.close().expect("removed");
-        let error = store.begin(&record("aa-1")).expect_err("no directory");
+        let error = store.begin_record(&record("aa-1")).expect_err("no directory");
         assert_eq!(error.kind().exit_code(), 1, "a step's failure: {error}");
         assert!(error.to_string().contains("not begun") && !error.hints().is_empty(), "{error}");
     }
@@ -757,13 +760,13 @@ mod tests {
     fn places_differ_only_where_both_are_known() {
         let place = |host: &str, dir: &str| {
             let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            Place { hostname: some(host), datadir: some(dir), database: None }
+            Location { hostname: some(host), datadir: some(dir), database: None }
         };
         assert!(place("a", "/x").differs(&place("a", "/y")));
         assert!(place("a", "/x").differs(&place("b", "/x")));
         assert!(!place("a", "/x").differs(&place("a", "/x")));
         assert!(!place("", "").differs(&place("a", "/x")));
-        let within = |name: &str| Place { database: Some(name.to_owned()), ..place("a", "/x") };
+        let within = |name: &str| Location { database: Some(name.to_owned()), ..place("a", "/x") };
         assert!(within("one").differs(&within("other")) && !within("one").differs(&within("one")));
         assert!(!within("one").differs(&place("a", "/x")), "of an old version");
         assert_eq!(within("one").to_string(), "a:/x one");

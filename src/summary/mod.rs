@@ -20,10 +20,10 @@ pub use crate::observe::recorder::{Distribution, Interval, Phase};
 use crate::terms::{
     Arrival, Cell, Code, Finding, OnError, Shared, Spread, StatementMode, add, contract,
 };
-pub use crate::terms::{Class, VerdictKind};
+pub use crate::terms::{Class, ErrorClass, VerdictKind};
 
 pub use files::{
-    Loaded, Place, Record, Reported, Store, collect, file_name, from_json, load, load_each,
+    Loaded, Location, Record, Reported, Store, collect, file_name, from_json, load, load_each,
     records, to_json,
 };
 pub(crate) use files::{escape_hostile, part};
@@ -308,7 +308,8 @@ contract! {
         /// server hung up for silence), `commit` (an error while committing), `behind` (a proxy's
         /// servers), `server` (any other of its errors), `wrong` (an answer that fails its check),
         /// `lost` (the connection), `connect` (an attempt to reconnect; no op).
-        pub class: String,
+        #[cfg_attr(test, schemars(with = "String"))]
+        pub class: ErrorClass,
         pub message: String,
         pub count: u64,
     }
@@ -744,13 +745,10 @@ impl Verdict {
     }
 }
 
-/// The class of attempts to open a lost connection again.
-pub(crate) const CONNECT: &str = "connect";
-
 impl ErrorCount {
     /// Tells whether it is of ops, not of attempts to open a connection again.
     pub(crate) fn is_of_op(&self) -> bool {
-        self.class != CONNECT
+        self.class != ErrorClass::Connect
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::options::{
-    self, Becomes, Entry, Group, Kind, NO_EFFECT, OFF, ON, OptionValues, REFUSED,
+    self, Becomes, Entry, Group, NO_EFFECT, OFF, ON, OptionKind, OptionValues, REFUSED,
 };
 use super::output;
 use super::settings::{Command, Ignored, Opening, OutputVersion, Settings, Test};
@@ -16,7 +16,7 @@ use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, 
 use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
-/// Where `localhost` is, unless MYSQL_UNIX_PORT says otherwise.
+/// The socket of `localhost`, unless MYSQL_UNIX_PORT names another.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// The test of 0.4 and 0.5: without a path it is compiled into 0.4.
 pub(super) const OLD: &str = "oltp";
@@ -41,7 +41,7 @@ const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a
 /// A variable of the environment.
 pub(crate) type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
-/// What a command line asks for.
+/// The request of a command line.
 pub(crate) enum Parsed {
     Settings(Box<Settings>),
     /// The program of `--sysbench-binary` does it; its words may hold a password.
@@ -107,7 +107,7 @@ struct Arguments<'a> {
     test: Option<&'a str>,
     command: Option<&'a str>,
     values: OptionValues,
-    /// What is wrong with the first option that the test does not take.
+    /// The fault of the first option that the test does not take.
     wrong: Option<Opening>,
     opening: Opening,
     /// Lines for standard output behind the header.
@@ -140,7 +140,7 @@ impl<'a> Arguments<'a> {
                     self.test = Some(test).filter(|test| !test.is_empty());
                     self.opening.stderr.push_str(OLD_FORM);
                 }
-                Some((name, None)) if own.is_some_and(|entry| entry.kind != Kind::Bool) => {
+                Some((name, None)) if own.is_some_and(|entry| entry.kind != OptionKind::Bool) => {
                     let value = words.next();
                     let value = value.ok_or_else(|| cannot(&format!("--{name} needs a value")))?;
                     options.push((name, Some(value)));
@@ -149,7 +149,7 @@ impl<'a> Arguments<'a> {
                 None if self.test.is_none() => self.test = Some(word),
                 None if self.command.is_none() => self.command = Some(word),
                 None => {
-                    let shown = self.shown(word);
+                    let shown = self.display_word(word);
                     return Err(usage(&format!("Unrecognized command line argument: {shown}")));
                 }
             }
@@ -166,12 +166,12 @@ impl<'a> Arguments<'a> {
         let text = value.unwrap_or_default();
         let is_switch = value != Some("") && (ON.contains(&text) || OFF.contains(&text));
         let fits = |kind| match kind {
-            Kind::Bool => is_switch,
-            Kind::Ssl => is_switch || SslMode::parse(text).is_ok(),
+            OptionKind::Bool => is_switch,
+            OptionKind::Ssl => is_switch || SslMode::parse(text).is_ok(),
             _ => true,
         };
         match options::find(name).filter(|entry| takes(test, entry.group)) {
-            Some(entry) if entry.kind == Kind::File => self.config_file(text),
+            Some(entry) if entry.kind == OptionKind::File => self.config_file(text),
             Some(entry) if fits(entry.kind) => self.set(entry, name, text.to_owned()),
             // It takes any option, and has nothing behind it.
             None if test == Some(Test::BulkInsert) => {
@@ -222,20 +222,20 @@ impl<'a> Arguments<'a> {
             self.after_header.push_str(&format!("WARNING: Global option '{name}' {why}\n"));
             return;
         };
-        if entry.of_test() || entry.kind == Kind::File {
+        if entry.of_test() || entry.kind == OptionKind::File {
             let note = format!("{name} has no effect in a config file, as in sysbench");
             return self.notes.push(note);
         }
         let word = items.first().copied().unwrap_or_default();
         let text = match entry.kind {
-            Kind::Bool | Kind::Ssl if OFF.contains(&word) => {
+            OptionKind::Bool | OptionKind::Ssl if OFF.contains(&word) => {
                 self.notes.push(format!(
                     "{name}={word} in a config file turns the option on, as in sysbench"
                 ));
                 "on".to_owned()
             }
-            Kind::Bool => "on".to_owned(),
-            Kind::List => items.join(","),
+            OptionKind::Bool => "on".to_owned(),
+            OptionKind::List => items.join(","),
             _ => word.to_owned(),
         };
         self.set(entry, name, text);
@@ -244,7 +244,7 @@ impl<'a> Arguments<'a> {
     /// Gives what is to be done, or what is printed instead.
     fn resolve(&mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
         let test = self.test.and_then(test_of);
-        let output = self.asked()?;
+        let output = self.output_version()?;
         let program = self.values.text("sysbench-binary");
         if !program.is_empty() && (test.is_none() || self.values.text("db-driver") == "pgsql") {
             let args = self.theirs.iter().map(OsString::from).collect();
@@ -257,7 +257,7 @@ impl<'a> Arguments<'a> {
         self.old_name("tx-rate", "rate", 0)?;
         self.whole(|_| true)?;
         let verbosity = self.log(output)?;
-        let (test, command) = self.known(test)?;
+        let (test, command) = self.resolve_test(test)?;
         let driver_fault = self.driver_fault()?;
         let (connect, server) = self.connect(env)?;
         self.undone(test, command)?;
@@ -306,7 +306,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Answers `--help` and `--version`, and tells whose output is written.
-    fn asked(&self) -> Result<OutputVersion, Opening> {
+    fn output_version(&self) -> Result<OutputVersion, Opening> {
         if self.values.on("help") {
             return Err(answer(&options::help()));
         }
@@ -321,12 +321,12 @@ impl<'a> Arguments<'a> {
 
     /// Refuses what is no whole number where one is needed.
     fn whole(&self, wanted: impl Fn(&Entry) -> bool) -> Result<(), Opening> {
-        let whole = |entry: &&Entry| matches!(entry.kind, Kind::Int | Kind::Count);
+        let whole = |entry: &&Entry| matches!(entry.kind, OptionKind::Int | OptionKind::Count);
         for entry in options::OPTIONS.iter().filter(whole).filter(|entry| wanted(entry)) {
             let (name, text) = (entry.key().replace('-', "_"), self.values.text(entry.key()));
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;
-            let is_below = number < 0 && entry.kind == Kind::Count;
+            let is_below = number < 0 && entry.kind == OptionKind::Count;
             cannot(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
         }
         Ok(())
@@ -413,8 +413,8 @@ impl<'a> Arguments<'a> {
     }
 
     /// Finds test and command; a test of sysbench's wants a command.
-    fn known(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
-        let word = self.shown(self.test.unwrap_or("-"));
+    fn resolve_test(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
+        let word = self.display_word(self.test.unwrap_or("-"));
         let Some(test) = test else {
             let lua = "a script on standard input is Lua, which loadgen does not run";
             cannot(&format!("{lua}; {HAND_OVER}")).when(word == "-")?;
@@ -445,7 +445,7 @@ impl<'a> Arguments<'a> {
                 let listed = options::listed(listed);
                 return Err(answer(&format!("{name} options:\n{listed}\n")));
             }
-            word => return Err(usage(&format!("Unknown command: {}", self.shown(word)))),
+            word => return Err(usage(&format!("Unknown command: {}", self.display_word(word)))),
         };
         Ok((test, command))
     }
@@ -568,7 +568,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Shows a word, unless it may be a password.
-    fn shown(&self, word: &'a str) -> &'a str {
+    fn display_word(&self, word: &'a str) -> &'a str {
         if self.hidden == Some(word) { "***" } else { word }
     }
 }

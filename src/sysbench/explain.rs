@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::arguments::script_of;
-use super::hints::{NativeVerb, Said};
-use super::options::{Kind, OPTIONS, get};
+use super::hints::{NativeCommand, NativeVerb};
+use super::options::{OPTIONS, OptionKind, get};
 use super::settings::{Command, Settings, Test};
 use crate::mysql::options::Address;
 use crate::workload::Distribution;
@@ -27,7 +27,8 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
         (_, Command::Prewarm) => (Test::PointSelect, "prewarm"),
         (_, Command::Cleanup) => (Test::PointSelect, "cleanup"),
     };
-    let mut said = Said::of(&[script_of(test), does], loadgen).expect("a test is a workload");
+    let mut said =
+        NativeCommand::from_words(&[script_of(test), does], loadgen).expect("a test is a workload");
     let mut values = settings.values.clone();
     for (key, value) in set(settings) {
         values.set(get(key), value);
@@ -35,7 +36,7 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
     for option in OPTIONS {
         let key = option.key();
         let text = values.text(key);
-        let count = (option.kind == Kind::Double).then(|| values.count(key).to_string());
+        let count = (option.kind == OptionKind::Double).then(|| values.count(key).to_string());
         let value = count.as_deref().unwrap_or(text);
         let is_of = |keys: &str| keys.split(' ').any(|known| known == key);
         let from_1 = is_of(FROM_1);

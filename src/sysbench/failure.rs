@@ -4,7 +4,7 @@
 
 use super::arguments::script_of;
 use super::settings::{Command, Settings, Test};
-use crate::engine::During;
+use crate::engine::ClientAction;
 use crate::mysql::Failure;
 use crate::mysql::options::Address;
 
@@ -12,7 +12,7 @@ use crate::mysql::options::Address;
 pub(crate) const INIT_FAILED: &str = "Thread initialization failed!";
 
 /// Makes the lines of what the server refused.
-pub(crate) fn lines(settings: &Settings, during: &During, failure: &Failure) -> Vec<String> {
+pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failure) -> Vec<String> {
     let (code, state, text) = match failure {
         Failure::Server { code, sqlstate, message } => (*code, &**sqlstate, &**message),
         // As the client library has it.
@@ -22,31 +22,35 @@ pub(crate) fn lines(settings: &Settings, during: &During, failure: &Failure) -> 
         vec![format!("{call} returned error {code} ({text}) for query '{sql}'")]
     };
     let error = format!("SQL error, errno = {code}, state = '{state}': {text}");
-    let (mut lines, why) = match during {
-        During::Connect => (
+    let (mut lines, why) = match action {
+        ClientAction::Connect => (
             vec![
                 format!("unable to connect to MySQL server {}, aborting...", settings.server),
                 format!("error {}", connect_error(settings, failure)),
             ],
             "connection creation failed",
         ),
-        During::Prepare => {
+        ClientAction::Prepare => {
             let error = format!("MySQL error: {code} \"{text}\"");
             (vec!["mysql_stmt_prepare() failed".to_owned(), error], "SQL API error")
         }
-        During::Execute(sql) => (of_query("mysql_stmt_execute()", sql), &*error),
-        During::Query(sql) => (of_query("mysql_drv_query()", sql), &*error),
-        During::Rows(sql) => (of_query("mysql_drv_query()", sql), "db_bulk_insert_next() failed"),
-        During::Rest(sql) => (of_query("mysql_drv_query()", sql), "db_bulk_insert_done() failed"),
+        ClientAction::Execute(sql) => (of_query("mysql_stmt_execute()", sql), &*error),
+        ClientAction::Query(sql) => (of_query("mysql_drv_query()", sql), &*error),
+        ClientAction::Rows(sql) => {
+            (of_query("mysql_drv_query()", sql), "db_bulk_insert_next() failed")
+        }
+        ClientAction::Rest(sql) => {
+            (of_query("mysql_drv_query()", sql), "db_bulk_insert_done() failed")
+        }
     };
-    lines.push(failed(settings, during, why));
+    lines.push(failed(settings, action, why));
     lines
 }
 
 /// Makes the lines of a driver that cannot be used.
 pub(crate) fn driver_lines(settings: &Settings, fault: &str) -> Vec<String> {
     let why = "failed to initialize the DB driver";
-    let mut lines = vec![fault.to_owned(), failed(settings, &During::Connect, why)];
+    let mut lines = vec![fault.to_owned(), failed(settings, &ClientAction::Connect, why)];
     lines.extend((settings.command == Command::Run).then(|| INIT_FAILED.to_owned()));
     lines
 }
@@ -54,16 +58,16 @@ pub(crate) fn driver_lines(settings: &Settings, fault: &str) -> Vec<String> {
 /// Makes the line of a cleanup that takes one table only.
 pub(crate) fn one_table_line(settings: &Settings) -> String {
     let why = "this benchmark does not support --tables > 1";
-    of_script("cleanup", script_of(settings.test), why)
+    script_error("cleanup", script_of(settings.test), why)
 }
 
 /// Makes the line of the script that sysbench runs then.
-fn failed(settings: &Settings, during: &During, why: &str) -> String {
+fn failed(settings: &Settings, action: &ClientAction, why: &str) -> String {
     let Settings { command, test, .. } = *settings;
-    let begins = matches!(during, During::Connect | During::Prepare);
+    let begins = matches!(action, ClientAction::Connect | ClientAction::Prepare);
     let function = match command {
         Command::Run if begins => "thread_init",
-        Command::Run if matches!(during, During::Rest(_)) => "thread_done",
+        Command::Run if matches!(action, ClientAction::Rest(_)) => "thread_done",
         Command::Run => "thread_run",
         Command::Cleanup => "cleanup",
         Command::Prepare if test == Test::BulkInsert => "prepare",
@@ -75,10 +79,10 @@ fn failed(settings: &Settings, during: &During, why: &str) -> String {
         Test::Insert | Test::Delete => command == Command::Run && !begins,
         _ => false,
     };
-    of_script(function, script_of(if own { test } else { Test::Common }), why)
+    script_error(function, script_of(if own { test } else { Test::Common }), why)
 }
 
-fn of_script(function: &str, script: &str, why: &str) -> String {
+fn script_error(function: &str, script: &str, why: &str) -> String {
     format!("`{function}' function failed: /usr/share/sysbench/{script}.lua:0: {why}")
 }
 
@@ -123,7 +127,7 @@ mod tests {
         Settings { test, command, ..usual() }
     }
 
-    struct Refused {
+    struct EndReason {
         host: &'static str,
         socket: Option<&'static str>,
         why: &'static str,
@@ -133,8 +137,8 @@ mod tests {
     #[test]
     fn connection_error_is_libmariadbs_when_no_server_is_there() {
         let refused = "Connection refused (os error 111)";
-        for Refused { host, socket, why, lines: expected } in [
-            Refused {
+        for EndReason { host, socket, why, lines: expected } in [
+            EndReason {
                 host: "127.0.0.1",
                 socket: None,
                 why: refused,
@@ -143,7 +147,7 @@ mod tests {
                     "error 2002: Can't connect to server on '127.0.0.1' (115)",
                 ],
             },
-            Refused {
+            EndReason {
                 host: "nosuch.invalid",
                 socket: None,
                 why: "failed to lookup address information: Name or service not known",
@@ -153,7 +157,7 @@ mod tests {
                     "error 2005: Unknown server host 'nosuch.invalid' (-2)",
                 ],
             },
-            Refused {
+            EndReason {
                 host: "localhost",
                 socket: Some("/nonexistent/s"),
                 why: "No such file or directory (os error 2)",
@@ -162,7 +166,7 @@ mod tests {
                     "error 2002: Can't connect to local server through socket '/nonexistent/s' (2)",
                 ],
             },
-            Refused {
+            EndReason {
                 host: "localhost",
                 socket: None,
                 why: refused,
@@ -175,7 +179,7 @@ mod tests {
         ] {
             let socket = socket.map_or_else(String::new, |path| format!("--mysql-socket={path}"));
             let asked = usual_with(&format!("--mysql-host={host} {socket}"));
-            let found = lines(&asked, &During::Connect, &Failure::Lost(why.to_owned()));
+            let found = lines(&asked, &ClientAction::Connect, &Failure::Lost(why.to_owned()));
             assert_eq!(found[..2], expected);
             assert_eq!(
                 found[2],
@@ -213,7 +217,8 @@ mod tests {
             other(Command::Prewarm, "ANALYZE TABLE sbtest2", "call_command' function failed"),
             other(Command::Cleanup, "DROP TABLE IF EXISTS sbtest2", "`cleanup' function failed"),
         ] {
-            let found = lines(&of(test, command), &During::Execute(sql.to_owned()), &missing());
+            let found =
+                lines(&of(test, command), &ClientAction::Execute(sql.to_owned()), &missing());
             let why = "Table 'sbtest.sbtest2' doesn't exist";
             let first =
                 format!("mysql_stmt_execute() returned error 1146 ({why}) for query '{sql}'");
@@ -227,7 +232,7 @@ mod tests {
     #[test]
     fn lost_connection_has_the_client_librarys_number_when_a_statement_was_sent() {
         let lost = Failure::Lost("the server closed the connection".to_owned());
-        let found = lines(&usual(), &During::Query("COMMIT".to_owned()), &lost);
+        let found = lines(&usual(), &ClientAction::Query("COMMIT".to_owned()), &lost);
         assert_eq!(
             found[0],
             "mysql_drv_query() returned error 2013 (Lost connection to server during query) for \
@@ -239,7 +244,7 @@ mod tests {
     #[test]
     fn prepared_and_bulk_statements_have_their_own_lines_when_they_fail() {
         assert_eq!(
-            lines(&usual(), &During::Prepare, &missing()),
+            lines(&usual(), &ClientAction::Prepare, &missing()),
             [
                 "mysql_stmt_prepare() failed",
                 "MySQL error: 1146 \"Table 'sbtest.sbtest2' doesn't exist\"",
@@ -248,11 +253,11 @@ mod tests {
             ]
         );
         let prepare = of(Test::Common, Command::Prepare);
-        let found = lines(&prepare, &During::Rest("INSERT".to_owned()), &missing());
+        let found = lines(&prepare, &ClientAction::Rest("INSERT".to_owned()), &missing());
         let place = "/usr/share/sysbench/oltp_common.lua:0: db_bulk_insert_done() failed";
         assert!(found[1].ends_with(place), "{found:?}");
         let run = of(Test::BulkInsert, Command::Run);
-        let found = lines(&run, &During::Rows("INSERT".to_owned()), &missing());
+        let found = lines(&run, &ClientAction::Rows("INSERT".to_owned()), &missing());
         let place = "/usr/share/sysbench/bulk_insert.lua:0: db_bulk_insert_next() failed";
         assert_eq!(found[1], format!("`thread_run' function failed: {place}"));
     }

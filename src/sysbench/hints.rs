@@ -2,7 +2,7 @@
 //! loadgen's.
 
 use super::NAME;
-use super::options::{self, Becomes, Entry, Kind, OFF, ON, plain};
+use super::options::{self, Becomes, Entry, OFF, ON, OptionKind, plain};
 use super::others::{self, Program};
 use crate::report::quoted;
 use crate::terms::units::parse_duration;
@@ -60,14 +60,14 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
             let is_switch = |next: &str| ON.contains(&next) || OFF.contains(&next);
             let is_word = |next: &str| COMMANDS.contains(&next) || named(next).is_some();
             let takes = |next: &str| match option(arg) {
-                Some(Entry { kind: Kind::Bool | Kind::Ssl, .. }) => is_switch(next),
+                Some(Entry { kind: OptionKind::Bool | OptionKind::Ssl, .. }) => is_switch(next),
                 Some(Entry { becomes: Nothing(_), .. }) => {
                     is_switch(next) || next.parse::<f64>().is_ok()
                 }
                 Some(_) => !next.starts_with('-') && !is_word(next),
                 None => {
                     let other = others::PROGRAMS.iter().find_map(|program| program.find(arg));
-                    let other = other.is_some_and(|entry| entry.kind != Kind::Bool);
+                    let other = other.is_some_and(|entry| entry.kind != OptionKind::Bool);
                     (native(arg) || other && !is_word(next)) && !next.starts_with('-')
                 }
             };
@@ -84,7 +84,7 @@ pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> 
         let asks = flags.iter().any(|(flag, _)| matches!(*flag, "--query" | "-q"));
         words = vec![if asks { "sql" } else { "point-select" }];
     }
-    let mut said = Said::of(&words, loadgen)?;
+    let mut said = NativeCommand::from_words(&words, loadgen)?;
     let foreign: Vec<&str> =
         flags.iter().map(|(flag, _)| *flag).filter(|flag| !said.takes(flag)).collect();
     said.programs = program.map_or_else(|| others::speakers(&foreign), |program| vec![program]);
@@ -119,7 +119,7 @@ fn option(flag: &str) -> Option<&'static Entry> {
 }
 
 /// A command in loadgen's words.
-pub(super) struct Said<'a> {
+pub(super) struct NativeCommand<'a> {
     verb: &'a NativeVerb,
     /// Its name, and what follows: a flag is one with its value.
     pub words: Vec<String>,
@@ -127,13 +127,16 @@ pub(super) struct Said<'a> {
     theirs: Vec<(String, String)>,
     /// Whose words these are, beside sysbench's.
     programs: Vec<&'static Program>,
-    /// What has no counterpart, and why.
+    /// Words without a counterpart, and the reasons.
     pub dropped: Vec<String>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> NativeCommand<'a> {
     /// Finds the verb that does what is meant.
-    pub(super) fn of(words: &[&str], loadgen: &'a [NativeVerb]) -> Option<Said<'a>> {
+    pub(super) fn from_words(
+        words: &[&str],
+        loadgen: &'a [NativeVerb],
+    ) -> Option<NativeCommand<'a>> {
         let workload = words.iter().find_map(|word| named(word));
         let does = words.iter().copied().find(|word| COMMANDS.contains(word));
         let does = does.filter(|_| workload.is_some());
@@ -156,7 +159,7 @@ impl<'a> Said<'a> {
             _ => {}
         }
         let theirs = does.map(|word| (word.to_owned(), format!("{NAME}'s"))).into_iter().collect();
-        Some(Said { verb, words: ours, theirs, programs: Vec::new(), dropped: Vec::new() })
+        Some(NativeCommand { verb, words: ours, theirs, programs: Vec::new(), dropped: Vec::new() })
     }
 
     pub(super) fn takes(&self, flag: &str) -> bool {
@@ -246,7 +249,10 @@ impl<'a> Said<'a> {
             ("mysql-ssl", "DISABLED") => "",
             ("mysql-ssl", word) if OFF.contains(&word) => "",
             // No limit is sysbench's 0, and loadgen's default but for the warmup.
-            (_, "0") if matches!(option.kind, Kind::Int | Kind::Count) && key != "warmup-time" => {
+            (_, "0")
+                if matches!(option.kind, OptionKind::Int | OptionKind::Count)
+                    && key != "warmup-time" =>
+            {
                 ""
             }
             _ => value,
@@ -254,7 +260,7 @@ impl<'a> Said<'a> {
         let flags =
             ours.split(", ").map(|words| format!("--{}", words.replace('@', &quoted(value))));
         let flags: Vec<String> = flags.collect();
-        let empty = value.is_empty() && option.kind != Kind::Bool;
+        let empty = value.is_empty() && option.kind != OptionKind::Bool;
         let none = empty || usual && !ours.contains('@');
         match self.takes(flag_of(&flags[0])) {
             true if !none => Ok(flags),

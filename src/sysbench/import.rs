@@ -7,8 +7,9 @@ mod command;
 mod files;
 mod lines;
 
+pub(crate) use command::native;
 use command::{Command, Verb, commands};
-use lines::{Line, Outputs, without_escapes};
+use lines::{BEGIN, Line, Outputs, without_escapes};
 
 use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
@@ -16,14 +17,12 @@ use crate::summary::{
     ImportedTotals, TextSource, Warning,
 };
 use crate::terms::{StatementMode, finding, joined};
-use crate::workload::{Distribution, named};
+use crate::workload::Distribution;
 pub(crate) use files::import;
 
-/// A run begins with it.
-const BEGIN: &str = "Number of threads:";
 /// Printed rates are over a time that ends a little later than the total time.
 const RATE_OFF: f64 = 0.01;
-/// What stands behind rates of a report.
+/// The text behind rates of a report.
 const PER_SECOND: &str = " per sec.)";
 /// Units of time, and their microseconds; what has none is in milliseconds.
 const TIMES: [(&str, f64); 4] = [("", 1e3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
@@ -130,7 +129,7 @@ fn version(line: &str) -> Option<&str> {
     ours.or_else(|| rest.split([' ', ':']).next())
 }
 
-/// What stands before a run and tells of it.
+/// The lines before a run that describe it.
 struct Preamble {
     /// The output's command lines that are still to come, the next one last.
     next: Vec<Command>,
@@ -175,12 +174,6 @@ impl Preamble {
         }
     }
 }
-
-/// Gives loadgen's name of a test, or of the path of its script, where it has one.
-pub(crate) fn native(test: &str) -> Option<String> {
-    Some(named(if test == "select" { "point-select" } else { test })?.name)
-}
-
 /// Lines of a run, each with its number; none is empty.
 #[derive(Clone, Copy)]
 struct Lines<'a>(&'a [(usize, &'a str)]);

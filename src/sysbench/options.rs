@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::workload::Distribution;
 
-/// Where an option stands in `--help`, and which tests take it.
+/// The place of an option in `--help`, and the tests that take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     General,
@@ -13,21 +13,21 @@ pub(super) enum Group {
     Log,
     Database,
     Mysql,
-    /// Of every test but bulk_insert.
+    /// Options of every test but bulk_insert.
     Tests,
     Points,
     Ranges,
-    /// Of the tests of 0.4 and 0.5.
+    /// Options of the tests of 0.4 and 0.5.
     Legacy,
-    /// Of loadgen: the value follows `=`, or is the next word.
+    /// Options of loadgen: the value follows `=`, or is the next word.
     Own,
 }
 
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OptionKind {
     Bool,
-    /// Of 32 bits, without a suffix.
+    /// A number of 32 bits, without a suffix.
     Int,
     /// An Int that is not below 0.
     Count,
@@ -42,7 +42,7 @@ pub(super) enum Kind {
     File,
 }
 
-/// What does the same in a native command.
+/// The counterpart in a native command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Becomes {
     /// These flags, `@` for the value; without `@` any value but the default is meant.
@@ -54,13 +54,13 @@ pub(crate) enum Becomes {
 }
 use Becomes::{Flags, Nothing, Same};
 use Group::{Database, General, Legacy, Log, Mysql, Own, Points, Random, Ranges, Tests};
-use Kind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
+use OptionKind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
 
 pub(super) struct Entry {
     pub group: Group,
     /// Of one meaning, written with `-`: the first is that of 1.0 or 1.1.
     pub names: &'static str,
-    pub kind: Kind,
+    pub kind: OptionKind,
     pub default: &'static str,
     pub about: &'static str,
     pub becomes: Becomes,

@@ -1,7 +1,7 @@
 //! The words of other load generators, for hints to native commands: what means the same, and why others have no
 //! counterpart.
 
-use super::options::{Becomes, Entry, Group, Kind, plain};
+use super::options::{Becomes, Entry, Group, OptionKind, plain};
 use Becomes::{Flags, Nothing};
 
 /// A load generator whose words are typed out of habit.
@@ -22,8 +22,8 @@ const GATES: &str = "--gate 'p99<5ms'";
 macro_rules! flags {
     ($($names:literal $kind:ident $becomes:expr;)+) => {
         &[$(Entry {
-            group: Group::Own, names: $names, kind: Kind::$kind, about: "", becomes: $becomes,
-            default: if matches!(Kind::$kind, Kind::Bool) { "off" } else { "" },
+            group: Group::Own, names: $names, kind: OptionKind::$kind, about: "", becomes: $becomes,
+            default: if matches!(OptionKind::$kind, OptionKind::Bool) { "off" } else { "" },
         }),+]
     };
 }

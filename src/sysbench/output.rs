@@ -113,7 +113,7 @@ impl Log {
     }
 }
 
-/// What was counted between two instants, which count from the start of a run.
+/// Counts between two instants, which count from the start of a run.
 #[derive(Default)]
 pub(crate) struct Counted {
     pub counts: EventCounts,

@@ -7,7 +7,7 @@ use super::options::OptionValues;
 use super::settings::{Settings, Test};
 use crate::error::Result;
 use crate::plan::knobs::Knobs;
-use crate::plan::{AsSysbench, Plan, StatementMode, StopAt, limits};
+use crate::plan::{Plan, Rules, StatementMode, StopAt, limits};
 use crate::workload::{Workload, named};
 
 /// `oltp_insert` where the rows get their ids from the client.
@@ -42,12 +42,14 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
         statements: if text { StatementMode::Text } else { StatementMode::Prepared },
         // One thread is one queue, as sysbench has it.
         engine_threads: open.then_some(1),
-        as_sysbench: Some(AsSysbench {
-            ignored: settings.ignored.clone(),
-            events: (settings.events > 0).then_some(settings.events),
-            grace: settings.forced_shutdown,
-            reconnect: settings.values.count("reconnect"),
-        }),
+        rules: Rules {
+            reconnect_every: settings.values.count("reconnect"),
+            ..Rules::sysbench(
+                settings.ignored.clone(),
+                (settings.events > 0).then_some(settings.events),
+                settings.forced_shutdown,
+            )
+        },
         ..Knobs::default().resolve(workload(settings)?, seed)?
     })
 }

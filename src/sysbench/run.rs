@@ -9,20 +9,20 @@ use super::failure::{self, INIT_FAILED};
 use super::output::{self, Counted, Level, Log};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
-use crate::engine::{self, During, Observer, Refused, StepContext};
+use crate::engine::{self, ClientAction, EndReason, Observer, StepContext};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval};
 use crate::plan::Plan;
 use crate::progress::{Progress, say};
-use crate::run::before::unseen;
+use crate::run::before::assume_tables;
 use crate::run::random;
 use crate::run::steps::{Job, Steps};
 use crate::stop::{Stop, locked};
 use crate::summary::{Outcome, Phase, Store};
 
-/// How a run ended: as its summary says, with what was given up and why it ended early.
-type Over = (Outcome, u64, Option<Error>);
+/// The end of a run: its outcome, the ops that were given up, and the reason for an early end.
+type RunEnd = (Outcome, u64, Option<Error>);
 
 /// Said where too many events wait for a client.
 const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
@@ -52,9 +52,9 @@ fn is_stop(error: &Error) -> bool {
 }
 
 /// Runs with the clients' connections alone: the server sees what it sees of sysbench.
-async fn bare(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Result<Over> {
+async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Result<RunEnd> {
     let step = plan.steps().remove(0);
-    let (spread, tables) = unseen(plan);
+    let (spread, tables) = assume_tables(plan);
     let context = StepContext {
         later: None,
         plan,
@@ -74,7 +74,12 @@ async fn bare(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Result<Ove
 }
 
 /// Runs with loadgen's own connection beside, and leaves a summary.
-async fn kept(plan: &Plan, link: &ServerLink, store: &Store, report: &Report<'_>) -> Result<Over> {
+async fn run_and_save(
+    plan: &Plan,
+    link: &ServerLink,
+    store: &Store,
+    report: &Report<'_>,
+) -> Result<RunEnd> {
     let mut progress = Progress::new(true, None);
     let mut steps = Steps::new(Job::Sweep(plan), store, &mut progress)?;
     steps.observer = Some(report);
@@ -91,12 +96,12 @@ struct Report<'a> {
     settings: &'a Settings,
     log: &'a Mutex<Log>,
     stop: &'a Stop,
-    seen: RefCell<Seen>,
+    seen: RefCell<RunCounts>,
 }
 
-/// What was counted so far: since the last line of figures, since the last report, since the start.
+/// Counts since the last line of figures, since the last report, and since the start.
 #[derive(Default)]
-struct Seen {
+struct RunCounts {
     line: Counted,
     part: Counted,
     whole: Counted,
@@ -107,7 +112,7 @@ struct Seen {
 }
 
 impl Report<'_> {
-    async fn measure(&self) -> Result<Over> {
+    async fn measure(&self) -> Result<RunEnd> {
         let settings = self.settings;
         let seed = if settings.seed > 0 { settings.seed.into() } else { random()? >> 11 };
         let plan = plan(settings, seed)?;
@@ -115,21 +120,21 @@ impl Report<'_> {
         let link = ServerLink::to(settings.connect.clone(), self.stop)?;
         locked(self.log).notice(&output::options(settings));
         locked(self.log).notice(output::INITIALIZING);
-        self.of_threads("started");
+        self.log_threads("started");
         match &store {
-            None => bare(&plan, &link, self).await,
-            Some(store) => kept(&plan, &link, store, self).await,
+            None => run_unsaved(&plan, &link, self).await,
+            Some(store) => run_and_save(&plan, &link, store, self).await,
         }
     }
 
-    fn of_threads(&self, what: &str) {
+    fn log_threads(&self, what: &str) {
         for thread in 0..self.settings.threads {
             locked(self.log).say(Level::Debug, &format!("Worker thread (#{thread}) {what}"));
         }
     }
 
     /// Writes what is due so many seconds after the start.
-    fn due(&self, seen: &mut Seen, at_s: u64, [length, running]: [u64; 2]) {
+    fn due(&self, seen: &mut RunCounts, at_s: u64, [length, running]: [u64; 2]) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
         let mut log = locked(self.log);
@@ -149,7 +154,7 @@ impl Report<'_> {
     }
 
     /// Writes the end of a run; returns its exit status.
-    fn end(&self, (outcome, abandoned, error): Over) -> Ended {
+    fn end(&self, (outcome, abandoned, error): RunEnd) -> Ended {
         let seen = self.seen.take();
         if seen.refused {
             return 1;
@@ -194,7 +199,7 @@ impl Report<'_> {
 
 impl Observer for Report<'_> {
     fn started(&self) {
-        self.of_threads("initialized");
+        self.log_threads("initialized");
         let mut log = locked(self.log);
         log.notice("Threads started!\n");
         let warmup = self.settings.values.int("warmup-time");
@@ -206,7 +211,7 @@ impl Observer for Report<'_> {
     fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]) {
         let Some(events) = interval.events.as_deref() else { return };
         let seen = &mut *self.seen.borrow_mut();
-        // What an early end leaves to the drain is in no report.
+        // Ops that an early end leaves to the drain are in no report.
         if interval.phase != Phase::Measure || seen.refused {
             return;
         }
@@ -223,9 +228,9 @@ impl Observer for Report<'_> {
         }
     }
 
-    fn refused(&self, refused: &Refused) {
+    fn end(&self, reason: &EndReason) {
         let (settings, seen) = (self.settings, &mut *self.seen.borrow_mut());
-        let Refused::Client(during, failure) = refused else {
+        let EndReason::Client(action, failure) = reason else {
             // Threads say so until the run has ended.
             if !std::mem::replace(&mut seen.refused, true) {
                 locked(self.log).say(Level::Fatal, QUEUE_FULL);
@@ -234,7 +239,7 @@ impl Observer for Report<'_> {
         };
         // The report follows what fails when the run is over.
         seen.failed = true;
-        seen.refused |= !matches!(during, During::Rest(_));
-        locked(self.log).fatal(&failure::lines(settings, during, failure));
+        seen.refused |= !matches!(action, ClientAction::Rest(_));
+        locked(self.log).fatal(&failure::lines(settings, action, failure));
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Settings {
     /// 0 is another one each time.
     pub seed: u32,
     pub connect: ConnectOptions,
-    /// How messages name the server.
+    /// The name of the server in messages.
     pub server: String,
     pub ignored: Ignored,
     /// Prepared statements (`--db-ps-mode`).
@@ -83,7 +83,7 @@ pub(crate) struct Settings {
     pub values: OptionValues,
     /// Sentences for standard error: what was taken and does nothing.
     pub notes: Vec<String>,
-    /// What sysbench finds wrong with its driver, at the first connection.
+    /// The fault of the driver that sysbench finds at the first connection.
     pub driver_fault: Option<String>,
     pub opening: Opening,
 }
@@ -111,5 +111,5 @@ impl Opening {
     }
 }
 
-/// How a command ended: the exit status.
+/// The exit status of a command.
 pub(crate) type Ended = u8;

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use super::failure;
 use super::output::{INITIALIZING, Log};
 use super::settings::{Command, Ended, OutputVersion, Settings, Test};
-use crate::engine::During;
+use crate::engine::ClientAction;
 use crate::error::Result;
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
@@ -20,8 +20,8 @@ use crate::workload::{Rows, Sampler, Stream, name_part, seed_of};
 const INSERT_MAX: usize = 512 * 1024 - 1;
 
 /// A line, if it is not empty, and the statements that follow it, with what a failure of each is called.
-type TableWork = (String, Box<dyn Iterator<Item = (fn(String) -> During, String)>>);
-type Done = std::result::Result<(), (During, Failure)>;
+type TableWork = (String, Box<dyn Iterator<Item = (fn(String) -> ClientAction, String)>>);
+type Done = std::result::Result<(), (ClientAction, Failure)>;
 
 /// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
 /// the others go on, as in sysbench, whose status is 0 then.
@@ -45,7 +45,7 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
         let work = async {
             if !settings.values.on("mysql-dry-run") {
                 let opened = LeanSession::open_again(link, &inbox, None).await;
-                session = Some(opened.map_err(|failure| (During::Connect, failure))?);
+                session = Some(opened.map_err(|failure| (ClientAction::Connect, failure))?);
             }
             let mine = (first..=tables).step_by(threads as usize);
             let set = |name: &str| format!("SET {name}=2*1024*1024*1024");
@@ -78,7 +78,12 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
 }
 
 fn part(line: String, all: Vec<String>) -> TableWork {
-    (line, Box::new(all.into_iter().map(|sql| (During::Query as fn(String) -> During, sql))))
+    (
+        line,
+        Box::new(
+            all.into_iter().map(|sql| (ClientAction::Query as fn(String) -> ClientAction, sql)),
+        ),
+    )
 }
 
 /// Makes the parts of a command's work on a table.
@@ -159,7 +164,7 @@ fn inserts(settings: &Settings, table: u32) -> TableWork {
             sql += &row;
         }
         // A statement is sent when the next row does not fit, and at the end.
-        Some((if rows.peek().is_some() { During::Rows } else { During::Rest }, sql))
+        Some((if rows.peek().is_some() { ClientAction::Rows } else { ClientAction::Rest }, sql))
     });
     (line, Box::new(statements))
 }

@@ -3,6 +3,7 @@
 //! Above its figure: the sentences of all findings are here, and docs/user/notes.md lists them.
 
 mod choice;
+mod error_class;
 mod finding;
 mod gate;
 mod shared;
@@ -15,6 +16,7 @@ pub use choice::{
     Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Layout, OnError, Order, Picture,
     Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
 };
+pub use error_class::ErrorClass;
 pub(crate) use finding::finding;
 pub use finding::{Code, Finding, Rank, Value};
 pub(crate) use gate::parse_level;
@@ -136,7 +138,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Those that change by themselves while a server works: positions, and the session that asks.
+/// Variables that change without anyone setting them: log positions, session ids.
 pub(crate) const RESTLESS: &str = "\
     error_count gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed gtid_owned \
     gtid_purged gtid_seq_no gtid_slave_pos identity in_transaction innodb_thread_sleep_delay \

@@ -29,11 +29,11 @@ use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, default_jobs, named};
 use crate::mysql::{
     Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, advice, control, discover,
-    exposure, impatient, number, one, optional, rows,
+    exposure, impatient, number, optional, query_single, rows,
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
-use crate::summary::Place;
+use crate::summary::Location;
 use crate::terms::{add, counted, units};
 use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, proves, quoted};
 
@@ -45,7 +45,7 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Checked {
     pub table: String,
     pub verdict: Verdict,
-    /// What it holds, as far as it was read.
+    /// Its content, as far as it was read.
     pub found: Found,
     pub history: History,
 }
@@ -57,12 +57,12 @@ pub(crate) async fn verify(
     progress: &mut Progress,
 ) -> Result<Vec<Checked>> {
     let server = Arc::new(Liveness::new(link));
-    let looking = look(&server, evidence, progress);
+    let looking = find_tables(&server, evidence, progress);
     let (tables, missing) = server.during(looking).await?;
     let reading = Arc::new(Reading {
         server,
         tasks: Mutex::default(),
-        seen: Mutex::new(vec![Seen::default(); tables.len()]),
+        seen: Mutex::new(vec![TableScan::default(); tables.len()]),
         read: AtomicU64::new(0),
         tables,
     });
@@ -84,7 +84,7 @@ pub(crate) async fn verify(
 
 /// Finds the tables that carry loadgen's mark, with their histories, when nothing is rolled back any
 /// more; and those that are missing, with a step that wrote to each.
-async fn look(
+async fn find_tables(
     server: &Liveness,
     evidence: &Evidence<'_>,
     progress: &mut Progress,
@@ -99,7 +99,7 @@ async fn look(
     let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;
     let database = control::database(&mut session).await;
     let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
-    let here = Place::of(&variables, database.as_deref());
+    let here = Location::from_variables(&variables, database.as_deref());
     let (mut tables, mut foreign) = (Vec::new(), Numbers::new());
     for schema in Schema::ALL {
         let mut indexes = indexes(&mut session, schema).await?;
@@ -109,7 +109,7 @@ async fn look(
                 continue;
             };
             let name = schema.name(number);
-            let mut history = evidence.of(&here, &name, &mark);
+            let mut history = evidence.find_history(&here, &name, &mark);
             if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
                 history.unknown.push(format!(
                     "its engine is {engine}, which takes nothing back: of a write that failed a \
@@ -175,9 +175,9 @@ async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> R
 
 const CHUNK: std::ops::RangeInclusive<u64> = 10_000..=1_000_000;
 
-/// What is known of a table, as far as it was read.
+/// The content of a table, as far as it was read.
 #[derive(Debug, Clone, Default)]
-struct Seen {
+struct TableScan {
     found: Found,
     /// The server's counts, before the rows were read.
     counts: Counts,
@@ -214,7 +214,7 @@ struct Reading {
     server: Arc<Liveness>,
     tables: Vec<Table>,
     tasks: Mutex<VecDeque<Task>>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<TableScan>>,
     read: AtomicU64,
 }
 
@@ -227,7 +227,7 @@ async fn read(reading: &Arc<Reading>, progress: &mut Progress) -> Result<Vec<Fou
         ("the server counts and sums again", "tables", Some(What::Settle)),
     ];
     for (doing, pieces, what) in phases {
-        // Of a table of which something was found nothing more is asked.
+        // A table with a fault is not read further.
         let mut still: Vec<(usize, u64)> =
             locked(&reading.seen).iter().map(|seen| seen.last).enumerate().collect();
         still.retain(|(slot, _)| {
@@ -262,7 +262,7 @@ async fn work(reading: Arc<Reading>) -> Result<()> {
     let waits = reading.server.waits(&session);
     loop {
         let Some((slot, what)) = locked(&reading.tasks).pop_front() else { break };
-        match reading.one(&mut session, slot, what).await {
+        match reading.check_table(&mut session, slot, what).await {
             Ok(()) => {}
             Err(Ended::Found(finding)) => {
                 locked(&reading.seen)[slot].found.finding = Some(finding);
@@ -305,7 +305,7 @@ fn still_open(n: u64) -> String {
 }
 
 impl Reading {
-    async fn one(&self, session: &mut Session, slot: usize, what: What) -> Read<()> {
+    async fn check_table(&self, session: &mut Session, slot: usize, what: What) -> Read<()> {
         let table = &self.tables[slot];
         let (range, k_start) = match what {
             What::Count => {
@@ -313,7 +313,7 @@ impl Reading {
                 let counts = Counts::take(session, table).await?;
                 session.execute("COMMIT").await?;
                 let sql = format!("SELECT MAX(id) FROM {}", quoted(&table.name));
-                let last = whole("MAX(id)", one(session, &sql).await?)?;
+                let last = parse_whole("MAX(id)", query_single(session, &sql).await?)?;
                 let last = last.clamp(0, table.mark.rows.into()) as u64;
                 self.unchanged(session, table, &counts).await?;
                 let seen = &mut locked(&self.seen)[slot];
@@ -335,7 +335,7 @@ impl Reading {
     /// own count of its rows. What was read in pieces is read again in one: between two of them a row
     /// may have lost what another one gained.
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
-        let (table, Seen { mut found, counts: before, .. }) =
+        let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
         self.unchanged(session, table, &before).await?;
         if before.torn(&found.count()).is_none() {
@@ -425,7 +425,7 @@ impl std::fmt::Display for Count {
 struct Counts(Vec<(String, Count)>);
 
 /// Reads a whole number of the server's; there is none where there are no rows.
-fn whole(what: &str, text: Option<String>) -> Read<i128> {
+fn parse_whole(what: &str, text: Option<String>) -> Read<i128> {
     let text = text.unwrap_or_else(|| "0".to_owned());
     text.parse().map_err(|_| {
         let shown = clip(&text, VALUE_MAX);
@@ -441,7 +441,7 @@ async fn count(index: &str, has_k: bool, session: &mut Session, table: &str) -> 
     let sum = if has_k { "SUM(k)" } else { "SUM(1)" };
     let sql = format!("SELECT COUNT(*), {sum} FROM {}{by}", quoted(table));
     let [count, k] = rows(session, &sql).await?.pop().unwrap_or_default();
-    let (rows, k) = (whole("COUNT(*)", count)?.max(0) as u64, whole(sum, k)?);
+    let (rows, k) = (parse_whole("COUNT(*)", count)?.max(0) as u64, parse_whole(sum, k)?);
     Ok(Count { rows, k: has_k.then_some(k) })
 }
 
@@ -583,7 +583,7 @@ impl Table {
 struct Contents<'a> {
     table: &'a Table,
     columns: Vec<&'static str>,
-    /// Whether all that wrote to it since is known, and built in.
+    /// True if all steps that wrote to it since are known, and built in.
     known: bool,
     inserted: bool,
     /// None where tables are empty when they are made.

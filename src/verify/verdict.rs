@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::summary::{Doubt, LedgerEntry, Place, Record, Summary};
+use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary};
 use crate::terms::{add, named};
 use crate::workload::{Mark, State};
 
-/// What is known of the runs: nothing here connects anywhere.
+/// Facts about the runs: nothing here connects anywhere.
 pub struct Evidence<'a> {
     pub summaries: &'a [&'a Summary],
-    /// What steps without a summary left: names and records.
+    /// Records of steps without a summary, with their names.
     pub records: &'a [(String, Record)],
     /// Whether what was written on another server counts too: this one is its replica, or has
     /// its data.
     pub elsewhere: bool,
 }
 
-/// What was written to one table since it became ready.
+/// Writes to one table since it became ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// Steps that wrote to it, or may have.
@@ -31,7 +31,7 @@ pub struct History {
     pub(crate) k_unknown: u64,
     pub(crate) untraced: u64,
     pub(crate) doubt: Doubt,
-    /// Whether a workload of somebody's own wrote to it, whose contents may be anything.
+    /// True if a user's own workload wrote to it, whose contents may be anything.
     pub(crate) custom: bool,
     /// Why nothing can be said, if so.
     pub(crate) unknown: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) type Known = (String, String);
 
 impl Evidence<'_> {
     /// Tells the history of a table at this place since it got its mark.
-    pub fn of(&self, here: &Place, table: &str, mark: &Mark) -> History {
+    pub fn find_history(&self, here: &Location, table: &str, mark: &Mark) -> History {
         if mark.state == State::Filling {
             return History::unknown("its fill was not finished");
         }
@@ -61,7 +61,7 @@ impl Evidence<'_> {
                 its && (changes(entry) || unfollowed.is_some())
             };
             for entry in summary.ledger.iter().filter(its) {
-                let (step, place) = (&summary.step_id, place(summary));
+                let (step, place) = (&summary.step_id, read_location(summary));
                 if let Some(why) = unfollowed {
                     let name = &summary.workload.name;
                     history.unknown.push(format!(
@@ -105,14 +105,14 @@ impl Evidence<'_> {
             || recorded.any(|(table, id)| is_known(table, id))
     }
 
-    fn is_another(&self, place: &Place, here: &Place) -> bool {
+    fn is_another(&self, place: &Location, here: &Location) -> bool {
         place.differs(here) && !self.elsewhere
     }
 
     /// Finds tables that steps here wrote to beside one of these, and that are none of these: each with
     /// one such step.
-    pub(super) fn missing(&self, here: &Place, tables: &[Known]) -> BTreeMap<String, String> {
-        let summaries = self.summaries.iter().map(|s| (&s.step_id, place(s), wrote(s)));
+    pub(super) fn missing(&self, here: &Location, tables: &[Known]) -> BTreeMap<String, String> {
+        let summaries = self.summaries.iter().map(|s| (&s.step_id, read_location(s), wrote(s)));
         let records = self.records.iter().map(|(_, record)| {
             let wrote = record.tables.clone().into_iter().collect();
             (&record.step_id, record.place.clone(), wrote)
@@ -131,8 +131,8 @@ impl Evidence<'_> {
     }
 }
 
-fn place(summary: &Summary) -> Place {
-    Place::of(&summary.server.variables, summary.server.database.as_deref())
+fn read_location(summary: &Summary) -> Location {
+    Location::from_variables(&summary.server.variables, summary.server.database.as_deref())
 }
 
 /// Lists the tables that a step wrote to; of old versions' the identity is empty.
@@ -172,7 +172,7 @@ pub struct Found {
     pub filled: u64,
     /// The sum of `k` over all rows; None where there is no such column.
     pub k: Option<i128>,
-    /// What the rows of the filled ids had when they were filled.
+    /// The values of the filled ids' rows when they were filled.
     pub k_filled: i128,
     /// The same of all that were filled up to the greatest id, whether they are there or not.
     pub k_start: i128,
@@ -183,7 +183,7 @@ pub struct Found {
     pub rewritten: u64,
     /// Rows of other ids, with a content that no built-in workload makes.
     pub strange: u64,
-    /// What the server's own counts tell: undecided where it changes, or may still.
+    /// The result of the server's own counts: undecided where it changes, or may still.
     pub finding: Option<Verdict>,
 }
 
@@ -193,7 +193,7 @@ pub enum Verdict {
     Ok,
     /// All that can be judged is right: what that is, and what cannot be checked.
     Partly(String),
-    /// So much that was acknowledged is not there.
+    /// The amount of acknowledged writes that is missing.
     Lost(u64, String),
     /// It holds what nobody wrote.
     Damaged(u64, String),
@@ -209,7 +209,7 @@ const UNDECIDED: Made = |_, why| Verdict::Undecided(why);
 
 const PARTLY: Made = |_, what| Verdict::Partly(what);
 
-/// What can be said against the rows, the surest first; `{n}` is how many, or by how much.
+/// Faults of the rows, the surest first; `{n}` is the number or the amount.
 const CHECKS: [(Made, &str); 14] = [
     (Verdict::Damaged, "{wrong}"),
     (UNDECIDED, "{unknown}"),
@@ -231,12 +231,12 @@ const CHECKS: [(Made, &str); 14] = [
     (PARTLY, "{judged}; {n} updates cannot be checked: they leave nothing to count"),
 ];
 
-/// What may have made more than is accounted for.
+/// Causes of more rows than are accounted for.
 const OTHER: &str = "another program wrote to it, or SQL of your own, or a summary is not here";
 
 /// Judges a table into which prepare filled so many rows.
 pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
-    let rows = of_rows(start, history, found);
+    let rows = judge_rows(start, history, found);
     match (&found.finding, rows) {
         (Some(Verdict::Index(_, torn)), Verdict::Lost(n, what)) => {
             Verdict::Lost(n, format!("{what}; {torn}"))
@@ -249,7 +249,7 @@ pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
     }
 }
 
-fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
+fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
     let against = against(start, history, found);
     let Some(at) = against.iter().position(|n| *n > 0) else { return Verdict::Ok };
     let (verdict, text) = CHECKS[at];
@@ -277,7 +277,7 @@ fn of_rows(start: u64, history: &History, found: &Found) -> Verdict {
     }
 }
 
-/// What was judged; a workload of somebody's own may write any content.
+/// Names the judged content; a user's own workload may write any.
 fn judged(history: &History, found: &Found) -> &'static str {
     let sum = found.k.is_some() && k(history, found)[0] == 0;
     match (history.custom, sum) {
@@ -300,7 +300,7 @@ fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()]
         history.k_taken,
     ]
     .map(i128::from);
-    // Of the filled ids alone: a row that somebody else inserts hides no row that is missing.
+    // Only filled ids count: a row that somebody else inserts hides no missing row.
     let filled = i128::from(found.filled) - (start - deletes);
     let many = i128::from(found.rows) - (start + inserts - deletes);
     let few = if history.rewrites() { -many } else { (-many).max(-filled) };
@@ -385,8 +385,8 @@ mod history_tests {
         Mark::ready(1, 1, Some(id))
     }
 
-    fn here() -> Place {
-        Place { hostname: Some("db1".to_owned()), ..Place::default() }
+    fn here() -> Location {
+        Location { hostname: Some("db1".to_owned()), ..Location::default() }
     }
 
     #[test]
@@ -396,14 +396,18 @@ mod history_tests {
         let summaries: Vec<&Summary> = steps.iter().collect();
         let here = here();
         let all = evidence(&summaries, &[]);
-        let history = all.of(&here, "sbtest1", &mark(0x5f));
+        let history = all.find_history(&here, "sbtest1", &mark(0x5f));
         assert_eq!((history.steps, history.k_added, history.updates), (2, 10, 10));
         assert!(history.custom);
         let own = Evidence { summaries: &summaries[..1], ..all };
-        assert!(!own.of(&here, "sbtest1", &mark(0x5f)).custom, "whatever its title");
+        assert!(!own.find_history(&here, "sbtest1", &mark(0x5f)).custom, "whatever its title");
         assert!(history.unknown.is_empty());
-        assert_eq!(all.of(&here, "sbtest1", &mark(0x60)), History::default(), "filled again");
-        assert_eq!(all.of(&here, "sbtest2", &mark(0x5f)), History::default());
+        assert_eq!(
+            all.find_history(&here, "sbtest1", &mark(0x60)),
+            History::default(),
+            "filled again"
+        );
+        assert_eq!(all.find_history(&here, "sbtest2", &mark(0x5f)), History::default());
         let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
         };
@@ -420,11 +424,14 @@ mod history_tests {
             (entry.updates, entry.k_added) = (0, 0);
         }
         let here = here();
-        let history = evidence(&[&told], &[]).of(&here, "sbtest1", &mark(0x5f));
+        let history = evidence(&[&told], &[]).find_history(&here, "sbtest1", &mark(0x5f));
         let says = "step aa-1 (point-select) wrote what its ledger does not tell: 'UPDATE' gives";
         assert!(history.unknown[0].starts_with(says), "{:?}", history.unknown);
         told.workload.unfollowed = None;
-        assert_eq!(evidence(&[&told], &[]).of(&here, "sbtest1", &mark(0x5f)), History::default());
+        assert_eq!(
+            evidence(&[&told], &[]).find_history(&here, "sbtest1", &mark(0x5f)),
+            History::default()
+        );
     }
 
     #[test]
@@ -441,7 +448,7 @@ mod history_tests {
         for known in [&[("sbtest1", "5f"), ("sbtest2", "61")][..], &[("sbtest1", "77")]] {
             assert!(all.missing(&here, &names(known)).is_empty(), "prepared again: {known:?}");
         }
-        let copy = Place { hostname: Some("db2".to_owned()), ..Place::default() };
+        let copy = Location { hostname: Some("db2".to_owned()), ..Location::default() };
         assert!(all.missing(&copy, &names(&[("sbtest1", "5f")])).is_empty(), "of a part alone");
         let tables = names(&[("sbtest1", "5f"), ("sbtest3", "62")]).into_iter().collect();
         let record = Record::new("aa-2".into(), "update-index".into(), true, here.clone(), tables);
@@ -457,10 +464,11 @@ mod history_tests {
         let here = here();
         let all = evidence(&summaries, &[]);
         assert!(
-            all.of(&here, "sbtest1", &mark(0x5f)).unknown[0].contains("step aa-2 wrote to a copy")
+            all.find_history(&here, "sbtest1", &mark(0x5f)).unknown[0]
+                .contains("step aa-2 wrote to a copy")
         );
         let moved = Evidence { elsewhere: true, ..all };
-        assert!(moved.of(&here, "sbtest1", &mark(0x5f)).unknown.is_empty());
+        assert!(moved.find_history(&here, "sbtest1", &mark(0x5f)).unknown.is_empty());
     }
 
     #[test]
@@ -470,19 +478,19 @@ mod history_tests {
         let record = Record::new("aa-1".into(), "update".into(), false, here(), tables.into());
         // The same step was killed once, and then ran to its end.
         let records = ["aa-1-00000000", "aa-1-11111111"].map(|n| (n.to_owned(), record.clone()));
-        let nowhere = Place::default();
+        let nowhere = Location::default();
         let summaries: Vec<&Summary> = steps.iter().collect();
         let known = evidence(&summaries, &records[..1]);
-        assert!(known.of(&nowhere, "sbtest1", &mark(0x5f)).unknown.is_empty());
+        assert!(known.find_history(&nowhere, "sbtest1", &mark(0x5f)).unknown.is_empty());
         let killed = evidence(&summaries, &records);
-        let history = killed.of(&nowhere, "sbtest1", &mark(0x5f));
+        let history = killed.find_history(&nowhere, "sbtest1", &mark(0x5f));
         assert_eq!((history.unknown.len(), history.custom), (1, true));
         assert!(
-            killed.of(&nowhere, "sbtest2", &mark(0x60)).unknown.is_empty(),
+            killed.find_history(&nowhere, "sbtest2", &mark(0x60)).unknown.is_empty(),
             "it did not write to that"
         );
         assert!(
-            killed.of(&nowhere, "sbtest1", &mark(0x77)).unknown.is_empty(),
+            killed.find_history(&nowhere, "sbtest1", &mark(0x77)).unknown.is_empty(),
             "nor since it was filled again"
         );
     }

@@ -4,7 +4,6 @@
 use std::fmt;
 
 use super::random::{Permutation, Stream, name_part, seed_of};
-use super::{Param, Workload};
 
 /// A key distribution as on the command line.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -286,7 +285,7 @@ const BELL_DEVIATIONS: f64 = 6.0;
 /// The mean of more numbers is normal all but: the exact sum would cancel itself out.
 const EXACT_MAX: u32 = 12;
 
-/// How the keys of one table spread over its rows.
+/// The spread of one table's keys over its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Coverage {
     pub hottest_share: f64,
@@ -399,7 +398,7 @@ fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     };
     let zone = |pair: &[u64]| ((pair[1] - pair[0]) as f64, below(pair[1]) - below(pair[0]));
     let mut zones: Vec<Zone> = edges.windows(2).map(zone).collect();
-    // What nothing falls on is no zone.
+    // Ids without draws are no zone.
     zones.retain(|(_, share)| *share > 0.0);
     scaled(zones)
 }
@@ -428,33 +427,6 @@ fn mean_below(count: u32, mean: f64) -> f64 {
         coefficient *= -f64::from(count - k) / f64::from(k + 1);
     }
     all
-}
-
-/// Finds the distribution that most keys of an op come from, and how many keys an op draws from it;
-/// None for a workload without keys. `usual` is that of `--distribution`.
-pub(crate) fn keys_per_op(workload: &Workload, usual: Distribution) -> Option<(Distribution, f64)> {
-    let weights: f64 = workload.transactions.iter().map(|t| f64::from(t.weight)).sum();
-    let mut drawn: Vec<(Distribution, f64)> = Vec::new();
-    for transaction in &workload.transactions {
-        let part = f64::from(transaction.weight) / weights;
-        for (statement, repeat) in workload.running(transaction) {
-            let (_, params) = statement.expanded(&workload.options);
-            for param in &params {
-                let (Param::Key(source)
-                | Param::Slice(source)
-                | Param::RangeStart { distribution: source, .. }) = param
-                else {
-                    continue;
-                };
-                let (distribution, n) = (source.0.unwrap_or(usual), part * repeat as f64);
-                match drawn.iter_mut().find(|(of, _)| *of == distribution) {
-                    Some((_, sum)) => *sum += n,
-                    None => drawn.push((distribution, n)),
-                }
-            }
-        }
-    }
-    drawn.into_iter().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
 #[cfg(test)]
@@ -779,7 +751,7 @@ mod tests {
     fn keys_of_an_op_are_counted() {
         let keys = |name: &str| {
             let workload = builtin().into_iter().find(|w| w.name == name).expect(name);
-            keys_per_op(&workload, Distribution::Zipf(0.9))
+            workload.keys_per_op(Distribution::Zipf(0.9))
         };
         assert_eq!(keys("point-select"), Some((Distribution::Zipf(0.9), 1.0)));
         let (distribution, n) = keys("random-points").expect("keys");

@@ -17,14 +17,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-pub(crate) use distribution::{Distribution, Sampler, coverage, keys_per_op};
+pub(crate) use distribution::{Distribution, Sampler, coverage};
 pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
 pub(crate) use sql::pieces;
 use statement::{Amount, ensure, known};
 pub(crate) use statement::{
-    Const, Content, Count, Effect, KeySource, Kind, OPTION_MAX, Options, Param, Setting, Statement,
+    Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
+    StatementKind,
 };
 pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};
@@ -69,7 +70,7 @@ pub struct Workload {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transaction {
     /// How often it is drawn, beside the others [default: 1]
-    #[serde(default = "one")]
+    #[serde(default = "statement::default_one")]
     pub weight: u32,
     /// `true`, or `{ unless = "OPTION" }`: its statements stand between BEGIN and COMMIT, and an error rolls all of
     /// them back; `false` by default
@@ -82,10 +83,6 @@ pub(crate) struct Transaction {
     /// Required: `[[workload.transaction.statement]]`, at least one: one round trip and one statement each
     #[serde(default, rename = "statement")]
     pub statements: Vec<Statement>,
-}
-
-fn one<T: From<u8>>() -> T {
-    1.into()
 }
 
 /// The BEGIN before and the COMMIT after the statements.
@@ -309,6 +306,33 @@ impl Workload {
     pub(crate) fn prepared(&self) -> u32 {
         let kept = self.statements().filter(|statement| !statement.is_text());
         kept.map(|s| s.expanded(&self.options).0).collect::<BTreeSet<String>>().len() as u32
+    }
+
+    /// Finds the distribution that most keys of an op come from, and how many keys an op draws from it;
+    /// None for a workload without keys. `usual` is that of `--distribution`.
+    pub(crate) fn keys_per_op(&self, usual: Distribution) -> Option<(Distribution, f64)> {
+        let weights: f64 = self.transactions.iter().map(|t| f64::from(t.weight)).sum();
+        let mut drawn: Vec<(Distribution, f64)> = Vec::new();
+        for transaction in &self.transactions {
+            let part = f64::from(transaction.weight) / weights;
+            for (statement, repeat) in self.running(transaction) {
+                let (_, params) = statement.expanded(&self.options);
+                for param in &params {
+                    let (Param::Key(source)
+                    | Param::Slice(source)
+                    | Param::RangeStart { distribution: source, .. }) = param
+                    else {
+                        continue;
+                    };
+                    let (distribution, n) = (source.0.unwrap_or(usual), part * repeat as f64);
+                    match drawn.iter_mut().find(|(of, _)| *of == distribution) {
+                        Some((_, sum)) => *sum += n,
+                        None => drawn.push((distribution, n)),
+                    }
+                }
+            }
+        }
+        drawn.into_iter().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
     /// Refuses tables of so many rows where a range does not fit into them.

@@ -203,7 +203,7 @@ const NUMBERS: [bool; 10] = [true, false, false, false, false, false, false, tru
 
 /// Makes the row with this id, from 1, of so many; `seed` is that of the table.
 fn phptest_row(seed: u64, count: u64, id: u64) -> PhptestRow {
-    let (country, state) = place(seed, count, id);
+    let (country, state) = locate(seed, count, id);
     let bits = &mut bits(seed, id);
     let name = text(bits);
     let email = format!("{}.{id}@{}.com", word(bits, 8), word(bits, 12));
@@ -220,7 +220,7 @@ fn phptest_row(seed: u64, count: u64, id: u64) -> PhptestRow {
 }
 
 /// Gives country and state of a row.
-fn place(seed: u64, count: u64, id: u64) -> (u64, u64) {
+fn locate(seed: u64, count: u64, id: u64) -> (u64, u64) {
     assert!((1..=count).contains(&id), "row {id} of {count}");
     let (block, offset) = ((id - 1) / PLACES, (id - 1) % PLACES);
     let places = (count - block * PLACES).min(PLACES);
@@ -353,7 +353,7 @@ mod tests {
         let seed = seed_of(&[1, u64::from(table)]);
         let mut places = BTreeMap::new();
         for id in 1..=rows {
-            *places.entry(place(seed, rows, id)).or_default() += 1;
+            *places.entry(locate(seed, rows, id)).or_default() += 1;
         }
         places
     }

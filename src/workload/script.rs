@@ -2,7 +2,7 @@
 //! line are one operation.
 
 use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
-use super::statement::{Expect, Kind, Param, Statement, ensure, is_control};
+use super::statement::{Expect, Param, Statement, StatementKind, ensure, is_control};
 use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
 use crate::error::{Error, Result};
 
@@ -88,7 +88,7 @@ fn control(sql: &str) -> Option<Control> {
 fn statement(sql: &str) -> Result<Statement, String> {
     let (sql, params) = bound(sql)?;
     Ok(Statement {
-        kind: Some(Kind::of(&sql)),
+        kind: Some(StatementKind::of(&sql)),
         sql,
         params,
         list: None,
@@ -175,31 +175,32 @@ mod tests {
         struct Case {
             text: &'static str,
             begins: bool,
-            kinds: &'static [Kind],
+            kinds: &'static [StatementKind],
         }
         for Case { text, begins, kinds } in [
-            Case { text: "SELECT 1", begins: false, kinds: &[Kind::Select] },
-            Case { text: "SELECT ';' -- no; \n;", begins: false, kinds: &[Kind::Select] },
+            Case { text: "SELECT 1", begins: false, kinds: &[StatementKind::Select] },
+            Case { text: "SELECT ';' -- no; \n;", begins: false, kinds: &[StatementKind::Select] },
             Case {
                 text: "BEGIN; INSERT t VALUES (1); DELETE FROM t; COMMIT;",
                 begins: true,
-                kinds: &[Kind::Insert, Kind::Delete],
+                kinds: &[StatementKind::Insert, StatementKind::Delete],
             },
             Case {
                 text: "start transaction;UPDATE t SET a=1;commit work",
                 begins: true,
-                kinds: &[Kind::Update],
+                kinds: &[StatementKind::Update],
             },
             Case {
                 text: "UPDATE t SET a=1; SET @a = 1",
                 begins: false,
-                kinds: &[Kind::Update, Kind::Other],
+                kinds: &[StatementKind::Update, StatementKind::Other],
             },
         ] {
             let workload = sql(text).expect(text);
             let [transaction] = workload.transactions.as_slice() else { panic!("{text}") };
             assert_eq!(workload.begins(transaction), begins, "{text}");
-            let found: Vec<Kind> = transaction.statements.iter().map(Statement::kind).collect();
+            let found: Vec<StatementKind> =
+                transaction.statements.iter().map(Statement::kind).collect();
             assert_eq!(found, kinds, "{text}");
             assert!(!workload.names_tables(), "{text}");
         }

@@ -27,7 +27,7 @@ const SHOWN: usize = 200;
 pub(crate) struct Statement {
     /// `select`, `update`, `insert`, `delete` or `other`; what its SQL begins with, if left away
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<StatementKind>,
     /// Required: `{table}` stands for the table, `{list}` for the list, `?` outside of quotes for a parameter.
     #[serde(default)]
     pub sql: String,
@@ -74,6 +74,10 @@ pub(crate) struct List {
     pub params: Vec<Param>,
 }
 
+pub(super) fn default_one<T: From<u8>>() -> T {
+    1.into()
+}
+
 fn comma() -> String {
     ", ".to_owned()
 }
@@ -81,7 +85,7 @@ fn comma() -> String {
 /// What a statement is to the server's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum StatementKind {
     Select,
     Update,
     Insert,
@@ -89,15 +93,15 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
+impl StatementKind {
     /// Tells it by the first word.
-    pub(super) fn of(sql: &str) -> Kind {
+    pub(super) fn of(sql: &str) -> StatementKind {
         match first_word(sql).as_str() {
-            "SELECT" => Kind::Select,
-            "UPDATE" => Kind::Update,
-            "INSERT" => Kind::Insert,
-            "DELETE" => Kind::Delete,
-            _ => Kind::Other,
+            "SELECT" => StatementKind::Select,
+            "UPDATE" => StatementKind::Update,
+            "INSERT" => StatementKind::Insert,
+            "DELETE" => StatementKind::Delete,
+            _ => StatementKind::Other,
         }
     }
 
@@ -189,7 +193,7 @@ impl Statement {
         self.expect.check(options)?;
         let keyed = self.params.iter().any(|p| matches!(p, Param::Key(_)));
         ensure(keyed || self.expect.content.is_none(), "content needs a key parameter")?;
-        let changes = self.kind() == Kind::Select && self.effect != Effect::None;
+        let changes = self.kind() == StatementKind::Select && self.effect != Effect::None;
         ensure(!changes, "a select changes nothing")?;
         let Effect::InsertK(of) = self.effect else { return Ok(()) };
         let params = self.list.as_ref().map_or(&self.params, |list| &list.params);
@@ -216,7 +220,10 @@ impl Statement {
     }
 
     pub(super) fn writes(&self) -> bool {
-        let writing = matches!(self.kind(), Kind::Update | Kind::Insert | Kind::Delete);
+        let writing = matches!(
+            self.kind(),
+            StatementKind::Update | StatementKind::Insert | StatementKind::Delete
+        );
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
@@ -227,7 +234,7 @@ impl Statement {
 
     /// Tells whether the rows that it affects are rows that it puts in.
     pub(crate) fn inserts(&self) -> bool {
-        self.kind() == Kind::Insert
+        self.kind() == StatementKind::Insert
             || matches!(self.effect, Effect::Insert | Effect::InsertK(_))
             || first_word(&self.sql) == "REPLACE"
     }
@@ -236,8 +243,8 @@ impl Statement {
         first_word(&self.sql) == "BEGIN"
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind.unwrap_or_else(|| Kind::of(&self.sql))
+    pub(crate) fn kind(&self) -> StatementKind {
+        self.kind.unwrap_or_else(|| StatementKind::of(&self.sql))
     }
 
     /// Tells why its effect does not say what it writes; `prefix` is that of the tables' names.
@@ -514,7 +521,7 @@ pub(crate) enum Count {
     /// LIMIT: `{ per = 200 }`.
     Part {
         per: u64,
-        #[serde(default = "super::one")]
+        #[serde(default = "default_one")]
         times: u64,
         limit: Option<u64>,
     },

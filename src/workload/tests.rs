@@ -1,5 +1,5 @@
 use super::distribution::Distribution;
-use super::statement::Kind;
+use super::statement::StatementKind;
 use super::*;
 
 fn named(name: &str) -> Workload {
@@ -16,7 +16,7 @@ fn mix(workload: &Workload) -> [usize; 4] {
     let transaction = &workload.transactions[0];
     let running = workload.running(transaction);
     let passes = workload.passes(transaction);
-    [Kind::Select, Kind::Update, Kind::Delete, Kind::Insert]
+    [StatementKind::Select, StatementKind::Update, StatementKind::Delete, StatementKind::Insert]
         .map(|kind| passes.iter().filter(|at| running[**at].0.kind() == kind).count())
 }
 

@@ -14,7 +14,7 @@ use loadgen::mysql::options::{
     Address, ConnectOptions, ConnectionArgs, Env, Secret, Ssl, SslMode, resolve,
 };
 use loadgen::mysql::server;
-use loadgen::mysql::session::{ServerLink, Session};
+use loadgen::mysql::session::{ServerLink, Session, reach};
 use loadgen::mysql::wire::{Inbox, LeanSession};
 use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
@@ -55,7 +55,7 @@ fn link(target: &ConnectOptions) -> Result<ServerLink> {
 
 /// What PREFERRED becomes.
 fn settled(target: &ConnectOptions) -> ConnectOptions {
-    run(ServerLink::new(target, &Stop::default())).unwrap().target
+    run(reach(target, &Stop::default())).unwrap().target
 }
 
 /// The first row of a query, as text.

@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 
 use loadgen::canned::{Answer, Canned, Listen, Script, tables};
 use loadgen::sandbox::Sandbox;
-use loadgen::summary::{Summary, load};
+use loadgen::summary::{ErrorClass, Summary, load};
 
 use super::{program, root, run, said};
 use crate::common::certificates::Certificates;
@@ -179,7 +179,8 @@ fn a_run_with_tls_says_nothing_to_a_server_that_comes_back_without() {
         assert_eq!(said.code, 0, "{mode}: {}", said.both());
         let summary = only_summary(out.path());
         assert_eq!(summary.totals.reconnects, 4, "{:?}", summary.totals);
-        let refused = summary.totals.errors.iter().find(|e| e.class == "connect").expect("refused");
+        let refused =
+            summary.totals.errors.iter().find(|e| e.class == ErrorClass::Connect).expect("refused");
         assert!(refused.message.contains("SSL"), "{refused:?}");
         // On a busy machine there may be another one while they come back.
         assert!(!summary.outages.is_empty(), "{:?}", summary.totals);

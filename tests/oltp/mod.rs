@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::common::program::{Ended, run};
 use crate::common::{Server, local, query, sandbox, servers};
 use loadgen::sandbox::Sandbox;
-use loadgen::summary::Summary;
+use loadgen::summary::{ErrorClass, Summary};
 use loadgen::workload::rows::Rows;
 
 /// The counters that tell the mix of statements, and that of transactions.
@@ -225,7 +225,11 @@ fn clients_that_delete_and_put_back_the_same_rows_lose_none() {
         let summary = ran(&sandbox, words);
         let failed: u64 = summary.totals.errors.iter().map(|e| e.count).sum();
         assert!(failed > 0, "{}: twenty rows are too few for sixteen clients", server.name);
-        assert!(summary.totals.errors.iter().all(|e| e.class == "session"), "{:?}", summary.totals);
+        assert!(
+            summary.totals.errors.iter().all(|e| e.class == ErrorClass::Session),
+            "{:?}",
+            summary.totals
+        );
         assert_eq!(summary.totals.ops + failed, 1500);
         let (deletes, inserts) = (summary.ledger[0].deletes, summary.ledger[0].inserts);
         assert_eq!((deletes, inserts), (2 * summary.totals.ops, 2 * summary.totals.ops));

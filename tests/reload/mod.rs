@@ -11,7 +11,7 @@ use crate::common;
 use crate::common::databases::{Db, SANDBOXES, everywhere, run, say_which};
 use loadgen::error::{Error, Result};
 use loadgen::load;
-use loadgen::mysql::session::ServerLink;
+use loadgen::mysql::session::{ServerLink, reach};
 use loadgen::plan::Step;
 use loadgen::plan::experiment::Dataset;
 use loadgen::plan::knobs::{INSERT_BYTES, InsertMode, LoadSource, LoadSpec};
@@ -63,7 +63,7 @@ impl Db<'_> {
         let step = Step { number, place, of, clients, rate, repeat, search: None };
         let (target, mut planned) = (self.target(), [step].into_iter());
         let ended = run(async {
-            let link = ServerLink::new(&target, stop).await?;
+            let link = reach(&target, stop).await?;
             steps.run(&link, |_| Ok(planned.next())).await
         });
         match steps.summaries.pop() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use loadgen::summary::{Outcome, Summary};
+use loadgen::summary::{ErrorClass, Outcome, Summary};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -124,5 +124,5 @@ fn a_server_that_dies_ends_it_with_its_status() {
     assert_eq!(summaries.len(), 1, "{text}");
     assert_eq!(summaries[0].outcome, Outcome::Aborted);
     assert!(summaries[0].server.status.is_none());
-    assert_eq!(summaries[0].totals.errors.first().map(|e| e.class.as_str()), Some("lost"));
+    assert_eq!(summaries[0].totals.errors.first().map(|e| &e.class), Some(&ErrorClass::Lost));
 }

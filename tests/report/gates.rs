@@ -1,7 +1,9 @@
 //! Gates: what holds, what fails, and what nobody can know.
 
 use loadgen::report::{self, Gates, Layout, gates, holds};
-use loadgen::summary::{ErrorCount, Outcome, RateSearch, Verdict, VerdictKind, Warning};
+use loadgen::summary::{
+    ErrorClass, ErrorCount, Outcome, RateSearch, Verdict, VerdictKind, Warning,
+};
 use loadgen::terms::Gate;
 
 use super::*;
@@ -31,7 +33,7 @@ fn error(count: u64) -> ErrorCount {
     ErrorCount {
         code: Some(1213),
         sqlstate: None,
-        class: "session".to_owned(),
+        class: ErrorClass::Session,
         message: "deadlock".to_owned(),
         count,
     }

@@ -1,7 +1,7 @@
 //! What the page says about its numbers: intervals, the best, ratios, errors, which time.
 
 use loadgen::report::{Layout, Picture, Question, compare, page, picture};
-use loadgen::summary::{ErrorCount, Outcome};
+use loadgen::summary::{ErrorClass, ErrorCount, Outcome};
 use loadgen::terms::Arrival;
 
 use super::*;
@@ -212,13 +212,7 @@ fn steps_at_as_many_clients_share_their_scale() {
 }
 
 fn error(code: Option<u16>, message: &str, count: u64) -> ErrorCount {
-    ErrorCount {
-        code,
-        sqlstate: None,
-        class: "lost".to_owned(),
-        message: message.to_owned(),
-        count,
-    }
+    ErrorCount { code, sqlstate: None, class: ErrorClass::Lost, message: message.to_owned(), count }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loadgen::canned::{Action, At, Fault};
-use loadgen::summary::{self, Outcome};
+use loadgen::summary::{self, ErrorClass, Outcome};
 
 use crate::common::program::{Results, canned, command, run_canned};
 
@@ -59,19 +59,19 @@ struct OddRow {
     name: &'static str,
     mode: &'static str,
     row: &'static [u8],
-    class: &'static str,
+    class: ErrorClass,
 }
 
 #[test]
 fn a_row_that_is_none_of_its_columns_is_an_error_whatever_is_checked_of_it() {
     for OddRow { name, mode, row, class } in [
-        OddRow { name: "one byte", mode: "prepared", row: b"\0", class: "lost" },
-        OddRow { name: "cut", mode: "prepared", row: b"\0\0\x03xy", class: "lost" },
-        OddRow { name: "longer", mode: "prepared", row: b"\0\0\x01xy", class: "lost" },
-        OddRow { name: "NULL", mode: "prepared", row: b"\0\x04", class: "wrong" },
-        OddRow { name: "cut", mode: "text", row: b"\x03xy", class: "lost" },
-        OddRow { name: "longer", mode: "text", row: b"\x01xy", class: "lost" },
-        OddRow { name: "NULL", mode: "text", row: b"\xfb", class: "wrong" },
+        OddRow { name: "one byte", mode: "prepared", row: b"\0", class: ErrorClass::Lost },
+        OddRow { name: "cut", mode: "prepared", row: b"\0\0\x03xy", class: ErrorClass::Lost },
+        OddRow { name: "longer", mode: "prepared", row: b"\0\0\x01xy", class: ErrorClass::Lost },
+        OddRow { name: "NULL", mode: "prepared", row: b"\0\x04", class: ErrorClass::Wrong },
+        OddRow { name: "cut", mode: "text", row: b"\x03xy", class: ErrorClass::Lost },
+        OddRow { name: "longer", mode: "text", row: b"\x01xy", class: ErrorClass::Lost },
+        OddRow { name: "NULL", mode: "text", row: b"\xfb", class: ErrorClass::Wrong },
     ] {
         let server = canned(vec![fault(At::Statement(100), one_row(row))]);
         let words = format!(
@@ -80,8 +80,8 @@ fn a_row_that_is_none_of_its_columns_is_an_error_whatever_is_checked_of_it() {
         let ended = run_canned(&words, &server);
         assert_eq!(ended.code, 1, "{name}, {mode}: {}", ended.stderr);
         let totals = &ended.only().totals;
-        let classes: Vec<&str> = totals.errors.iter().map(|error| &*error.class).collect();
-        assert_eq!((classes.as_slice(), totals.ops), (&[class][..], 99), "{name}, {mode}");
+        let classes: Vec<&ErrorClass> = totals.errors.iter().map(|error| &error.class).collect();
+        assert_eq!((classes.as_slice(), totals.ops), (&[&class][..], 99), "{name}, {mode}");
     }
     // The same answer with a whole row is one.
     let server = canned(vec![fault(At::Statement(100), one_row(b"\0\0\x01x"))]);
@@ -122,8 +122,8 @@ fn wrong_answers_are_errors_not_results() {
         let summary = ended.only();
         assert_eq!(summary.outcome, Outcome::Aborted);
         assert_eq!(
-            (summary.totals.errors[0].class.as_str(), summary.totals.errors[0].count),
-            ("wrong", 1)
+            (&summary.totals.errors[0].class, summary.totals.errors[0].count),
+            (&ErrorClass::Wrong, 1)
         );
         assert!(summary.totals.errors[0].message.contains(says), "{:?}", summary.totals.errors);
         assert!(summary.totals.ops > 0, "what was measured is kept");
@@ -166,7 +166,7 @@ fn session_errors_are_counted_and_the_session_goes_on() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let summary = ended.only();
     let errors = &summary.totals.errors;
-    assert_eq!((errors[0].code, errors[0].class.as_str()), (Some(1213), "session"));
+    assert_eq!((errors[0].code, &errors[0].class), (Some(1213), &ErrorClass::Session));
     assert!(errors[0].count >= 99 && errors[0].count <= 100, "{errors:?}");
     assert_eq!(summary.totals.ops + errors[0].count, 10_000, "errors are ops of --ops");
     assert_eq!(summary.latency.failed.count, errors[0].count, "in a histogram of their own");
@@ -184,7 +184,7 @@ fn a_write_that_a_proxy_lost_with_its_server_is_in_doubt() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let summary = ended.only();
     let errors = &summary.totals.errors;
-    assert_eq!((errors[0].code, errors[0].class.as_str()), (Some(2013), "behind"), "{errors:?}");
+    assert_eq!((errors[0].code, &errors[0].class), (Some(2013), &ErrorClass::Behind), "{errors:?}");
     assert_eq!(summary.totals.in_doubt, errors[0].count);
     assert_eq!(summary.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), errors[0].count);
     assert_eq!(summary.latency.failed.count, 0, "neither done nor failed");
@@ -200,7 +200,7 @@ fn a_lost_connection_ends_the_step_and_leaves_a_doubt() {
         assert_eq!(ended.code, 1, "{action:?}: {}", ended.stderr);
         assert!(ended.took < Duration::from_mins(1));
         let summary = ended.only();
-        assert_eq!(summary.totals.errors[0].class, "lost", "{:?}", summary.totals.errors);
+        assert_eq!(summary.totals.errors[0].class, ErrorClass::Lost, "{:?}", summary.totals.errors);
         assert_eq!(summary.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 1);
     }
 }

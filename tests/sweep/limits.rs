@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use loadgen::mysql::session::Session;
 use loadgen::mysql::wire::{Inbox, LeanSession};
 use loadgen::sandbox::Sandbox;
+use loadgen::summary::ErrorClass;
 
 use crate::common::program::{Ended, Results, command, wait};
 use crate::common::sessions::{link, run, socket, target};
@@ -91,9 +92,9 @@ fn own_work_is_done_and_a_part_of_a_range_is_wrong_when_the_server_limits_sessio
             let words = format!("{words} --clients 2 --warmup 0 --ops 50");
             let ended = on(&sandbox, &words, &results);
             assert_eq!(ended.code, 1, "{name}, {words}: {}", ended.stderr);
-            let classes: Vec<&str> =
-                ended.only().totals.errors.iter().map(|error| &*error.class).collect();
-            assert_eq!(classes, ["wrong"], "{name}, {words}");
+            let classes: Vec<&ErrorClass> =
+                ended.only().totals.errors.iter().map(|error| &error.class).collect();
+            assert_eq!(classes, [&ErrorClass::Wrong], "{name}, {words}");
         }
         // Point selects and updates have all that they ask for.
         for words in ["point-select --warm pool", "update-index"] {
@@ -142,7 +143,10 @@ fn rows_on_their_way_are_no_part_of_an_answer() {
                          --clients 8 --warmup 0 --ops 1000";
             let ended = on(&sandbox, words, &Results::new());
             let errors = &ended.only().totals.errors;
-            assert!(errors.iter().all(|error| error.class != "wrong"), "{options:?}: {errors:?}");
+            assert!(
+                errors.iter().all(|error| error.class != ErrorClass::Wrong),
+                "{options:?}: {errors:?}"
+            );
             assert_eq!(ended.code, 0, "{}, {options:?}: {}", server.name, ended.stderr);
         }
     }

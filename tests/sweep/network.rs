@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loadgen::canned::{Action, At, Fault};
-use loadgen::summary::Outcome;
+use loadgen::summary::{ErrorClass, Outcome};
 
 use crate::common::program::{Ended, canned, run_canned};
 
@@ -71,7 +71,9 @@ fn came_of_it(ended: &Ended) -> Seen {
     let totals = &ended.only().totals;
     // A step that ends early leaves arrivals unissued: they are abandoned, too.
     match (totals.errors.first(), totals.abandoned) {
-        (Some(error), _) if error.count == 1 && error.class == "lost" => Seen::Error("lost"),
+        (Some(error), _) if error.count == 1 && error.class == ErrorClass::Lost => {
+            Seen::Error("lost")
+        }
         (None, 1..) => Seen::Abandoned,
         (None, 0) => Seen::Nothing,
         other => panic!("{other:?}: {}", ended.stderr),
@@ -139,7 +141,7 @@ fn wrong_answers_are_counted_where_errors_are() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let summary = ended.only();
     let wrong = &summary.totals.errors[0];
-    assert_eq!((wrong.class.as_str(), wrong.count), ("wrong", 20));
+    assert_eq!((&wrong.class, wrong.count), (&ErrorClass::Wrong, 20));
     assert_eq!(summary.totals.ops, 1980);
     // What such an answer says of a write is not to be trusted.
     assert_eq!(summary.totals.in_doubt, 20);

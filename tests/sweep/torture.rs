@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use loadgen::summary::{ErrorCount, Outcome, Summary};
+use loadgen::summary::{ErrorClass, ErrorCount, Outcome, Summary};
 use nix::sys::signal::Signal;
 
 use super::servers::{prepared, sum_of_k};
@@ -58,8 +58,8 @@ fn counted(server: &Restarting, what: &str) -> u64 {
     rows.unwrap_or_default().first().and_then(|row| row.get(1)?.parse().ok()).unwrap_or(0)
 }
 
-fn error<'a>(summary: &'a Summary, class: &str) -> Option<&'a ErrorCount> {
-    summary.totals.errors.iter().find(|error| error.class == class)
+fn error<'a>(summary: &'a Summary, class: &ErrorClass) -> Option<&'a ErrorCount> {
+    summary.totals.errors.iter().find(|error| error.class == *class)
 }
 
 /// What every sweep here must come to.
@@ -129,7 +129,7 @@ fn outlives_two_restarts(mut server: Restarting) {
         assert!(outage.errors >= clients, "{outage:?}");
         assert!(outage.recovered_s.is_none_or(|s| s >= back), "{outage:?}");
         assert_eq!(summary.totals.reconnects, clients, "{:?}", summary.totals);
-        assert_eq!(error(summary, "lost").map(|e| e.count), Some(clients));
+        assert_eq!(error(summary, &ErrorClass::Lost).map(|e| e.count), Some(clients));
         assert!(summary.totals.in_doubt <= clients, "{:?}", summary.totals);
         assert!(summary.warnings.iter().any(|w| w.code == "outages"));
         // Of whole seconds.
@@ -207,7 +207,7 @@ fn a_read_only_server_is_counted_and_comes_back() {
     let ended = sweep.ended();
     all_well(&ended, 1);
     let summary = ended.only();
-    assert_eq!(error(summary, "read_only").and_then(|e| e.code), Some(1290));
+    assert_eq!(error(summary, &ErrorClass::ReadOnly).and_then(|e| e.code), Some(1290));
     assert_eq!((summary.totals.reconnects, summary.totals.in_doubt), (0, 0));
     let outage = summary.outages.first().expect("nobody could write");
     assert_eq!(outage.code, Some(1290));
@@ -235,7 +235,7 @@ fn killed_sessions_come_back_as_the_server_lets_them() {
     all_well(&ended, 1);
     let summary = ended.only();
     assert_eq!(summary.totals.reconnects, 4, "{:?}", summary.totals.errors);
-    let refused = error(summary, "connect").expect("too many connections");
+    let refused = error(summary, &ErrorClass::Connect).expect("too many connections");
     assert!(refused.count > 0 && [1203, 1226].map(Some).contains(&refused.code), "{refused:?}");
 }
 
@@ -261,7 +261,7 @@ fn deadlocks_and_lock_waits_are_counted_under_the_default_policy() {
     let words = "write-only --tables 4 --rows 20 --clients 16 --warmup 0 --time 3s";
     let ended = Sweep::start(&server, "root", words).ended();
     all_well(&ended, 1);
-    let deadlocks = error(ended.only(), "session").expect("16 clients on 20 rows");
+    let deadlocks = error(ended.only(), &ErrorClass::Session).expect("16 clients on 20 rows");
     assert!(deadlocks.count > 0, "{deadlocks:?}");
 
     let mut sweep =
@@ -275,7 +275,7 @@ fn deadlocks_and_lock_waits_are_counted_under_the_default_policy() {
     );
     let ended = sweep.ended();
     all_well(&ended, 1);
-    let waits = error(ended.only(), "session").expect("lock wait timeouts");
+    let waits = error(ended.only(), &ErrorClass::Session).expect("lock wait timeouts");
     assert_eq!(waits.code, Some(1205));
     assert_eq!(ended.only().totals.in_doubt, 0);
 }

@@ -8,7 +8,7 @@ use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
 use loadgen::observe::recorder::Times;
 use loadgen::plan::{Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt};
-use loadgen::plan::{OnError, Policy};
+use loadgen::plan::{OnError, Policy, Rules};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
@@ -68,11 +68,11 @@ fn plan(ops: u64) -> Plan {
         before: loadgen::plan::Before::default(),
         interval_log: None,
         policy: Policy::default(),
-        as_sysbench: None,
+        rules: Rules::loadgen(),
     }
 }
 
-fn run(plan: &Plan, port: u16) -> engine::Run {
+fn run(plan: &Plan, port: u16) -> engine::MeasuredStep {
     let target = ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
         user: "x".to_owned(),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use loadgen::mysql::options::{ConnectOptions, Secret, Ssl, SslMode};
-use loadgen::mysql::session::{Failure, ServerLink, Session};
+use loadgen::mysql::session::{Failure, Session, reach};
 use loadgen::mysql::wire::{Inbox, LeanSession};
 use loadgen::sandbox::Sandbox;
 use loadgen::stop::Stop;
@@ -138,7 +138,7 @@ fn accounts_of_every_kind_get_in_and_are_refused_as_through_mysql_async() {
                 let nobody = format!("nobody{n}");
                 let nobody =
                     ConnectOptions { ssl: ssl.clone(), ..target(tcp(sandbox.port), &nobody, "") };
-                let settled = run(ServerLink::new(&nobody, &Stop::default()));
+                let settled = run(reach(&nobody, &Stop::default()));
                 assert!(settled.err().expect("nobody").to_string().contains("1045"));
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script};
 use loadgen::mysql::session::Failure;
 use loadgen::mysql::wire::{self, LeanSession};
+use loadgen::summary::ErrorClass;
 
 use crate::common::databases::{everywhere, run};
 use crate::common::program::{canned, run_canned};
@@ -202,7 +203,7 @@ fn an_error_out_of_turn_costs_its_op_and_no_other() {
 
 #[test]
 fn an_error_before_a_command_leaves_no_doubt_in_the_ledger() {
-    for (error, class) in [(IDLE, "idle"), (SHUTDOWN, "ended")] {
+    for (error, class) in [(IDLE, ErrorClass::Idle), (SHUTDOWN, ErrorClass::Ended)] {
         for number in [0, 1] {
             let ends = Action::ThenClose(packets(&[(number, error)]));
             let server = canned(vec![Fault::new(At::Statement(300), ends)]);
@@ -211,7 +212,7 @@ fn an_error_before_a_command_leaves_no_doubt_in_the_ledger() {
             assert_eq!(ended.code, 0, "{}", ended.stderr);
             let totals = &ended.only().totals;
             assert_eq!((totals.ops, totals.reconnects, totals.in_doubt), (499, 1, 0), "{totals:?}");
-            assert_eq!((totals.errors[0].count, totals.errors[0].class.as_str()), (1, class));
+            assert_eq!((totals.errors[0].count, &totals.errors[0].class), (1, &class));
             let ledger = &ended.only().ledger;
             let known: i64 = ledger.iter().map(|table| table.k_added).sum();
             assert_eq!((known, ledger.iter().map(|table| table.in_doubt).sum::<u64>()), (499, 0));

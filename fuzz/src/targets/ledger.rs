@@ -1,7 +1,7 @@
 //! Records of steps, and what verify says of ledgers and of what it found in a table.
 
 use loadgen::error::plain;
-use loadgen::summary::{Doubt, LedgerEntry, Place, Record, Summary, from_json};
+use loadgen::summary::{Doubt, LedgerEntry, Location, Record, Summary, from_json};
 use loadgen::verify::{Evidence, Found, Verdict, judge};
 use loadgen::workload::table::Mark;
 
@@ -9,7 +9,7 @@ use super::harmless;
 
 const TABLE: &str = "sbtest1";
 const ID: u32 = 0x5f;
-const NOWHERE: Place = Place { hostname: None, datadir: None, database: None };
+const NOWHERE: Location = Location { hostname: None, datadir: None, database: None };
 
 /// A record of a step that left no summary: nothing is said of the tables that it names.
 pub(crate) fn record(bytes: &[u8]) {
@@ -23,7 +23,7 @@ pub(crate) fn record(bytes: &[u8]) {
     for (name, id) in &tables {
         let Ok(number) = u32::from_str_radix(id, 16) else { continue };
         let mark = Mark::ready(1, 0, Some(number));
-        let verdict = judge(0, &evidence.of(&NOWHERE, name, &mark), &Found::default());
+        let verdict = judge(0, &evidence.find_history(&NOWHERE, name, &mark), &Found::default());
         // Leading zeros, or a sign: it is not how an identity is written.
         if format!("{number:x}") == *id {
             match verdict {
@@ -140,7 +140,7 @@ fn said(mark: &Mark, found: &Found, ledger: Vec<LedgerEntry>) -> Verdict {
         .expect("the fixture is sound");
     summary.ledger = ledger;
     let evidence = Evidence { summaries: &[&summary], records: &[], elsewhere: true };
-    let verdict = judge(mark.rows, &evidence.of(&NOWHERE, TABLE, mark), found);
+    let verdict = judge(mark.rows, &evidence.find_history(&NOWHERE, TABLE, mark), found);
     match &verdict {
         Verdict::Ok => {}
         Verdict::Lost(n, what) | Verdict::Damaged(n, what) | Verdict::Index(n, what) => {

@@ -61,7 +61,7 @@ pub(crate) fn values(bytes: &[u8]) {
     }
     let _ = text.parse::<Only>();
     let (version, comment) = text.split_once('\n').unwrap_or((text, ""));
-    let _ = Product::of(version, comment);
+    let _ = Product::from_version(version, comment);
     url(text);
 }
 

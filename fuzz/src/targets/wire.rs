@@ -9,7 +9,7 @@
 //! ```
 
 use loadgen::mysql::session::Asked;
-use loadgen::mysql::wire::decode::{Answer, Decoder, HEAD_MAX, Kind, Want};
+use loadgen::mysql::wire::decode::{Answer, AnswerForm, Decoder, HEAD_MAX, Want};
 use loadgen::mysql::wire::frame;
 
 use super::harmless;
@@ -21,7 +21,7 @@ type Seen = (Asked<Answer>, bool, u32, Option<Vec<u8>>, Option<u64>);
 pub(crate) fn wire(input: &[u8]) {
     let [flags, kind, part, rest @ ..] = input else { return };
     let packets = if flags & 4 == 0 { rest.to_vec() } else { framed(rest) };
-    let kind = [Kind::Text, Kind::Binary, Kind::Prepare][usize::from(*kind % 3)];
+    let kind = [AnswerForm::Text, AnswerForm::Binary, AnswerForm::Prepare][usize::from(*kind % 3)];
     let want = if flags & 2 == 0 { Want::Count } else { Want::First };
     let answers = |part| answers(Decoder::new(flags & 1 == 0), kind, want, &packets, part);
     assert_eq!(answers(usize::from(*part).max(1)), answers(packets.len().max(1)));
@@ -46,7 +46,7 @@ fn framed(mut rest: &[u8]) -> Vec<u8> {
 /// number it has.
 fn answers(
     mut decoder: Decoder,
-    kind: Kind,
+    kind: AnswerForm,
     want: Want,
     bytes: &[u8],
     part: usize,

@@ -30,7 +30,7 @@ pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
         before: crate::plan::Before::default(),
         interval_log: None,
         policy: plan::Policy::default(),
-        as_sysbench: None,
+        rules: plan::Rules::loadgen(),
     }
 }
 

@@ -245,7 +245,7 @@ fn wrong_answers_are_named() {
     let error = ErrorCount {
         code: None,
         sqlstate: None,
-        class: "wrong".to_owned(),
+        class: ErrorClass::Wrong,
         message: "0 rows, expected 1".to_owned(),
         count: 3,
     };

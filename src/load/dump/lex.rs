@@ -28,7 +28,7 @@ pub(super) struct Tokens {
     pub(super) list: Vec<Token>,
     /// Which tokens stand in a comment with a version, a range for each.
     pub(super) versioned: Vec<Range<usize>>,
-    /// Where the next token begins, or the end.
+    /// The start of the next token, or the end.
     pub(super) end: usize,
 }
 

@@ -3,8 +3,10 @@
 //! A dump keeps what was set before in user variables, and puts it back at its end. A user variable
 //! goes back only to the variable that it was taken from, so that none gets a value that nobody saw.
 
+use std::collections::HashMap;
+
+use super::cursor::{Cursor, DumpPart, LeftOut, StatementInfo, refuse_charset, unquoted};
 use super::lex::Shape;
-use super::{Cursor, Judge, Kind, LeftOut, Seen, refuse_charset, unquoted};
 use crate::error::clip;
 
 /// Variables of a session that dumps set.
@@ -40,13 +42,13 @@ const BACKSLASHES: &str = "NO_BACKSLASH_ESCAPES";
 /// Modes in which double quotes are those of names.
 const ANSI: [&str; 7] = ["ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
 
-/// What a user variable holds.
+/// The content of a user variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Saved {
+enum Saved {
     /// The value of this variable, which was of this character set if it is one.
     Variable(String, Option<String>),
     Literal(String),
-    /// Of a variable that is not set by a load.
+    /// The value of a variable that a load does not set.
     LeftOut,
 }
 
@@ -71,15 +73,30 @@ fn left_out(variable: &str) -> Option<LeftOut> {
     }
 }
 
-impl Judge {
+/// The state that a file's SETs leave for later statements.
+#[derive(Debug)]
+pub(super) struct Variables {
+    /// Character set of the statements; None where it is not known.
+    pub(super) charset: Option<String>,
+    /// By name, what user variables hold.
+    saved: HashMap<String, Saved>,
+    /// True if double quotes may enclose names.
+    pub(super) ansi: bool,
+}
+
+impl Variables {
+    pub(super) fn new(charset: Option<&str>) -> Variables {
+        Variables { charset: charset.map(str::to_owned), saved: HashMap::new(), ansi: false }
+    }
+
     /// Judges what follows SET.
-    pub(super) fn set(&mut self, words: &mut Cursor) -> Result<Seen, String> {
+    pub(super) fn set(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
         if words.has("NAMES") {
             return self.names(words);
         }
         if words.has("CHARSET") || words.has_all(&["CHARACTER", "SET"]) {
             self.names(words)?;
-            return words.ends(Kind::Other);
+            return words.ends(DumpPart::Other);
         }
         let (mut omitted, mut kept) = (None, false);
         loop {
@@ -100,13 +117,13 @@ impl Judge {
             Some(about) if kept => {
                 Err(format!("SET of {} together with other variables", about.name()))
             }
-            Some(about) => Ok(Seen::nameless(Kind::LeftOut(about))),
-            None => Ok(Seen::nameless(Kind::Other)),
+            Some(about) => Ok(StatementInfo::nameless(DumpPart::LeftOut(about))),
+            None => Ok(StatementInfo::nameless(DumpPart::Other)),
         }
     }
 
     /// Takes the name of a character set, and a collation.
-    fn names(&mut self, words: &mut Cursor) -> Result<Seen, String> {
+    fn names(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
         let fits = |shape| matches!(shape, Shape::Word | Shape::Quoted(_));
         let token = words.peek().filter(|token| fits(token.shape));
         let name = token.ok_or("a character set without a name")?.range.clone();
@@ -117,7 +134,7 @@ impl Judge {
         let text = plain(&words.sql[name.clone()])?;
         refuse_charset(text.as_bytes())?;
         self.charset = Some(text.to_ascii_lowercase());
-        words.ends_with(Seen { kind: Kind::Names, name })
+        words.ends_with(StatementInfo { kind: DumpPart::Names, name })
     }
 
     /// Takes `variable = value`; tells what it is about if it is to be left out.

@@ -8,7 +8,7 @@ use super::*;
 use crate::workload::sql::Splitter;
 
 /// What is seen of the last of some statements, which are those of one file.
-fn seen(file: &[&str]) -> Result<(Kind, String), String> {
+fn seen(file: &[&str]) -> Result<(DumpPart, String), String> {
     let mut judge = Judge::new(Some("utf8mb4"));
     let mut last = Err("no statement".to_owned());
     for sql in file {
@@ -22,77 +22,81 @@ fn seen(file: &[&str]) -> Result<(Kind, String), String> {
 #[test]
 fn statements_of_dumps_are_known() {
     for (sql, kind, name) in [
-        ("DROP TABLE IF EXISTS `sbtest1`", Kind::Drop, "sbtest1"),
-        ("DROP TABLE IF EXISTS `a` /* x */", Kind::Drop, "a"),
-        ("DROP TABLE t", Kind::Touch, "t"),
-        ("CREATE TABLE `a``b` (\n  `id` int)", Kind::Create, "a`b"),
-        ("create table if not exists t2(id int)", Kind::Create, "t2"),
-        ("CREATE TABLE /*!32312 IF NOT EXISTS*/ `t` (id int)", Kind::Create, "t"),
+        ("DROP TABLE IF EXISTS `sbtest1`", DumpPart::Drop, "sbtest1"),
+        ("DROP TABLE IF EXISTS `a` /* x */", DumpPart::Drop, "a"),
+        ("DROP TABLE t", DumpPart::Touch, "t"),
+        ("CREATE TABLE `a``b` (\n  `id` int)", DumpPart::Create, "a`b"),
+        ("create table if not exists t2(id int)", DumpPart::Create, "t2"),
+        ("CREATE TABLE /*!32312 IF NOT EXISTS*/ `t` (id int)", DumpPart::Create, "t"),
         (
             "CREATE TABLE t (a int) ENGINE=InnoDB /*!50100 PARTITION BY HASH (a) (PARTITION p ENGINE = InnoDB) */",
-            Kind::Create,
+            DumpPart::Create,
             "t",
         ),
         (
             "CREATE TABLE t (a int CHECK (a LIKE 'x'), engine varchar(9)) ENGINE MyISAM",
-            Kind::Create,
+            DumpPart::Create,
             "t",
         ),
-        ("INSERT INTO `sbtest1` VALUES (1)", Kind::Insert, "sbtest1"),
-        ("INSERT  IGNORE INTO `s` VALUES (1)", Kind::Insert, "s"),
-        ("REPLACE DELAYED t (a) VALUES (1)", Kind::Insert, "t"),
-        ("INSERT INTO \"t\" VALUES (1)", Kind::Insert, "t"),
+        ("INSERT INTO `sbtest1` VALUES (1)", DumpPart::Insert, "sbtest1"),
+        ("INSERT  IGNORE INTO `s` VALUES (1)", DumpPart::Insert, "s"),
+        ("REPLACE DELAYED t (a) VALUES (1)", DumpPart::Insert, "t"),
+        ("INSERT INTO \"t\" VALUES (1)", DumpPart::Insert, "t"),
         (
             "INSERT INTO t (id, value) VALUES (-1,NULL),(0x00,_binary 'a;b\\''),(X'00',b'1')",
-            Kind::Insert,
+            DumpPart::Insert,
             "t",
         ),
         (
             "INSERT INTO t VALUES (1e-5,CONVERT(\"[1]\" USING UTF8MB4)) -- x\n,(-1.5,CAST('' AS JSON))",
-            Kind::Insert,
+            DumpPart::Insert,
             "t",
         ),
         (
             "INSERT INTO `t` VALUES (1) ON DUPLICATE KEY UPDATE `a` = VALUES(`a`), b=b",
-            Kind::Insert,
+            DumpPart::Insert,
             "t",
         ),
-        ("INSERT INTO größe VALUES (1)", Kind::Insert, "größe"),
-        ("LOCK TABLES `sbtest1` WRITE", Kind::Touch, "sbtest1"),
-        ("/*!40000 ALTER TABLE `sbtest1` DISABLE KEYS */", Kind::Touch, "sbtest1"),
+        ("INSERT INTO größe VALUES (1)", DumpPart::Insert, "größe"),
+        ("LOCK TABLES `sbtest1` WRITE", DumpPart::Touch, "sbtest1"),
+        ("/*!40000 ALTER TABLE `sbtest1` DISABLE KEYS */", DumpPart::Touch, "sbtest1"),
         (
             "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a,b) REFERENCES u (a,b), ADD KEY k (a)",
-            Kind::Touch,
+            DumpPart::Touch,
             "t",
         ),
-        ("/*!80002 ANALYZE TABLE `t` UPDATE HISTOGRAM ON `c` WITH 8 BUCKETS */", Kind::Touch, "t"),
-        ("UNLOCK TABLES", Kind::Other, ""),
-        ("/*!40101 SET NAMES utf8mb4 */", Kind::Names, "utf8mb4"),
-        ("SET NAMES 'latin1'", Kind::Names, "latin1"),
-        ("/*!40101 SET character_set_client = utf8 */", Kind::Other, ""),
-        ("/*!40101 SET @saved_cs_client     = @@character_set_client */", Kind::Other, ""),
+        (
+            "/*!80002 ANALYZE TABLE `t` UPDATE HISTOGRAM ON `c` WITH 8 BUCKETS */",
+            DumpPart::Touch,
+            "t",
+        ),
+        ("UNLOCK TABLES", DumpPart::Other, ""),
+        ("/*!40101 SET NAMES utf8mb4 */", DumpPart::Names, "utf8mb4"),
+        ("SET NAMES 'latin1'", DumpPart::Names, "latin1"),
+        ("/*!40101 SET character_set_client = utf8 */", DumpPart::Other, ""),
+        ("/*!40101 SET @saved_cs_client     = @@character_set_client */", DumpPart::Other, ""),
         (
             "/*M!100616 SET @OLD_NOTE_VERBOSITY=@@NOTE_VERBOSITY, NOTE_VERBOSITY=0 */",
-            Kind::Other,
+            DumpPart::Other,
             "",
         ),
-        ("SET @@session.sql_mode = 'ANSI', LOCAL time_zone := '+00:00'", Kind::Other, ""),
-        ("set autocommit=0", Kind::Other, ""),
-        ("commit", Kind::Other, ""),
+        ("SET @@session.sql_mode = 'ANSI', LOCAL time_zone := '+00:00'", DumpPart::Other, ""),
+        ("set autocommit=0", DumpPart::Other, ""),
+        ("commit", DumpPart::Other, ""),
         (
             "SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ 'a:1,\nb:2'",
-            Kind::LeftOut(LeftOut::GtidPurged),
+            DumpPart::LeftOut(LeftOut::GtidPurged),
             "",
         ),
-        ("SET SQL_LOG_BIN=0", Kind::LeftOut(LeftOut::SqlLogBin), ""),
-        ("SET @X = @@SESSION.SQL_LOG_BIN", Kind::LeftOut(LeftOut::SqlLogBin), ""),
-        ("SET GLOBAL gtid_slave_pos='0-1-2'", Kind::LeftOut(LeftOut::Replication), ""),
-        ("STOP ALL SLAVES", Kind::LeftOut(LeftOut::Replication), ""),
-        ("START SLAVE", Kind::LeftOut(LeftOut::Replication), ""),
-        ("STOP REPLICA FOR CHANNEL 'x'", Kind::LeftOut(LeftOut::Replication), ""),
+        ("SET SQL_LOG_BIN=0", DumpPart::LeftOut(LeftOut::SqlLogBin), ""),
+        ("SET @X = @@SESSION.SQL_LOG_BIN", DumpPart::LeftOut(LeftOut::SqlLogBin), ""),
+        ("SET GLOBAL gtid_slave_pos='0-1-2'", DumpPart::LeftOut(LeftOut::Replication), ""),
+        ("STOP ALL SLAVES", DumpPart::LeftOut(LeftOut::Replication), ""),
+        ("START SLAVE", DumpPart::LeftOut(LeftOut::Replication), ""),
+        ("STOP REPLICA FOR CHANNEL 'x'", DumpPart::LeftOut(LeftOut::Replication), ""),
         (
             "CHANGE MASTER TO MASTER_LOG_FILE='b', MASTER_LOG_POS=4",
-            Kind::LeftOut(LeftOut::Replication),
+            DumpPart::LeftOut(LeftOut::Replication),
             "",
         ),
     ] {
@@ -247,7 +251,7 @@ fn the_switch_of_myrocks_is_left_out_and_other_prepared_statements_are_refused()
         "/*!50717 DEALLOCATE PREPARE s */",
     ];
     for end in 1..=own.len() {
-        let expected = Ok((Kind::LeftOut(LeftOut::RocksDb), String::new()));
+        let expected = Ok((DumpPart::LeftOut(LeftOut::RocksDb), String::new()));
         assert_eq!(seen(&own[..end]), expected, "{}", own[end - 1]);
     }
     for file in [
@@ -272,7 +276,7 @@ fn fixtures(dir: &str) -> Vec<PathBuf> {
 }
 
 /// What a file's statements do, or why one is refused.
-fn judged(path: &Path) -> Result<Vec<Kind>, String> {
+fn judged(path: &Path) -> Result<Vec<DumpPart>, String> {
     let file = File::open(path).expect("a file");
     let mut statements = Splitter::new(file, "x.sql", 1 << 20);
     let (mut judge, mut kinds) = (Judge::new(None), Vec::new());
@@ -293,10 +297,12 @@ fn dumps_of_real_programs_are_taken_whole() {
     for path in fixtures("dumps") {
         let kinds = judged(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
         let count = |kind| kinds.iter().filter(|one| **one == kind).count();
-        assert!(count(Kind::Create) > 0 && count(Kind::Insert) > 0, "{}", path.display());
+        assert!(count(DumpPart::Create) > 0 && count(DumpPart::Insert) > 0, "{}", path.display());
         let left_out: BTreeSet<LeftOut> = kinds
             .iter()
-            .filter_map(|kind| if let Kind::LeftOut(about) = kind { Some(*about) } else { None })
+            .filter_map(
+                |kind| if let DumpPart::LeftOut(about) = kind { Some(*about) } else { None },
+            )
             .collect();
         let name = path.file_name().expect("a name").to_string_lossy();
         let expected = match &*name {

@@ -42,7 +42,7 @@ pub struct Env {
     pub os_user: Option<String>,
     pub read: OfPath<io::Result<Text>>,
     pub list: OfPath<io::Result<Vec<PathBuf>>>,
-    /// Whether there is a Unix socket at a path.
+    /// Tells whether there is a Unix socket at a path.
     pub is_socket: OfPath<bool>,
     /// The password on an inherited descriptor (`--password-fd`).
     pub read_fd: Box<dyn Fn(u32) -> Result<Secret> + Send>,
@@ -52,7 +52,7 @@ pub struct Env {
 pub struct Text {
     pub bytes: Vec<u8>,
     pub mode: u32,
-    /// Whether it is a regular file: only such a one can be ignored for being world-writable.
+    /// Tells whether it is a regular file: only that can be ignored for being world-writable.
     pub regular: bool,
 }
 
@@ -171,7 +171,7 @@ pub(super) struct Setting {
     /// The value without quotes and escapes; `None` where there is no `=`.
     pub(super) value: Option<String>,
     pub(super) group: Group,
-    /// Whether an unknown key is no mistake: `loose-` was in front of it.
+    /// True if an unknown key is no mistake: it began with `loose-`.
     pub(super) loose: bool,
     pub(super) at: String,
 }
@@ -188,7 +188,7 @@ pub(super) enum Group {
 pub(super) struct Read {
     /// In the order in which later ones count.
     pub(super) settings: Vec<Setting>,
-    /// What was ignored, and why.
+    /// Ignored lines, and the reasons.
     pub(super) warnings: Vec<String>,
 }
 
@@ -230,7 +230,7 @@ fn either(env: &Env, names: [&str; 2]) -> Result<Option<String>> {
 
 struct Reader<'a> {
     env: &'a Env,
-    /// What the names of further groups end in; empty for no such groups.
+    /// The suffix of further groups' names; empty for no such groups.
     suffix: String,
     out: Read,
     /// The file being read and those that included it.

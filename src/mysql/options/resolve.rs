@@ -28,7 +28,7 @@ use crate::terms::units;
 
 const DEFAULT_DATABASE: &str = "sbtest";
 
-/// Where servers put their socket, if nobody says.
+/// Paths at which servers put their socket by default.
 const USUAL_SOCKETS: [&str; 4] = [
     "/run/mysqld/mysqld.sock",
     "/var/run/mysqld/mysqld.sock",
@@ -40,7 +40,7 @@ const USUAL_SOCKETS: [&str; 4] = [
 pub struct Resolved {
     /// The server. Its password is empty if `wants_prompt`.
     pub target: ConnectOptions,
-    /// What the reader should know: ignored files, encryption that an option file switched on.
+    /// Notes for the user: ignored files, encryption that an option file switched on.
     pub warnings: Vec<String>,
     pub wants_prompt: bool,
 }
@@ -76,7 +76,7 @@ pub fn find(
 /// Resolves the flags in a given world. Opens no connection and asks nothing.
 pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let files::Read { settings, mut warnings } = files::read(args, env)?;
-    let mut inputs = Inputs::of_flags(args, env)?;
+    let mut inputs = Inputs::from_flags(args, env)?;
     for (name, key) in VARIABLES {
         if let Some(value) = env.text(name)? {
             inputs.take(key, Some(&value), Rank::Environment, name)?;
@@ -103,7 +103,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     if let Some((url, name)) = args.url.as_ref().map(|url| (url, "--url")).or(variable) {
         let wrong = |why| Error::usage(format!("{name} {why}")).hint(URL_FORM);
         for (key, value) in parts(url).map_err(wrong)? {
-            // What a URL leaves out stays open; without a password there is none.
+            // Parts that a URL leaves out stay open; without a password there is none.
             if value.is_empty() && key != "password" {
                 continue;
             }
@@ -130,7 +130,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     Ok(Resolved { target, warnings, wants_prompt })
 }
 
-/// Who said it, weakest first.
+/// The origin of a value, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Environment,
@@ -167,7 +167,7 @@ fn is_known(key: &str) -> bool {
 }
 
 impl Inputs {
-    fn of_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
+    fn from_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
         let mut said = args.clone();
         if let Some(fd) = args.password_fd {
             said.password = Some(Some((env.read_fd)(fd)?));
@@ -243,7 +243,7 @@ impl Inputs {
         self.by.remove(key);
     }
 
-    fn shown(&self, key: &str, file: &Path) -> String {
+    fn display_value(&self, key: &str, file: &Path) -> String {
         format!("{} ({})", self.by[key].1, file.display())
     }
 }
@@ -461,12 +461,13 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
     let ConnectionArgs { ssl_mode, ssl_ca, ssl_cert, ssl_key, socket, .. } = &inputs.said;
     let mode = ssl_mode.unwrap_or_default();
     let files = [("ssl-ca", ssl_ca), ("ssl-cert", ssl_cert), ("ssl-key", ssl_key)];
-    let files = files.map(|(key, file)| file.as_ref().map(|file| (key, inputs.shown(key, file))));
+    let files =
+        files.map(|(key, file)| file.as_ref().map(|file| (key, inputs.display_value(key, file))));
     if mode == SslMode::Disabled {
         for (key, shown) in files.into_iter().flatten() {
             let unset = if given.is_none() { " where it is not given" } else { "" };
             let why = format!("{from} is DISABLED{unset}");
-            // Who names them for loadgen expects encryption.
+            // A user who names them for loadgen expects encryption.
             if inputs.by[key].0 >= Rank::Url {
                 return Err(Error::usage(format!("{shown} is of no use: {why}"))
                     .hint("--ssl-mode VERIFY_IDENTITY, VERIFY_CA or REQUIRED encrypts"));
@@ -485,7 +486,7 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
         }
         let socket = socket
             .as_ref()
-            .map_or_else(|| address.to_string(), |path| inputs.shown("socket", path));
+            .map_or_else(|| address.to_string(), |path| inputs.display_value("socket", path));
         let message = format!("{from} ({mode}) and the socket {socket}: no TLS goes over a socket");
         return Err(Error::usage(message).hint("--protocol tcp, or --ssl-mode DISABLED"));
     }

@@ -27,7 +27,7 @@ const UNSIGNED: u8 = 0x20;
 
 /// A column's type and the lower half of its flags.
 type Column = [u8; 2];
-/// That of a definition that is too long to be looked at: no type of a server's.
+/// The type of a definition that is too long to be read: no server has it.
 const UNKNOWN: Column = [0x7f, 0];
 
 /// Rows of an answer's first result and of those behind it, and rows affected as its last OK says.
@@ -40,7 +40,7 @@ pub struct Answer {
     pub nulls: u64,
 }
 
-/// How much of an answer is wanted.
+/// The part of an answer that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Want {
     #[default]
@@ -51,14 +51,14 @@ pub enum Want {
 
 /// The kinds of commands, by the form of their answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum AnswerForm {
     #[default]
     Text,
     Binary,
     Prepare,
 }
 
-/// What the next packet is.
+/// The kind of the next packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     #[default]
@@ -73,7 +73,7 @@ enum State {
 #[derive(Debug, Default)]
 pub struct Decoder {
     pub(super) deprecate_eof: bool,
-    kind: Kind,
+    kind: AnswerForm,
     want: Want,
     state: State,
     /// The next packet's number, and whether the last one had another than that: the server sent its
@@ -103,7 +103,7 @@ impl Decoder {
     }
 
     /// Begins an answer; `number` is that of its first packet.
-    pub fn expect(&mut self, kind: Kind, want: Want, number: u8) {
+    pub fn expect(&mut self, kind: AnswerForm, want: Want, number: u8) {
         let (cell, mut columns) =
             (std::mem::take(&mut self.cell), std::mem::take(&mut self.columns));
         columns.clear();
@@ -180,8 +180,8 @@ impl Decoder {
     fn wanted(&self, first: Option<&u8>) -> usize {
         match (self.state, self.kind, first) {
             _ if self.goes_on => 0,
-            // Of what was prepared, the definitions are counted only.
-            (State::Columns(_), Kind::Prepare, Some(..END)) => 1,
+            // The definitions of a prepared statement are counted only.
+            (State::Columns(_), AnswerForm::Prepare, Some(..END)) => 1,
             _ => HEAD_MAX,
         }
     }
@@ -191,7 +191,7 @@ impl Decoder {
         self.want == Want::First
             && self.results == 0
             && match self.state {
-                State::Columns(_) => self.kind == Kind::Binary && self.columns.is_empty(),
+                State::Columns(_) => self.kind == AnswerForm::Binary && self.columns.is_empty(),
                 State::Rows => self.answer.rows == 0,
                 _ => false,
             }
@@ -217,7 +217,7 @@ impl Decoder {
         };
         let end = first == END && length < if self.deprecate_eof { PACKET_MAX } else { 9 };
         match self.state {
-            State::First if self.kind == Kind::Prepare => {
+            State::First if self.kind == AnswerForm::Prepare => {
                 self.prepared(head).ok_or("no answer to a PREPARE")?;
             }
             State::First if first == 0 => {
@@ -233,7 +233,7 @@ impl Decoder {
             }
             State::Columns(1) if !self.deprecate_eof && !end => return Err("unknown packet"),
             State::Columns(left) => {
-                if self.kind != Kind::Prepare && (left > 1 || self.deprecate_eof) {
+                if self.kind != AnswerForm::Prepare && (left > 1 || self.deprecate_eof) {
                     let known = (head.len() == length).then(|| definition(head));
                     let column = match known {
                         // No cell of this column is kept, or its type is not needed.
@@ -246,7 +246,7 @@ impl Decoder {
                     self.columns.push(column);
                 }
                 self.state = match left {
-                    1 if self.kind == Kind::Prepare => State::Done,
+                    1 if self.kind == AnswerForm::Prepare => State::Done,
                     1 => State::Rows,
                     _ => State::Columns(left - 1),
                 };
@@ -259,7 +259,7 @@ impl Decoder {
                 };
                 self.end(status.ok_or("cut end of rows")?);
             }
-            State::Rows if first == 0 || self.kind == Kind::Text => {
+            State::Rows if first == 0 || self.kind == AnswerForm::Text => {
                 self.answer.nulls += self.walk(head, length).ok_or("malformed row")?;
                 if self.looks() {
                     self.keep(head).ok_or("no first cell")?;
@@ -302,7 +302,7 @@ impl Decoder {
     /// columns that have none. What lies behind the head is not looked at.
     #[inline]
     fn walk(&self, row: &[u8], length: usize) -> Option<u64> {
-        let binary = self.kind == Kind::Binary;
+        let binary = self.kind == AnswerForm::Binary;
         // A zero, then a bitmap that begins at its third bit.
         let mut at = if binary { 1 + bitmap_bytes(self.columns.len()) } else { 0 };
         let bitmap = if binary { row.get(1..at)? } else { &[] };
@@ -339,7 +339,7 @@ impl Decoder {
     /// Keeps the first cell of a row, unless it is NULL.
     fn keep(&mut self, row: &[u8]) -> Option<()> {
         let mut rest = ParseBuf(row);
-        let null = if self.kind == Kind::Text {
+        let null = if self.kind == AnswerForm::Text {
             row.first() == Some(&NULL)
         } else {
             rest.checked_eat(1 + bitmap_bytes(self.columns.len()))?[1] & 4 != 0
@@ -454,7 +454,7 @@ mod tests {
     const OLD_MORE: &[u8] = &[END, 0, 0, 10, 0];
     const END_OF: &[u8] = &[END, 0, 0, 2, 0, 0, 0];
     const MORE_OF: &[u8] = &[END, 0, 0, 10, 0, 0, 0];
-    /// Where the old dialect ends definitions.
+    /// The end of definitions in the old dialect.
     const DEFINED: &[u8] = b"defined";
     const OK_3: &[u8] = &[0, 3, 0, 2, 0, 0, 0];
     const OK_300: &[u8] =
@@ -501,7 +501,7 @@ mod tests {
         Ok((used, decoder.outcome(), first, decoder.number()))
     }
 
-    fn decoder(old: bool, kind: Kind, want: Want) -> Decoder {
+    fn decoder(old: bool, kind: AnswerForm, want: Want) -> Decoder {
         let mut decoder = Decoder::new(!old);
         decoder.expect(kind, want, 1);
         decoder
@@ -517,7 +517,7 @@ mod tests {
     /// An answer in the new dialect; [`framed_as`] makes it one of the old.
     struct Case {
         name: &'static str,
-        kind: Kind,
+        kind: AnswerForm,
         payloads: &'static [&'static [u8]],
         outcome: Asked<Answer>,
         /// The first cell as bytes and as number.
@@ -541,7 +541,7 @@ mod tests {
 
     /// An answer of each kind.
     fn cases() -> Vec<Case> {
-        use Kind::{Binary, Prepare, Text};
+        use AnswerForm::{Binary, Prepare, Text};
         const NO_CELL: (Option<&[u8]>, Option<u64>) = (None, None);
         const TEXT_42: (Option<&[u8]>, Option<u64>) = (Some(b"42"), Some(42));
         const BINARY_17: (Option<&[u8]>, Option<u64>) = (Some(b"\x11\0\0\0\0\0\0\0"), Some(17));
@@ -654,7 +654,7 @@ mod tests {
                 );
                 let mut whole = fresh();
                 assert_eq!(whole.take(&answer), Ok(answer.len()));
-                let statement = if kind == Kind::Prepare { 258 } else { 0 };
+                let statement = if kind == AnswerForm::Prepare { 258 } else { 0 };
                 assert_eq!(whole.statement, statement, "{name}");
                 let mut early = fresh();
                 assert!(early.take(&answer[..answer.len() - 1]).is_ok(), "{name} is sound so far");
@@ -666,7 +666,7 @@ mod tests {
     #[test]
     fn a_text_row_is_no_end_when_it_is_longer_than_one() {
         let rows: &[&[u8]] = &[ONE, VARCHAR, OLD_END, b"\x01x", b"\xfe\0\0\0\0\0\0\0\0", OLD_END];
-        let seen = taken(&mut decoder(true, Kind::Text, Want::Count), &framed(rows, 1), []);
+        let seen = taken(&mut decoder(true, AnswerForm::Text, Want::Count), &framed(rows, 1), []);
         assert_eq!(seen.expect("rows").1, Some(counted(2, 0)));
     }
 
@@ -675,13 +675,13 @@ mod tests {
         let mut decoder = Decoder::new(true);
         // Whatever state the answer before left.
         for number in 0..=255 {
-            decoder.expect(Kind::Text, Want::First, number);
+            decoder.expect(AnswerForm::Text, Want::First, number);
             let rows = framed(&[ONE, VARCHAR, b"\x0242", END_OF], number);
             let seen = taken(&mut decoder, &rows, []);
             let expected = (rows.len(), Some(counted(1, 0)), Some(b"42".to_vec()), Some(42));
             assert_eq!(seen, Ok(expected));
             assert_eq!((decoder.outcome(), decoder.take(&rows)), (None, Ok(0)), "it is over");
-            decoder.expect(Kind::Text, Want::First, number);
+            decoder.expect(AnswerForm::Text, Want::First, number);
             let seen = taken(&mut decoder, &framed(&[OK_3], number), []);
             assert_eq!(seen, Ok((11, Some(counted(0, 3)), None, None)));
         }
@@ -689,8 +689,8 @@ mod tests {
 
     #[test]
     fn bytes_are_refused_when_they_are_no_answer() {
-        use Kind::{Binary, Prepare, Text};
-        let cases: &[(&str, bool, Kind, &[&[u8]])] = &[
+        use AnswerForm::{Binary, Prepare, Text};
+        let cases: &[(&str, bool, AnswerForm, &[&[u8]])] = &[
             ("empty packet", false, Text, &[b""]),
             ("a file is asked for", false, Text, &[b"\xfb/etc/passwd"]),
             ("cut OK", false, Binary, &[&OK_3[..4]]),
@@ -745,12 +745,12 @@ mod tests {
         none[VARCHAR.len() - 5] |= NOT_NULL;
         let head: [&[u8]; 3] = [&[2], &none, BIGINT];
         for (kind, row, nulls) in [
-            (Kind::Binary, &[0, 4, 17, 0, 0, 0, 0, 0, 0, 0][..], 1),
-            (Kind::Binary, &[0, 8, 1, b'x'], 0),
-            (Kind::Binary, &[0, 12], 1),
-            (Kind::Text, b"\xfb\x0217", 1),
-            (Kind::Text, b"\x01x\xfb", 0),
-            (Kind::Text, b"\xfb\xfb", 1),
+            (AnswerForm::Binary, &[0, 4, 17, 0, 0, 0, 0, 0, 0, 0][..], 1),
+            (AnswerForm::Binary, &[0, 8, 1, b'x'], 0),
+            (AnswerForm::Binary, &[0, 12], 1),
+            (AnswerForm::Text, b"\xfb\x0217", 1),
+            (AnswerForm::Text, b"\x01x\xfb", 0),
+            (AnswerForm::Text, b"\xfb\xfb", 1),
         ] {
             let bytes = framed(&[&head[..], &[row, row, END_OF]].concat(), 1);
             let seen = taken(&mut decoder(false, kind, Want::Count), &bytes, []).expect("rows");
@@ -766,7 +766,8 @@ mod tests {
         let take = |row: &[u8]| {
             let bytes = framed(&[&[2], VARCHAR, VARCHAR, row, END_OF], 1);
             let ends = (0..bytes.len()).step_by(1000);
-            taken(&mut decoder(false, Kind::Text, Want::Count), &bytes, ends).map(|seen| seen.1)
+            taken(&mut decoder(false, AnswerForm::Text, Want::Count), &bytes, ends)
+                .map(|seen| seen.1)
         };
         assert_eq!(take(&[b"\x01y", &cell[..]].concat()), Ok(Some(counted(1, 0))));
         assert_eq!(take(&[&cell[..], b"\x01y"].concat()), Ok(Some(counted(1, 0))));
@@ -777,18 +778,19 @@ mod tests {
     #[test]
     fn a_wrong_number_ends_the_session_but_an_errors_is_told() {
         for wrong in [0, 2, 255] {
-            let mut unasked = decoder(false, Kind::Text, Want::Count);
+            let mut unasked = decoder(false, AnswerForm::Text, Want::Count);
             let seen = taken(&mut unasked, &framed(&[DEADLOCK], wrong), []).expect("an error");
             let told = matches!(seen.1, Some(Err(Failure::Server { code: 1213, .. })));
             assert!(told && unasked.out_of_turn, "{seen:?}");
-            let refused = decoder(false, Kind::Text, Want::Count).take(&framed(&[OK_3], wrong));
+            let refused =
+                decoder(false, AnswerForm::Text, Want::Count).take(&framed(&[OK_3], wrong));
             assert!(lost(refused).starts_with("packet out of order"));
         }
         let mut rows = framed(&[ONE, BIGINT], 1);
         rows.extend(framed(&[ROW_17], 4));
-        assert!(decoder(false, Kind::Binary, Want::Count).take(&rows).is_err());
+        assert!(decoder(false, AnswerForm::Binary, Want::Count).take(&rows).is_err());
         // A payload that goes on does so in the next packet.
-        let mut on = decoder(false, Kind::Text, Want::Count);
+        let mut on = decoder(false, AnswerForm::Text, Want::Count);
         let begun = [&framed(&[ONE, BIGINT], 1)[..], &[255, 255, 255, 3, 0xfd, 255, 255, 255]];
         let bytes = [&begun.concat()[..], &vec![ERROR; PACKET_MAX - 4]].concat();
         assert_eq!(on.take(&bytes), Ok(bytes.len()));
@@ -803,17 +805,17 @@ mod tests {
         let row = [&[END], &length[..], &cell].concat();
         let bytes = framed(&[ONE, VARCHAR, &row, END_OF], 1);
         let ends = (0..bytes.len()).step_by(HEAD_MAX + 4);
-        let seen = taken(&mut decoder(false, Kind::Text, Want::First), &bytes, ends);
+        let seen = taken(&mut decoder(false, AnswerForm::Text, Want::First), &bytes, ends);
         let first = Some(cell[..CELL_MAX].to_vec());
         assert_eq!(seen, Ok((bytes.len(), Some(counted(1, 0)), first, None)));
         // A message of one full packet, behind which an empty one is due.
         let loud = framed(&[[&DEADLOCK[..9], &b"!".repeat(PACKET_MAX - 9)].concat()], 1);
         let ends = (0..loud.len()).step_by(HEAD_MAX + 4);
-        let seen = taken(&mut decoder(false, Kind::Text, Want::Count), &loud, ends);
+        let seen = taken(&mut decoder(false, AnswerForm::Text, Want::Count), &loud, ends);
         let said = failed(1213, "40001", &format!("{}…", "!".repeat(2000)));
         assert_eq!(seen, Ok((loud.len(), Some(said), None, None)));
         // Three hundred full packets, then an empty one.
-        let mut rows = decoder(true, Kind::Text, Want::Count);
+        let mut rows = decoder(true, AnswerForm::Text, Want::Count);
         let mut take = |bytes: &[u8]| assert_eq!(rows.take(bytes), Ok(bytes.len()));
         take(&framed(&[ONE, VARCHAR, OLD_END], 1));
         let mut full = vec![ERROR; PACKET_MAX];
@@ -850,7 +852,7 @@ mod tests {
                 END if !old => theirs::<ResultSetTerminator>(&payload),
                 _ => None,
             };
-            let mut ours = decoder(old, Kind::Text, Want::Count);
+            let mut ours = decoder(old, AnswerForm::Text, Want::Count);
             let head: &[&[u8]] = match first {
                 END if old => &[ONE, BIGINT, OLD_END],
                 END => &[ONE, BIGINT],
@@ -877,7 +879,7 @@ mod tests {
                 0..8,
             ),
             noise in vec(any::<u8>(), 0..12),
-            kind in select(vec![Kind::Text, Kind::Binary, Kind::Prepare]),
+            kind in select(vec![AnswerForm::Text, AnswerForm::Binary, AnswerForm::Prepare]),
             old: bool,
             mut ends in vec(0..200_usize, 0..6),
         ) {

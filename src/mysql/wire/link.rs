@@ -21,13 +21,15 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::decode::{Answer, Decoder, Kind, Want};
+use super::decode::{Answer, AnswerForm, Decoder, Want};
 use super::frame::{self, HEADER, Params};
 use super::login::{Login, Say, unexpected};
 use crate::error::Result;
 use crate::mysql::errors::{Asked, Failure, server_error};
 use crate::mysql::options::{Address, KEEPALIVE};
-use crate::mysql::session::{self, ServerLink, begin, set_names, within_connect};
+use crate::mysql::target::{
+    ServerLink, begin_request, charset_error, explain, set_names, within_connect,
+};
 use crate::stop::within;
 
 /// Bytes that one read takes at most: the longest answers of usual workloads in one.
@@ -62,9 +64,9 @@ impl LeanSession {
     /// Connects and authenticates within the target's limit, then sets the character set if one is given.
     pub async fn open(link: &ServerLink, inbox: &Inbox, charset: Option<&str>) -> Result<Self> {
         let opened = connect(link, inbox).await;
-        let opened = opened.map_err(|failure| session::explain(&failure, &link.target))?;
-        let begun = opened.begun(link, charset).await;
-        begun.map_err(|failure| session::of_charset(charset, &failure))
+        let opened = opened.map_err(|failure| explain(&failure, &link.target))?;
+        let begun = opened.set_up_session(link, charset).await;
+        begun.map_err(|failure| charset_error(charset, &failure))
     }
 
     /// Does the same for a server that has let such a session in before: why not now, without hints.
@@ -73,10 +75,10 @@ impl LeanSession {
         inbox: &Inbox,
         charset: Option<&str>,
     ) -> Asked<Self> {
-        connect(link, inbox).await?.begun(link, charset).await
+        connect(link, inbox).await?.set_up_session(link, charset).await
     }
 
-    async fn begun(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Self> {
+    async fn set_up_session(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Self> {
         set_names(link, charset, async |sql| self.run_text(sql).await).await?;
         Ok(self)
     }
@@ -101,7 +103,7 @@ impl LeanSession {
         frame::begin(&mut self.out, Command::COM_STMT_PREPARE as u8);
         self.out.extend_from_slice(sql.as_bytes());
         let answer_starts = frame::end(&mut self.out, 0);
-        self.round_trip(Kind::Prepare, Want::Count, answer_starts).await?;
+        self.round_trip(AnswerForm::Prepare, Want::Count, answer_starts).await?;
         Ok(self.decoder.statement)
     }
 
@@ -109,7 +111,7 @@ impl LeanSession {
     #[inline]
     pub async fn execute(&mut self, id: u32, params: &Params, want: Want) -> Asked<Answer> {
         let answer_starts = frame::execute(&mut self.out, id, params);
-        self.round_trip(Kind::Binary, want, answer_starts).await
+        self.round_trip(AnswerForm::Binary, want, answer_starts).await
     }
 
     /// Gives room for SQL, which [`Self::query`] runs.
@@ -122,7 +124,7 @@ impl LeanSession {
     #[inline]
     pub async fn query(&mut self, want: Want) -> Asked<Answer> {
         let answer_starts = frame::end(&mut self.out, 0);
-        self.round_trip(Kind::Text, want, answer_starts).await
+        self.round_trip(AnswerForm::Text, want, answer_starts).await
     }
 
     pub async fn run_text(&mut self, sql: &str) -> Asked<Answer> {
@@ -173,9 +175,14 @@ impl LeanSession {
 
     /// Sends the command and reads its answer. An error of the server's is a failure.
     #[inline]
-    async fn round_trip(&mut self, kind: Kind, want: Want, answer_starts: u8) -> Asked<Answer> {
+    async fn round_trip(
+        &mut self,
+        kind: AnswerForm,
+        want: Want,
+        answer_starts: u8,
+    ) -> Asked<Answer> {
         self.sent = 0;
-        begin(&mut self.waiting)?;
+        begin_request(&mut self.waiting)?;
         self.decoder.expect(kind, want, answer_starts);
         let outcome = poll_fn(|context| self.poll_round_trip(context)).await;
         self.waiting = match &outcome {
@@ -246,7 +253,7 @@ impl LeanSession {
     }
 }
 
-/// What a session is carried by: TCP, or TLS over it.
+/// The transport of a session: TCP, or TLS over it.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
     fn tcp(&self) -> &TcpStream;
 }
@@ -324,7 +331,7 @@ async fn dial(address: &Address) -> io::Result<TcpStream> {
             SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
             Ok(stream)
         }
-        // What a session does with its stream, the kernel does with either kind.
+        // A session uses both kinds of stream alike.
         Address::Socket(path) => {
             let stream = UnixStream::connect(path).await?.into_std()?;
             TcpStream::from_std(OwnedFd::from(stream).into())

@@ -36,7 +36,7 @@ pub(crate) const IN_THE_CLEAR: &str =
     "the server asks for the password itself, and this connection hides it from nobody";
 pub(crate) const ANOTHER_QUESTION: &str = "the server asks for something else than a password";
 
-/// What to do after a packet. It may hold the password.
+/// The action after a packet. It may hold the password.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(crate) enum Say {
     /// Send this payload.
@@ -73,13 +73,13 @@ pub(crate) struct Login<'a> {
     target: &'a ConnectOptions,
     awaits: Awaits,
     packets: usize,
-    /// Whether the server asked for another method already.
+    /// True if the server asked for another method already.
     switched: bool,
-    /// Whether it asked for what the driver cannot do.
+    /// True if it asked for a method that the driver does not know.
     beyond_driver: bool,
     /// Why the last method was declined, if it was.
     declined: Option<Declined>,
-    /// What somebody else answered to the greeting.
+    /// The answer to the greeting of a server that is no MySQL.
     response: Option<Vec<u8>>,
     version: (u16, u16, u16),
     capabilities: CapabilityFlags,
@@ -107,7 +107,7 @@ impl<'a> Login<'a> {
             beyond_driver: false,
             declined: None,
             response: None,
-            // What parses it panics on digits of other scripts.
+            // The parser panics on digits of other scripts.
             version: Some(&greeting)
                 .filter(|greeting| greeting.server_version_ref().is_ascii())
                 .and_then(HandshakePacket::server_version_parsed)
@@ -529,7 +529,7 @@ mod tests {
                 vec![sha2_later(), ask(2), native_later()],
             ),
             case(tcp(), MYSQL_5_6, &[&to_parsec, &to_native], vec![nothing(), native_later()]),
-            // What is not possible is declined.
+            // Impossible requests are declined.
             case(tcp(), MYSQL_5_6, &[b"\xfe", &to_native], vec![nothing(), native_later()]),
             case(
                 tcp(),

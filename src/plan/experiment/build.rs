@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::slice::from_ref;
 use std::time::Duration;
 
-use super::{Dataset, Experiment, Overrides, Part, Subject, What};
+use super::{Dataset, Experiment, Overrides, RunSpec, ServerSetup, What};
 use crate::error::{Error, Result};
 use crate::plan::knobs::{Knobs, LoadSource};
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
@@ -39,7 +39,7 @@ pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Exp
             plan.scale(overrides.scale);
         }
     }
-    let steps = parts.iter().map(Part::count_steps).fold(0, u64::saturating_add);
+    let steps = parts.iter().map(RunSpec::count_steps).fold(0, u64::saturating_add);
     check_steps(steps)?;
     let (profile, scale) = (profile.clone(), overrides.scale);
     let (cells, all, changes) = (Vec::new(), Vec::new(), Vec::new());
@@ -53,10 +53,11 @@ pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Exp
 /// Finds the labels that the report names.
 fn name_labels(experiment: &mut Experiment) -> Result<()> {
     let (subjects, profile) = (&experiment.subjects, &experiment.profile);
-    let is = |subject: &Subject, name: &str| subject.label == name || subject.server.name() == name;
+    let is =
+        |subject: &ServerSetup, name: &str| subject.label == name || subject.server.name() == name;
     let found = |key: &str, wanted: &Option<String>| {
         let Some(wanted) = wanted else { return Ok(Vec::new()) };
-        let found: Vec<&Subject> = match wanted.as_str() {
+        let found: Vec<&ServerSetup> = match wanted.as_str() {
             "first" => subjects.first().into_iter().collect(),
             "last" => subjects.last().into_iter().collect(),
             name => subjects.iter().filter(|subject| is(subject, name)).collect(),
@@ -87,8 +88,8 @@ fn name_labels(experiment: &mut Experiment) -> Result<()> {
 }
 
 /// Pairs labels that are compared: those of the same program, or all where no two have one in common.
-fn pairs(from: &[&Subject], to: &[&Subject]) -> Vec<(String, String)> {
-    let program = |subject: &Subject| {
+fn pairs(from: &[&ServerSetup], to: &[&ServerSetup]) -> Vec<(String, String)> {
+    let program = |subject: &ServerSetup| {
         let label = subject.label.strip_suffix(subject.server.name()).unwrap_or_default();
         label.trim_end_matches('+').to_owned()
     };
@@ -123,7 +124,12 @@ fn check_workloads(profile: &Profile) -> Result<()> {
 
 /// Adds the parts of a run: one for each of its workloads. Two of one title would be one table, and
 /// could be no one measurement.
-fn add_parts(parts: &mut Vec<Part>, of: Given<'_>, n: usize, subjects: &[Subject]) -> Result<()> {
+fn add_parts(
+    parts: &mut Vec<RunSpec>,
+    of: Given<'_>,
+    n: usize,
+    subjects: &[ServerSetup],
+) -> Result<()> {
     let (profile, overrides) = of;
     let run = &profile.runs[n];
     let here = |key: &str| format!("run/{n}/{key}");
@@ -164,14 +170,15 @@ fn add_parts(parts: &mut Vec<Part>, of: Given<'_>, n: usize, subjects: &[Subject
             }
         }
     }
-    let is_for = |s: &Subject| run.servers.as_ref().is_none_or(|names| names.has(s.server.name()));
+    let is_for =
+        |s: &ServerSetup| run.servers.as_ref().is_none_or(|names| names.has(s.server.name()));
     for (nth, (title, what)) in whats.into_iter().enumerate() {
         let title = run.name.clone().unwrap_or(title);
         let key = if run.name.is_some() { "name" } else { &format!("workload/{nth}") };
         let new = parts.iter().all(|part| part.title != title);
         let twice = format_args!("there is a run '{title}' already: name = \"…\" tells them apart");
         profile.ensure(new, here(key), twice)?;
-        parts.push(Part {
+        parts.push(RunSpec {
             what,
             repeats: run.repeat.map_or(1, Whole::small),
             subjects: (0..subjects.len()).filter(|at| is_for(&subjects[*at])).collect(),
@@ -208,12 +215,12 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
 /// Plans one workload of a run on its tables; `here` makes the error of a key.
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
-    // Of several workloads not every one has all options.
+    // Not every workload has all options.
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
     let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
     let (schema, named, mut knobs) = (workload.schema, workload.names_tables(), knobs.clone());
-    // Where each client has a table, the number of the other runs' tables is not meant.
+    // Where each client has a table, the tables of other runs do not count.
     let count = profile.tables.count.filter(|_| !workload.table_a_client);
     knobs.tables = knobs.tables.or(count).filter(|_| named);
     let rows = knobs.rows.take().and_then(|rows| rows.0);
@@ -255,7 +262,7 @@ fn commands(profile: &Profile, title: &str, scale: Scale) -> Vec<Command> {
 }
 
 /// Refuses a command that would never run: beside no run, no step, or after the end of all windows.
-fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[Part]) -> Result<()> {
+fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpec]) -> Result<()> {
     let here = |key: &str| format!("command/{n}/{key}");
     let titles: Vec<&str> = parts.iter().map(|part| part.title.as_str()).collect();
     for (nth, name) in command.workload.iter().flat_map(Names::texts).enumerate() {
@@ -284,7 +291,7 @@ fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[Part])
 }
 
 /// Makes the labels: a server with what it inherits, and one for each program that it may take.
-fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<Subject>> {
+fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>> {
     let whole = servers(profile)?;
     let takes_programs =
         |server: &&Server| server.sandbox.as_ref().is_some_and(|sandbox| sandbox.program.is_none());
@@ -300,7 +307,7 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<Subject>> {
         return Err(Error::usage(message).hint("take `program` out of [server.sandbox]"));
     }
     let subject = |(server, program)| subject(profile, server, program, overrides.scale);
-    let subjects: Vec<Subject> = if programs.is_empty() {
+    let subjects: Vec<ServerSetup> = if programs.is_empty() {
         whole.iter().map(|server| subject((server, None))).collect()
     } else {
         // A program is taken through all its variants before the next.
@@ -437,7 +444,12 @@ fn merged_sandbox(base: Sandbox, mut own: Sandbox) -> Sandbox {
     Sandbox { program: own.program.or(base.program), data: own.data.or(base.data), ..own }
 }
 
-fn subject(profile: &Profile, server: &Server, program: Option<&Program>, scale: Scale) -> Subject {
+fn subject(
+    profile: &Profile,
+    server: &Server,
+    program: Option<&Program>,
+    scale: Scale,
+) -> ServerSetup {
     let labelled = |name: &str| match (program, name) {
         (None, "") => profile.name.clone(),
         (None, name) => name.to_owned(),
@@ -448,7 +460,7 @@ fn subject(profile: &Profile, server: &Server, program: Option<&Program>, scale:
     if let Some(sandbox) = &mut server.sandbox {
         set_up(sandbox, program, scale);
     }
-    Subject {
+    ServerSetup {
         label: labelled(server.name()),
         base: server.base.as_deref().map(labelled),
         expect: vec![profile.expect.clone(), server.expect.clone()],

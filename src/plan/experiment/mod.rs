@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
-use super::profile::{Command, Data, Expect, Profile, Sandbox, Server, Setting, Turns};
+use super::profile::{Command, Data, Expect, Profile, RepeatOrder, Sandbox, Server, Setting};
 use super::value::{self, Clients, Scale};
 use super::{Plan, Step, StopAt, defaults, seconds_of, shuffle, units};
 use crate::error::{Error, Result, line};
@@ -31,9 +31,9 @@ use crate::workload::random::{mix, name_part, seed_of};
 /// built: measured with 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
 const PHPTEST: (u64, f64) = (330, 50_000.0);
-/// What a table's file has at least.
+/// The least size of a table's file.
 const TABLE_BYTES: u64 = 8_000_000;
-/// What a server has besides: system tables, logs.
+/// The size of a server's system tables and logs.
 const SERVER_BYTES: u64 = 200_000_000;
 /// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
@@ -87,8 +87,8 @@ pub struct Experiment {
     /// As it is written, but that baseline and order of its report are the subjects' labels.
     pub profile: Profile,
     pub scale: Scale,
-    pub subjects: Vec<Subject>,
-    pub parts: Vec<Part>,
+    pub subjects: Vec<ServerSetup>,
+    pub parts: Vec<RunSpec>,
     /// The cells that are wanted, in the order of execution.
     pub cells: Vec<Cell>,
     pub all: Vec<Cell>,
@@ -97,7 +97,7 @@ pub struct Experiment {
 }
 
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct ServerSetup {
     /// The label in the file, with its program's name.
     pub label: String,
     /// The label that it is a variant of.
@@ -108,7 +108,7 @@ pub struct Subject {
 }
 
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct RunSpec {
     pub title: String,
     pub what: What,
     pub repeats: u32,
@@ -138,7 +138,7 @@ pub struct Dataset {
     pub charset: Option<String>,
     /// Connections that fill; None for a sensible number.
     pub jobs: Option<u32>,
-    /// Whether tables that prepare made are dropped and filled again, whatever they hold.
+    /// True if tables that prepare made are dropped and filled again, whatever they hold.
     #[serde(rename = "refill")]
     pub force: bool,
     /// None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
@@ -174,7 +174,7 @@ pub struct Cell {
 }
 
 /// Cells of one part on one subject in one repeat: one sweep.
-pub(crate) struct Leg {
+pub(crate) struct CellGroup {
     pub subject: usize,
     pub part: usize,
     pub repeat: u32,
@@ -184,7 +184,7 @@ pub(crate) struct Leg {
     pub fresh: bool,
 }
 
-impl Part {
+impl RunSpec {
     /// Gives the plan and the tables of a sweep.
     fn sweep(&self) -> Option<(&Plan, &Dataset)> {
         let What::Sweep(plan, dataset) = &self.what else { return None };
@@ -225,7 +225,7 @@ impl Experiment {
     /// Adds repeats of every cell, for what is measured again; labels are interleaved, whatever the
     /// profile wants: what is compared should stand side by side.
     pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {
-        self.profile.order = Turns::Interleaved;
+        self.profile.order = RepeatOrder::Interleaved;
         for part in &mut self.parts {
             part.repeats = part.repeats.max(repeats);
             if let What::Sweep(plan, _) = &mut part.what {
@@ -239,7 +239,7 @@ impl Experiment {
     fn make_cells(&mut self, seed: u64) {
         let mut cells = Vec::new();
         for (repeat, subject) in self.visits(seed) {
-            let here = |part: &Part| repeat <= part.repeats && part.subjects.contains(&subject);
+            let here = |part: &RunSpec| repeat <= part.repeats && part.subjects.contains(&subject);
             for (part, of_part) in self.parts.iter().enumerate().filter(|(_, part)| here(part)) {
                 for (clients, rate) in of_part.steps(repeat) {
                     let key = String::new();
@@ -252,7 +252,7 @@ impl Experiment {
         self.all = cells;
     }
 
-    /// Orders labels and repeats. But for [`Turns::InTurn`], repeats are outermost, so that drift and
+    /// Orders labels and repeats. But for [`RepeatOrder::InTurn`], repeats are outermost, so that drift and
     /// the luck of a restart do not hide inside a cell.
     fn visits(&self, seed: u64) -> Vec<(u32, usize)> {
         let repeats = self.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
@@ -260,23 +260,25 @@ impl Experiment {
         let in_repeat = |repeat: u32| {
             let mut subjects: Vec<usize> = (0..of).collect();
             match order {
-                // What comes later in each repeat would otherwise be the same label every time.
-                Turns::Interleaved if repeat.is_multiple_of(2) => subjects.reverse(),
-                Turns::Shuffled => shuffle(&mut subjects, seed_of(&[seed, u64::from(repeat)])),
-                Turns::InTurn | Turns::Interleaved => {}
+                // Otherwise the same label would come later in each repeat.
+                RepeatOrder::Interleaved if repeat.is_multiple_of(2) => subjects.reverse(),
+                RepeatOrder::Shuffled => {
+                    shuffle(&mut subjects, seed_of(&[seed, u64::from(repeat)]));
+                }
+                RepeatOrder::InTurn | RepeatOrder::Interleaved => {}
             }
             subjects.into_iter().map(move |subject| (repeat, subject))
         };
         let mut visits: Vec<(u32, usize)> = (1..=repeats).flat_map(in_repeat).collect();
-        if order == Turns::InTurn {
+        if order == RepeatOrder::InTurn {
             visits.sort_by_key(|(_, subject)| *subject);
         }
         visits
     }
 
     /// Groups the cells that are wanted, in the order of execution.
-    pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<Leg> {
-        let (mut legs, mut written) = (Vec::<Leg>::new(), false);
+    pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<CellGroup> {
+        let (mut legs, mut written) = (Vec::<CellGroup>::new(), false);
         for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| wanted(cell)) {
             let Cell { subject, part, repeat, .. } = *cell;
             let fresh = match legs.last_mut().filter(|last| last.subject == subject) {
@@ -286,13 +288,13 @@ impl Experiment {
                 }
                 Some(last) if last.repeat == repeat || !self.profile.restart => {
                     written |= self.parts[last.part].writes();
-                    self.subjects[subject].server.renews() && written
+                    self.subjects[subject].server.can_restore() && written
                 }
                 _ => true,
             };
-            // Of the server as it was taken.
+            // A fresh server is as it was prepared.
             written &= !fresh;
-            legs.push(Leg { subject, part, repeat, cells: vec![at], fresh });
+            legs.push(CellGroup { subject, part, repeat, cells: vec![at], fresh });
         }
         legs
     }
@@ -322,7 +324,7 @@ impl Experiment {
     fn key(&self, cell: &Cell) -> String {
         let Cell { clients, rate, repeat, .. } = *cell;
         let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
-        let Subject { label, server, .. } = subject;
+        let ServerSetup { label, server, .. } = subject;
         let private = server.sandbox.as_ref().map(|sandbox| ServerKey::Private {
             program: sandbox.program.as_ref().map(|path| path.display().to_string()),
             options: sandbox.options.iter().collect(),
@@ -500,9 +502,9 @@ impl Experiment {
             put("scale", &self.scale.factor().to_string());
         }
         let order = match profile.order {
-            Turns::InTurn => "each label with its repeats in turn",
-            Turns::Interleaved => "labels interleaved, every second repeat backwards",
-            Turns::Shuffled => "labels shuffled by the seed in each repeat",
+            RepeatOrder::InTurn => "each label with its repeats in turn",
+            RepeatOrder::Interleaved => "labels interleaved, every second repeat backwards",
+            RepeatOrder::Shuffled => "labels shuffled by the seed in each repeat",
         };
         let restart = if profile.restart { "" } else { "; no restart between repeats" };
         put("order", &format!("{order}{restart}"));
@@ -541,7 +543,7 @@ impl Experiment {
 }
 
 /// Guesses the bytes of a part's tables, how long `prepare` fills them, and how long a cell takes.
-fn guess(part: &Part) -> (u64, Duration, Duration) {
+fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
     let bytes = |tables: u32, rows: u64, row: u64| {
         let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
         of_one.saturating_mul(tables.into())
@@ -592,7 +594,7 @@ fn source(server: &Server) -> String {
     format!("sandbox of {program}, data {data}{options}")
 }
 
-fn describe(part: &Part) -> String {
+fn describe(part: &RunSpec) -> String {
     let (plan, dataset) = match &part.what {
         What::Sweep(plan, dataset) => (plan, dataset),
         What::Suite(suite) => return terms::counted(suite.tests.len() as u64, "command"),

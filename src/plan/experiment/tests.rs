@@ -54,7 +54,7 @@ fn labels(experiment: &Experiment) -> Vec<&str> {
     experiment.subjects.iter().map(|subject| subject.label.as_str()).collect()
 }
 
-fn option<'a>(subject: &'a Subject, name: &str) -> Option<&'a str> {
+fn option<'a>(subject: &'a ServerSetup, name: &str) -> Option<&'a str> {
     let found = subject.server.sandbox.as_ref()?.options.get(name)?;
     Some(found.0.as_deref().unwrap_or(""))
 }
@@ -75,7 +75,7 @@ fn a_base_is_inherited_and_programs_multiply_what_names_none() {
     let programs = ["5.6", "8.0"].map(|name| (name.to_owned(), format!("/{name}").into()));
     let two = experiment(TEXT, &Overrides { programs: programs.into(), ..overrides() });
     assert_eq!(labels(&two), ["there", "5.6+a", "5.6+b", "8.0+a", "8.0+b"]);
-    let kept = |subject: &Subject| match subject.server.sandbox.as_ref().map(Sandbox::data) {
+    let kept = |subject: &ServerSetup| match subject.server.sandbox.as_ref().map(Sandbox::data) {
         Some(Data::Keep(dir)) => dir.display().to_string(),
         _ => String::new(),
     };

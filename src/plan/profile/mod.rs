@@ -38,7 +38,7 @@ pub struct Profile {
     /// What it is for, in words: `--list` shows it
     pub about: String,
     /// The order of servers and repeats, below; `"interleaved"` by default
-    pub order: Turns,
+    pub order: RepeatOrder,
     /// `false`: a server that is measured again in its next repeat is left running; `true` by default
     #[serde(default = "yes")]
     pub restart: bool,
@@ -53,7 +53,7 @@ pub struct Profile {
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     #[serde(skip)]
-    pub runs: Vec<Run>,
+    pub runs: Vec<ProfileRun>,
     /// Required: `[[run]]`, at least one: a workload, a load or a suite, each with keys of its own
     #[serde(rename = "run")]
     _runs: IgnoredAny,
@@ -74,7 +74,7 @@ fn yes() -> bool {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Turns {
+pub enum RepeatOrder {
     /// A server with all of its repeats, then the next one: fewest starts
     InTurn,
     /// (default) Every repeat has all servers, there and back: A B, B A, A B. What drifts meets all alike
@@ -189,7 +189,7 @@ pub struct Tables {
 }
 
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct ProfileRun {
     pub name: Option<String>,
     pub servers: Option<Names>,
     pub repeat: Option<Repeats>,
@@ -296,7 +296,11 @@ impl TryFrom<Value> for Values {
     fn try_from(value: Value) -> Result<Values, &'static str> {
         let values = items(value).into_iter().map(Setting::try_from);
         let values = values.collect::<Result<Vec<Setting>, _>>()?;
-        if values.is_empty() { Err("one of no values never holds") } else { Ok(Values(values)) }
+        if values.is_empty() {
+            Err("the list of accepted values is empty")
+        } else {
+            Ok(Values(values))
+        }
     }
 }
 
@@ -319,7 +323,7 @@ impl Profile {
         };
         profile.check_missing(!runs.is_empty())?;
         let runs = runs.iter().enumerate().map(|(n, run)| profile.read_run(n, run));
-        profile.runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+        profile.runs = runs.collect::<Result<Vec<ProfileRun>, Error>>()?;
         Ok(profile)
     }
 
@@ -339,7 +343,7 @@ impl Profile {
         self.ensure(missing.is_empty(), "name", format_args!("missing: {}", missing.join(", ")))
     }
 
-    fn read_run(&self, n: usize, run: &Spanned<DeValue<'_>>) -> Result<Run, Error> {
+    fn read_run(&self, n: usize, run: &Spanned<DeValue<'_>>) -> Result<ProfileRun, Error> {
         let here = |what: &str| self.refuse(&format!("run/{n}"), what);
         let DeValue::Table(table) = run.get_ref() else {
             return Err(here("a run is a table: [[run]]"));
@@ -352,12 +356,17 @@ impl Profile {
             let mut knobs: Knobs = read(run.clone()).map_err(|e| self.file.wrong(&e))?;
             knobs.warm = if knobs.scan { Some(Warm::Pool) } else { knobs.warm };
             let (name, servers, repeat) = (knobs.name.take(), knobs.servers.take(), knobs.repeat);
-            return Ok(Run { name, servers, repeat, what: Measured::Sweep(Box::new(knobs)) });
+            return Ok(ProfileRun {
+                name,
+                servers,
+                repeat,
+                what: Measured::Sweep(Box::new(knobs)),
+            });
         }
         let Timed { name, servers, repeat, load, suite } =
             read(run.clone()).map_err(|e| self.file.wrong(&e))?;
         let what = load.map(Measured::Load).or(suite.map(Measured::Suite)).expect("it has one");
-        Ok(Run { name, servers, repeat, what })
+        Ok(ProfileRun { name, servers, repeat, what })
     }
 
     /// Puts a server that is there in the place of all, under this label or the profile's name. Takes away what
@@ -396,7 +405,7 @@ impl Profile {
 
     /// Makes the error of a value; `path` leads to it, such as `run/0/spread`.
     pub(crate) fn refuse(&self, path: &str, what: impl AsRef<str>) -> Error {
-        self.file.error(self.file.place(path), what.as_ref())
+        self.file.error(self.file.find_value(path), what.as_ref())
     }
 }
 
@@ -426,7 +435,7 @@ impl Server {
     }
 
     /// Tells whether its data can be brought back to what it was.
-    pub(crate) fn renews(&self) -> bool {
+    pub(crate) fn can_restore(&self) -> bool {
         match &self.sandbox {
             Some(sandbox) => !matches!(sandbox.data(), Data::Keep(_)),
             None => !self.reset.is_empty(),
@@ -480,7 +489,7 @@ impl File {
     }
 
     /// Finds the value of a path, such as `run/0/spread`: where it begins, or what would hold it.
-    fn place(&self, path: &str) -> usize {
+    fn find_value(&self, path: &str) -> usize {
         let doc = DeTable::parse(self.text.expose()).expect("what was read is TOML");
         let mut found = doc.span().start;
         let doc = DeValue::Table(doc.into_inner());

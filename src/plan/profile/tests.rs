@@ -204,7 +204,7 @@ fn every_value_is_held_against_what_it_may_be() {
             at: "\"4G\"",
             says: "among options",
         },
-        Change { from: "[\"OFF\", \"absent\"]", to: "[]", at: "[]", says: "never holds" },
+        Change { from: "[\"OFF\", \"absent\"]", to: "[]", at: "[]", says: "is empty" },
         Change {
             from: "count = 8",
             to: "count = 8\njobs = 0",
@@ -272,7 +272,11 @@ fn paths_lead_to_values_or_to_what_would_hold_them() {
         ("run/1/a", "[[run]]\nlist"),
         ("name/0", "\"x\""),
     ] {
-        assert_eq!(text.get(file.place(path)..).map(|t| t.starts_with(at)), Some(true), "{path}");
+        assert_eq!(
+            text.get(file.find_value(path)..).map(|t| t.starts_with(at)),
+            Some(true),
+            "{path}"
+        );
     }
 }
 

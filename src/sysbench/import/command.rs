@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::arguments::{OLD, script_of, test_of};
-use super::super::options::{self, Entry, Group, Kind, OPTIONS, OptionValues};
+use super::super::options::{self, Entry, Group, OPTIONS, OptionKind, OptionValues};
 use super::super::plan;
 use super::super::settings::Test;
 use super::lines::Line;
@@ -11,13 +11,13 @@ use crate::error::{VALUE_MAX, clip};
 use crate::plan::value::label;
 use crate::workload::named;
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Prepare,
     Run,
     Cleanup,
-    /// What neither makes nor measures anything.
+    /// A command that neither makes nor measures anything.
     Other,
 }
 
@@ -55,6 +55,11 @@ pub(super) struct Command {
     hidden: Vec<String>,
     /// A shell puts in further words.
     is_cut: bool,
+}
+
+/// Gives loadgen's name of a test, or of the path of its script, where it has one.
+pub(crate) fn native(test: &str) -> Option<String> {
+    Some(named(if test == "select" { "point-select" } else { test })?.name)
 }
 
 /// Finds the command lines of an output.
@@ -256,9 +261,9 @@ impl Command {
     pub(super) fn workload(&self) -> Option<String> {
         let stem = self.stem()?;
         match self.stock() {
-            Some(test) => super::native(script_of(test)),
+            Some(test) => native(script_of(test)),
             None if stem == OLD => None,
-            None => super::native(stem),
+            None => native(stem),
         }
     }
 
@@ -347,9 +352,9 @@ impl Command {
         let text = self.values.text(entry.key());
         match entry.kind {
             _ if is_hidden(text) => text.to_owned(),
-            Kind::Bool if self.values.on(entry.key()) => "on".to_owned(),
-            Kind::Bool => "off".to_owned(),
-            Kind::Double => self.values.number(entry.key()).to_string(),
+            OptionKind::Bool if self.values.on(entry.key()) => "on".to_owned(),
+            OptionKind::Bool => "off".to_owned(),
+            OptionKind::Double => self.values.number(entry.key()).to_string(),
             _ => text.to_owned(),
         }
     }

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::BEGIN;
+/// The beginning of a run's first line.
+pub(super) const BEGIN: &str = "Number of threads:";
 
 /// A line of a text with its number, from 1. Its ends have no blanks, and it is not empty.
 pub(super) type Line<'a> = (usize, &'a str);
@@ -36,7 +37,7 @@ impl<'a> Outputs<'a> {
     /// Splits a text without escapes.
     pub(super) fn new(text: &'a str) -> Outputs<'a> {
         let pieces = (1..).zip(text.lines()).flat_map(|(number, line)| {
-            // What a carriage return overwrites is another line.
+            // Text that a carriage return overwrites is another line.
             line.split('\r').map(move |piece| (number, piece))
         });
         let lines: Vec<Line> = pieces

@@ -1,0 +1,74 @@
+//! The check of an answer against what its statement expects.
+
+use super::job::Check;
+use crate::mysql::wire::Answer;
+use crate::workload::rows;
+
+/// Finds what is wrong with an answer.
+pub(super) fn find_fault(
+    expected: &Check,
+    answer: Answer,
+    value: Option<u64>,
+    content: Option<(u32, u64, Option<&[u8]>)>,
+) -> Option<String> {
+    for (number, what, (min, max)) in [
+        (answer.rows, "rows", expected.rows),
+        (answer.affected, "rows affected", expected.affected),
+    ] {
+        if number < min || number > max {
+            return Some(match max {
+                u64::MAX => format!("{number} {what} instead of {min} or more"),
+                max if min == max => format!("{number} {what} instead of {min}"),
+                max => format!("{number} {what} instead of {min} to {max}"),
+            });
+        }
+    }
+    if expected.nulls && answer.nulls > 0 {
+        return Some(format!("{} NULLs in columns that have none", answer.nulls));
+    }
+    if let Some(wanted) = expected.value
+        && value != Some(wanted)
+        && answer.rows > 0
+    {
+        let got = value.map_or_else(|| "no number".to_owned(), |n| n.to_string());
+        return Some(format!("the value is {got} instead of {wanted}"));
+    }
+    let (table, id, c) = content.filter(|_| answer.rows > 0)?;
+    // PAD_CHAR_TO_FULL_LENGTH pads what is returned.
+    let c = c.unwrap_or(b"").trim_ascii_end();
+    (!rows::proves(table + 1, id, c))
+        .then(|| format!("the content is not that of id {id}: '{}'", c.escape_ascii()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(rows: u64, affected: u64) -> Answer {
+        Answer { rows, affected, ..Answer::default() }
+    }
+
+    #[test]
+    fn answers_are_held_against_bounds() {
+        let all = (0, u64::MAX);
+        let anything =
+            Check { rows: all, affected: all, content: false, value: None, nulls: false };
+        let wrong = |expected: &Check, answer| find_fault(expected, answer, None, None);
+        let exactly = Check { rows: (1, 1), ..anything };
+        assert_eq!(wrong(&exactly, answer(1, 0)), None);
+        assert_eq!(wrong(&exactly, answer(0, 1)).as_deref(), Some("0 rows instead of 1"));
+        let range = Check { rows: (1, 100), ..anything };
+        assert_eq!(wrong(&range, answer(100, 0)), None);
+        assert_eq!(wrong(&range, answer(101, 0)).as_deref(), Some("101 rows instead of 1 to 100"));
+        let some = Check { affected: (1, u64::MAX), ..anything };
+        let text = "0 rows affected instead of 1 or more";
+        assert_eq!(wrong(&some, answer(9, 0)).as_deref(), Some(text));
+        assert_eq!(wrong(&anything, answer(0, 0)), None);
+        let value = Check { value: Some(101), ..exactly };
+        let text = "the value is no number instead of 101";
+        assert_eq!(wrong(&value, answer(1, 0)).as_deref(), Some(text));
+        let null = Answer { nulls: 1, ..answer(1, 0) };
+        assert_eq!(wrong(&exactly, null), None);
+        assert!(wrong(&Check { nulls: true, ..exactly }, null).is_some());
+    }
+}

@@ -1,0 +1,357 @@
+//! The state that the clients of an engine thread share, and what of a client outlives its task.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::alarm::{Alarm, Pauses};
+use super::errors::{Event, Events, Failures, OpError, Pending, add_error};
+use super::job::Job;
+use super::pacing::{Pacing, StepWindow};
+use super::self_watch::SelfWatch;
+use super::setup::{EndReason, StepSetup, ThreadCounts, ThreadEvent};
+use crate::error::Result;
+use crate::mysql::wire::Inbox;
+use crate::observe::{Ns, Phases, Recorder};
+use crate::plan::{AtEnd, StatementMode, StopAt, limits};
+use crate::summary::LedgerEntry;
+use crate::workload::Sampler;
+
+/// The state that the clients of one engine thread share. Nothing here is borrowed across an await.
+pub(crate) struct ThreadState {
+    pub setup: Arc<StepSetup>,
+    pub index: usize,
+    pub origin: Instant,
+    pub inbox: Inbox,
+    pub window: Cell<StepWindow>,
+    pub recorder: RefCell<Recorder>,
+    pub ops_by_table: Vec<Cell<u64>>,
+    pub ledger: RefCell<Vec<LedgerEntry>>,
+    /// By table: the most rows that a range has lacked, as the server counts them.
+    pub lacking: Vec<Cell<u64>>,
+    pub failures: RefCell<Failures>,
+    pub watch: RefCell<SelfWatch>,
+    pub picks: Vec<Vec<Sampler>>,
+    /// By table: SQL of each statement around its parameters; empty unless in text mode.
+    pub texts: Vec<Vec<Vec<String>>>,
+    pub pacing: Option<Pacing>,
+    pub pauses: Option<Pauses>,
+    pub clients: Vec<Rc<ClientState>>,
+}
+
+/// The part of a client that outlives its task.
+#[derive(Debug, Default)]
+pub(crate) struct ClientState {
+    pub client: u32,
+    pub intended: Cell<Option<Ns>>,
+    /// When the op in flight was issued.
+    pub issued: Cell<Option<Ns>>,
+    /// The client is in the window: decided before an op, and the op's for all of it.
+    pub measured: Cell<bool>,
+    /// The writes that are in doubt if the answer never comes.
+    pub pending: RefCell<Vec<Pending>>,
+    pub ops: Cell<u64>,
+    /// Its connection is lost and not open again.
+    pub offline: Cell<bool>,
+    given_up: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl ThreadState {
+    /// Makes that of a thread with these clients; within its runtime only.
+    pub(super) fn new(
+        setup: &Arc<StepSetup>,
+        inbox: Inbox,
+        index: usize,
+        origin: Instant,
+        clients: &[u32],
+    ) -> Result<Self> {
+        let (window, job) = (*setup.window.borrow(), &setup.job);
+        let events = setup.events.clone();
+        let sink = move |interval| {
+            let _ = events.send(ThreadEvent::Interval(index, Box::new(interval)));
+        };
+        let phases = Phases {
+            window_start: window.start,
+            window_end: window.end,
+            by_issue: matches!(job.plan.stop, StopAt::Ops(_)),
+            interval: setup.interval,
+        };
+        let pacing = job.step.rate.map(|_| Pacing::new(job, clients, window));
+        let mut recorder = Recorder::new(phases, job.timed_statements, Box::new(sink));
+        if job.plan.rules.count_answers {
+            recorder.count_events(job.step.clients);
+        }
+        let tables = 0..job.places();
+        let text = job.plan.statements == StatementMode::Text;
+        let client =
+            |client: &u32| Rc::new(ClientState { client: *client, ..ClientState::default() });
+        let entry = |table| {
+            let table = job.tables.schema.name(table + 1);
+            LedgerEntry { table, ..LedgerEntry::default() }
+        };
+        Ok(ThreadState {
+            setup: Arc::clone(setup),
+            index,
+            origin,
+            inbox,
+            window: Cell::new(window),
+            recorder: RefCell::new(recorder),
+            ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
+            ledger: RefCell::new(tables.clone().map(entry).collect()),
+            lacking: tables.clone().map(|_| Cell::default()).collect(),
+            failures: RefCell::default(),
+            watch: RefCell::new(SelfWatch::new()),
+            picks: tables.clone().map(|t| job.picks(t)).collect(),
+            pacing: pacing.transpose()?,
+            pauses: job.plan.think.map(|_| Pauses::new(window.end)).transpose()?,
+            texts: tables.filter(|_| text).map(|t| job.text_pieces(t)).collect(),
+            clients: clients.iter().map(client).collect(),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn job(&self) -> &Job {
+        &self.setup.job
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Ns {
+        self.origin.elapsed().as_nanos() as Ns
+    }
+
+    pub(crate) fn op_timeout(&self) -> Duration {
+        self.job().plan.policy.op_timeout.unwrap_or(Duration::MAX)
+    }
+
+    pub(crate) fn tick(&self, now: Ns) {
+        self.follow();
+        self.give_up(now);
+        self.report(now);
+        self.sample(now);
+        if let Some(pacing) = &self.pacing {
+            let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
+            let waiting = pacing.waiting(now);
+            if self.job().plan.rules.queue_max.is_some_and(|max| waiting > max) {
+                self.setup.tell(ThreadEvent::Ending(EndReason::Queue));
+            }
+            self.setup.queue[0].store(waiting, Ordering::Relaxed);
+            self.setup.queue[1].store(busy as u64, Ordering::Relaxed);
+        }
+        self.recorder.borrow_mut().roll(now);
+    }
+
+    /// Gives the instant from which no op goes on that met an error.
+    pub(crate) fn ends_at(&self) -> Ns {
+        let more = match self.job().plan.rules.at_end {
+            AtEnd::Drain => Duration::ZERO,
+            AtEnd::Finish { .. } => limits::DRAIN,
+        };
+        self.window.get().last.saturating_add(more.as_nanos() as Ns)
+    }
+
+    /// Gives the instant at which what is still in flight is given up.
+    pub(super) fn gives_up_at(&self) -> Ns {
+        let StepWindow { end, last, .. } = self.window.get();
+        let after = |edge: Ns, time: Duration| edge.saturating_add(time.as_nanos() as Ns);
+        match self.job().plan.rules.at_end {
+            AtEnd::Drain => after(end, limits::DRAIN),
+            AtEnd::Finish { grace } => grace.map_or(end, |grace| after(last, grace)),
+        }
+    }
+
+    /// Takes one of the ops that all clients share; false after the last one.
+    #[inline]
+    pub(crate) fn may_begin(&self) -> bool {
+        let Some(left) = &self.setup.left else { return true };
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    fn follow(&self) {
+        let window = *self.setup.window.borrow();
+        self.window.set(window);
+        self.recorder.borrow_mut().set_window(window.start, window.end);
+        if let Some(pacing) = &self.pacing {
+            pacing.set_window(window);
+        }
+        if let Some(pauses) = &self.pauses {
+            pauses.set_end(window.end);
+        }
+    }
+
+    /// Gives what wakes clients at their instants; None where they only wait for answers.
+    fn alarm(&self) -> Option<&Alarm> {
+        let pacing = self.pacing.as_ref().map(|pacing| &pacing.alarm);
+        pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
+    }
+
+    /// Tells the watch over outages what happened up to now; the drain has none.
+    fn report(&self, now: Ns) {
+        let mut recorder = self.recorder.borrow_mut();
+        let mut events: Events = std::mem::take(&mut self.failures.borrow_mut().new);
+        events.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
+        let so_far = (now, recorder.ops());
+        let mut outages = self.setup.outages.lock().expect("nobody panics with it");
+        outages.report(self.index, so_far, events, self.window.get().end);
+    }
+
+    pub(crate) fn sample(&self, now: Ns) {
+        let spun = self.alarm().map_or(0, |alarm| alarm.spun.get());
+        self.watch.borrow_mut().sample(now, self.window.get(), spun);
+    }
+
+    /// Gives up ops that are in flight for too long, and after the window's end also connections
+    /// that are not open again.
+    fn give_up(&self, now: Ns) {
+        let limit = self.job().plan.policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
+        let over = now >= self.ends_at();
+        if limit.is_none() && !over {
+            return;
+        }
+        for client in &self.clients {
+            let age = client.issued.get().map(|issued| now.saturating_sub(issued));
+            let late = age.zip(limit).is_some_and(|(age, limit)| age >= limit);
+            if late || (over && client.offline.get()) {
+                client.give_up();
+            }
+        }
+    }
+
+    /// Counts an op that failed for good.
+    pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
+        let in_doubt = self.note_error(client, now, error);
+        let measured = client.measured.get();
+        let mut recorder = self.recorder.borrow_mut();
+        let mut failures = self.failures.borrow_mut();
+        failures.in_doubt += u64::from(in_doubt);
+        if matches!(error, OpError::Timeout(_)) {
+            failures.abandoned += 1;
+            failures.window_abandoned += u64::from(measured);
+            return recorder.abandoned(client.intended.get(), issued, measured, now);
+        }
+        failures.count(error.count());
+        if in_doubt {
+            failures.window_in_doubt += u64::from(measured);
+            recorder.unresolved(now);
+        } else {
+            recorder.failed(issued, measured, now);
+        }
+    }
+
+    /// Tells an error to the watch over outages, and the ledger what it leaves in doubt; returns whether
+    /// it leaves something. No op has failed yet: it may begin again.
+    pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
+        if !error.leaves_doubt() {
+            // The server has refused the writes.
+            client.pending.borrow_mut().clear();
+        }
+        client.issued.set(None);
+        add_error(&mut self.failures.borrow_mut().new, now, error.code(), &error.to_string());
+        self.enter_doubt(client)
+    }
+
+    /// Enters in the ledger what a client's writes left in doubt; returns whether there is something.
+    pub(crate) fn enter_doubt(&self, client: &ClientState) -> bool {
+        let mut pending = client.pending.borrow_mut();
+        for (table, writes, doubt) in pending.iter() {
+            let entry = &mut self.ledger.borrow_mut()[*table as usize];
+            entry.in_doubt += u64::from(*writes);
+            entry.doubt.get_or_insert_default().add(doubt);
+        }
+        let any = !pending.is_empty();
+        pending.clear();
+        any
+    }
+
+    /// Gives up at the end of the drain what is in flight or waits: the connections went with the tasks.
+    fn abandon(&self) {
+        let now = self.now();
+        for client in &self.clients {
+            if let Some(issued) = client.issued.get() {
+                self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
+            }
+        }
+        if let Some(pacing) = &self.pacing {
+            let given_up = self.job().plan.rules.at_end == AtEnd::Drain;
+            pacing.queues.borrow_mut().abandon(now, &mut self.recorder.borrow_mut(), given_up);
+        }
+    }
+
+    pub(crate) fn into_counts(self) -> ThreadCounts {
+        self.abandon();
+        self.report(Ns::MAX);
+        let ended = self.now();
+        let spins = self.alarm().is_some();
+        self.recorder.into_inner().finish(ended);
+        ThreadCounts {
+            ops_by_client: self.clients.iter().map(|client| client.ops.get()).collect(),
+            ops_by_table: self.ops_by_table.into_iter().map(Cell::into_inner).collect(),
+            ledger: self.ledger.into_inner(),
+            failures: self.failures.into_inner(),
+            usage: vec![self.watch.into_inner().into_usage(spins)],
+            ended,
+            paced: self.pacing.map(|pacing| pacing.queues.into_inner().counts),
+        }
+    }
+}
+
+impl ClientState {
+    fn give_up(&self) {
+        self.given_up.set(true);
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Works until the work ends or is given up after `limit`. What is given up is dropped
+    /// where it waits: what it borrowed, such as a session, must not be used again.
+    ///
+    /// No timer an op: the engine thread looks at the instants of all ops in flight every tick.
+    pub(crate) async fn watch<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = T>,
+    ) -> Result<T, OpError> {
+        // A task has one waker for life.
+        self.waker.replace(Some(poll_fn(|context| Poll::Ready(context.waker().clone())).await));
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if self.given_up.get() && self.given_up.replace(false) {
+                return Poll::Ready(Err(OpError::Timeout(limit)));
+            }
+            work.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> Result<T, OpError> {
+        let client = Rc::new(ClientState::default());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build_local(tokio::runtime::LocalOptions::default());
+        let watching = Rc::clone(&client);
+        runtime.expect("a runtime").block_on(async move {
+            let ended = tokio::task::spawn_local(async move { watching.watch(LIMIT, work).await });
+            tokio::task::yield_now().await;
+            client.give_up();
+            ended.await.expect("it ends")
+        })
+    }
+
+    #[test]
+    fn work_is_given_up_when_it_waits_and_done_when_it_ends() {
+        assert_eq!(run(std::future::pending::<()>()), Err(OpError::Timeout(LIMIT)));
+        assert_eq!(run(async { 7 }), Ok(7));
+    }
+}

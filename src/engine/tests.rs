@@ -1,0 +1,239 @@
+//! Each rule alone against those of loadgen, through a step on a canned server.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::job::tests::a_plan;
+use super::*;
+use crate::canned::{
+    Action, Answer, At, Auth, Canned, Counts, Fault, Listen, Row, Script, Service,
+};
+use crate::mysql::ConnectOptions;
+use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, StopAt};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::workload::{Workload, named};
+
+struct Ran {
+    step: Result<MeasuredStep>,
+    counts: Counts,
+    ends: usize,
+}
+
+impl Ran {
+    fn step(&self) -> &MeasuredStep {
+        self.step.as_ref().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn errors(&self) -> u64 {
+        self.step().errors.iter().map(|error| error.count).sum()
+    }
+}
+
+#[derive(Default)]
+struct Ends(RefCell<usize>);
+
+impl Observer for Ends {
+    fn started(&self) {}
+
+    fn interval(&self, _: &RecordedInterval, _: [u64; 2]) {}
+
+    fn end(&self, _: &EndReason) {
+        *self.0.borrow_mut() += 1;
+    }
+}
+
+fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {
+    let workload = named(workload).expect(workload);
+    let policy = crate::plan::Policy { on_error: OnError::Continue, ..Default::default() };
+    Plan { workload, policy, engine_threads: Some(1), ..a_plan(0, clients, stop) }
+}
+
+/// Runs a step with loadgen's rules, and once more with one of them changed.
+fn both(plan: &Plan, script: fn() -> Script, change: impl FnOnce(&mut Rules)) -> [Ran; 2] {
+    let mut changed = Rules::loadgen();
+    change(&mut changed);
+    [Rules::loadgen(), changed].map(|rules| measure(&Plan { rules, ..plan.clone() }, script()))
+}
+
+fn measure(plan: &Plan, script: Script) -> Ran {
+    let server = Canned::start(script, Listen::Port(0)).expect("a server");
+    let target = ConnectOptions::canned(server.port());
+    let link = ServerLink::to(target, &Stop::default()).expect("options");
+    let ends = Ends::default();
+    let pinned = plan.workload.table_a_client;
+    let step = plan.steps().remove(0);
+    let context = StepContext {
+        plan,
+        step: &step,
+        spread: if pinned { Spread::Pinned } else { Spread::Random },
+        tables: Tables { schema: plan.workload.schema, count: 1, rows: 100, ..Tables::default() },
+        link: &link,
+        server: None,
+        probe: None,
+        log: None,
+        first_write: &|| Ok(()),
+        window: watch::Sender::new(None),
+        observer: Some(&ends),
+        later: None,
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let step = runtime.block_on(run_step(&context, &mut None, &mut Progress::new(true, None)));
+    // Commands without an answer are counted when the server comes to them.
+    while server.counts().open > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ran { step, counts: server.counts(), ends: ends.0.into_inner() }
+}
+
+fn each(statements: u64, action: Action) -> Script {
+    Script { faults: vec![Fault::new(At::EachStatement(statements), action)], ..Script::default() }
+}
+
+fn with_max() -> Script {
+    Script { answers: vec![Answer::value("MAX(id)", "MAX(id)", "100")], ..Script::default() }
+}
+
+const SECOND: StopAt = StopAt::Time(Duration::from_secs(1));
+
+#[test]
+fn op_begins_again_when_its_error_is_ignored() {
+    let plan = plan_of("point-select", 1, StopAt::Ops(10));
+    let deadlocks = || each(3, Action::error(1213, "40001", "Deadlock"));
+    let [ours, theirs] = both(&plan, deadlocks, |rules| {
+        rules.after_error = AfterError::Restart(Ignored::Codes(vec![1213]));
+    });
+    assert_eq!((ours.errors(), ours.step().timeline.window.ops), (3, 7));
+    assert_eq!((theirs.errors(), theirs.step().timeline.window.ops), (0, 10));
+}
+
+#[test]
+fn op_goes_on_over_another_connection_when_the_loss_is_ignored() {
+    let plan = plan_of("point-select", 1, StopAt::Ops(5));
+    let closes = || Script {
+        faults: vec![Fault::new(At::Statement(3), Action::Close)],
+        ..Script::default()
+    };
+    let [ours, theirs] = both(&plan, closes, |rules| {
+        rules.after_error = AfterError::Restart(Ignored::All);
+    });
+    assert_eq!((ours.step().outcome, ours.errors()), (Outcome::Aborted, 1));
+    assert_eq!((theirs.step().outcome, theirs.errors()), (Outcome::Completed, 0));
+    assert_eq!(theirs.step().timeline.window.ops, 5);
+}
+
+#[test]
+fn op_counts_by_its_end_when_the_end_finishes_what_has_begun() {
+    let plan = plan_of("point-select", 1, StopAt::Time(Duration::from_millis(200)));
+    let slow =
+        || Script { service: Service::Constant(Duration::from_millis(600)), ..Script::default() };
+    let [ours, theirs] = both(&plan, slow, |rules| rules.at_end = AtEnd::Finish { grace: None });
+    assert_eq!(ours.step().timeline.window.ops, 0);
+    assert_eq!(theirs.step().timeline.window.ops, 1);
+    let short = AtEnd::Finish { grace: Some(Duration::from_millis(50)) };
+    let [_, cut] = both(&plan, slow, |rules| rules.at_end = short);
+    assert_eq!((cut.step().timeline.window.ops, cut.step().unfinished()), (0, 1));
+}
+
+#[test]
+fn all_clients_share_the_ops_when_these_have_a_number() {
+    let plan = plan_of("point-select", 3, StopAt::Time(Duration::from_mins(1)));
+    let rules = Rules { shared_ops: Some(10), ..Rules::loadgen() };
+    let ran = measure(&Plan { rules, ..plan }, Script::default());
+    assert_eq!(ran.counts.executes, 10);
+}
+
+#[test]
+fn client_opens_another_connection_when_it_has_done_its_ops() {
+    let plan = plan_of("point-select", 1, StopAt::Ops(6));
+    let [ours, theirs] = both(&plan, Script::default, |rules| rules.reconnect_every = 2);
+    assert_eq!((ours.counts.connections, ours.counts.executes), (1, 6));
+    // Also after the last one, as nobody knows yet that it was.
+    assert_eq!((theirs.counts.connections, theirs.counts.executes), (4, 6));
+}
+
+#[test]
+fn step_ends_when_more_arrivals_wait_than_the_queue_holds() {
+    let plan = Plan { rates: vec![1000.0], ..plan_of("point-select", 1, SECOND) };
+    let slow =
+        || Script { service: Service::Constant(Duration::from_millis(20)), ..Script::default() };
+    let [ours, theirs] = both(&plan, slow, |rules| rules.queue_max = Some(100));
+    assert_eq!((ours.step().outcome, ours.ends), (Outcome::Completed, 0));
+    assert_eq!(theirs.step().outcome, Outcome::Aborted);
+    assert!(theirs.ends > 0);
+}
+
+#[test]
+fn observer_has_the_refusal_when_it_is_to_be_raw() {
+    let plan = plan_of("point-select", 1, SECOND);
+    let closed = || Script { auth: Auth::Deny, ..Script::default() };
+    let [ours, theirs] = both(&plan, closed, |rules| rules.raw_refusals = true);
+    assert!(ours.step.is_err_and(|error| !error.hints().is_empty()));
+    assert!(theirs.step.is_err_and(|error| error.hints().is_empty()));
+    assert_eq!((ours.ends, theirs.ends), (0, 1));
+}
+
+#[test]
+fn begin_and_commit_are_prepared_when_all_is() {
+    let plan = plan_of("write-only", 1, StopAt::Ops(2));
+    let [ours, theirs] = both(&plan, Script::default, |rules| rules.prepare_all = true);
+    assert_eq!((ours.counts.prepares, ours.counts.queries), (4, 4));
+    assert_eq!((theirs.counts.prepares, theirs.counts.queries), (6, 0));
+}
+
+#[test]
+fn bulk_statement_grows_by_a_row_when_an_op_is_one() {
+    let plan = plan_of("bulk-insert", 1, StopAt::Ops(10));
+    let [ours, theirs] = both(&plan, with_max, |rules| rules.row_an_op = true);
+    assert_eq!((ours.counts.changes, theirs.counts.changes), (10, 1));
+    assert_eq!(theirs.step().timeline.window.rows, 10);
+}
+
+#[test]
+fn largest_id_is_not_asked_for_when_ids_begin_at_one() {
+    let unique = include_str!("../../profiles/workloads/insert-unique.toml");
+    let workload = Workload::parse(unique, "insert-unique").expect("a workload");
+    let plan = Plan { workload, ..plan_of("insert", 1, StopAt::Ops(5)) };
+    let [ours, theirs] = both(&plan, with_max, |rules| rules.ids_from_one = true);
+    assert_eq!((ours.counts.queries, theirs.counts.queries), (1, 0));
+    assert_eq!((ours.counts.executes, theirs.counts.executes), (5, 5));
+}
+
+#[test]
+fn answer_is_counted_and_not_judged_when_answers_count() {
+    let plan = plan_of("point-select", 1, StopAt::Ops(4));
+    let empty = || Script { row: Row { count: 0, ..Row::default() }, ..Script::default() };
+    let [ours, theirs] = both(&plan, empty, |rules| rules.count_answers = true);
+    assert_eq!(ours.errors(), 4);
+    assert!(ours.step().timeline.window.events.is_none());
+    let events = theirs.step().timeline.window.events.as_deref().expect("counts");
+    assert_eq!((events.reads, events.unexpected, events.events), (4, 4, 4));
+    assert_eq!(theirs.errors(), 0);
+}
+
+#[test]
+fn failed_transaction_is_left_open_when_errors_do_not_roll_back() {
+    let plan = plan_of("write-only", 1, StopAt::Ops(1));
+    let timeout = || {
+        let timeout = Action::error(1205, "HY000", "Lock wait timeout exceeded");
+        let fault = Fault::new(At::EachStatement(1), timeout).only("UPDATE");
+        Script { faults: vec![fault], ..Script::default() }
+    };
+    let [ours, theirs] = both(&plan, timeout, |rules| rules.roll_back = false);
+    assert_eq!((ours.errors(), theirs.errors()), (1, 1));
+    assert_eq!(
+        (ours.counts.queries, theirs.counts.queries),
+        (2, 1),
+        "BEGIN and ROLLBACK, or BEGIN"
+    );
+}
+
+#[test]
+fn statements_are_closed_before_the_connection_when_they_are_to_be() {
+    let plan = plan_of("point-select", 1, StopAt::Ops(1));
+    let [ours, theirs] = both(&plan, Script::default, |rules| rules.close_statements = true);
+    assert_eq!((ours.counts.closes, theirs.counts.closes), (0, 1));
+}

@@ -1,0 +1,222 @@
+//! A server that is reached, and what every session with it begins with, be it the driver's or a lean one:
+//! within its time, with its character set, and with an error that says what to do.
+
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use mysql_async::{DriverError, Error as Driver, IoError, Opts};
+
+use super::errors::{self, Asked, Failure, MESSAGE_MAX};
+use super::options::{Address, ConnectOptions, SslMode};
+use super::wire::{ANOTHER_QUESTION, IN_THE_CLEAR, REFUSED_KEY, tls};
+use crate::error::{Error, Result, clip};
+use crate::stop::{Stop, unless_stopped, within};
+use crate::terms::units;
+
+/// A server that is reached, and what ends the waits for it.
+#[derive(Clone)]
+pub struct ServerLink {
+    pub target: ConnectOptions,
+    /// [`ConnectOptions::opts`] of it.
+    pub opts: Opts,
+    /// The options of TLS for measured connections; None for plain text.
+    pub(crate) tls: Option<tls::Tls>,
+    pub stop: Stop,
+    /// True if we log in for the driver, which has failed where we did not.
+    pub(crate) relayed: Arc<AtomicBool>,
+}
+
+impl ServerLink {
+    /// Takes a server whose encryption is decided, or that may not be there yet.
+    pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
+        let made = if target.ssl.ca.is_some() || target.ssl.cert.is_some() {
+            // A file of certificates may be a pipe.
+            let wanted = target.clone();
+            unless_stopped(stop, move || tls::options(&wanted))
+        } else {
+            tls::options(&target)
+        };
+        let (driver, tls) = made?.unzip();
+        let opts = target.opts(driver)?;
+        let relayed = Arc::default();
+        Ok(ServerLink { target, opts, tls, stop: stop.clone(), relayed })
+    }
+}
+
+/// Tells whether an error comes of a server that is not there, or that goes.
+pub(super) fn is_absence(e: &io::Error) -> bool {
+    // The TLS library's errors come wrapped into the first of these.
+    !matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied)
+}
+
+/// Tells whether it is the end of `--connect-timeout`, not one that the kernel saw.
+pub(super) fn is_late(e: &io::Error) -> bool {
+    e.kind() == ErrorKind::TimedOut && e.raw_os_error().is_none()
+}
+
+/// Opens a connection within `--connect-timeout`.
+pub(super) async fn within_connect<T>(
+    target: &ConnectOptions,
+    opening: impl Future<Output = mysql_async::Result<T>>,
+) -> mysql_async::Result<T> {
+    let limit = target.connect_timeout;
+    within(limit, opening).await.unwrap_or_else(|| {
+        let limit = units::duration(limit);
+        let why = format!("no connection within {limit} (--connect-timeout)");
+        Err(io::Error::new(ErrorKind::TimedOut, why).into())
+    })
+}
+
+/// Tells whether the same server may let the same account in a little later. What it offers (TLS,
+/// ways to log in) does not change by waiting, nor does who it is.
+fn may_pass(failure: &Driver) -> bool {
+    match failure {
+        Driver::Server(e) => errors::may_pass(e.code),
+        Driver::Io(IoError::Io(e)) => is_absence(e),
+        failure => matches!(failure, Driver::Driver(DriverError::ConnectionClosed)),
+    }
+}
+
+/// Makes the error as it is shown: what happened at which server, and what to do.
+pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
+    let address = &target.address;
+    let message = match failure {
+        Driver::Server(e) => format!("{target}: {} ({})", clip(&e.message, MESSAGE_MAX), e.code),
+        Driver::Io(IoError::Tls(e)) => return tls_error(e, target),
+        Driver::Io(IoError::Io(e))
+            if e.kind() == ErrorKind::InvalidData && target.ssl.mode != SslMode::Disabled =>
+        {
+            return tls_error(e, target);
+        }
+        Driver::Io(IoError::Io(e)) => format!("cannot connect to {address}: {e}"),
+        Driver::Driver(DriverError::UnexpectedPacket { .. }) => {
+            format!("{address} answered the log-in with what is no MySQL protocol")
+        }
+        Driver::Other(e) => format!("{target}: {e}"),
+        e => format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)),
+    };
+    let error = Error::server(message).passing(may_pass(failure));
+    match hint(failure, target) {
+        "" => error,
+        hint => error.hint(hint.replace("{}", &target.database)),
+    }
+}
+
+/// Tells what to do; `{}` stands for the database.
+fn hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
+    match failure {
+        Driver::Server(e) => match e.code {
+            1044 => "GRANT ALL ON {}.* TO the account, or -D another database",
+            1049 => "CREATE DATABASE {}, or -D another one",
+            1045 | 1698 if target.password.is_empty() => {
+                "no password was given: -p asks for one; -u names the account"
+            }
+            1045 | 1698 => "is it the right account (-u) and password (-p asks for it)?",
+            1040 | 1203 => "the server's max_connections (max_user_connections) is reached",
+            1129 | 1130 => "the server does not let this host in",
+            3159 => "the server demands encryption: --ssl-mode REQUIRED",
+            _ => "",
+        },
+        Driver::Io(IoError::Io(e)) => match (&target.address, e.kind()) {
+            _ if is_late(e) => "--connect-timeout waits longer; is it a MySQL server's port?",
+            (Address::Socket(_), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                "no server listens there: -S names another socket, --protocol tcp takes TCP"
+            }
+            (Address::Tcp { .. }, ErrorKind::ConnectionRefused) => {
+                "no server listens there: -h and -P name another, -S a socket"
+            }
+            (_, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
+                "the server hung up: its error log says why, if it is a MySQL server"
+            }
+            // The resolver's errors have no number of the system's.
+            (Address::Tcp { host, .. }, _)
+                if e.raw_os_error().is_none() && host.parse::<IpAddr>().is_err() =>
+            {
+                "is the name of the host right? -h names another one"
+            }
+            _ => "",
+        },
+        Driver::Driver(DriverError::NoClientSslFlagFromServer) => {
+            "the server offers no TLS: --ssl-mode DISABLED, or PREFERRED to take either"
+        }
+        Driver::Driver(
+            DriverError::UnknownAuthPlugin { .. }
+            | DriverError::CleartextPluginDisabled
+            | DriverError::MysqlOldPasswordDisabled,
+        ) => {
+            "accounts with mysql_native_password, caching_sha2_password, sha256_password, ed25519 or \
+             parsec can log in"
+        }
+        Driver::Other(why) if why.to_string() == IN_THE_CLEAR => {
+            "a socket (-S) or TLS (--ssl-mode REQUIRED) hides it"
+        }
+        Driver::Other(why) if why.to_string() == ANOTHER_QUESTION => {
+            "an account that asks for a password alone can log in"
+        }
+        Driver::Other(why) if why.to_string() == REFUSED_KEY => {
+            "a socket (-S) or TLS (--ssl-mode REQUIRED) needs no key"
+        }
+        Driver::Other(_) => "loadgen is tested from MySQL 5.5 and MariaDB 10.1 on",
+        _ => "",
+    }
+}
+
+const TLS_HINTS: [(&str, &str); 5] = [
+    (
+        "not valid for name",
+        "only names in the certificate's subjectAltName count: connect by one of them (-h), or \
+         --ssl-mode VERIFY_CA verifies who signed it alone",
+    ),
+    ("UnknownIssuer", "the certificate is not signed by what --ssl-ca holds"),
+    ("UnsupportedCertVersion", "the certificate is X.509 version 1: it has to be version 3"),
+    ("CaUsedAsEndEntity", "the server shows an authority's certificate, not one signed by that"),
+    ("", "TLS 1.2 and 1.3 are spoken; the server may know older versions only"),
+];
+
+fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
+    let (text, mode) = (e.to_string(), target.ssl.mode);
+    let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
+    let (_, hint) = TLS_HINTS.iter().find(|(said, _)| text.contains(said)).expect("the last one");
+    match mode {
+        SslMode::Preferred => error.hint(*hint).hint("--ssl-mode DISABLED does without"),
+        _ => error.hint(*hint),
+    }
+}
+
+/// Makes the error of a session that is not set up, such as for a character set that the server does
+/// not take.
+pub(super) fn charset_error(charset: Option<&str>, failure: &Failure) -> Error {
+    let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
+    Error::server(format!("{what}: {failure}")).passing(failure.may_pass())
+}
+
+/// Sets the character set, if one is given, by what runs a statement.
+pub(super) async fn set_names<T>(
+    link: &ServerLink,
+    charset: Option<&str>,
+    run: impl AsyncFnOnce(&str) -> Asked<T>,
+) -> Asked<()> {
+    let Some(charset) = charset else { return Ok(()) };
+    let (sql, limit) = (format!("SET NAMES {}", quoted_text(charset)), link.target.connect_timeout);
+    let late = || format!("SET NAMES was not answered within {}", units::duration(limit));
+    let set = within(limit, run(&sql)).await;
+    set.unwrap_or_else(|| Err(Failure::Lost(late()))).map(|_| ())
+}
+
+/// Refuses a session whose last answer was never read, or that broke: the next answer would be that
+/// of before.
+#[inline]
+pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
+    if std::mem::replace(waiting, true) {
+        return Err(Failure::Lost("the answer before was given up on".to_owned()));
+    }
+    Ok(())
+}
+
+/// Makes a string literal of a name or an option. Not of data: under NO_BACKSLASH_ESCAPES a backslash
+/// would be two.
+pub(crate) fn quoted_text(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}

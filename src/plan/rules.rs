@@ -1,0 +1,187 @@
+//! The rules of a run that differ between loadgen and sysbench, each named for what it decides.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+/// The decisions of the engine that are not loadgen's alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a decision of its own")]
+pub struct Rules {
+    pub after_error: AfterError,
+    pub at_end: AtEnd,
+    /// Ends the run after exactly so many ops of all clients, if the time does not end it before.
+    pub shared_ops: Option<u64>,
+    /// A client opens a new connection after each so many ops; 0 is never.
+    pub reconnect_every: u64,
+    /// More waiting arrivals of an open loop end the run.
+    pub queue_max: Option<u64>,
+    /// A refusal of the server's goes to the observer as it came, and the log-in's has no hints.
+    pub raw_refusals: bool,
+    /// BEGIN and COMMIT are prepared, and statements that the counts leave out.
+    pub prepare_all: bool,
+    /// Each op adds one row to a bulk statement, which is sent when it is full.
+    pub row_an_op: bool,
+    /// Inserted ids begin at 1, not after the table's largest.
+    pub ids_from_one: bool,
+    /// Answers are counted by kind, and not held against the workload.
+    pub count_answers: bool,
+    /// An error inside a transaction is followed by ROLLBACK.
+    pub roll_back: bool,
+    /// Prepared statements are closed before the connection.
+    pub close_statements: bool,
+    /// The tables are checked before the run.
+    pub check_tables: bool,
+}
+
+/// The fate of an op that met an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AfterError {
+    /// It failed, and the plan's policy decides on the step.
+    Policy,
+    /// It begins again after these errors; others end the step.
+    Restart(Ignored),
+}
+
+/// The fate of the ops in flight at the end of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    /// Ops count by their start. The drain finishes them, or gives them up with the arrivals that wait.
+    Drain,
+    /// Ops count by their end: they are finished, unless so much time passes. Arrivals that wait are dropped.
+    Finish { grace: Option<Duration> },
+}
+
+/// The errors after which an op begins again (`--mysql-ignore-errors`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Ignored {
+    All,
+    Codes(Vec<u16>),
+}
+
+impl Default for Ignored {
+    fn default() -> Ignored {
+        Ignored::Codes(Vec::new())
+    }
+}
+
+impl Ignored {
+    /// What a client library calls a connection that is lost.
+    const LOST: [u16; 4] = [2006, 2011, 2013, 2055];
+
+    pub(crate) fn has(&self, code: u16) -> bool {
+        match self {
+            Ignored::All => true,
+            Ignored::Codes(codes) => codes.contains(&code),
+        }
+    }
+
+    /// Tells whether a lost connection is opened again.
+    pub(crate) fn has_lost(&self) -> bool {
+        Ignored::LOST.iter().any(|code| self.has(*code))
+    }
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ignored::All => f.write_str("all"),
+            Ignored::Codes(codes) => {
+                let codes: Vec<String> = codes.iter().map(u16::to_string).collect();
+                f.write_str(&codes.join(","))
+            }
+        }
+    }
+}
+
+impl Rules {
+    pub fn loadgen() -> Rules {
+        Rules {
+            after_error: AfterError::Policy,
+            at_end: AtEnd::Drain,
+            shared_ops: None,
+            reconnect_every: 0,
+            queue_max: None,
+            raw_refusals: false,
+            prepare_all: false,
+            row_an_op: false,
+            ids_from_one: false,
+            count_answers: false,
+            roll_back: true,
+            close_statements: false,
+            check_tables: true,
+        }
+    }
+
+    pub fn sysbench(ignored: Ignored, events: Option<u64>, grace: Option<Duration>) -> Rules {
+        Rules {
+            after_error: AfterError::Restart(ignored),
+            at_end: AtEnd::Finish { grace },
+            shared_ops: events,
+            reconnect_every: 0,
+            queue_max: Some(131_072),
+            raw_refusals: true,
+            prepare_all: true,
+            row_an_op: true,
+            ids_from_one: true,
+            count_answers: true,
+            roll_back: false,
+            close_statements: true,
+            check_tables: false,
+        }
+    }
+
+    pub(crate) fn is_loadgen(&self) -> bool {
+        *self == Rules::loadgen()
+    }
+
+    /// Gives the errors after which an op begins again, where some do.
+    pub(crate) fn ignored(&self) -> Option<&Ignored> {
+        match &self.after_error {
+            AfterError::Policy => None,
+            AfterError::Restart(ignored) => Some(ignored),
+        }
+    }
+}
+
+/// Writes what a command line of sysbench's decides: the other rules follow, and resume keys stay.
+impl Serialize for Rules {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct AsSysbench<'a> {
+            ignored: Option<&'a Ignored>,
+            events: Option<u64>,
+            grace: Option<Duration>,
+            reconnect: u64,
+        }
+        let grace = match self.at_end {
+            AtEnd::Drain => None,
+            AtEnd::Finish { grace } => grace,
+        };
+        let (events, reconnect) = (self.shared_ops, self.reconnect_every);
+        AsSysbench { ignored: self.ignored(), events, grace, reconnect }.serialize(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_of_sysbench_have_the_resume_key_of_before() {
+        let ignored = Ignored::Codes(vec![1213, 1020]);
+        let rules = Rules::sysbench(ignored, Some(7), Some(Duration::from_secs(2)));
+        let rules = Rules { reconnect_every: 3, ..rules };
+        assert_eq!(
+            serde_json::to_string(&rules).expect("plain data"),
+            r#"{"ignored":{"Codes":[1213,1020]},"events":7,"grace":{"secs":2,"nanos":0},"reconnect":3}"#
+        );
+        let rules = Rules::sysbench(Ignored::All, None, None);
+        assert_eq!(
+            serde_json::to_string(&rules).expect("plain data"),
+            r#"{"ignored":"All","events":null,"grace":null,"reconnect":0}"#
+        );
+        assert!(Rules::loadgen().is_loadgen() && !rules.is_loadgen());
+    }
+}
