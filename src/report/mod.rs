@@ -16,6 +16,7 @@ mod brief;
 mod calibration;
 mod chart;
 mod ci;
+mod command;
 mod compare;
 mod delta;
 mod doubt;
@@ -43,12 +44,12 @@ mod timeline;
 
 pub use brief::Notes;
 pub(crate) use calibration::calibration;
+pub(crate) use command::quoted;
 pub use compare::{Comparison, Question, base_and_new, compare, pair};
 pub use doubt::{Doubt, doubtful};
 pub use explain::explain;
 pub use gate::{Gates, gates, holds};
 pub use html::page;
-pub(crate) use html::quoted;
 pub(crate) use latency::render_latency;
 #[cfg(test)]
 pub(crate) use metric::FIGURES;

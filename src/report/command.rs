@@ -1,0 +1,84 @@
+//! The command line that would ask for the same steps again.
+
+use std::collections::BTreeSet;
+
+use super::notes::listed;
+use crate::summary::Summary;
+use crate::terms::{OnError, Rate, StatementMode};
+use crate::workload::builtin;
+
+/// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
+/// what differs from its default, and what the numbers depend on most.
+pub(super) fn command(steps: &[&Summary]) -> String {
+    let first = steps[0];
+    if let Some(of) = &first.experiment {
+        return format!("loadgen run of the profile {} at scale {}", of.profile, of.scale);
+    }
+    let (plan, workload) = (&first.plan, &first.workload);
+    let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
+    let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
+    let seconds = |s: f64| format!("{s}s");
+    let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
+    let threads = steps.iter().map(|step| (step.plan.engine_threads, usual(step)));
+    let threads = threads.filter(|(threads, usual)| threads != usual).map(|(threads, _)| threads);
+    let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
+    let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);
+    let mut words = vec!["loadgen".to_owned()];
+    // Old summaries do not say which are loadgen's own.
+    if workload.built_in || builtin().iter().any(|one| one.name == workload.name) {
+        words.push(workload.name.clone());
+    } else {
+        words.extend(["sql".to_owned(), "--file".to_owned(), format!("{}.sql", workload.name)]);
+    }
+    let mut flag = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+    };
+    flag("tables", (plan.tables > 0).then(|| plan.tables.to_string()));
+    flag("rows", (plan.rows > 0).then(|| plan.rows.to_string()));
+    flag("clients", Some(listed(&clients, ",")));
+    flag("warmup", Some(seconds(plan.warmup_s)));
+    flag("time", plan.time_s.map(seconds));
+    flag("ops", plan.ops.map(|ops| ops.to_string()));
+    flag("rate", (!rates.is_empty()).then(|| listed(&rates, ",")));
+    flag("arrival", plan.arrival.map(|arrival| arrival.to_string()));
+    flag("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string()));
+    flag("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned()));
+    flag("distribution", Some(workload.distribution.clone()));
+    flag("spread", Some(workload.spread.to_string()));
+    flag("engine-threads", threads.map(|threads| threads.to_string()).next());
+    flag("charset", plan.charset.clone());
+    flag("on-error", (plan.on_error != OnError::Abort).then(|| plan.on_error.to_string()));
+    flag("max-errors", plan.max_errors.clone());
+    flag("op-timeout", plan.op_timeout_s.map(seconds));
+    flag("think", plan.think_s.map(seconds));
+    flag("seed", Some(plan.seed.to_string()));
+    flag("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none"));
+    flag("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is"));
+    flag("expect-class", class.map(|class| class.to_string()));
+    let options = workload.options.iter();
+    words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
+    let settle = before.and_then(|before| before.settle.as_ref());
+    words.extend(settle.map(|settle| format!("--settle={}s", settle.limit_s)));
+    words.extend(["--label".to_owned(), first.label.clone()]);
+    words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
+}
+
+/// Returns a word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    let is_plain = !word.is_empty() && word.chars().all(plain);
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_reads_a_word_as_it_is() {
+        assert_eq!(
+            ["8.4.3", "it's", "a b", "", "$(x)"].map(quoted),
+            ["8.4.3", r"'it'\''s'", "'a b'", "''", "'$(x)'"]
+        );
+    }
+}
