@@ -5,6 +5,7 @@ mod corpus;
 mod golden;
 mod growth;
 mod import;
+mod reference;
 mod report;
 mod summary;
 mod tree;

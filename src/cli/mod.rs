@@ -5,8 +5,6 @@ mod host;
 mod import;
 mod man;
 mod profile;
-#[cfg(test)]
-mod reference;
 mod sql;
 mod summaries;
 mod sysbench;
@@ -148,7 +146,7 @@ fn completions(CompletionsArgs { shell }: CompletionsArgs) -> Result<()> {
 }
 
 /// The whole command line, and what its commands do.
-pub(crate) fn command() -> (Command, Vec<Run>) {
+pub fn command() -> (Command, Vec<Run>) {
     command_with(false)
 }
 

@@ -1,5 +1,5 @@
 //! The table of conditions. Whatever a summary says of the workload, the plan, the tables, the
-//! load, the suite, the server and both hosts is a condition, unless `FREE` says why not.
+//! load, the suite, the server and both hosts is a condition, unless `tests/reference/free.rs` says why not.
 #![allow(clippy::unnecessary_wraps, reason = "the values of one table have one form")]
 
 use std::borrow::Cow;
@@ -16,95 +16,6 @@ const FRAME_MIN_BYTES: u64 = 60;
 
 /// The value of a variable, an option or a part of a workload that is not there.
 pub(crate) const ABSENT: &str = "(absent)";
-
-/// Fields that are no conditions, with all that is below them, and why.
-#[cfg(test)]
-pub(crate) const FREE: &[(&str, &str)] = &[
-    ("schema", "the form of the file"),
-    ("run_id", "names the invocation"),
-    ("step_id", "names the step"),
-    ("label", "names the row"),
-    ("notes", "the user's own words"),
-    ("outcome", "what does not complete fills no cell"),
-    ("reason", "belongs to the outcome"),
-    ("workload.name", "names the table"),
-    ("workload.built_in", "the statements and the transactions tell what was run"),
-    ("workload.statements.kind", "follows from the SQL"),
-    ("workload.option_defaults", "the values of the options count"),
-    ("workload.unfollowed", "follows from the statements"),
-    ("conditions.flushed", "what the fill left is on storage before every step that follows one"),
-    ("plan.search", "says which search asked for the rate"),
-    ("plan.clients", "names the column"),
-    ("plan.rate", "names the column"),
-    ("plan.seed", "repeats draw other keys of the same distribution"),
-    ("plan.repeat_index", "counts the repeats"),
-    ("plan.repeats", "counts the repeats"),
-    ("server.port", "a sandbox takes any free one"),
-    ("server.settings_changed", "a step in which a condition changed has no result"),
-    ("server.status", "counters of the window"),
-    ("server.probed", "costs of the window"),
-    (
-        "server.data_bytes",
-        "grows with writes; tables and rows are conditions, and of other tables it is noted",
-    ),
-    ("server.buffer_pool_bytes", "the variable innodb_buffer_pool_size is a condition"),
-    ("client.user_s", "a cost of the window"),
-    ("client.sys_s", "a cost of the window"),
-    ("client.us_per_op", "a cost of the window"),
-    ("client.threads", "a cost of the window"),
-    ("client.max_rss_bytes", "a cost of the process"),
-    ("client.rtt_us", "a time"),
-    ("client.net_rx_bytes", "a counter"),
-    ("client.net_tx_bytes", "a counter"),
-    ("client.share", "the verdict judges it"),
-    ("started_at", "an instant"),
-    ("measured_s", "a time"),
-    ("totals", "the result"),
-    ("latency", "the result"),
-    ("timeline", "the result"),
-    ("outages", "the result"),
-    ("ledger", "the result"),
-    ("record", "names a file"),
-    ("load.rows_per_s", "the result"),
-    ("load.verified", "the rows are counted after the clock has stopped"),
-    ("load.read_before", "a dump is a file or comes by a pipe, which its name tells"),
-    ("load.left_out", "it follows from the dump"),
-    ("suite.tests.wall_s", "the result"),
-    ("suite.tests.user_s", "the result"),
-    ("suite.tests.sys_s", "the result"),
-    ("suite.tests.status", "a suite with a failed test does not complete"),
-    ("suite.output", "names a file"),
-    ("warnings", "what follows from the rest"),
-    ("verdict", "what follows from the rest"),
-    ("experiment.profile", "what the profile set is in the other fields"),
-    ("experiment.key", "names the cell of the profile"),
-    ("experiment.scale", "rows, warm-up and window are conditions"),
-    ("experiment.base_label", "names a row"),
-    ("experiment.written_by", "a warning tells it"),
-    ("experiment.commands.at_s", "a time"),
-    ("experiment.commands.exit", "what the command came to"),
-    ("experiment.commands.output", "names a file"),
-    ("conditions.before.ahi_hits", "a warning judges it"),
-    ("conditions.before.settle.took_s", "a time"),
-    ("conditions.before.settle.complete", "a warning judges it"),
-    ("conditions.before.settle.unknown", "follows from the server's version"),
-    ("conditions.before.settle.first", "levels that the warnings judge"),
-    ("conditions.before.settle.last", "levels that the warnings judge"),
-    ("conditions.at_start", "levels that the warnings judge"),
-    ("conditions.window", "readings that the warnings judge"),
-    ("conditions.client_host.covered_s", "a time"),
-    ("conditions.client_host.throttled", "a counter"),
-    ("conditions.client_host.swapped_pages", "a counter"),
-    ("conditions.client_host.links.rx_bytes", "a counter"),
-    ("conditions.client_host.links.tx_bytes", "a counter"),
-    ("conditions.server_host.covered_s", "a time"),
-    ("conditions.server_host.throttled", "a counter"),
-    ("conditions.server_host.swapped_pages", "a counter"),
-    ("conditions.server_host.links.rx_bytes", "a counter"),
-    ("conditions.server_host.links.tx_bytes", "a counter"),
-    ("conditions.keys", "follows from distribution and rows, and counts"),
-    ("conditions.expected_class", "decides a warning only"),
-];
 
 /// The consequence of a difference in a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

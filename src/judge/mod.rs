@@ -12,8 +12,6 @@ mod warnings;
 pub(crate) use calibration::{
     CALIBRATION, CalibratedHost, Calibration, CalibrationStep, calibrate,
 };
-#[cfg(test)]
-pub(crate) use conditions::FREE;
 pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, Knowledge, OVERHEADS, Of, Shown, Weight,
     by_knowledge, conditions, differences, differences_in, fingerprint_differences, known_of,

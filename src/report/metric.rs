@@ -353,12 +353,12 @@ fn of_histogram(p: Percentile, at: f64, of: &Distribution, step: &Summary) -> Re
 #[derive(Debug)]
 pub struct Figure {
     /// As `--metric` takes it.
-    pub(crate) name: &'static str,
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) unit: &'static str,
-    pub(crate) heading: &'static str,
-    pub(crate) unit_in_words: &'static str,
-    pub(crate) higher_is_better: bool,
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    pub unit: &'static str,
+    pub heading: &'static str,
+    pub unit_in_words: &'static str,
+    pub higher_is_better: bool,
     /// Of a total, the metric that compares runs whose work is not the same.
     pub(crate) by_work: Option<&'static str>,
     pub(crate) value: fn(&Summary) -> Option<f64>,
@@ -384,7 +384,7 @@ macro_rules! figures {
 }
 
 /// All of them, in the order in which errors and the help name them.
-pub(crate) const FIGURES: &[Figure] = figures! {
+pub const FIGURES: &[Figure] = figures! {
     "qps" [], "statements/s", "QPS", "statements a second", true, None, |s| Some(s.totals.qps);
     "tps" [], "ops/s", "TPS", "ops a second", true, None, |s| Some(s.totals.tps);
     "errors" [], "errors", "errors", "a step, all phases", false, Some("errors%"), |s| Some(errors(s) as f64);

@@ -51,9 +51,7 @@ pub use explain::explain;
 pub use gate::{Gates, gates, holds};
 pub use html::page;
 pub(crate) use latency::render_latency;
-#[cfg(test)]
-pub(crate) use metric::FIGURES;
-pub use metric::{Metric, failed_share};
+pub use metric::{FIGURES, Metric, failed_share};
 pub use notes::remarks;
 pub use picture::picture;
 

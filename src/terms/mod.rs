@@ -139,14 +139,14 @@ impl fmt::Display for Rate {
 }
 
 /// Variables that change without anyone setting them: log positions, session ids.
-pub(crate) const RESTLESS: &str = "\
+pub const RESTLESS: &str = "\
     error_count gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed gtid_owned \
     gtid_purged gtid_seq_no gtid_slave_pos identity in_transaction innodb_thread_sleep_delay \
     insert_id last_gtid last_insert_id pseudo_thread_id rand_seed1 rand_seed2 statement_id \
     timestamp uptime warning_count wsrep_start_position";
 
 /// Names, places and ports.
-pub(crate) const PLACES: &str = "\
+pub const PLACES: &str = "\
     admin_address admin_port aria_log_dir_path bind_address datadir extra_port general_log_file \
     hostname innodb_data_home_dir innodb_log_group_home_dir innodb_temp_tablespaces_dir \
     innodb_tmpdir innodb_undo_directory log_bin_basename log_bin_index log_error \

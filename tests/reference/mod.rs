@@ -1,6 +1,8 @@
 //! docs/reference, made of the code: the commands of clap's own, keys of the structs that files are
-//! read into, metrics, exit statuses, fields of summaries. `LOADGEN_BLESS=1 cargo test --lib reference`
+//! read into, metrics, exit statuses, fields of summaries. `LOADGEN_BLESS=1 cargo test --test pure reference`
 //! writes it anew after a change.
+
+mod free;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,21 +10,21 @@ use std::path::Path;
 use clap::{Arg, ArgAction, Command};
 use serde_json::Value;
 
-use super::command;
-use crate::error::Kind;
-use crate::judge::FREE;
-use crate::report::FIGURES;
-use crate::terms::{Code, PLACES, RESTLESS};
+use free::FREE;
+use loadgen::cli::command;
+use loadgen::error::Kind;
+use loadgen::report::FIGURES;
+use loadgen::terms::{Code, PLACES, RESTLESS};
 
-const ERROR: &str = include_str!("../error.rs");
-const KNOBS: &str = include_str!("../plan/knobs.rs");
-const PROFILE: &str = include_str!("../plan/profile/mod.rs");
-const STATEMENT: &str = include_str!("../workload/statement.rs");
-const THRESHOLDS: &str = include_str!("../judge/thresholds.rs");
-const WORKLOAD: &str = include_str!("../workload/mod.rs");
+const ERROR: &str = include_str!("../../src/error.rs");
+const KNOBS: &str = include_str!("../../src/plan/knobs.rs");
+const PROFILE: &str = include_str!("../../src/plan/profile/mod.rs");
+const STATEMENT: &str = include_str!("../../src/workload/statement.rs");
+const THRESHOLDS: &str = include_str!("../../src/judge/thresholds.rs");
+const WORKLOAD: &str = include_str!("../../src/workload/mod.rs");
 const SCHEMA: &str = include_str!("../../docs/summary.schema.json");
 const IMPORTED: &str = include_str!("../../docs/imported.schema.json");
-const MADE: &str = "<!-- Made by a test: LOADGEN_BLESS=1 cargo test --lib reference -->\n";
+const MADE: &str = "<!-- Made by a test: LOADGEN_BLESS=1 cargo test --test pure reference -->\n";
 
 /// Holds a file of docs/ against what the code says, or writes it.
 fn hold(file: &str, wanted: &str) {
@@ -32,7 +34,10 @@ fn hold(file: &str, wanted: &str) {
         return;
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == wanted, "docs/{file} is stale: LOADGEN_BLESS=1 cargo test --lib reference");
+    assert!(
+        there == wanted,
+        "docs/{file} is stale: LOADGEN_BLESS=1 cargo test --test pure reference"
+    );
 }
 
 /// Makes a cell of a table: one line, in which no `|` ends it.
