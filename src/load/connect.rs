@@ -8,7 +8,7 @@ use crate::mysql::{
     Asked, Failure, Liveness, Session, advice, impatient, optional, query_single, quoted_text,
 };
 use crate::progress::Progress;
-use crate::stop::{COURTESY, SILENCE, within};
+use crate::stop::{COURTESY, within};
 use crate::terms::units;
 use crate::workload::{name_part, quoted};
 
@@ -21,6 +21,9 @@ pub(super) const JOBS_MAX: u32 = 256;
 
 /// A connection that was closed just now has gone after so long.
 const CLOSING: Duration = Duration::from_millis(500);
+
+/// Upper limit on the end of a killed connection, which first rolls its statement back.
+const ROLLBACK: Duration = Duration::from_secs(600);
 
 pub(super) trait Doing<T> {
     fn doing(self, what: &str) -> Result<T>;
@@ -149,11 +152,11 @@ async fn end_dead(control: &mut Session, database: &str, progress: &mut Progress
     let (began, mut told) = (Instant::now(), false);
     while let Some(others) = at_work(control, database).await.doing("locking")? {
         let shown = others.replace(',', ", ");
-        if began.elapsed() > SILENCE {
+        if began.elapsed() > ROLLBACK {
             return Err(Error::server(format!(
                 "the server is still at work for an earlier loadgen (connection {shown}), {} after \
                  KILL",
-                units::duration(SILENCE)
+                units::duration(ROLLBACK)
             ))
             .hint("SHOW PROCESSLIST tells when it is done; then the same command again"));
         }
