@@ -146,18 +146,22 @@ impl<'a> Alone<'a> {
 
     /// The counters once all other connections are gone, and how often they were read.
     fn quiet(&self) -> (Counts, i64) {
-        let mut settled = false;
+        // Of the readings with no other connection: the questions, and how many came since the one before.
+        let (mut last, mut step, mut alike) = (0, 0, 0);
         for readings in 1.. {
             let rows = query(self.sandbox, "SHOW GLOBAL STATUS");
             let number = |row: &Vec<String>| Some((row[0].clone(), row[1].parse().ok()?));
             let mut counts: Counts = rows.iter().filter_map(number).collect();
             let connected = counts["Threads_connected"];
             counts.retain(|name, _| name.starts_with("Com_") || name == "Questions");
-            if connected == 1 && settled {
+            // What a connection counted is added up a little after it is gone: each reading then counts itself.
+            let questions = counts["Questions"];
+            let is_like_before = connected == 1 && questions - last == step;
+            alike = if is_like_before { alike + 1 } else { 0 };
+            (last, step) = (questions, questions - last);
+            if alike == 2 {
                 return (counts, readings);
             }
-            // What a connection counted is added up a little after it is gone.
-            settled = connected == 1;
             assert!(readings < 400, "{connected} connections stay");
             sleep(Duration::from_millis(20));
         }
