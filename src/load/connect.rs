@@ -23,7 +23,7 @@ pub(super) const JOBS_MAX: u32 = 256;
 const CLOSING: Duration = Duration::from_millis(500);
 
 /// Upper limit on the end of a killed connection, which first rolls its statement back.
-const ROLLBACK: Duration = Duration::from_secs(600);
+const ROLLBACK: Duration = Duration::from_mins(10);
 
 pub(super) trait Doing<T> {
     fn doing(self, what: &str) -> Result<T>;

@@ -406,7 +406,7 @@ fn wrapped(entry: &str) -> String {
         if line.chars().count() + word.chars().count() > 118 {
             text += &line;
             text.push('\n');
-            line = " ".to_owned();
+            " ".clone_into(&mut line);
         }
         line += if line.is_empty() { "" } else { " " };
         line += word;
