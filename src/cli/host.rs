@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::shared::{DisplayArgs, listen};
 use super::summaries::for_tables;
-use super::{DisplayArgs, listen};
 use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::error::{Kind, Result};
 use crate::plan::defaults;

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use clap::Command;
 use clap_mangen::Man;
 
-use super::command_with;
 use super::help::examples;
 use crate::error::{Error, Result};
 
@@ -18,20 +17,23 @@ pub(super) struct ManArgs {
     dir: PathBuf,
 }
 
-/// Writes `loadgen.1`, and a page for each command.
-pub(super) fn man(ManArgs { dir }: ManArgs) -> Result<()> {
-    let mut whole = command_with(true).0;
-    whole.build();
-    let failed = |e: io::Error| Error::failed(format!("{}: {e}", dir.display()));
-    fs::create_dir_all(&dir).map_err(failed)?;
-    let commands = whole.get_subcommands().filter(|command| !command.is_hide_set());
-    for command in commands.chain([&whole]) {
-        let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-        let text = page(command, &title).map_err(failed)?;
-        let file = dir.join(format!("{title}.1"));
-        fs::write(&file, text).map_err(|e| Error::failed(format!("{}: {e}", file.display())))?;
+impl ManArgs {
+    /// Writes `loadgen.1`, and a page for each command of the whole command line.
+    pub(super) fn write(&self, mut whole: Command) -> Result<()> {
+        whole.build();
+        let dir = &self.dir;
+        let failed = |e: io::Error| Error::failed(format!("{}: {e}", dir.display()));
+        fs::create_dir_all(dir).map_err(failed)?;
+        let commands = whole.get_subcommands().filter(|command| !command.is_hide_set());
+        for command in commands.chain([&whole]) {
+            let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+            let text = page(command, &title).map_err(failed)?;
+            let file = dir.join(format!("{title}.1"));
+            fs::write(&file, text)
+                .map_err(|e| Error::failed(format!("{}: {e}", file.display())))?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
@@ -71,9 +73,10 @@ mod tests {
     #[test]
     fn every_command_has_a_page_with_its_examples_and_all_of_its_flags() {
         let dir = tempfile::tempdir().expect("a directory");
-        man(ManArgs { dir: dir.path().join("man1") }).expect("written");
+        let args = ManArgs { dir: dir.path().join("man1") };
+        args.write(crate::cli::command_with(true).0).expect("written");
         let read = |name: &str| fs::read_to_string(dir.path().join("man1").join(name)).expect(name);
-        let whole = command_with(true).0;
+        let whole = crate::cli::command_with(true).0;
         assert!(read("loadgen.1").contains("loadgen\\-point\\-select(1)"));
         for verb in whole.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             let text = read(&format!("loadgen-{}.1", verb.get_name()));

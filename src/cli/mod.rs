@@ -5,6 +5,7 @@ mod host;
 mod import;
 mod man;
 mod profile;
+mod shared;
 mod sql;
 mod summaries;
 mod sysbench;
@@ -13,53 +14,19 @@ mod workload;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
-use std::sync::mpsc::sync_channel;
-use std::thread;
-use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, VALUE_MAX, clip, line, plain};
 use crate::mysql::options::handover::{hand_over, masked};
-use crate::observe::require_descriptors;
-use crate::plan::defaults;
-use crate::plan::value::Length;
-use crate::progress::{Progress, say, wipe};
+use crate::progress::say;
 use crate::run::{print_data, warn};
-use crate::stop::{Stop, kill_all};
+use crate::sysbench::NativeVerb;
 use crate::workload::{Workload, builtin};
 pub use help::help_without_h;
-#[cfg(test)]
-pub(crate) use sysbench::native_verbs;
+use shared::listen_as;
 use workload::{WorkloadArgs, workloads};
-
-#[derive(clap::Args, Debug, Clone)]
-pub(crate) struct DisplayArgs {
-    /// How often progress is shown [default: 1s on a terminal, 10s otherwise]
-    #[arg(long, value_name = "DURATION")]
-    pub progress: Option<Length<100>>,
-
-    /// Warnings and errors only
-    #[arg(long)]
-    pub quiet: bool,
-}
-
-#[derive(clap::Args, Debug, Clone)]
-pub(crate) struct ServerArgs {
-    #[command(flatten)]
-    pub display: DisplayArgs,
-
-    #[command(flatten)]
-    pub connection: crate::mysql::options::ConnectionArgs,
-}
-
-impl DisplayArgs {
-    fn progress(&self) -> Progress {
-        Progress::new(self.quiet, self.progress.map(|every| every.0))
-    }
-}
 
 /// The work of a verb, with its part of the command line.
 type Run = Box<dyn FnOnce(&ArgMatches) -> Result<()>>;
@@ -107,7 +74,7 @@ fn verbs() -> Vec<(Command, Run)> {
         verb("cleanup", "Drop the tables that prepare made", tables::cleanup),
         verb("sysbench", "Run a command line of sysbench's as it is", its_own),
         verb("completions", "Print completions for a shell", completions),
-        verb("man", "Write the manual pages", man::man),
+        verb("man", "Write the manual pages", man),
         verb("canned", "Serve canned answers, for benches", host::canned),
     ];
     let prepare = verb("prepare", "Create and fill tables", tables::prepare);
@@ -145,6 +112,15 @@ fn completions(CompletionsArgs { shell }: CompletionsArgs) -> Result<()> {
     print_data(&String::from_utf8_lossy(&script))
 }
 
+/// Lists the commands and flags of loadgen.
+pub(crate) fn native_verbs() -> Vec<NativeVerb> {
+    sysbench::native_verbs(&command().0)
+}
+
+fn man(args: man::ManArgs) -> Result<()> {
+    args.write(command_with(true).0)
+}
+
 /// The whole command line, and what its commands do.
 pub fn command() -> (Command, Vec<Run>) {
     command_with(false)
@@ -170,7 +146,7 @@ fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
 /// Reads the command line and does what it says.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
     if crate::sysbench::begins_at(&args).is_some() {
-        return crate::sysbench::main(args, sysbench::native_verbs, listen_as);
+        return crate::sysbench::main(args, native_verbs, listen_as);
     }
     let args = asked_help(args);
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
@@ -191,22 +167,6 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     })
 }
 
-/// Returns the paths of summaries; without any the directory that runs write to, where it is there.
-fn summary_paths(given: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
-    let usual = PathBuf::from(defaults::OUT);
-    match given.as_slice() {
-        [] if usual.is_dir() => Ok(vec![usual]),
-        [] => {
-            Err(Error::usage(format!("no PATH is given, and there is no {}/ here", defaults::OUT))
-                .hint("name the directory of the runs' --out, or files in it"))
-        }
-        _ => Ok(given),
-    }
-}
-
-/// A process that a second signal ends waits no longer for its last line to be written.
-const LAST_WORD: Duration = Duration::from_millis(200);
-
 /// Takes `loadgen help VERB` for `loadgen VERB --help`.
 fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|word| word == "help") {
@@ -214,42 +174,6 @@ fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
         args.push("--help".into());
     }
     args
-}
-
-/// Listens to signals, for what does more than read and print.
-fn listen() -> Result<Stop> {
-    listen_as(false)
-}
-
-/// Does the same; SIGINT stays ignored if it is, and if that is asked.
-fn listen_as(ignored_stays: bool) -> Result<Stop> {
-    require_descriptors()?;
-    let stop = Stop::default();
-    // A second signal: nothing is waited for. A sandbox's keeper sees that this process is gone
-    // and takes the server away.
-    #[expect(clippy::exit, reason = "the second signal ends the process")]
-    let listening = stop.listen(ignored_stays, |code| {
-        kill_all();
-        wipe();
-        tell_lost();
-        std::process::exit(i32::from(code))
-    });
-    listening.map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
-    Ok(stop)
-}
-
-/// Tells that unfinished work is lost. Waits for no reader of standard error that stands still.
-fn tell_lost() {
-    let (told, wait) = sync_channel(1);
-    let tell = move || {
-        say(
-            "error: ended by a second signal: the step or work under way is lost, what was saved before stays",
-        );
-        told.send(())
-    };
-    if thread::Builder::new().spawn(tell).is_ok() {
-        let _ = wait.recv_timeout(LAST_WORD);
-    }
 }
 
 /// The command line, or the exit status once what clap has to say is said.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{DisplayArgs, listen, summary_paths};
+use super::shared::{DisplayArgs, listen, summary_paths};
 use crate::error::{Error, Result, line};
 use crate::mysql::ConnectionArgs;
 use crate::plan::experiment::{Overrides, program};

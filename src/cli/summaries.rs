@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::summary_paths;
+use super::shared::summary_paths;
 use crate::error::{Error, Kind, Result, line};
 use crate::plan::units::parse_percent;
 use crate::plan::value::Clients;

@@ -6,15 +6,11 @@ use crate::sysbench::{self, Answer, NativeFlag, NativeVerb};
 
 /// Says a command line in loadgen's words, unless all of it is loadgen's.
 pub(super) fn answer(args: &[String], loadgen: &Command) -> Option<Answer> {
-    sysbench::answer(args, &of(loadgen))
+    sysbench::answer(args, &native_verbs(loadgen))
 }
 
-/// Lists what loadgen has.
-pub(crate) fn native_verbs() -> Vec<NativeVerb> {
-    of(&crate::cli::command().0)
-}
-
-fn of(loadgen: &Command) -> Vec<NativeVerb> {
+/// Lists the commands and flags of a command line.
+pub(super) fn native_verbs(loadgen: &Command) -> Vec<NativeVerb> {
     let verb = |verb: &Command| NativeVerb {
         names: std::iter::once(verb.get_name())
             .chain(verb.get_all_aliases())
@@ -40,7 +36,7 @@ mod tests {
 
     fn said(line: &str) -> Option<Answer> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        sysbench::answer(&words, &native_verbs())
+        sysbench::answer(&words, &crate::cli::native_verbs())
     }
 
     #[test]
@@ -260,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_a_flag_becomes_is_a_flag_of_loadgen() {
-        let loadgen = native_verbs();
+        let loadgen = crate::cli::native_verbs();
         let others = sysbench::flags_of_others();
         let ours: Vec<String> = sysbench::native_flags().chain(others).collect();
         assert!(ours.len() > 30, "{ours:?}");

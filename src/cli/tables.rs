@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{ServerArgs, listen, summary_paths};
+use super::shared::{ServerArgs, listen, summary_paths};
 use crate::error::Result;
 use crate::plan::defaults;
 use crate::plan::experiment::{Dataset, Method};

@@ -1,0 +1,91 @@
+//! The flags and the steps that several verbs share.
+
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::observe::require_descriptors;
+use crate::plan::defaults;
+use crate::plan::value::Length;
+use crate::progress::{Progress, say, wipe};
+use crate::stop::{Stop, kill_all};
+
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct DisplayArgs {
+    /// How often progress is shown [default: 1s on a terminal, 10s otherwise]
+    #[arg(long, value_name = "DURATION")]
+    pub progress: Option<Length<100>>,
+
+    /// Warnings and errors only
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct ServerArgs {
+    #[command(flatten)]
+    pub display: DisplayArgs,
+
+    #[command(flatten)]
+    pub connection: crate::mysql::options::ConnectionArgs,
+}
+
+impl DisplayArgs {
+    pub(super) fn progress(&self) -> Progress {
+        Progress::new(self.quiet, self.progress.map(|every| every.0))
+    }
+}
+
+/// Returns the paths of summaries; without any the directory that runs write to, where it is there.
+pub(super) fn summary_paths(given: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let usual = PathBuf::from(defaults::OUT);
+    match given.as_slice() {
+        [] if usual.is_dir() => Ok(vec![usual]),
+        [] => {
+            Err(Error::usage(format!("no PATH is given, and there is no {}/ here", defaults::OUT))
+                .hint("name the directory of the runs' --out, or files in it"))
+        }
+        _ => Ok(given),
+    }
+}
+
+/// A process that a second signal ends waits no longer for its last line to be written.
+const LAST_WORD: Duration = Duration::from_millis(200);
+
+/// Listens to signals, for what does more than read and print.
+pub(super) fn listen() -> Result<Stop> {
+    listen_as(false)
+}
+
+/// Does the same; SIGINT stays ignored if it is, and if that is asked.
+pub(super) fn listen_as(ignored_stays: bool) -> Result<Stop> {
+    require_descriptors()?;
+    let stop = Stop::default();
+    // A second signal: nothing is waited for. A sandbox's keeper sees that this process is gone
+    // and takes the server away.
+    #[expect(clippy::exit, reason = "the second signal ends the process")]
+    let listening = stop.listen(ignored_stays, |code| {
+        kill_all();
+        wipe();
+        tell_lost();
+        std::process::exit(i32::from(code))
+    });
+    listening.map_err(|e| Error::failed(format!("cannot listen to signals: {e}")))?;
+    Ok(stop)
+}
+
+/// Tells that unfinished work is lost. Waits for no reader of standard error that stands still.
+fn tell_lost() {
+    let (told, wait) = sync_channel(1);
+    let tell = move || {
+        say(
+            "error: ended by a second signal: the step or work under way is lost, what was saved before stays",
+        );
+        told.send(())
+    };
+    if thread::Builder::new().spawn(tell).is_ok() {
+        let _ = wait.recv_timeout(LAST_WORD);
+    }
+}
