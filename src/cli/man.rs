@@ -19,11 +19,11 @@ pub(super) struct ManArgs {
 
 impl ManArgs {
     /// Writes `loadgen.1`, and a page for each command of the whole command line.
-    pub(super) fn write(&self, mut whole: Command) -> Result<()> {
+    pub(super) fn write(self, mut whole: Command) -> Result<()> {
         whole.build();
-        let dir = &self.dir;
+        let dir = self.dir;
         let failed = |e: io::Error| Error::failed(format!("{}: {e}", dir.display()));
-        fs::create_dir_all(dir).map_err(failed)?;
+        fs::create_dir_all(&dir).map_err(failed)?;
         let commands = whole.get_subcommands().filter(|command| !command.is_hide_set());
         for command in commands.chain([&whole]) {
             let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();

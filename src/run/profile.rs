@@ -23,7 +23,9 @@ use crate::judge::Calibration;
 use crate::load::reload::FORCE;
 use crate::mysql::{ConnectionArgs, Env, resolve};
 use crate::plan::Step;
-use crate::plan::experiment::{Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current};
+use crate::plan::experiment::{
+    self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
+};
 use crate::plan::profile::shipped::Shipped;
 use crate::plan::profile::{Given, Profile};
 use crate::plan::value::Names;
@@ -63,7 +65,7 @@ pub(crate) fn run(
     stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits, so that every reader of JSON sees the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
-    let mut experiment = Experiment::new(&profile, &overrides)?;
+    let mut experiment = experiment::build(&profile, &overrides)?;
     // Before hours of measuring, not after.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
@@ -76,7 +78,7 @@ pub(crate) fn run(
     if let (Some(run), None) = (&earlier.run, seed) {
         // One seed for all labels, also for those that are measured later.
         overrides.seed = run.seed;
-        experiment = Experiment::new(&profile, &overrides)?;
+        experiment = experiment::build(&profile, &overrides)?;
     }
     let wanted = |cell: &Cell| !earlier.done.contains_key(&cell.key);
     if list {

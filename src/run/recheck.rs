@@ -8,7 +8,7 @@ use super::{Invocation, finish, leave_out, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::mysql::options::Address;
 use crate::mysql::{Env, resolve};
-use crate::plan::experiment::{Cell, Experiment, Overrides};
+use crate::plan::experiment::{self, Cell, Experiment, Overrides};
 use crate::plan::profile::{Given, Profile};
 use crate::plan::value::Scale;
 use crate::report::{Doubt, Layout, Options, Question, compare, doubtful};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     };
     let profile = moved(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {
-        let mut experiment = Experiment::new(&profile, overrides)?;
+        let mut experiment = experiment::build(&profile, overrides)?;
         experiment.extend(args.question.repeats_max, overrides.seed);
         Ok::<_, Error>(experiment)
     };
@@ -118,7 +118,7 @@ fn moved(
         profile
     };
     let has_results = |profile: &Profile| {
-        let experiment = Experiment::new(profile, overrides)?;
+        let experiment = experiment::build(profile, overrides)?;
         let keys: BTreeSet<&str> = experiment.all.iter().map(|cell| cell.key.as_str()).collect();
         let mut known = steps().filter_map(|step| step.experiment.as_ref());
         Ok::<_, Error>(known.any(|of| keys.contains(of.key.as_str())))

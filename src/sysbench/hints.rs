@@ -1,8 +1,7 @@
 //! Words of sysbench and of other load generators on a native command are answered with the whole command in
 //! loadgen's.
 
-use super::NAME;
-use super::options::{self, Becomes, Entry, OFF, ON, OptionKind, plain};
+use super::options::{self, Becomes, Entry, NAME, OFF, ON, OptionKind, plain};
 use super::others::{self, Program};
 use crate::report::quoted;
 use crate::terms::units::parse_duration;

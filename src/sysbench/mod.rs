@@ -34,6 +34,7 @@ use arguments::{Parsed, parse};
 use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
 pub(crate) use import::import;
+use options::NAME;
 pub(crate) use others::command;
 #[cfg(test)]
 pub(crate) use others::native_flags as flags_of_others;
@@ -42,8 +43,6 @@ use settings::{Command, Ended, Settings};
 #[cfg(test)]
 pub(crate) use tests::native_flags;
 
-/// The name of the program that is replaced.
-const NAME: &str = "sysbench";
 /// The variable that holds the password where no option does.
 const PASSWORD: &str = "MYSQL_PWD";
 

@@ -66,6 +66,8 @@ pub(super) struct Entry {
     pub becomes: Becomes,
 }
 
+/// The name of the program that is replaced.
+pub(super) const NAME: &str = "sysbench";
 pub(super) const OFF: &[&str] = &["off", "false", "0"];
 pub(super) const ON: &[&str] = &["", "on", "true", "1"];
 /// Said of what is taken and has nothing behind it.

@@ -76,12 +76,21 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A source's code: no comments, and no unit tests at its end.
+/// A source's code: no comments, and no unit tests, which are at its end or in a file of their own.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let end = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
-    let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
-    lines.collect::<Vec<_>>().join("\n")
+    let mut lines = text.lines().peekable();
+    let mut kept = Vec::new();
+    while let Some(line) = lines.next() {
+        let module = lines.peek().filter(|next| line == "#[cfg(test)]" && next.starts_with("mod "));
+        match module {
+            Some(module) if module.ends_with('{') => break,
+            Some(_) => drop(lines.next()),
+            None if line.trim_start().starts_with("//") => {}
+            None => kept.push(line),
+        }
+    }
+    kept.join("\n")
 }
 
 /// A source file as a module: its path from the crate's root, and the paths that it names.

@@ -14,7 +14,7 @@ use loadgen::load::dump::{Judge, unquoted};
 use loadgen::mysql::options::resolve::resolve;
 use loadgen::mysql::options::{ConnectionArgs, Secret};
 use loadgen::mysql::options::{Env, Text};
-use loadgen::plan::experiment::{Experiment, Overrides};
+use loadgen::plan::experiment::{self, Overrides};
 use loadgen::plan::profile::Profile;
 use loadgen::report::{
     Format, Layout, Notes, Options, Picture, Question, compare, doubtful, explain, gates, page,
@@ -35,7 +35,7 @@ pub(crate) fn profile(bytes: &[u8]) {
     let mut overrides = Overrides { seed: 1, out: "results".into(), ..Overrides::default() };
     for programs in [vec![], vec![("program".to_owned(), PathBuf::from("/nowhere/mysqld"))]] {
         overrides.programs = programs;
-        match Experiment::new(&profile, &overrides) {
+        match experiment::build(&profile, &overrides) {
             Ok(experiment) => {
                 let list = experiment.list(|_| true);
                 assert!(list.ends_with('\n'));

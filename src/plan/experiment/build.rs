@@ -23,7 +23,13 @@ type Program = (String, PathBuf);
 type Given<'a> = (&'a Profile, &'a Overrides);
 type Refuse<'a> = dyn Fn(&str, &dyn fmt::Display) -> Error + 'a;
 
-pub(super) fn experiment(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
+/// Builds the experiment of a profile.
+///
+/// # Errors
+///
+/// Usage: what contradicts itself in the profile, `--program` without a sandbox to take it,
+/// `--only` of what is not there, a spread that the tables forbid.
+pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     let subjects = subjects(profile, overrides)?;
     check_labels(profile, "report/order", profile.report.order.as_ref())?;
     check_workloads(profile)?;

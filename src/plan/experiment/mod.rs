@@ -9,6 +9,7 @@ mod build;
 #[cfg(test)]
 mod tests;
 
+pub use build::build;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::mem::replace;
@@ -212,16 +213,6 @@ impl RunSpec {
 }
 
 impl Experiment {
-    /// Decides everything.
-    ///
-    /// # Errors
-    ///
-    /// Usage: what contradicts itself in the profile, `--program` without a sandbox to take it,
-    /// `--only` of what is not there, a spread that the tables forbid.
-    pub fn new(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
-        build::experiment(profile, overrides)
-    }
-
     /// Adds repeats of every cell, for what is measured again; labels are interleaved, whatever the
     /// profile wants: what is compared should stand side by side.
     pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {

@@ -43,7 +43,7 @@ fn overrides() -> Overrides {
 }
 
 fn experiment(text: &str, overrides: &Overrides) -> Experiment {
-    Experiment::new(&Profile::parse(text, "p").expect("sound"), overrides).expect("an experiment")
+    build(&Profile::parse(text, "p").expect("sound"), overrides).expect("an experiment")
 }
 
 fn keys(experiment: &Experiment) -> Vec<String> {
@@ -286,7 +286,7 @@ fn a_scale_shrinks_rows_times_ops_and_sizes() {
 fn options_that_no_workload_has_are_refused_and_only_picks() {
     let wrong = TEXT.replace("range_size", "rangesize");
     let profile = Profile::parse(&wrong, "p").expect("its form is sound");
-    let error = Experiment::new(&profile, &overrides()).expect_err("no such option").to_string();
+    let error = build(&profile, &overrides()).expect_err("no such option").to_string();
     assert!(error.starts_with("p:25:") && error.contains("range_size"), "{error}");
     let only = ["label=a", "clients=4"].map(|text| text.parse().expect("a condition"));
     let some = experiment(TEXT, &Overrides { only: only.into(), ..overrides() });
@@ -307,7 +307,7 @@ fn the_profiles_that_are_shipped_are_sound() {
         let profile = Profile::parse(&text, &path.display().to_string()).expect("sound");
         assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(profile.name.as_str()));
         assert!(text.starts_with("# ") && text.contains("\n# Needs: "), "{}", path.display());
-        let experiment = Experiment::new(&profile, &overrides()).expect("an experiment");
+        let experiment = build(&profile, &overrides()).expect("an experiment");
         assert!(experiment.list(|_| true).contains("\nestimate "));
     }
     assert_eq!(seen, 7);

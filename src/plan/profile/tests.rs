@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::experiment::{Experiment, Overrides};
+use crate::plan::experiment::{self, Experiment, Overrides};
 
 const SMALL: &str = r#"
 name = "x"
@@ -41,7 +41,7 @@ baseline = "first"
 "#;
 
 fn checked(text: &str) -> Result<Experiment, Error> {
-    Experiment::new(&Profile::parse(text, "p.toml")?, &Overrides::default())
+    experiment::build(&Profile::parse(text, "p.toml")?, &Overrides::default())
 }
 
 fn error(text: &str) -> String {
