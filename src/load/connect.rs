@@ -22,6 +22,9 @@ pub(super) const JOBS_MAX: u32 = 256;
 /// A connection that was closed just now has gone after so long.
 const CLOSING: Duration = Duration::from_millis(500);
 
+/// The server's number for a connection that is not there.
+const NO_SUCH_THREAD: u16 = 1094;
+
 /// Upper limit on the end of a killed connection, which first rolls its statement back.
 const ROLLBACK: Duration = Duration::from_mins(10);
 
@@ -127,12 +130,16 @@ async fn at_work(control: &mut Session, database: &str) -> Asked<Option<String>>
     Ok(held.and_then(|held| held.strip_prefix(&own).map(str::to_owned)))
 }
 
-/// Ends such connections. One of them may have ended just now.
-async fn kill(control: &mut Session, connections: &str) -> Asked<()> {
+/// Ends such connections. Returns true if the server still knew one of them.
+async fn kill(control: &mut Session, connections: &str) -> Asked<bool> {
+    let mut known = false;
     for id in connections.split(',') {
-        optional(control.execute(&format!("KILL {id}")).await)?;
+        match control.execute(&format!("KILL {id}")).await {
+            Err(Failure::Server { code: NO_SUCH_THREAD, .. }) => {}
+            killed => known |= optional(killed).map(|_| true)?,
+        }
     }
-    Ok(())
+    Ok(known)
 }
 
 /// Ends what an own fill that failed left at work: a server goes on building an index when the
@@ -166,7 +173,10 @@ async fn end_dead(control: &mut Session, database: &str, progress: &mut Progress
                 progress.note(&format!("{what}: connection {shown}"));
                 progress.restart();
             }
-            kill(control, &others).await.doing("ending a connection")?;
+            // MySQL 5.6 keeps a lock now and then whose connection has ended, with all of its work.
+            if !kill(control, &others).await.doing("ending a connection")? {
+                return Ok(());
+            }
         }
         progress.update(|| format!("waiting for its end, {} s", began.elapsed().as_secs()));
         tokio::time::sleep(Duration::from_millis(50)).await;
