@@ -173,7 +173,7 @@ async fn end_dead(control: &mut Session, database: &str, progress: &mut Progress
                 progress.note(&format!("{what}: connection {shown}"));
                 progress.restart();
             }
-            // MySQL 5.6 keeps a lock now and then whose connection has ended, with all of its work.
+            // A connection that the server does not know does no work, even if its lock has a holder.
             if !kill(control, &others).await.doing("ending a connection")? {
                 return Ok(());
             }

@@ -85,7 +85,7 @@ impl Judge {
             "CHANGE" if words.has("MASTER") || words.has("REPLICATION") => {
                 Some(LeftOut::Replication)
             }
-            // Of --apply-slave-statements.
+            // Written by mysqldump --apply-slave-statements.
             "STOP" | "START" | "RESET" if words.is_of_replicas() => Some(LeftOut::Replication),
             "EXECUTE" | "DEALLOCATE" if self.prepared => Some(LeftOut::RocksDb),
             "SELECT" | "PREPARE" | "SET" if words.stores_rocksdb(verb) => {

@@ -392,7 +392,7 @@ pub struct Distribution {
     pub overflow: u64,
     /// `HdrHistogram` V2, deflated, base64; values in nanoseconds.
     pub histogram: String,
-    /// What a chart shows of the histogram, for a reader that keeps no more of it.
+    /// The percentiles that a chart draws, for a reader that does not keep the histogram.
     #[serde(skip)]
     pub curve_us: Option<Box<[f64]>>,
 }

@@ -60,7 +60,7 @@ pub(crate) struct Point {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Detail {
-    /// What covers the value with 95 %, and smallest and largest of the repeats.
+    /// The 95 % interval of the value, then the smallest and largest repeat.
     pub bounds: [Bounds; 2],
     /// The value in full.
     pub said: String,

@@ -98,7 +98,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
             @for line in brief::lines(&tables, "").iter().filter(|line| !line.contains("loadgen ")) {
                 p.note { (line.replace(": --notes", "")) }
             }
-            // Of many labels a part is large: it is made once the one before is written.
+            // A part of many labels is large: it is made only when the one before is written.
             @for (at, table) in tables.iter().enumerate() { section {
                 (shown.numbers(at))
                 @for part in Shown::DETAILS { (part(&shown, at)?) }

@@ -9,7 +9,7 @@ use crate::terms::Code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Histograms {
     None,
-    /// What charts show of those of the ops' own times: response times of an open loop, else service times.
+    /// The values that charts draw: of response times in an open loop, else of service times.
     Own,
     All,
 }

@@ -35,8 +35,7 @@ pub struct History {
     pub(crate) custom: bool,
     /// Why nothing can be said, if so.
     pub(crate) unknown: Vec<String>,
-    /// Whether no summary and no record names any of the tables: then what is missing may be a
-    /// run's own work.
+    /// True if no summary and no record names any of the tables: a run without one may have changed them.
     pub(crate) unseen: bool,
 }
 

@@ -17,11 +17,6 @@ pub(crate) fn on(name: &str, version: &str) {
     eprintln!("on {name} ({version})");
 }
 
-/// Runs a future to its end on a runtime of its own.
-pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
 pub(crate) fn tcp(port: u16) -> Address {
     Address::Tcp { host: "127.0.0.1".into(), port }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::certificates::Certificates;
+use crate::common::databases::run;
 use crate::common::{Server, local, query, sandbox, servers};
 use clap::{Args, FromArgMatches};
 use loadgen::cli::help_without_h;
@@ -22,10 +23,6 @@ use loadgen::stop::Stop;
 /// Told past the capture of libtest: what did not run must be seen.
 fn skipped(test: &str, server: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "connect: SKIPPED {test} on {server}: {why}");
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {

@@ -5,8 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::common::databases::run;
 use crate::common::sessions::{
-    execute, link, measured, on, open, own_table, root, run, run_prepared, socket, target, tcp,
+    execute, link, measured, on, open, own_table, root, run_prepared, socket, target, tcp,
 };
 use crate::common::{local, sandbox, servers};
 use bytes::Bytes;

@@ -12,9 +12,10 @@ use crate::common::{sandbox, servers};
 use loadgen::mysql::control;
 use std::time::Duration;
 
+use crate::common::databases::run;
 use crate::common::restarting::{Restarting, until};
 use crate::common::sessions::{
-    execute, fill, link, measured, on, open, own_table, root, run, run_prepared, target, tcp,
+    execute, fill, link, measured, on, open, own_table, root, run_prepared, target, tcp,
 };
 use loadgen::mysql::dataset::discover;
 use loadgen::mysql::options::{Address, SslMode};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::common::sessions::{execute, fill, on, open, own_table, root, run, socket, target, tcp};
+use crate::common::databases::run;
+use crate::common::sessions::{execute, fill, on, open, own_table, root, socket, target, tcp};
 use crate::common::{local, sandbox, servers};
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::error::{Error, Kind};

@@ -9,8 +9,9 @@ use loadgen::mysql::wire::{Inbox, LeanSession};
 use loadgen::sandbox::Sandbox;
 use loadgen::summary::ErrorClass;
 
+use crate::common::databases::run;
 use crate::common::program::{Ended, Results, command, wait};
-use crate::common::sessions::{link, run, socket, target};
+use crate::common::sessions::{link, socket, target};
 use crate::common::{Server, local, query, sandbox, servers, try_query};
 
 /// A variable, the default that limits sessions, and what own sessions have instead.
