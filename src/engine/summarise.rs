@@ -1,5 +1,6 @@
 //! Run → Summary, with what its reader must know beside the numbers; and the live line of a step.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::alarm::NEVER;
@@ -16,9 +17,8 @@ use crate::observe::{
 use crate::plan::{Arrival, Plan, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
-use crate::summary::{self, HostFacts, Interval, Phase, Server, Summary};
-use crate::terms::Value::{Micros, Number, Rate, Short};
-use crate::terms::{Finding, counted, finding};
+use crate::summary::{self, ErrorCount, HostFacts, Interval, Phase, Server, Summary};
+use crate::terms::{Finding, finding, millis};
 use crate::workload::{Setting, Statement};
 
 /// Begins the summary of a step with what the summaries of all steps have.
@@ -215,20 +215,17 @@ fn findings(run: &MeasuredStep, context: &StepContext<'_>) -> Vec<Finding> {
     let retried = window.events.as_ref().map_or(0, |events| events.ignored);
     let reconnects = run.counts.failures.reconnects;
     let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
-    let outages = counted(run.outages.len() as u64, "time");
-    let within = context.plan.policy.op_timeout;
-    let within = within.map_or_else(String::new, |s| format!("within {} or ", units::duration(s)));
     let untouched = run.counts.ops_by_table.contains(&0);
     let all = [
         cfg!(debug_assertions).then(|| finding!(DebugBuild)),
         host::recorded().map(|root| {
             finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy()))
         }),
-        (errors > 0).then(|| finding!(Errors, errors)),
+        (errors > 0).then(|| finding!(Errors, errors, most_frequent(&run.errors))),
         (retried > 0).then(|| finding!(Retried, retried)),
-        (run.abandoned() > 0).then(|| finding!(Abandoned, run.abandoned(), within)),
+        (run.abandoned() > 0).then(|| finding!(Abandoned, run.abandoned())),
         (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
-        (!run.outages.is_empty()).then(|| finding!(Outages, outages, Number(longest, 1))),
+        (!run.outages.is_empty()).then(|| finding!(Outages, run.outages.len(), longest)),
         run.status.is_none().then(|| finding!(NoStatus)),
         (context.tables.count > 1 && untouched && window.ops > 0).then(|| finding!(UnusedTables)),
     ];
@@ -242,17 +239,28 @@ fn findings(run: &MeasuredStep, context: &StepContext<'_>) -> Vec<Finding> {
         let grew = grew(&run.timeline.entries);
         let even = context.plan.arrival == Arrival::Uniform;
         if run.measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew) {
-            let (tps, waiting) = (Rate(run.per_s(window.ops)), Short(waiting));
-            let more = if grew { ", more and more of them" } else { "" };
-            found.push(finding!(NotSustained, tps, rate, waiting, more));
+            found.push(finding!(NotSustained, run.per_s(window.ops), rate, waiting));
         }
     }
     // The cost of an op on the server's host is known from its first reading on.
     let first_s = run.probed.as_ref().map(|probed| probed.first_s);
     if let Some(first_s) = first_s.filter(|s| *s > LATE_READING * run.measured_s) {
-        found.push(finding!(LateReading, Number(first_s, 1)));
+        found.push(finding!(LateReading, first_s));
     }
     found
+}
+
+/// Names the error that most of the failed ops met.
+fn most_frequent(errors: &[ErrorCount]) -> String {
+    let of_ops = || errors.iter().filter(|error| error.is_of_op());
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for error in of_ops() {
+        let name = error.code.map_or_else(|| format!("'{}'", error.class), |n| n.to_string());
+        *counts.entry(format!("error {name}")).or_default() += error.count;
+    }
+    let all: u64 = counts.values().sum();
+    let most = counts.into_iter().find(|(_, count)| count * 2 > all).map(|(name, _)| name);
+    most.unwrap_or_else(|| "several errors".to_owned())
 }
 
 /// Tells what the window took over from its warm-up, if that is worth a word: some arrivals always wait
@@ -261,8 +269,8 @@ fn warmup_finding(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Op
     let left = counts.warmup_left as f64;
     let late_us = counts.warmup_late as f64 / 1e3;
     let late = usual_us.is_some_and(|usual_us| late_us > usual_us);
-    let late = late.then(|| finding!(WarmupLate, Short(left), Micros(late_us)));
-    if left > most { Some(finding!(WarmupBacklog, Short(left))) } else { late }
+    let late = late.then(|| finding!(WarmupLate, left, late_us));
+    if left > most { Some(finding!(WarmupBacklog, left)) } else { late }
 }
 
 /// Says whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
@@ -347,7 +355,7 @@ impl LiveLine<'_> {
         let time = |p: f64| {
             let enough = times.filter(|times| !is_scarce(p, times.count()));
             let us = enough.and_then(|times| times.percentile_us(p));
-            us.map_or_else(|| "-".to_owned(), |us| Micros(us).to_string())
+            us.map_or_else(|| "-".to_owned(), millis)
         };
         let (p50, p99, n) = (time(50.0), time(99.0), seen.errors);
         let open = self.step.rate.map_or_else(String::new, |_| format!(", {done}"));
@@ -399,7 +407,6 @@ mod tests {
 
     use crate::engine::job::tests::a_plan;
     use crate::observe::recorder::{Op, Phases, Recorder};
-    use crate::terms::Code;
 
     #[test]
     fn what_a_warm_up_leaves_is_told_where_it_is_much_or_late() {
@@ -411,10 +418,8 @@ mod tests {
         assert_eq!(of(0, 0), None);
         assert_eq!(of(5, 1), None, "as others do");
         let late = of(5, 80).expect("later than they");
-        assert_eq!(late.code, Code::WarmupLate);
-        let text = late.to_string();
-        assert!(text.starts_with("5 arrivals") && text.contains("80.00 ms"));
-        assert_eq!(of(65, 80).expect("too many").code, Code::WarmupBacklog);
+        assert_eq!(late, finding!(WarmupLate, 5.0, 80_000.0));
+        assert_eq!(of(65, 80), Some(finding!(WarmupBacklog, 65.0)));
     }
 
     fn entry(response_p50_us: f64) -> Interval {

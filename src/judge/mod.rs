@@ -19,8 +19,7 @@ pub(crate) use conditions::{
 };
 pub(crate) use verdict::verdict;
 pub(crate) use warnings::{
-    changed_after, changed_when, in_debt, is_another, known_to, left, levels_in_words, no_result,
-    warnings,
+    changed_after, changed_when, in_debt, is_another, left, levels_in_words, no_result, warnings,
 };
 
 use crate::summary::Summary;

@@ -398,9 +398,10 @@ fn dataset(
     }
     let plain = those(schema, used, |table| !table.is_indexed(schema));
     if !plain.is_empty() {
-        findings.warn(match schema {
-            Schema::Sbtest => finding!(KNotIndexed, plain),
-            _ => finding!(CountryNotIndexed, plain),
+        findings.warn(if schema == Schema::Sbtest {
+            finding!(KNotIndexed, plain)
+        } else {
+            finding!(CountryNotIndexed, plain)
         });
     }
     let format = |table: &Table| match schema.facts().indexed.filter(|_| !table.is_indexed(schema))
@@ -477,7 +478,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
         );
         bound(findings, ("max_connections", max), (&sum, need), &hint);
     } else {
-        findings.warn(finding!(Unchecked, "the server does not say what max_connections is"));
+        findings.warn(finding!(Unchecked, "max_connections"));
     }
     if let Some(max) = limit("max_user_connections") {
         let sum = format!("{shown} + 1 to control + {spare} spare");
@@ -495,7 +496,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     // A statement holds one table open; the cache must at least hold those in flight.
     let too_few = |open: &u64| *open < clients + u64::from(tables);
     if let Some(cache) = number("table_open_cache").filter(too_few) {
-        findings.warn(finding!(SmallTableCache, cache, shown, tables));
+        findings.warn(finding!(SmallTableCache, cache, clients, tables));
     }
     if let Some(files) = limit("open_files_limit").filter(too_few) {
         findings.warn(finding!(FewServerFiles, files, clients));
@@ -514,8 +515,7 @@ fn judge_statements(
         return;
     }
     let Some(max) = amount(seen, "max_prepared_stmt_count") else {
-        return findings
-            .warn(finding!(Unchecked, "the server does not say what max_prepared_stmt_count is"));
+        return findings.warn(finding!(Unchecked, "max_prepared_stmt_count"));
     };
     let now = amount(seen, "Prepared_stmt_count").unwrap_or(0);
     let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);
@@ -625,7 +625,7 @@ mod tests {
         check_product(&Product::from_version(version, comment), &mut findings);
         findings
             .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
+            .map(|warnings| warnings.into_iter().map(|w| w.name().to_owned()).collect())
             .map_err(|error| error.to_string())
     }
 
@@ -682,7 +682,7 @@ mod limits_tests {
         judge(seen, &needs(), 8, &mut findings);
         findings
             .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
+            .map(|warnings| warnings.into_iter().map(|w| w.name().to_owned()).collect())
             .map_err(|error| error.render())
     }
 
@@ -852,7 +852,8 @@ mod settle_tests {
             let used: Vec<_> = (1..).zip(tables).collect();
             let mut findings = PreflightReport::default();
             let dataset = dataset(Schema::Sbtest, &used, 100, &mut findings);
-            let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code.name());
+            let warnings = findings.conclude().expect("no problem");
+            let codes = warnings.iter().map(|found| found.name().to_owned());
             (dataset, codes.collect::<Vec<_>>())
         };
         let (ours, warnings) = of(&[table(Some((7, 100))), table(Some((7, 100)))]);

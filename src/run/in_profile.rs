@@ -11,7 +11,7 @@ use crate::plan::experiment::{CellGroup, Experiment, RunSpec, ServerSetup};
 use crate::plan::profile::{Command, Expect};
 use crate::plan::value::bytes;
 use crate::summary::{self, CommandRun, Server, Summary};
-use crate::terms::{self, Class, Finding, finding};
+use crate::terms::{self, Class, Finding, finding, joined};
 use crate::workload::{mix, name_part};
 
 const NAMED_MAX: usize = 6;
@@ -122,16 +122,17 @@ impl InProfile<'_> {
         let written = match self.written_by.as_deref() {
             Some([]) => None,
             Some(titles) => Some(format!("{} wrote to the tables before", titles.join(", "))),
-            None => writes.then(|| "whether the tables were written to before is not known".into()),
+            None => writes.then(|| "whether the tables were written to is not known".into()),
         };
-        summary.warn(written.map(|written| finding!(DataWritten, written)));
+        summary.warn(written.map(|written| finding!(DataNotEqual, written)));
         if writes {
             // Only the first step of a sweep finds its data as it was prepared.
             summary.warn((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));
             // Others should have written before: they are measured already, or not wanted.
             let missing = self.experiment.before(at, &self.leg.cells);
-            let missing = missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-            summary.warn((!missing.is_empty()).then(|| finding!(DataNotEqual, missing)));
+            let missing = joined(missing.iter().map(|clients| Some(clients.to_string())), ", ");
+            let missing = missing.map(|clients| format!("steps at clients {clients} did not run"));
+            summary.warn(missing.map(|why| finding!(DataNotEqual, why)));
         }
         summary.warn(self.scaled.clone());
         summary.experiment = Some(summary::Experiment {

@@ -36,7 +36,7 @@ use crate::stop::{locked, within};
 use crate::summary::{
     self, CommandRun, Conditions, Location, Outcome, Record, Store, Summary, VerdictKind,
 };
-use crate::terms::{self, Code, Finding, Gate, StatementMode, Value, counted, finding};
+use crate::terms::{self, Code, Finding, Gate, StatementMode, counted, finding, millis};
 use crate::workload::Schema;
 
 /// Codes of warnings that a reader of the step's own line must know.
@@ -696,7 +696,7 @@ fn line(summary: &Summary) -> String {
 fn step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
-    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |n| Value::Micros(n).to_string());
+    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), millis);
     let mut text = format!(
         "{} {}: {} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
