@@ -8,7 +8,9 @@ use crate::summary::{
 };
 
 fn of(step: &Summary) -> Vec<Warning> {
-    warnings(step).into_iter().map(Warning::from).collect()
+    let conditions = step.conditions.clone().unwrap_or_default();
+    let found = warnings(step, step.server.class, &conditions);
+    found.into_iter().map(Warning::from).collect()
 }
 
 fn sound() -> Summary {
