@@ -292,10 +292,16 @@ impl OutageWatch {
         let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {
             first_error_s: at_s,
+            last_error_s: at_s,
+            // Known when it closes.
+            gap_s: 0.0,
+            first_success_s: None,
+            recovered_s: None,
             code,
-            first_error: text.to_owned(),
+            errors: 0,
             refused: Some(0),
-            ..Outage::default()
+            first_error: text.to_owned(),
+            last_error: text.to_owned(),
         });
         open.last_error_s = at_s;
         text.clone_into(&mut open.last_error);

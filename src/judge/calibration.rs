@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::thresholds::CALIBRATION_DAYS;
 use super::verdict::taken;
-use crate::summary::{Ceiling, Program, Summary};
+use crate::summary::{Ceiling, Program};
 use crate::terms::Finding;
 
 /// The `schema` value of a kept calibration.
@@ -124,14 +124,6 @@ impl Calibration {
 fn told(program: &Program) -> String {
     let revision = program.revision.as_deref().unwrap_or("of no revision");
     format!("{} {revision} ({})", program.version, program.profile)
-}
-
-/// Fills in what a calibration says about a step.
-pub(crate) fn calibrate(step: &mut Summary, calibration: Option<&Calibration>) {
-    let (clients, threads) = (step.plan.clients, step.plan.engine_threads);
-    if let Some(share) = &mut step.client.share {
-        share.ceiling = calibration.and_then(|c| c.ceiling(clients, threads));
-    }
 }
 
 #[cfg(test)]

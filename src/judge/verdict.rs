@@ -14,8 +14,8 @@ const UNSTEADY: [Code; 2] = [Code::Drift, Code::LevelChange];
 
 type Found = (VerdictKind, Finding);
 
-/// Judges a step; None where its client did not look at itself.
-pub(crate) fn verdict(step: &Summary) -> Option<Verdict> {
+/// Judges a step of which this was found; None where its client did not look at itself.
+pub(super) fn verdict(step: &Summary, findings: &[Finding]) -> Option<Verdict> {
     let share = step.client.share.as_ref()?;
     let others = taken(share.other_load, share.steal, "this host").into_iter().map(|f| (Noisy, f));
     let full_of_others = full_of_others(step, share);
@@ -26,15 +26,14 @@ pub(crate) fn verdict(step: &Summary) -> Option<Verdict> {
     found.extend(others.filter(|_| !full_of_others));
     found.extend(on_the_server(step).into_iter().flatten().map(|f| (Noisy, f)));
     found.extend(waits(step, share));
-    let unsteady = step.warnings.iter().filter(|w| UNSTEADY.iter().any(|code| w.is(*code)));
-    let told = found.into_iter().map(|(kind, found)| (kind, Warning::from(found)));
-    let unsteady = unsteady.map(|warning| (Noisy, warning.clone()));
-    let mut reasons: Vec<(VerdictKind, Warning)> = told.chain(unsteady).collect();
+    let is_unsteady = |found: &&Finding| found.code().is_some_and(|code| UNSTEADY.contains(&code));
+    let unsteady = findings.iter().filter(is_unsteady);
+    found.extend(unsteady.map(|finding| (Noisy, finding.clone())));
     // Stable: of one weight they stay in this order.
-    reasons.sort_by_key(|(kind, _)| Reverse(*kind));
+    found.sort_by_key(|(kind, _)| Reverse(*kind));
     Some(Verdict {
-        kind: reasons.first().map_or(VerdictKind::Ok, |(kind, _)| *kind),
-        reasons: reasons.into_iter().map(|(_, reason)| reason).collect(),
+        kind: found.first().map_or(VerdictKind::Ok, |(kind, _)| *kind),
+        reasons: found.into_iter().map(|(_, reason)| Warning::from(reason)).collect(),
     })
 }
 

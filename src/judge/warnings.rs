@@ -11,8 +11,8 @@ use super::thresholds::{
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
 use crate::summary::{
-    Conditions, HostState, Interval, Levels, Outcome, Phase, Sample, SettingChange, Settled,
-    Summary, counter,
+    Conditions, HostState, Interval, Levels, Outcome, Phase, Sample, Server, SettingChange,
+    Settled, Summary, counter,
 };
 use crate::terms::{Class, Code, ErrorClass, Finding, finding, is_identity, joined};
 
@@ -24,36 +24,36 @@ const ANOTHER: &str =
     "version version_comment server_uuid server_uid hostname port datadir pid_file socket";
 
 /// Finds what is to be said of a step beside what its run said already.
-pub(crate) fn warnings(step: &Summary) -> Vec<Finding> {
-    let mut found: Vec<Finding> = pool(step).into_iter().collect();
-    if let Some(conditions) = &step.conditions {
-        found.extend(unexpected(step, conditions));
-        let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
-        let settle = settle.filter(|settle| !settle.complete);
-        found.extend(settle.into_iter().flat_map(unsettled).flatten());
-        if let Some(levels) = &conditions.at_start {
-            found.extend(restored(levels));
-            found.extend(debt(step, levels));
-        }
+pub(super) fn warnings(
+    step: &Summary,
+    class: Option<Class>,
+    conditions: &Conditions,
+) -> Vec<Finding> {
+    let mut found: Vec<Finding> = pool(step, class, conditions).into_iter().collect();
+    found.extend(unexpected(step, class, conditions));
+    let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
+    let settle = settle.filter(|settle| !settle.complete);
+    found.extend(settle.into_iter().flat_map(unsettled).flatten());
+    if let Some(levels) = &conditions.at_start {
+        found.extend(restored(levels));
+        found.extend(debt(&step.server, levels));
     }
     found.extend(query_cache(step));
     found.extend(server(step).into_iter().flatten());
     found.extend(window(step));
-    if let Some(conditions) = &step.conditions {
-        found.extend(skew(conditions));
-        hosts(step, conditions, &mut found);
-    }
+    found.extend(skew(conditions));
+    hosts(step, conditions, &mut found);
     found
 }
 
-fn pool(step: &Summary) -> Option<Finding> {
-    match step.server.class? {
+fn pool(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option<Finding> {
+    match class? {
         Class::Cached => None,
         Class::Cold => {
             let (data, pool) = step.data_bytes().zip(step.server.buffer_pool_bytes)?;
             Some(finding!(ColdPool, data, pool))
         }
-        Class::IoBound => warming(step, step.conditions.as_ref()?),
+        Class::IoBound => warming(step, conditions),
     }
 }
 
@@ -134,8 +134,8 @@ fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
     lasting.map(|entry| entry.ops as f64 * part(entry)).sum()
 }
 
-fn unexpected(step: &Summary, conditions: &Conditions) -> Option<Finding> {
-    let (wanted, found) = conditions.expected_class.zip(step.server.class)?;
+fn unexpected(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option<Finding> {
+    let (wanted, found) = conditions.expected_class.zip(class)?;
     let (data, pool) = (step.data_bytes(), step.server.buffer_pool_bytes);
     (wanted != found).then(|| finding!(UnexpectedClass, wanted.name(), found.name(), data, pool))
 }
@@ -157,20 +157,20 @@ fn restored(levels: &Levels) -> Option<Finding> {
 }
 
 /// Tells whether a step that began at these levels would pay for what was written before.
-pub(crate) fn in_debt(step: &Summary, levels: &Levels) -> bool {
-    debt(step, levels).is_some()
+pub(crate) fn in_debt(server: &Server, levels: &Levels) -> bool {
+    debt(server, levels).is_some()
 }
 
 /// Tells what the test before left to be written and purged, which this one pays for.
-fn debt(step: &Summary, levels: &Levels) -> Option<Finding> {
+fn debt(server: &Server, levels: &Levels) -> Option<Finding> {
     let above = |part: Option<(u64, u64)>, limit: f64| {
         let (part, of) = part.filter(|(_, of)| *of > 0)?;
         Some(part as f64 / of as f64 * 100.0).filter(|percent| *percent > limit * 100.0)
     };
     let log_bytes = || {
-        let files = number(step, "innodb_log_files_in_group").unwrap_or(1);
-        let in_files = || number::<u64>(step, "innodb_log_file_size")?.checked_mul(files);
-        number(step, "innodb_redo_log_capacity").or_else(in_files)
+        let files = number(server, "innodb_log_files_in_group").unwrap_or(1);
+        let in_files = || number::<u64>(server, "innodb_log_file_size")?.checked_mul(files);
+        number(server, "innodb_redo_log_capacity").or_else(in_files)
     };
     let most = levels.checkpoint_age_max_bytes.or_else(log_bytes);
     let dirty = above(levels.pool_dirty_pages.zip(levels.pool_pages), DIRTY_MAX);
@@ -184,13 +184,13 @@ fn debt(step: &Summary, levels: &Levels) -> Option<Finding> {
     joined(debts, ", ").map(|debts| finding!(Debt, debts))
 }
 
-fn number<T: FromStr>(step: &Summary, name: &str) -> Option<T> {
-    step.variable(name)?.parse().ok()
+fn number<T: FromStr>(server: &Server, name: &str) -> Option<T> {
+    server.variables.get(name)?.parse().ok()
 }
 
 fn server(step: &Summary) -> [Option<Finding>; 3] {
     let on = |name: &str| matches!(step.variable(name), Some("ON" | "1"));
-    let every = number(step, "long_query_time") == Some(0.0);
+    let every = number(&step.server, "long_query_time") == Some(0.0);
     // They cost more than some differences that are measured.
     let logs = [
         on("general_log").then(|| "the general log".to_owned()),
@@ -211,7 +211,7 @@ fn server(step: &Summary) -> [Option<Finding>; 3] {
 /// Looks for a cache of answers: what it answers, nobody computed.
 fn query_cache(step: &Summary) -> Option<Finding> {
     let on = step.variable("query_cache_type").is_some_and(|v| !matches!(v, "OFF" | "0"));
-    let bytes: Option<u64> = number(step, "query_cache_size");
+    let bytes: Option<u64> = number(&step.server, "query_cache_size");
     let bytes = bytes.filter(|bytes| on && *bytes > 0)?;
     let hits = step.status().and_then(|status| counter(status, "Qcache_hits"));
     Some(finding!(QueryCache, bytes, hits))

@@ -30,7 +30,7 @@ pub(crate) use errors::{Asked, Failure, LOST, advice, class, recurs};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
-pub(crate) use server::{changes, describe_driver, exposure, fingerprint};
+pub(crate) use server::{Fingerprint, changes, describe_driver, exposure, fingerprint};
 pub use session::reach;
 pub(crate) use session::{Infile, Session, nobody};
 pub(crate) use status::Reading;

@@ -784,10 +784,15 @@ impl ErrorCount {
     }
 }
 
+/// The class of the pages' source, what a reader must know, and what the numbers are worth.
+pub(crate) type Judgement = (Option<Class>, Vec<Finding>, Option<Verdict>);
+
 impl Summary {
-    /// Adds findings, as sentences and values.
-    pub(crate) fn warn(&mut self, found: impl IntoIterator<Item = Finding>) {
-        self.warnings.extend(found.into_iter().map(Warning::from));
+    /// Adds the judgement, the one thing that a summary gets later.
+    pub(crate) fn judged(mut self, (class, findings, verdict): Judgement) -> Summary {
+        (self.server.class, self.verdict) = (class, verdict);
+        self.warnings.extend(findings.into_iter().map(Warning::from));
+        self
     }
 
     pub(crate) fn is_warned(&self, code: Code) -> bool {

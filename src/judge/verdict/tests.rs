@@ -1,7 +1,7 @@
 //! Verdicts on recorded shares.
 
 use super::*;
-use crate::summary::{Ceiling, Probed, TurnDelay, Warning};
+use crate::summary::{Ceiling, Probed, TurnDelay};
 use serde_json::Value as Json;
 
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
@@ -54,7 +54,7 @@ fn judged(change: impl FnOnce(&mut Summary, &mut Share)) -> Verdict {
     let mut share = step.client.share.take().expect("there is one");
     change(&mut step, &mut share);
     step.client.share = Some(share);
-    super::verdict(&step).expect("it looked at itself")
+    super::verdict(&step, &[]).expect("it looked at itself")
 }
 
 fn codes(verdict: &Verdict) -> Vec<&str> {
@@ -93,7 +93,7 @@ fn a_client_that_is_not_in_the_way_is_ok() {
 fn a_step_whose_client_did_not_look_has_none() {
     let mut step = quiet();
     step.client.share = None;
-    assert_eq!(super::verdict(&step), None);
+    assert_eq!(super::verdict(&step, &[]), None);
 }
 
 #[test]
@@ -350,11 +350,9 @@ fn more_threads_than_cores_wait_for_each_other() {
 
 #[test]
 fn an_unsteady_level_is_noise() {
-    let verdict = judged(|step, _| {
-        for code in ["level_change", "debug_build"] {
-            step.warnings.push(Warning { code: code.to_owned(), ..Warning::default() });
-        }
-    });
+    let level = finding!(LevelChange, "the rate", "rose", 0.2, 30.0);
+    let found = [level, finding!(QueryCache, 16 << 10, Json::Null)];
+    let verdict = super::verdict(&quiet(), &found).expect("it looked at itself");
     assert_eq!((verdict.kind, codes(&verdict)), (VerdictKind::Noisy, vec!["level_change"]));
 }
 

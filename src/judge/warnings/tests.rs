@@ -8,7 +8,9 @@ use crate::summary::{
 use serde_json::Value as Json;
 
 fn of(step: &Summary) -> Vec<Warning> {
-    warnings(step).into_iter().map(Warning::from).collect()
+    let conditions = step.conditions.clone().unwrap_or_default();
+    let found = warnings(step, step.server.class, &conditions);
+    found.into_iter().map(Warning::from).collect()
 }
 
 /// Returns a value of a warning.
@@ -319,7 +321,7 @@ fn an_open_loop_s_response_time_is_looked_at_too() {
     // A rate that was too high is told as such.
     let mut step = sound();
     step.plan.rate = Some(10_000.0);
-    step.warn([finding!(NotSustained, 1.0, 10_000.0, 7.0)]);
+    step.warnings.push(finding!(NotSustained, 1.0, 10_000.0, 7.0).into());
     for (i, entry) in (0_u32..).zip(&mut step.timeline) {
         entry.response_p50_us = Some(f64::from(i + 1));
     }
@@ -378,9 +380,9 @@ fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
         step.latency.service.count = issued;
         step.latency.failed.count = failed;
         step.totals.abandoned = abandoned;
-        warnings(&step)
+        of(&step)
     };
-    let nothing = |became: &str| vec![finding!(NothingCompleted, 2.0, became)];
+    let nothing = |became: &str| vec![Warning::from(finding!(NothingCompleted, 2.0, became))];
     assert_eq!(said(4, 0, 1), nothing("3 ended after it, 1 got no answer"));
     assert_eq!(said(0, 7, 0), nothing("7 failed"));
     assert_eq!(said(0, 0, 0), [], "nothing was due");
