@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, plain};
-use crate::mysql::{Failure, LOST, advice, class, recurs};
+use crate::mysql::{Failure, LOST, Tried, class, hint, recurs};
 use crate::observe::{Ns, seconds};
 use crate::plan::{OnError, units};
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
@@ -173,11 +173,11 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
                 }
                 _ => None,
             };
-            advice(*code, message).into_iter().chain(goes_on).collect()
+            hint(*code, message, Tried::Statement).into_iter().chain(goes_on).collect()
         }
     };
     let failed = Error::failed(format!("client {client}: {error}"));
-    hints.iter().fold(failed, |failed, hint| failed.hint(*hint))
+    failed.add_hints(hints)
 }
 
 const RECONNECT: &str = "--on-error reconnect opens lost connections again and goes on";
