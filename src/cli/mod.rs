@@ -264,9 +264,19 @@ fn explained(
         {
             error.remove(ContextKind::SuggestedArg);
         }
-        hint = unknown_hint(&given, verb);
+        let before = words.iter().position(|word| *word == given).and_then(|at| at.checked_sub(1));
+        let behind = before.and_then(|at| equals_hint(&words[at], &given, verb?));
+        hint = behind.or_else(|| unknown_hint(&given, verb));
     }
     (error.render().to_string(), hint)
+}
+
+/// Says how a flag takes a value that is optional, if `flag` is one.
+fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
+    let long = flag.strip_prefix("--")?;
+    let mut flags = verb.get_arguments().filter(|arg| arg.is_require_equals_set());
+    flags.find(|arg| arg.get_long() == Some(long))?;
+    Some(format!("{flag} takes its value behind =: {flag}={value}"))
 }
 
 /// Says what to do about a word that is no flag of its command.
@@ -381,6 +391,23 @@ mod tests {
             Case { line: "loadgen point-select --length 8", near: None },
         ] {
             assert_eq!(hints(line).1.as_deref(), near, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_value_behind_a_blank_is_shown_behind_an_equals_sign_when_the_flag_needs_it() {
+        struct Case {
+            line: &'static str,
+            shown: &'static str,
+        }
+        for Case { line, shown } in [
+            Case { line: "loadgen point-select --settle 5m", shown: "--settle=5m" },
+            Case { line: "loadgen point-select --sandbox mysqld", shown: "--sandbox=mysqld" },
+            Case { line: "loadgen point-select sbtest --settle", shown: "-D sbtest" },
+            Case { line: "loadgen point-select --quiet sbtest", shown: "-D sbtest" },
+        ] {
+            let hint = hints(line).0.expect(line);
+            assert!(hint.contains(shown), "{line}: {hint}");
         }
     }
 

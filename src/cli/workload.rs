@@ -91,8 +91,18 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 impl MeasureArgs {
-    /// Refuses what only one server can have.
+    /// Refuses what only one server can have, and an option with two values, of which a server takes the
+    /// last.
     fn check_sandboxes(&self, asked: &MeasureRequest<'_>) -> Result<()> {
+        let names: Vec<String> =
+            self.sandbox_option.iter().map(|(name, _)| name.replace('_', "-")).collect();
+        let double = |(at, name): &(usize, &String)| {
+            names[..*at].contains(name) && !name.ends_with("plugin-load-add")
+        };
+        if let Some((_, name)) = names.iter().enumerate().find(double) {
+            return Err(Error::usage(format!("--sandbox-option {name} is there twice"))
+                .hint("a command for each value, with the same --out, compares them"));
+        }
         let servers = self.sandbox.len();
         if servers < 2 {
             return Ok(());

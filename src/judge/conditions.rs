@@ -418,7 +418,9 @@ fn before(step: &Summary) -> Option<String> {
         },
         (!["as-is", ""].contains(&done.ahi.as_str()))
             .then(|| format!("adaptive hash index {}", done.ahi)),
-        done.settle.as_ref().map(|_| "settled".to_owned()),
+        done.settle
+            .as_ref()
+            .map(|of| if of.complete { "settled" } else { "settled in part" }.to_owned()),
     ];
     joined(parts, " and ")
 }

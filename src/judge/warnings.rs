@@ -11,8 +11,8 @@ use super::thresholds::{
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
 use crate::summary::{
-    Conditions, HostState, Interval, Levels, Outcome, Phase, Sample, Server, SettingChange,
-    Settled, Summary, counter,
+    Conditions, HostState, Interval, Levels, Outcome, Phase, Server, SettingChange, Settled,
+    Summary, counter,
 };
 use crate::terms::{Class, Code, ErrorClass, Finding, finding, is_identity, joined};
 
@@ -104,7 +104,7 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let third = |from: usize| -> Option<(f64, f64)> {
         let (a, b) = (window.get(from)?, window.get(from + 1)?);
         let misses = b.pool_reads?.checked_sub(a.pool_reads?)? as f64;
-        let ops = ops_between(step, a, b);
+        let ops = step.ops_between(a.at_s, b.at_s);
         (ops > 0.0).then(|| (misses / ops, misses / ops.powi(2)))
     };
     let (early, late) = (third(0), third(2));
@@ -120,18 +120,6 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     };
     let [early, late] = [early, late].map(|misses| misses.map(|(misses, _)| misses));
     Some(finding!(WarmingPool, state, free, left, early, late))
-}
-
-fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
-    let measured = || step.timeline.iter().filter(|entry| entry.phase == Phase::Measure);
-    let origin = measured().map(|entry| entry.start_s).next().unwrap_or(0.0);
-    let (from, to) = (origin + first.at_s, origin + last.at_s);
-    let part = |entry: &Interval| {
-        let common = (entry.start_s + entry.length_s).min(to) - entry.start_s.max(from);
-        (common / entry.length_s).clamp(0.0, 1.0)
-    };
-    let lasting = measured().filter(|entry| entry.length_s > 0.0);
-    lasting.map(|entry| entry.ops as f64 * part(entry)).sum()
 }
 
 fn unexpected(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option<Finding> {

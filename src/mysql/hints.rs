@@ -64,8 +64,9 @@ static HINTS: &[Row] = &[
 
     row(&[1050], &[Fill], "something else made this table meanwhile"),
     row(&[1286], &[Fill], "the tables need InnoDB"),
-    row(&[1064, 1149, 1193, 1235, 1305, 1630], ANY,
+    row(&[1064, 1149, 1193, 1235, 1630], ANY,
         "this server does not take the SQL: is it of another version, or its sql_mode another one?"),
+    row(&[1305], ANY, "is the routine in this database? -D names another one"),
     row(&[1046], ANY, "-D names the database"),
     row(&[1051, 1054, 1091, 1109, 1136, 1146, 1176], ANY, "the tables are not those of the statement"),
     row(&[1048, 1264, 1265, 1292, 1364, 1366, 1406], ANY, "a value does not fit its column"),

@@ -217,8 +217,8 @@ impl Knobs {
             (Some(_), Some(_)) => return Err(("ops", Error::usage("a time or ops, not both"))),
         };
         if self.arrival.is_some() && rates.is_empty() {
-            let text = "an arrival is for an open loop";
-            return Err(("arrival", Error::usage(text).hint("--rate, or --slo")));
+            let text = "--arrival is for an open loop, and there is no rate";
+            return Err(("arrival", Error::usage(text).hint("--rate or --slo makes an open loop")));
         }
         if self.think.is_some() && !rates.is_empty() {
             let text = "--think is a pause of a closed loop, and a rate makes an open one";

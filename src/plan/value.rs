@@ -376,6 +376,9 @@ fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSe
             continue;
         };
         let (to, step) = to.split_once('+').map_or((to, None), |(to, step)| (to, Some(step)));
+        if from.trim().is_empty() || to.trim().is_empty() {
+            return Err(format!("'{}' needs a number on both sides of ..", part.trim()));
+        }
         let (first, last, step) = (one(from)?, one(to)?, step.map(one).transpose()?);
         if first > last {
             let (part, from, to) = (part.trim(), from.trim(), to.trim());

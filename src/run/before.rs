@@ -284,9 +284,7 @@ impl Preparation<'_> {
             limit: FLUSH_WITHIN,
         };
         let settled = self.wait(wait).await?;
-        if settled.took_s > 1.0 {
-            self.progress.note(&format!("flushed what the fill left in {:.1} s", settled.took_s));
-        }
+        self.progress.note(&format!("flushed what the fill left in {:.1} s", settled.took_s));
         Ok(settled)
     }
 

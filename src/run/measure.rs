@@ -287,6 +287,8 @@ fn tell_end(
         return;
     }
     let done = steps.summaries.iter().filter(|step| step.outcome == Outcome::Completed).count();
+    // One that could not be saved went to standard output.
+    let done = done.min(steps.saved);
     // Nobody knows how many steps a search would have had.
     let planned = args.steps().len() * place.sandboxes.len().max(1);
     let of = if args.slo.is_empty() { planned } else { steps.summaries.len() };
@@ -339,15 +341,22 @@ pub(crate) fn list(
         Job::Load { spec, .. } => (list_load(spec), String::new()),
         Job::Suite(_) => unreachable!("no verb runs a suite"),
     };
-    if place.sandboxes.len() > 1 {
-        let programs = place.sandboxes.iter().map(|spec| {
-            let path = spec.program.as_ref().map(|path| path.display().to_string());
-            path.unwrap_or_else(|| "of the PATH".to_owned())
-        });
-        let programs = programs.collect::<Vec<String>>().join(", ");
-        lines.push(("sandboxes", format!("{programs}: each does these steps, in turns by repeat")));
+    let options = place.sandboxes.first().map(options_text).unwrap_or_default();
+    let programs = place.sandboxes.iter().map(|spec| {
+        let path = spec.program.as_ref().map(|path| path.display().to_string());
+        path.unwrap_or_else(|| "of the PATH".to_owned()) + &options
+    });
+    let programs = programs.collect::<Vec<String>>().join(", ");
+    match place.sandboxes.len() {
+        0 => {}
+        1 => lines.push(("sandbox", programs)),
+        _ => {
+            let turns = "each does these steps, in turns by repeat";
+            lines.push(("sandboxes", format!("{programs}: {turns}")));
+        }
     }
-    lines.push(("label", args.label.clone().unwrap_or("the server's version".to_owned())));
+    let usual = || format!("the server's version{options}");
+    lines.push(("label", args.label.clone().unwrap_or_else(usual)));
     lines.extend(args.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
     lines.push(("repeats", args.repeats.to_string()));
     lines.push(("out", out.display().to_string()));

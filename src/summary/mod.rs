@@ -834,9 +834,32 @@ impl Summary {
         (self.measured_s > 0.0 && covered_s > 0.0).then_some(covered_s)
     }
 
-    /// A cost between two readings, by the ops that the server did in that time.
+    /// Counts the ops between two times, seconds from the window's start, by the timeline: of an interval
+    /// that one of them cuts, a part.
+    pub(crate) fn ops_between(&self, from_s: f64, to_s: f64) -> f64 {
+        let before_end = || self.timeline.iter().filter(|entry| entry.phase != Phase::Drain);
+        let mut measured = before_end().filter(|entry| entry.phase == Phase::Measure);
+        let origin = measured.next().map_or(0.0, |entry| entry.start_s);
+        let part = |entry: &Interval| {
+            let from = (entry.start_s - origin).max(from_s);
+            let to = (entry.start_s - origin + entry.length_s).min(to_s);
+            ((to - from) / entry.length_s).clamp(0.0, 1.0)
+        };
+        let lasting = before_end().filter(|entry| entry.length_s > 0.0);
+        lasting.map(|entry| entry.ops as f64 * part(entry)).sum()
+    }
+
+    /// Divides a cost between two readings by the ops that the server did in that time.
     pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
-        let ops = self.covered_s(first_s)? * self.totals.tps;
+        let covered_s = self.covered_s(first_s)?;
+        let lead_s = covered_s - self.measured_s;
+        let has_lead = self.timeline.iter().any(|entry| entry.phase == Phase::Warmup);
+        let lead = match lead_s > 0.0 {
+            true if has_lead => self.ops_between(-lead_s, 0.0),
+            true => lead_s * self.totals.tps,
+            false => -self.ops_between(0.0, -lead_s),
+        };
+        let ops = self.totals.ops as f64 + lead;
         (ops > 0.0).then(|| cost / ops)
     }
 
@@ -896,6 +919,38 @@ mod tests {
     use crate::terms::finding;
 
     const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs");
+
+    #[test]
+    fn a_cost_is_divided_by_the_ops_that_were_done_when_the_lead_was_slower_than_the_window() {
+        let entry = |phase, start_s, ops| Interval {
+            phase,
+            start_s,
+            length_s: 1.0,
+            ops,
+            errors: 0,
+            retried: None,
+            p50_us: None,
+            p99_us: None,
+            max_us: None,
+            response_p50_us: None,
+            response_p99_us: None,
+            response_max_us: None,
+        };
+        let mut step = Summary { measured_s: 2.0, ..Summary::default() };
+        (step.plan.warmup_s, step.totals.tps, step.totals.ops) = (1.0, 100.0, 200);
+        step.timeline = vec![
+            entry(Phase::Warmup, 0.0, 40),
+            entry(Phase::Measure, 1.0, 90),
+            entry(Phase::Measure, 2.0, 110),
+            entry(Phase::Drain, 3.0, 7),
+        ];
+        assert_eq!(step.per_op(210.0, -0.25), Some(1.0), "10 of the warm-up and 200");
+        assert_eq!(step.per_op(155.0, 0.5), Some(1.0), "a late first reading: 45 and 110");
+        step.plan.warmup_s = 0.0;
+        assert_eq!(step.per_op(200.0, -0.25), Some(1.0), "the server idled before the window");
+        (step.plan.warmup_s, step.timeline) = (1.0, Vec::new());
+        assert_eq!(step.per_op(225.0, -0.25), Some(1.0), "without a timeline by the rate");
+    }
 
     /// Readers take a field that may be null and is absent for null.
     fn absent_is_null(schema: &mut Value) {

@@ -58,7 +58,7 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
 /// Finds the runs of a text, one at least: what is broken is told in its place. What the user says of
 /// them is in `told`.
 pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unreadable>> {
-    let text = String::from_utf8_lossy(bytes);
+    let text = decode(bytes);
     let text = without_escapes(&text);
     let outputs = Outputs::new(&text);
     let echoed = Echoed::new(&outputs);
@@ -87,6 +87,20 @@ pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unread
         ];
     }
     found.into_iter().map(|(_, run)| run).collect()
+}
+
+/// Reads UTF-8, or UTF-16 with its mark, which some shells write; each tab becomes a blank.
+fn decode(bytes: &[u8]) -> String {
+    let units = |read: fn([u8; 2]) -> u16, bytes: &[u8]| -> String {
+        let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    };
+    let text = match bytes {
+        [0xff, 0xfe, rest @ ..] => units(u16::from_le_bytes, rest),
+        [0xfe, 0xff, rest @ ..] => units(u16::from_be_bytes, rest),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    text.replace('\t', " ")
 }
 
 /// Splits an output before each run, and before each header.
@@ -413,12 +427,22 @@ impl<'a> Lines<'a> {
 
 /// Names the workload that has so many statements an op, where there is one only.
 fn alike(totals: &ImportedTotals) -> Option<&'static str> {
-    match totals.each_op()? {
-        [14, 0, 0 | 2] => Some("read-only"),
-        // 0.4 and 0.5 have a write more.
-        [14, 4 | 5, 0 | 2] => Some("read-write"),
-        [0, 4, 0 | 2] => Some("write-only"),
+    match candidates(totals) {
+        [only] => Some(only),
         _ => None,
+    }
+}
+
+/// Names the workloads that have so many statements an op.
+fn candidates(totals: &ImportedTotals) -> &'static [&'static str] {
+    match totals.each_op() {
+        Some([14, 0, 0 | 2]) => &["read-only"],
+        // 0.4 and 0.5 have a write more.
+        Some([14, 4 | 5, 0 | 2]) => &["read-write"],
+        Some([0, 4, 0 | 2]) => &["write-only"],
+        Some([1, 0, 0]) => &["point-select", "random-points", "random-ranges"],
+        Some([0, 1, 0]) => &["update-index", "update-non-index", "insert", "delete"],
+        _ => &[],
     }
 }
 

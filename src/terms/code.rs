@@ -139,12 +139,12 @@ codes! {
     Partial "partial" Failed OfStep { ending: Text }
         "steps that did not complete count with what they measured: {ending}" "run them again";
     NothingCompleted "nothing_completed" Failed Stored { length: Seconds, became: Text }
-        "no operation completed in the window of {length}: {became}" "use a longer --time";
+        "no operation completed in the window of {length}: {became}" "measure longer (--time or --ops)";
     TooShort "too_short" Doubt Stored { length: Seconds, intervals: Count("interval"), series: Text, error: Share }
-        "{series} is known to ±{error} only by {intervals} in {length}" "use a longer --time";
+        "{series} is known to ±{error} only: {intervals} in {length}" "measure longer (--time or --ops)";
     Scarce "scarce" Doubt OfStep { percentile: Text, found: Count(""), needed: Count("") }
         "{percentile} is not shown: it takes {needed} operations, and there were {found}"
-        "use a longer --time";
+        "measure longer (--time or --ops)";
     Drift "drift" Doubt Stored { series: Text, direction: Text, by: Share }
         "{series} {direction} by {by} from the window's first part to its last"
         "use a longer --warmup";
@@ -152,7 +152,7 @@ codes! {
         "{series} {direction} by {by} at {at} of the window, and stayed there"
         "look at the timeline";
     UnusedTables "unused_tables" Aside Stored {} "some tables were not touched in the window"
-        "use a longer --time";
+        "measure longer (--time or --ops)";
 }
 "Labels differ" {
     Clash "clash" Failed OfLabel { label: Text, invocations: Count("invocation"), differences: Text }

@@ -130,7 +130,10 @@ fn scaled(text: &str, units: &[(&str, u64)], known: &str, what: &str) -> Result<
         return Err(format!("'{text}' is no {what}: the unit '{unit}' is none of {known}"));
     };
     let fraction = fraction.trim_end_matches('0');
-    let too_fine = || format!("'{text}' is no exact {what}: too fine");
+    let too_fine = || match what {
+        "count" => format!("'{text}' is not a whole number"),
+        _ => format!("'{text}' has too many digits behind the point for a {what}"),
+    };
     let parts = u32::try_from(fraction.len()).ok().and_then(|digits| 10_u128.checked_pow(digits));
     let parts = parts.ok_or_else(too_fine)?;
     let number = format!("{whole}{fraction}").parse::<u128>().ok();

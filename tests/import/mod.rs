@@ -389,7 +389,8 @@ fn what_cannot_be_imported_is_named_and_nothing_is_written() {
         (&["cut.txt"][..], 4, &["cut.txt", "line ", "cut off"][..]),
         (&["odd.txt"], 4, &["odd.txt: line 4", "number of threads"]),
         (&["good.txt", "cut.txt"], 4, &["cut.txt"]),
-        (&["unknown.txt"], 2, &["which workload", "--workload"]),
+        (&["unknown.txt"], 2, &["unknown.txt: line 4", "--workload"]),
+        (&["cut.txt", "good.txt", "empty.txt"], 4, &["cut.txt", "empty.txt"]),
         (&["garbage.bin"], 4, &["garbage.bin", "no text"]),
         (&["empty.txt"], 4, &["empty.txt", "it is empty"]),
         (&["."], 2, &["it is a directory"]),
@@ -410,6 +411,41 @@ fn what_cannot_be_imported_is_named_and_nothing_is_written() {
     assert_eq!(desk.imported().len(), 2);
     let (status, error) = desk.ill(&["import", "sysbench", "good.txt"]);
     assert!(status == 4 && error.contains("the same run is in results/"), "{error}");
+}
+
+/// A second of one read an operation, which several workloads have.
+fn one_read() -> String {
+    let reads = USUAL.printed().replace("7000", "500").replace("8000", "500");
+    reads.replace("other:                           1000", "other:                           0")
+}
+
+#[test]
+fn a_run_that_names_no_workload_is_that_of_its_file_s_name_when_its_statements_fit() {
+    let desk = Desk::new();
+    desk.file("oltp_point_select-1.txt", one_read());
+    desk.file("oltp_update_index-1.txt", one_read().replace("500.00 per", "500.00  per"));
+    let output = desk.run(&["import", "sysbench", "oltp_point_select-1.txt"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(desk.imported()[0]["workload"], "point-select");
+    let (status, error) = desk.ill(&["import", "sysbench", "oltp_update_index-1.txt"]);
+    assert_eq!(status, 2, "it has a read an operation, and no write: {error}");
+    assert!(["point-select", "random-points", "random-ranges"].iter().all(|of| error.contains(of)));
+}
+
+#[test]
+fn tabs_and_utf_16_are_read_when_a_shell_or_an_editor_made_them() {
+    let desk = Desk::new();
+    let usual = USUAL.printed();
+    let utf16 = |to_bytes: fn(u16) -> [u8; 2], text: &str| -> Vec<u8> {
+        "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(to_bytes).collect()
+    };
+    let other = |tps: &str| usual.replace("500.00 per", &format!("{tps} per"));
+    desk.file("tabs.txt", usual.replace("  ", "\t").replace(" (", "\t("));
+    desk.file("little.txt", utf16(u16::to_le_bytes, &other("501.00")));
+    desk.file("big.txt", utf16(u16::to_be_bytes, &other("502.00")));
+    let output = desk.run(&["import", "sysbench", "tabs.txt", "little.txt", "big.txt"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(desk.imported().len(), 3);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::{FoundRun, Unreadable, native, runs};
+use super::{FoundRun, Unreadable, candidates, native, runs};
 use crate::engine::program;
 use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::plan::value::label;
@@ -20,8 +20,8 @@ use crate::terms::{counted, finding, units};
 /// Largest file that is read, bytes: a day's interval lines take less than 16 MiB.
 const FILE_MAX: u64 = 64 << 20;
 
-/// Imports all whole runs of the files: nothing where one of these has none. `told` is what the user says
-/// of them, empty where it is nothing.
+/// Imports all whole runs of the files: nothing where one of these has none or is there already, so that the
+/// same command can be given again. `told` is what the user says of them, empty where it is nothing.
 pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()> {
     let told = Imported {
         schema: IMPORTED.to_owned(),
@@ -35,29 +35,19 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
     let there =
         there.into_iter().map(|(path, run)| (run.source.sha256, path.display().to_string()));
     let mut known: HashMap<String, String> = there.collect();
-    let mut found = Vec::new();
+    let (mut found, mut refused) = (Vec::new(), Vec::new());
     for path in files {
-        let (bytes, told) = read(path, &told)?;
-        let file = &told.source.file;
-        if let Some(other) = known.insert(told.source.sha256.clone(), file.clone()) {
-            let what = format!("{file}: the same run is in {other}, and would count twice");
-            return Err(Error::data(what).hint("leave this file out, or remove the other one"));
+        match import_file(path, &told, &mut known) {
+            Ok(runs) => found.extend(runs),
+            Err(error) => refused.push(error),
         }
-        let (before, mut broken) = (found.len(), Vec::new());
-        for (number, run) in (1..).zip(runs(&bytes, &told)) {
-            match run {
-                Ok(run) => found.push(named(run, number)?),
-                Err(what) => broken.push(what),
-            }
+    }
+    if let Some(last) = refused.pop() {
+        for error in refused {
+            warn(&error.to_string());
         }
-        let at = |Unreadable { line, what }: &Unreadable| format!("{file}: line {line}: {what}");
-        if found.len() == before {
-            return Err(Error::data(at(&broken[0]))
-                .hint("loadgen import takes what sysbench 0.4 to 1.1 prints of a database test"));
-        }
-        for of in &broken {
-            warn(&format!("left out: {}", at(of)));
-        }
+        let others = (files.len() > 1).then_some("nothing is imported: give the other files alone");
+        return Err(last.add_hints(others));
     }
     let store = Store::open(out)?;
     for run in &found {
@@ -67,6 +57,38 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
     let (saved, dir) = (counted(found.len() as u64, "run"), directory(out));
     say(&format!("Imported {saved} into {dir}. Next: loadgen report {dir}"));
     Ok(())
+}
+
+/// Reads the runs of a file, one at least; `known` has the files of runs by their checksums.
+fn import_file(
+    path: &Path,
+    told: &Imported,
+    known: &mut HashMap<String, String>,
+) -> Result<Vec<Imported>> {
+    let (bytes, told) = read(path, told)?;
+    let file = &told.source.file;
+    let sum = &told.source.sha256;
+    if let Some(other) = known.get(sum) {
+        let what = format!("{file}: the same run is in {other}, and would count twice");
+        return Err(Error::data(what).hint("leave this file out, or remove the other one"));
+    }
+    let (mut found, mut broken) = (Vec::new(), Vec::new());
+    for (number, run) in (1..).zip(runs(&bytes, &told)) {
+        match run {
+            Ok(run) => found.push(named(run, number)?),
+            Err(what) => broken.push(what),
+        }
+    }
+    let at = |Unreadable { line, what }: &Unreadable| format!("{file}: line {line}: {what}");
+    if found.is_empty() {
+        return Err(Error::data(at(&broken[0]))
+            .hint("loadgen import takes what sysbench 0.4 to 1.1 prints of a database test"));
+    }
+    for of in &broken {
+        warn(&format!("left out: {}", at(of)));
+    }
+    known.insert(sum.clone(), file.clone());
+    Ok(found)
 }
 
 /// Reads a file; gives what is known of its runs, too.
@@ -97,6 +119,15 @@ fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
     Ok((bytes, told))
 }
 
+/// Finds the workload whose name is in the name of a file, where the run may be one of it: of several the
+/// longest, as update_non_index has more than update_index.
+fn named_by_file(run: &Imported, test: Option<&String>) -> Option<&'static str> {
+    let file = Path::new(&run.source.file).file_name()?.to_string_lossy().replace('_', "-");
+    let names =
+        candidates(&run.totals).iter().filter(|name| test.is_none() && file.contains(*name));
+    names.max_by_key(|name| name.len()).copied()
+}
+
 /// Gives a run its number and its workload. The user knows better than the text.
 fn named(found: FoundRun, number: u32) -> Result<Imported> {
     let FoundRun { line, test, script, alike, mut run } = found;
@@ -104,13 +135,22 @@ fn named(found: FoundRun, number: u32) -> Result<Imported> {
     // A script of its own may have as many statements, and others.
     let alike = alike.filter(|_| script.is_none()).map(str::to_owned);
     if run.workload.is_empty() {
+        let by_file = named_by_file(&run, script.as_ref());
+        let by_file = by_file.filter(|_| test.is_none() && alike.is_none());
         let known = test.clone().or(script).or_else(|| alike.clone());
-        let Some(workload) = known else {
+        let Some(workload) = known.or_else(|| by_file.map(str::to_owned)) else {
             let file = run.source.file;
-            let what = format!("{file}: line {line}: which workload it is of is not told");
-            let hint = "--workload NAME says it: loadgen workloads lists the names";
-            return Err(Error::usage(what).hint(hint));
+            let what = format!("{file}: line {line}: the output does not name its workload");
+            let names = match candidates(&run.totals) {
+                [] => "loadgen workloads lists the names".to_owned(),
+                names => format!("it may be {}", names.join(", ")),
+            };
+            return Err(Error::usage(what).hint(format!("--workload NAME names it: {names}")));
         };
+        if by_file.is_some() {
+            let file = &run.source.file;
+            warn(&format!("{file}: line {line}: taken for {workload}, by the name of the file"));
+        }
         run.workload = workload;
     }
     for (how, other) in [("a command line", test), ("the statements", alike)] {
