@@ -94,6 +94,12 @@ impl Error {
         self
     }
 
+    /// Adds hints, if there are any.
+    #[must_use]
+    pub(crate) fn add_hints(self, hints: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        hints.into_iter().fold(self, Self::hint)
+    }
+
     /// Replaces a hint that does not hold here.
     #[must_use]
     pub(crate) fn instead(mut self, hint: &str, other: &str) -> Self {

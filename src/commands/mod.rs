@@ -26,9 +26,10 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 
+use crate::engine::Counted;
 use crate::error::{Error, Result, plain};
 use crate::mysql::{Address, ConnectOptions, SslMode};
-use crate::observe::{Cost, children_usage};
+use crate::observe::{Cost, Timeline, children_usage};
 use crate::plan::knobs::{SuiteSpec, SuiteTest};
 use crate::plan::limits;
 use crate::progress::Progress;
@@ -131,7 +132,7 @@ type Timed = (Duration, Cost, String);
 
 /// Runs the tests in order; what they print goes to `output`. One that fails does not keep the
 /// others from running. Blocks until they are done, or a signal ended them. Returns those that ran,
-/// and why that is no result.
+/// each alone and as one job, and why that is no result.
 ///
 /// # Errors
 ///
@@ -142,14 +143,15 @@ pub(crate) fn run_suite(
     output: &File,
     stop: &Stop,
     progress: &mut Progress,
-) -> Result<(Vec<summary::SuiteTest>, Option<Error>)> {
+) -> Result<(Counted, Vec<summary::SuiteTest>, Option<Error>)> {
     let options = option_file(target)?;
+    let started_at = jiff::Timestamp::now();
     let mut ran: Vec<summary::SuiteTest> = Vec::new();
     let all = spec.tests.len();
     progress.restart();
     for (n, test) in (1..).zip(&spec.tests) {
         if let Err(interrupted) = stop.check() {
-            return Ok((ran, Some(interrupted)));
+            return Ok((count(started_at, &ran), ran, Some(interrupted)));
         }
         let mut look = |elapsed: Duration| {
             let (suite, name, seconds) = (&spec.name, &test.name, elapsed.as_secs());
@@ -179,7 +181,25 @@ pub(crate) fn run_suite(
             Some(Error::failed(text).hint("what they printed is beside the summary"))
         }
     };
-    Ok((ran, error))
+    Ok((count(started_at, &ran), ran, error))
+}
+
+/// Sums up the tests that ran; those that succeeded are its operations.
+fn count(started_at: jiff::Timestamp, ran: &[summary::SuiteTest]) -> Counted {
+    let sum = |of: fn(&summary::SuiteTest) -> f64| ran.iter().map(of).sum::<f64>();
+    let [user, sys] =
+        [sum(|test| test.user_s), sum(|test| test.sys_s)].map(Duration::from_secs_f64);
+    let good = ran.iter().filter(|test| test.status == OK).count() as u64;
+    let mut timeline = Timeline::default();
+    (timeline.window.ops, timeline.window.statements) = (good, good);
+    Counted {
+        started_at,
+        measured_s: sum(|test| test.wall_s),
+        cost: Cost { user, sys },
+        timeline,
+        errors: Vec::new(),
+        per_table: Vec::new(),
+    }
 }
 
 fn command(test: &SuiteTest, target: &ConnectOptions, options: &File) -> Command {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, plain};
-use crate::mysql::{Failure, LOST, advice, class, recurs};
+use crate::mysql::{Failure, LOST, Tried, class, hint, recurs};
 use crate::observe::{Ns, seconds};
 use crate::plan::{OnError, units};
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
@@ -173,11 +173,11 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
                 }
                 _ => None,
             };
-            advice(*code, message).into_iter().chain(goes_on).collect()
+            hint(*code, message, Tried::Statement).into_iter().chain(goes_on).collect()
         }
     };
     let failed = Error::failed(format!("client {client}: {error}"));
-    hints.iter().fold(failed, |failed, hint| failed.hint(*hint))
+    failed.add_hints(hints)
 }
 
 const RECONNECT: &str = "--on-error reconnect opens lost connections again and goes on";
@@ -292,10 +292,16 @@ impl OutageWatch {
         let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {
             first_error_s: at_s,
+            last_error_s: at_s,
+            // Known when it closes.
+            gap_s: 0.0,
+            first_success_s: None,
+            recovered_s: None,
             code,
-            first_error: text.to_owned(),
+            errors: 0,
             refused: Some(0),
-            ..Outage::default()
+            first_error: text.to_owned(),
+            last_error: text.to_owned(),
         });
         open.last_error_s = at_s;
         text.clone_into(&mut open.last_error);

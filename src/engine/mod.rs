@@ -23,19 +23,19 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::mysql::{ServerLink, Tables};
-use crate::observe::{ClientUse, IntervalLog, Probe, RecordedInterval, Timeline};
+use crate::observe::{ClientUse, Cost, IntervalLog, Probe, RecordedInterval, Timeline};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
-    ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
+    ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status, TableOps,
 };
 
 use setup::ThreadCounts;
 pub use setup::{ClientAction, EndReason};
 pub use step::run_step;
 pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
-pub(crate) use summarise::{begin, host_facts, program, step_id, summary};
+pub(crate) use summarise::{findings, plan, program, workload};
 
 /// A step and where it runs.
 pub struct StepContext<'a> {
@@ -72,22 +72,55 @@ pub trait Observer {
 pub struct MeasuredStep {
     pub outcome: Outcome,
     pub error: Option<Error>,
-    pub started_at: jiff::Timestamp,
-    pub measured_s: f64,
-    pub timeline: Timeline,
+    pub counted: Counted,
     /// The acknowledged changes of the tables.
     pub ledger: Vec<LedgerEntry>,
-    pub errors: Vec<ErrorCount>,
     pub(crate) counts: ThreadCounts,
     pub outages: Vec<Outage>,
-    pub(crate) client: ClientUse,
+    pub(crate) readings: Readings,
+}
+
+/// The time that is measured, and what was done in it.
+#[derive(Default)]
+pub struct Counted {
+    pub started_at: jiff::Timestamp,
+    pub measured_s: f64,
+    pub(crate) cost: Cost,
+    pub timeline: Timeline,
+    pub errors: Vec<ErrorCount>,
+    pub(crate) per_table: Vec<TableOps>,
+}
+
+/// Readings of this host, of the server and of its host, from the window's start to its end.
+pub(crate) struct Readings {
+    pub client: ClientUse,
+    /// Peak resident size of this process, bytes.
+    pub max_rss_bytes: u64,
     pub status: Option<Status>,
-    /// Settings of the server that differ after reconnects.
-    pub changed: Option<Vec<SettingChange>>,
     pub probed: Option<Probed>,
+    /// Settings of the server that differ afterwards.
+    pub changed: Option<Vec<SettingChange>>,
+}
+
+/// Gives a rate; 0 where there was no time.
+pub(crate) fn per_s(n: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
 }
 
 impl MeasuredStep {
+    /// Makes that of a job of one client which the engine did not run.
+    pub(crate) fn timed(counted: Counted, readings: Readings, error: Option<Error>) -> Self {
+        let outcome = match error.as_ref().map(Error::kind) {
+            None => Outcome::Completed,
+            Some(Kind::Interrupted | Kind::Terminated) => Outcome::Interrupted,
+            Some(_) => Outcome::Aborted,
+        };
+        let ops_by_client = vec![counted.timeline.window.ops];
+        let counts = ThreadCounts { ops_by_client, ..ThreadCounts::default() };
+        let (ledger, outages) = (Vec::new(), Vec::new());
+        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings }
+    }
+
     /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.
     fn abandoned(&self) -> u64 {
         self.counts.failures.abandoned + self.counts.paced.map_or(0, |paced| paced.unissued)
@@ -96,11 +129,6 @@ impl MeasuredStep {
     /// Ops of the window that were given up while they were in flight.
     pub(crate) fn unfinished(&self) -> u64 {
         self.counts.failures.window_abandoned
-    }
-
-    /// A rate of the window; 0 where there was none.
-    fn per_s(&self, n: u64) -> f64 {
-        if self.measured_s > 0.0 { n as f64 / self.measured_s } else { 0.0 }
     }
 }
 

@@ -67,6 +67,7 @@ pub(crate) enum ThreadEvent {
     Broken(Error),
 }
 
+#[derive(Default)]
 pub(crate) struct ThreadCounts {
     pub ops_by_client: Vec<u64>,
     pub ops_by_table: Vec<u64>,

@@ -17,17 +17,18 @@ use super::job::{Job, engine_threads, queues};
 use super::pacing::StepWindow;
 use super::setup::{EndReason, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent, tick};
 use super::summarise::LiveLine;
-use super::{MeasuredStep, StepContext, thread};
+use super::{Counted, MeasuredStep, Readings, StepContext, thread};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
 use crate::observe::{
-    ClientReading, ClientUse, HostReading, Ns, Probe, RecordedInterval, Timeline, seconds,
+    ClientReading, ClientUse, HostReading, Ns, Probe, RecordedInterval, Timeline,
+    peak_resident_bytes, seconds,
 };
 use crate::plan::{AtEnd, Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
-use crate::summary::{self, Outcome, Probed, SettingChange, Status, in_queues};
+use crate::summary::{self, Outcome, Probed, SettingChange, Status, TableOps, in_queues};
 use crate::terms::counted;
 
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
@@ -430,7 +431,6 @@ impl Running<'_> {
         client: ClientUse,
         server: ServerUse,
     ) -> MeasuredStep {
-        let (status, probed) = server;
         let (window_start, decided) = (self.window_start(), self.window_end());
         let merged = self.seen.done.into_iter().reduce(ThreadCounts::merge);
         let mut counts = merged.expect("a step has threads");
@@ -442,23 +442,23 @@ impl Running<'_> {
         let (outcome, error) =
             self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
         let tables = self.context.tables.count as usize;
-        counts.ops_by_table.truncate(tables);
         counts.ledger.truncate(tables);
-        MeasuredStep {
-            outcome,
-            error,
+        let by_table = counts.ledger.iter().zip(&counts.ops_by_table);
+        let per_table =
+            by_table.map(|(of, ops)| TableOps { table: of.table.clone(), ops: *ops }).collect();
+        let (status, probed) = server;
+        let counted = Counted {
             started_at,
             measured_s: seconds(window_end.saturating_sub(window_start)),
-            outages,
+            cost: client.cost,
             timeline: self.timeline,
-            ledger: std::mem::take(&mut counts.ledger),
             errors: counts.failures.take_errors(),
-            counts,
-            client,
-            status,
-            changed: self.seen.changed,
-            probed,
-        }
+            per_table,
+        };
+        let ledger = std::mem::take(&mut counts.ledger);
+        let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
+        let readings = Readings { client, max_rss_bytes, status, probed, changed };
+        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings }
     }
 }
 

@@ -28,7 +28,7 @@ impl Ran {
     }
 
     fn errors(&self) -> u64 {
-        self.step().errors.iter().map(|error| error.count).sum()
+        self.step().counted.errors.iter().map(|error| error.count).sum()
     }
 }
 
@@ -106,8 +106,8 @@ fn op_begins_again_when_its_error_is_ignored() {
     let [ours, theirs] = both(&plan, deadlocks, |rules| {
         rules.after_error = AfterError::Restart(Ignored::Codes(vec![1213]));
     });
-    assert_eq!((ours.errors(), ours.step().timeline.window.ops), (3, 7));
-    assert_eq!((theirs.errors(), theirs.step().timeline.window.ops), (0, 10));
+    assert_eq!((ours.errors(), ours.step().counted.timeline.window.ops), (3, 7));
+    assert_eq!((theirs.errors(), theirs.step().counted.timeline.window.ops), (0, 10));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn op_goes_on_over_another_connection_when_the_loss_is_ignored() {
     });
     assert_eq!((ours.step().outcome, ours.errors()), (Outcome::Aborted, 1));
     assert_eq!((theirs.step().outcome, theirs.errors()), (Outcome::Completed, 0));
-    assert_eq!(theirs.step().timeline.window.ops, 5);
+    assert_eq!(theirs.step().counted.timeline.window.ops, 5);
 }
 
 #[test]
@@ -131,11 +131,11 @@ fn op_counts_by_its_end_when_the_end_finishes_what_has_begun() {
     let slow =
         || Script { service: Service::Constant(Duration::from_millis(600)), ..Script::default() };
     let [ours, theirs] = both(&plan, slow, |rules| rules.at_end = AtEnd::Finish { grace: None });
-    assert_eq!(ours.step().timeline.window.ops, 0);
-    assert_eq!(theirs.step().timeline.window.ops, 1);
+    assert_eq!(ours.step().counted.timeline.window.ops, 0);
+    assert_eq!(theirs.step().counted.timeline.window.ops, 1);
     let short = AtEnd::Finish { grace: Some(Duration::from_millis(50)) };
     let [_, cut] = both(&plan, slow, |rules| rules.at_end = short);
-    assert_eq!((cut.step().timeline.window.ops, cut.step().unfinished()), (0, 1));
+    assert_eq!((cut.step().counted.timeline.window.ops, cut.step().unfinished()), (0, 1));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn bulk_statement_grows_by_a_row_when_an_op_is_one() {
     let plan = plan_of("bulk-insert", 1, StopAt::Ops(10));
     let [ours, theirs] = both(&plan, with_max, |rules| rules.row_an_op = true);
     assert_eq!((ours.counts.changes, theirs.counts.changes), (10, 1));
-    assert_eq!(theirs.step().timeline.window.rows, 10);
+    assert_eq!(theirs.step().counted.timeline.window.rows, 10);
 }
 
 #[test]
@@ -208,8 +208,8 @@ fn answer_is_counted_and_not_judged_when_answers_count() {
     let empty = || Script { row: Row { count: 0, ..Row::default() }, ..Script::default() };
     let [ours, theirs] = both(&plan, empty, |rules| rules.count_answers = true);
     assert_eq!(ours.errors(), 4);
-    assert!(ours.step().timeline.window.events.is_none());
-    let events = theirs.step().timeline.window.events.as_deref().expect("counts");
+    assert!(ours.step().counted.timeline.window.events.is_none());
+    let events = theirs.step().counted.timeline.window.events.as_deref().expect("counts");
     assert_eq!((events.reads, events.unexpected, events.events), (4, 4, 4));
     assert_eq!(theirs.errors(), 0);
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::thresholds::CALIBRATION_DAYS;
 use super::verdict::taken;
-use crate::summary::{Ceiling, Program, Summary};
+use crate::summary::{Ceiling, Program};
+use crate::terms::Finding;
 
 /// The `schema` value of a kept calibration.
 pub(crate) const CALIBRATION: &str = "loadgen.calibration/1";
@@ -56,8 +57,8 @@ pub(crate) struct CalibrationStep {
 
 impl CalibrationStep {
     /// Who else had the cores, so that it is no ceiling of this host; None where it is one.
-    pub(crate) fn disturbed(&self) -> Option<String> {
-        taken(self.other_load, self.steal, "this host").first().map(ToString::to_string)
+    pub(crate) fn disturbed(&self) -> Option<Finding> {
+        taken(self.other_load, self.steal, "this host").into_iter().next()
     }
 }
 
@@ -93,7 +94,7 @@ impl Calibration {
     }
 
     fn disturbed(&self) -> Option<String> {
-        let why: Option<Vec<String>> = self.steps.iter().map(CalibrationStep::disturbed).collect();
+        let why: Option<Vec<Finding>> = self.steps.iter().map(CalibrationStep::disturbed).collect();
         let first = why?.into_iter().next()?;
         Some(format!("the host was not idle in any of its steps ({first})"))
     }
@@ -125,17 +126,10 @@ fn told(program: &Program) -> String {
     format!("{} {revision} ({})", program.version, program.profile)
 }
 
-/// Fills in what a calibration says about a step.
-pub(crate) fn calibrate(step: &mut Summary, calibration: Option<&Calibration>) {
-    let (clients, threads) = (step.plan.clients, step.plan.engine_threads);
-    if let Some(share) = &mut step.client.share {
-        share.ceiling = calibration.and_then(|c| c.ceiling(clients, threads));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terms::finding;
 
     fn program(revision: &str) -> Program {
         Program {
@@ -229,12 +223,10 @@ mod tests {
         assert_eq!(unfit(&some), "");
         let ceiling = calibration(some.to_vec()).ceiling(64, 1).expect("one is sound");
         assert_eq!((ceiling.clients, ceiling.us_per_op), (1, 30.0));
-        assert_eq!(
-            unfit(&[busy(8), stolen.clone()]),
-            "the host was not idle in any of its steps (other programs used 36 % of this host's \
-             cores)"
-        );
-        assert!(unfit(std::slice::from_ref(&stolen)).contains("the hypervisor gave 3.0 %"));
+        let first = busy(8).disturbed().expect("a busy host");
+        assert_eq!(first, finding!(OtherLoad, 0.36, "this host"));
+        assert!(unfit(&[busy(8), stolen.clone()]).contains(&first.to_string()));
+        assert_eq!(stolen.disturbed(), Some(finding!(Steal, 0.03, "this host")));
         assert!(calibration(vec![busy(8), stolen]).ceiling(8, 1).is_none());
     }
 }

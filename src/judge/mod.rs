@@ -9,26 +9,35 @@ pub(crate) mod thresholds;
 mod verdict;
 mod warnings;
 
-pub(crate) use calibration::{
-    CALIBRATION, CalibratedHost, Calibration, CalibrationStep, calibrate,
-};
+pub(crate) use calibration::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
 pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, Knowledge, OVERHEADS, Of, Shown, Weight,
     by_knowledge, conditions, differences, differences_in, fingerprint_differences, known_of,
     of_hosts, unknown,
 };
-pub(crate) use verdict::verdict;
 pub(crate) use warnings::{
-    changed_after, changed_when, in_debt, is_another, known_to, left, levels_in_words, no_result,
-    warnings,
+    changed_after, changed_when, in_debt, is_another, left, levels_in_words, no_result,
 };
 
-use crate::summary::Summary;
+use crate::summary::{Judgement, Summary};
 use crate::terms::Class;
+
+/// Judges a step by its summary, in which that is all that is missing.
+pub(crate) fn all(step: &Summary) -> Judgement {
+    let class = class(step);
+    // Loads and suites are timed by whatever they run: there are no conditions to hold them to.
+    let sweep = step.conditions.as_ref();
+    let findings = sweep.map_or_else(Vec::new, |known| warnings::warnings(step, class, known));
+    let verdict = verdict::verdict(step, &findings);
+    (class, findings, verdict)
+}
 
 /// Tells where a step's pages came from: by those that were read and the sizes, else by the sizes alone;
 /// None where neither is known.
-pub(crate) fn class(step: &Summary) -> Option<Class> {
+fn class(step: &Summary) -> Option<Class> {
+    if step.load.is_some() || step.suite.is_some() {
+        return class_by_size(step.server.data_bytes, step.server.buffer_pool_bytes);
+    }
     let statements = step.totals.qps / step.totals.tps;
     let by_size = class_by_size(step.data_bytes(), step.server.buffer_pool_bytes);
     match step.counter_per_op("Innodb_buffer_pool_reads") {
@@ -45,21 +54,45 @@ pub(crate) fn class(step: &Summary) -> Option<Class> {
     }
 }
 
-/// Gives the class that sizes alone suggest, which is all that is known before a run: data that do
-/// not fit into the buffer pool have to be read.
-pub(crate) fn class_by_size(data_bytes: Option<u64>, pool_bytes: Option<u64>) -> Option<Class> {
+/// Gives the class that sizes alone suggest: data that do not fit into the buffer pool have to be read.
+fn class_by_size(data_bytes: Option<u64>, pool_bytes: Option<u64>) -> Option<Class> {
     Some(if data_bytes? > pool_bytes? { Class::IoBound } else { Class::Cached })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::VerdictKind;
 
     #[test]
     fn sizes_suggest_a_class() {
         assert_eq!(class_by_size(Some(29), Some(4)), Some(Class::IoBound));
         assert_eq!(class_by_size(Some(29), Some(64)), Some(Class::Cached));
         assert_eq!(class_by_size(None, Some(64)), None);
+    }
+
+    #[test]
+    fn a_load_is_judged_by_its_size_alone() {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("a summary");
+        (summary.server.data_bytes, summary.server.buffer_pool_bytes) = (Some(1), Some(64 << 30));
+        summary.load = Some(crate::summary::Load::default());
+        assert_eq!(all(&summary), (Some(Class::Cached), Vec::new(), None));
+    }
+
+    #[test]
+    fn a_sweep_has_the_judgement_of_its_summary() {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("a summary");
+        summary.conditions = Some(crate::summary::Conditions::default());
+        summary.client.share = Some(crate::summary::Share::default());
+        (summary.warnings, summary.totals.ops) = (Vec::new(), 0);
+        let (class, findings, verdict) = all(&summary);
+        assert_eq!(class, Some(Class::IoBound));
+        assert_eq!(findings[0].code(), Some(crate::terms::Code::NothingCompleted));
+        assert_eq!(verdict.as_ref().map(|verdict| verdict.kind), Some(VerdictKind::Ok));
+        let judged = summary.judged((class, findings, verdict));
+        assert!(judged.is_warned(crate::terms::Code::NothingCompleted) && judged.verdict.is_some());
     }
 
     #[test]

@@ -8,15 +8,14 @@ use super::thresholds::{
 };
 use crate::summary::VerdictKind::{ClientBound, Noisy, SharedHost};
 use crate::summary::{Share, Summary, ThreadShare, Verdict, VerdictKind, Warning};
-use crate::terms::Value::{Micros, Rate, Share as Part};
-use crate::terms::{Code, Finding, finding};
+use crate::terms::{Code, Finding, finding, joined};
 
 const UNSTEADY: [Code; 2] = [Code::Drift, Code::LevelChange];
 
 type Found = (VerdictKind, Finding);
 
-/// Judges a step; None where its client did not look at itself.
-pub(crate) fn verdict(step: &Summary) -> Option<Verdict> {
+/// Judges a step of which this was found; None where its client did not look at itself.
+pub(super) fn verdict(step: &Summary, findings: &[Finding]) -> Option<Verdict> {
     let share = step.client.share.as_ref()?;
     let others = taken(share.other_load, share.steal, "this host").into_iter().map(|f| (Noisy, f));
     let full_of_others = full_of_others(step, share);
@@ -27,27 +26,25 @@ pub(crate) fn verdict(step: &Summary) -> Option<Verdict> {
     found.extend(others.filter(|_| !full_of_others));
     found.extend(on_the_server(step).into_iter().flatten().map(|f| (Noisy, f)));
     found.extend(waits(step, share));
-    let unsteady = step.warnings.iter().filter(|w| UNSTEADY.iter().any(|code| w.is(*code)));
-    let told = found.into_iter().map(|(kind, found)| (kind, Warning::from(found)));
-    let unsteady = unsteady.map(|warning| (Noisy, warning.clone()));
-    let mut reasons: Vec<(VerdictKind, Warning)> = told.chain(unsteady).collect();
+    let is_unsteady = |found: &&Finding| found.code().is_some_and(|code| UNSTEADY.contains(&code));
+    let unsteady = findings.iter().filter(is_unsteady);
+    found.extend(unsteady.map(|finding| (Noisy, finding.clone())));
     // Stable: of one weight they stay in this order.
-    reasons.sort_by_key(|(kind, _)| Reverse(*kind));
+    found.sort_by_key(|(kind, _)| Reverse(*kind));
     Some(Verdict {
-        kind: reasons.first().map_or(VerdictKind::Ok, |(kind, _)| *kind),
-        reasons: reasons.into_iter().map(|(_, reason)| reason).collect(),
+        kind: found.first().map_or(VerdictKind::Ok, |(kind, _)| *kind),
+        reasons: found.into_iter().map(|(_, reason)| Warning::from(reason)).collect(),
     })
 }
 
 fn shared(step: &Summary, share: &Share) -> Option<Found> {
     let busy = share.host_busy.filter(|busy| step.client.same_host && *busy > CORES_FULL)?;
-    let cores = share.host_cores.map_or_else(String::new, |cores| format!("{cores} "));
-    Some((SharedHost, finding!(CoresFull, cores, Part(busy))))
+    Some((SharedHost, finding!(CoresFull, busy)))
 }
 
 fn busy(step: &Summary, share: &Share) -> Option<Found> {
     let busiest = Some(busiest(step, share)).filter(|busiest| *busiest > THREAD_BUSY)?;
-    Some((ClientBound, finding!(ThreadBusy, Part(busiest), Part(THREAD_BUSY))))
+    Some((ClientBound, finding!(ThreadBusy, busiest, THREAD_BUSY)))
 }
 
 /// Late turns are the client's doing, unless its threads waited for a core that others had, did
@@ -60,29 +57,27 @@ fn turns(step: &Summary, share: &Share) -> Option<Found> {
         return None;
     }
     let waited = turns.own_delay_tail_us.is_some_and(|own| own <= limit);
-    let waited = waited.then(|| ", which waited for a core".to_owned());
+    let waited = waited.then(|| "it waited for a core".to_owned());
     let others = waited.or_else(|| others_doing(step, share, percentile, limit));
     let (kind, why) = match others.filter(|_| !oversubscribed(step, share)) {
         Some(why) => (Noisy, why),
-        None => (ClientBound, String::new()),
+        None => (ClientBound, "it had too much to do".to_owned()),
     };
     // Of the time and not of the ops, as the percentiles of latency are.
-    let beyond = 100 - percentile.min(100);
-    let (late, limit) = (Micros(late), Micros(limit));
-    Some((kind, finding!(TurnDelay, beyond, late, why, limit, Part(TURN_DELAY))))
+    let part = f64::from(100 - percentile.min(100)) / 100.0;
+    Some((kind, finding!(TurnDelay, part, late, limit, TURN_DELAY, why)))
 }
 
 fn near_ceiling(step: &Summary, share: &Share) -> Option<Found> {
     let ceiling = share.ceiling.as_ref().filter(|c| c.qps > 0.0)?;
     let part = Some(step.totals.qps / ceiling.qps).filter(|part| *part > OF_CEILING)?;
-    let (qps, most) = (Rate(step.totals.qps), Rate(ceiling.qps));
-    Some((ClientBound, finding!(NearCeiling, qps, Part(part), most, Part(OF_CEILING))))
+    Some((ClientBound, finding!(NearCeiling, step.totals.qps, part, ceiling.qps, OF_CEILING)))
 }
 
 fn held(step: &Summary, share: &Share) -> Option<Found> {
     let part = share.throttled_s.map(|s| s / step.measured_s);
     let part = part.filter(|part| part.is_finite() && *part > THROTTLED)?;
-    Some((ClientBound, finding!(Throttled, Part(part))))
+    Some((ClientBound, finding!(Throttled, part)))
 }
 
 /// Looks at a server's host that is not this one, where that could be looked at.
@@ -106,14 +101,14 @@ fn waits(step: &Summary, share: &Share) -> Option<Found> {
     let most = share.threads.iter().filter_map(part).fold(0.0, f64::max);
     // More threads than cores wait for each other.
     let kind = if oversubscribed(step, share) { ClientBound } else { Noisy };
-    (most > DESCHEDULED).then(|| (kind, finding!(Descheduled, Part(most))))
+    (most > DESCHEDULED).then(|| (kind, finding!(Descheduled, most)))
 }
 
 /// Finds what others than client and server took of a host's cores, where it is too much.
 pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<Finding> {
     let other = other.filter(|other| *other > OTHER_LOAD);
-    let other = other.map(|part| finding!(OtherLoad, Part(part), whose));
-    let steal = steal.filter(|steal| *steal > STEAL).map(|part| finding!(Steal, Part(part), whose));
+    let other = other.map(|part| finding!(OtherLoad, part, whose));
+    let steal = steal.filter(|steal| *steal > STEAL).map(|part| finding!(Steal, part, whose));
     other.into_iter().chain(steal).collect()
 }
 
@@ -126,14 +121,13 @@ fn others_doing(step: &Summary, share: &Share, percentile: u32, limit_us: f64) -
     let cores = f64::from(share.host_cores.unwrap_or(1));
     let beyond = 1.0 - f64::from(percentile) / 100.0;
     if mostly(limit_us) && share.steal.is_some_and(|steal| steal * cores >= beyond) {
-        return Some(", whose core was stolen".to_owned());
+        return Some("the hypervisor had its core".to_owned());
     }
     let idle = busiest(step, share) <= THREAD_IDLE && mostly(limit_us.max(WAKING_US));
-    let other = share.other_load.filter(|other| *other > OTHER_LOAD);
-    let using = |other| format!(", with other programs using {} of this host's cores", Part(other));
-    let idly = if idle { ", whose threads were idle" } else { "" };
-    (idle || others_had_most(share))
-        .then(|| format!("{idly}{}", other.map(using).unwrap_or_default()))
+    let idly = idle.then(|| "its threads were idle".to_owned());
+    let others_used = share.other_load.is_some_and(|other| other > OTHER_LOAD);
+    let used = others_used.then(|| "other programs used the cores".to_owned());
+    joined([idly, used], ", ").filter(|_| idle || others_had_most(share))
 }
 
 /// Tells whether nobody can say what the client would have done with the cores.

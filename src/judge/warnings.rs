@@ -11,11 +11,10 @@ use super::thresholds::{
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
 use crate::summary::{
-    Conditions, HostState, Interval, Levels, Outcome, Phase, Sample, SettingChange, Settled,
-    Summary, counter,
+    Conditions, HostState, Interval, Levels, Outcome, Phase, Sample, Server, SettingChange,
+    Settled, Summary, counter,
 };
-use crate::terms::Value::{Number, Share, Short};
-use crate::terms::{Class, Code, ErrorClass, Finding, counted, finding, is_identity, joined};
+use crate::terms::{Class, Code, ErrorClass, Finding, finding, is_identity, joined};
 
 const QUOTED_MAX: usize = 120;
 /// Characters of the changes that an error or a warning names: a note shows as many.
@@ -25,45 +24,36 @@ const ANOTHER: &str =
     "version version_comment server_uuid server_uid hostname port datadir pid_file socket";
 
 /// Finds what is to be said of a step beside what its run said already.
-pub(crate) fn warnings(step: &Summary) -> Vec<Finding> {
-    let mut found: Vec<Finding> = pool(step).into_iter().collect();
-    if let Some(conditions) = &step.conditions {
-        found.extend(unexpected(step, conditions));
-        let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
-        let settle = settle.filter(|settle| !settle.complete);
-        found.extend(settle.into_iter().flat_map(unsettled).flatten());
-        if let Some(levels) = &conditions.at_start {
-            found.extend(restored(levels));
-            found.extend(debt(step, levels));
-        }
+pub(super) fn warnings(
+    step: &Summary,
+    class: Option<Class>,
+    conditions: &Conditions,
+) -> Vec<Finding> {
+    let mut found: Vec<Finding> = pool(step, class, conditions).into_iter().collect();
+    found.extend(unexpected(step, class, conditions));
+    let settle = conditions.before.as_ref().and_then(|before| before.settle.as_ref());
+    let settle = settle.filter(|settle| !settle.complete);
+    found.extend(settle.into_iter().flat_map(unsettled).flatten());
+    if let Some(levels) = &conditions.at_start {
+        found.extend(restored(levels));
+        found.extend(debt(&step.server, levels));
     }
     found.extend(query_cache(step));
     found.extend(server(step).into_iter().flatten());
     found.extend(window(step));
-    if let Some(conditions) = &step.conditions {
-        found.extend(skew(conditions));
-        hosts(step, conditions, &mut found);
-    }
+    found.extend(skew(conditions));
+    hosts(step, conditions, &mut found);
     found
 }
 
-fn pool(step: &Summary) -> Option<Finding> {
-    match step.server.class? {
+fn pool(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option<Finding> {
+    match class? {
         Class::Cached => None,
         Class::Cold => {
             let (data, pool) = step.data_bytes().zip(step.server.buffer_pool_bytes)?;
-            Some(finding!(ColdPool, size(data), size(pool)))
+            Some(finding!(ColdPool, data, pool))
         }
-        Class::IoBound => warming(step, step.conditions.as_ref()?),
-    }
-}
-
-/// Writes bytes in MiB, of less than ten that are not whole in KiB.
-fn size(bytes: u64) -> String {
-    if bytes < 10 << 20 && !bytes.is_multiple_of(1 << 20) {
-        format!("{} KiB", bytes >> 10)
-    } else {
-        format!("{} MiB", bytes >> 20)
+        Class::IoBound => warming(step, conditions),
     }
 }
 
@@ -93,7 +83,7 @@ pub(crate) fn levels_in_words(levels: &Levels) -> String {
 }
 
 fn unsettled(settle: &Settled) -> [Option<Finding>; 2] {
-    let (took, levels) = (Number(settle.took_s, 0), levels_in_words(&settle.last));
+    let (took, levels) = (settle.took_s, levels_in_words(&settle.last));
     let unknown = settle.unknown.join(" and ");
     [
         left(&settle.last).more.then(|| finding!(NotSettled, took, levels)),
@@ -107,13 +97,9 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let window = &conditions.window;
     let (first, last) = window.first().zip(window.last())?;
     let pages = conditions.at_start.as_ref().and_then(|levels| levels.pool_pages);
-    if let Some((free, pages)) = first.pool_free_pages.zip(pages.filter(|pages| *pages > 0)) {
-        let [free, left] =
-            [free, last.pool_free_pages.unwrap_or(free)].map(|free| free as f64 / pages as f64);
-        if free > FREE_PAGES_MAX {
-            return Some(finding!(FillingPool, Share(free), Share(left)));
-        }
-    }
+    let part = |pages_free: u64| Some(pages_free as f64 / pages.filter(|pages| *pages > 0)? as f64);
+    let free = first.pool_free_pages.and_then(part);
+    let left = last.pool_free_pages.and_then(part);
     // Misses an op, and the variance of these: the variance of a count is the count.
     let third = |from: usize| -> Option<(f64, f64)> {
         let (a, b) = (window.get(from)?, window.get(from + 1)?);
@@ -121,11 +107,19 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
         let ops = ops_between(step, a, b);
         (ops > 0.0).then(|| (misses / ops, misses / ops.powi(2)))
     };
-    let ((first, early), (last, late)) = third(0).zip(third(2))?;
-    let least = (MISSES_CHANGE_MAX * first.max(last)).max(DEVIATIONS * (early + late).sqrt());
-    let what = if first > last { "still warming" } else { "losing what it held" };
-    let changed = (first - last).abs() > least;
-    changed.then(|| finding!(WarmingPool, what, Number(first, 3), Number(last, 3)))
+    let (early, late) = (third(0), third(2));
+    let state = if free.is_some_and(|free| free > FREE_PAGES_MAX) {
+        "still filling"
+    } else {
+        let ((first, early), (last, late)) = early.zip(late)?;
+        let least = (MISSES_CHANGE_MAX * first.max(last)).max(DEVIATIONS * (early + late).sqrt());
+        if (first - last).abs() <= least {
+            return None;
+        }
+        if first > last { "still warming" } else { "losing what it held" }
+    };
+    let [early, late] = [early, late].map(|misses| misses.map(|(misses, _)| misses));
+    Some(finding!(WarmingPool, state, free, left, early, late))
 }
 
 fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
@@ -140,11 +134,10 @@ fn ops_between(step: &Summary, first: &Sample, last: &Sample) -> f64 {
     lasting.map(|entry| entry.ops as f64 * part(entry)).sum()
 }
 
-fn unexpected(step: &Summary, conditions: &Conditions) -> Option<Finding> {
-    let (wanted, found) = conditions.expected_class.zip(step.server.class)?;
-    let [data, pool] = [step.data_bytes(), step.server.buffer_pool_bytes]
-        .map(|bytes| bytes.map_or_else(|| "unknown".to_owned(), size));
-    (wanted != found).then(|| finding!(UnexpectedClass, wanted, found, data, pool))
+fn unexpected(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option<Finding> {
+    let (wanted, found) = conditions.expected_class.zip(class)?;
+    let (data, pool) = (step.data_bytes(), step.server.buffer_pool_bytes);
+    (wanted != found).then(|| finding!(UnexpectedClass, wanted.name(), found.name(), data, pool))
 }
 
 /// Looks for a pool that the server filled from a file: another state than that of a server without
@@ -164,40 +157,40 @@ fn restored(levels: &Levels) -> Option<Finding> {
 }
 
 /// Tells whether a step that began at these levels would pay for what was written before.
-pub(crate) fn in_debt(step: &Summary, levels: &Levels) -> bool {
-    debt(step, levels).is_some()
+pub(crate) fn in_debt(server: &Server, levels: &Levels) -> bool {
+    debt(server, levels).is_some()
 }
 
 /// Tells what the test before left to be written and purged, which this one pays for.
-fn debt(step: &Summary, levels: &Levels) -> Option<Finding> {
+fn debt(server: &Server, levels: &Levels) -> Option<Finding> {
     let above = |part: Option<(u64, u64)>, limit: f64| {
         let (part, of) = part.filter(|(_, of)| *of > 0)?;
-        Some(part as f64 / of as f64).filter(|part| *part > limit).map(Share)
+        Some(part as f64 / of as f64 * 100.0).filter(|percent| *percent > limit * 100.0)
     };
     let log_bytes = || {
-        let files = number(step, "innodb_log_files_in_group").unwrap_or(1);
-        let in_files = || number::<u64>(step, "innodb_log_file_size")?.checked_mul(files);
-        number(step, "innodb_redo_log_capacity").or_else(in_files)
+        let files = number(server, "innodb_log_files_in_group").unwrap_or(1);
+        let in_files = || number::<u64>(server, "innodb_log_file_size")?.checked_mul(files);
+        number(server, "innodb_redo_log_capacity").or_else(in_files)
     };
     let most = levels.checkpoint_age_max_bytes.or_else(log_bytes);
     let dirty = above(levels.pool_dirty_pages.zip(levels.pool_pages), DIRTY_MAX);
     let age = above(levels.checkpoint_age_bytes.zip(most), CHECKPOINT_AGE_MAX);
     let history = levels.history_list_length.filter(|length| *length > HISTORY_MAX);
     let debts = [
-        dirty.map(|part| format!("{part} of the buffer pool's pages were dirty")),
-        age.map(|part| format!("the checkpoint's age was {part} of the most it may be")),
+        dirty.map(|percent| format!("{percent:.0} % of the buffer pool's pages were dirty")),
+        age.map(|percent| format!("the checkpoint's age was {percent:.0} % of the most")),
         history.map(|length| format!("the history list held {length} transactions")),
     ];
     joined(debts, ", ").map(|debts| finding!(Debt, debts))
 }
 
-fn number<T: FromStr>(step: &Summary, name: &str) -> Option<T> {
-    step.variable(name)?.parse().ok()
+fn number<T: FromStr>(server: &Server, name: &str) -> Option<T> {
+    server.variables.get(name)?.parse().ok()
 }
 
 fn server(step: &Summary) -> [Option<Finding>; 3] {
     let on = |name: &str| matches!(step.variable(name), Some("ON" | "1"));
-    let every = number(step, "long_query_time") == Some(0.0);
+    let every = number(&step.server, "long_query_time") == Some(0.0);
     // They cost more than some differences that are measured.
     let logs = [
         on("general_log").then(|| "the general log".to_owned()),
@@ -211,18 +204,17 @@ fn server(step: &Summary) -> [Option<Finding>; 3] {
     [
         joined(logs, " and ").map(|logs| finding!(Instrumented, logs)),
         wrong().next().map(|first| finding!(WrongAnswers, count, message(&first.message))),
-        restarted_s.map(|at_s| finding!(Restarted, Number(at_s.max(0.0), 0))),
+        restarted_s.map(|at_s| finding!(Restarted, at_s.max(0.0))),
     ]
 }
 
 /// Looks for a cache of answers: what it answers, nobody computed.
 fn query_cache(step: &Summary) -> Option<Finding> {
     let on = step.variable("query_cache_type").is_some_and(|v| !matches!(v, "OFF" | "0"));
-    let bytes: Option<u64> = number(step, "query_cache_size");
-    let kib = bytes.filter(|bytes| on && *bytes > 0)? >> 10;
+    let bytes: Option<u64> = number(&step.server, "query_cache_size");
+    let bytes = bytes.filter(|bytes| on && *bytes > 0)?;
     let hits = step.status().and_then(|status| counter(status, "Qcache_hits"));
-    let hits = hits.map_or_else(String::new, |hits| format!(", and answered {hits} queries"));
-    Some(finding!(QueryCache, kib, hits))
+    Some(finding!(QueryCache, bytes, hits))
 }
 
 /// Tells whether the window kept its level, and was long enough to tell.
@@ -233,34 +225,25 @@ fn window(step: &Summary) -> Option<Finding> {
     if step.outcome != Outcome::Completed || step.timeline.is_empty() {
         return None;
     }
-    let too_short = |why: String| Some(finding!(TooShort, Short(step.measured_s), why));
     let all = series(step);
-    let known = all[0].values.len();
+    let (last, known) = (all.last().expect("one series at least"), all[0].values.len());
+    let too_short =
+        |error: Option<f64>| finding!(TooShort, step.measured_s, known, last.what, error);
     if known < INTERVALS_MIN {
-        let answered = if step.plan.rate.is_some() { " with an answer" } else { "" };
-        let known = counted(known as u64, "whole interval");
-        return too_short(format!("it has {known}{answered}, too few to tell it"));
+        return Some(too_short(None));
     }
     if let Some((series, change)) = all.iter().find_map(|series| Some((series, series.change()?))) {
-        let by = Share((change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs());
+        let by = (change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs();
         let up = if change.after > change.before { "rose" } else { "fell" };
         return Some(if change.drift {
             finding!(Drift, series.what, up, by)
         } else {
-            finding!(LevelChange, series.what, up, by, Short(series.second(change.at)))
+            finding!(LevelChange, series.what, up, by, series.second(change.at))
         });
     }
-    let told = all.last().expect("one series at least");
-    let error = relative_error(&told.values).filter(|error| *error > ERROR_MAX)?;
     // A rate that may as well be 0 is not known at all.
-    let by = (error < 1.0).then(|| format!("known to ±{} only", Share(error)));
-    too_short(format!("{} is {}", told.what, by.as_deref().unwrap_or("known to ±100 % at best")))
-}
-
-/// Gives half of the width of the 95 % interval of a step's rate (of an open loop, of its median
-/// time), as a part of it; None where its timeline does not tell.
-pub(crate) fn known_to(step: &Summary) -> Option<f64> {
-    relative_error(&series(step).last()?.values)
+    let error = relative_error(&last.values).filter(|error| *error > ERROR_MAX)?;
+    Some(too_short(Some(error.min(1.0))))
 }
 
 /// Says what became of the ops, as rates of nothing say nothing.
@@ -273,8 +256,7 @@ fn nothing_completed(step: &Summary) -> Option<Finding> {
         (given_up, "got no answer"),
     ];
     let became = became.map(|(n, what)| (n > 0).then(|| format!("{n} {what}")));
-    let length = Short(step.measured_s);
-    joined(became, ", ").map(|became| finding!(NothingCompleted, length, became))
+    joined(became, ", ").map(|became| finding!(NothingCompleted, step.measured_s, became))
 }
 
 /// The values of the whole intervals; one may have had no answer, and then tells nothing of times.
@@ -325,9 +307,9 @@ fn series(step: &Summary) -> Vec<Series> {
 fn skew(conditions: &Conditions) -> Option<Finding> {
     let keys = conditions.keys.as_ref()?;
     let (hottest, half) = (keys.hottest_share, keys.half_on_share);
-    let [distinct, rows] = [keys.distinct, keys.rows].map(|n| Number(n, 0));
     let skewed = hottest > HOTTEST_MAX || half < HALF_ON_MIN;
-    skewed.then(|| finding!(Skew, keys.distribution, Share(half), Share(hottest), distinct, rows))
+    let distribution = keys.distribution.as_str();
+    skewed.then(|| finding!(Skew, distribution, half, hottest, keys.distinct, keys.rows))
 }
 
 fn hosts(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
@@ -341,7 +323,7 @@ fn hosts(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
     if let (Some(first), Some(last)) = (clocks.next(), clocks.next_back())
         && last < first * (1.0 - CLOCK_LOSS_MAX)
     {
-        found.push(finding!(CpuFrequency, client, Number(first, 0), Number(last, 0)));
+        found.push(finding!(CpuFrequency, client, first, last));
     }
 }
 
@@ -360,7 +342,7 @@ fn host(step: &Summary, whose: &str, state: &HostState) -> Vec<Finding> {
         let bytes = link.rx_bytes.max(link.tx_bytes) as f64;
         let used = bytes * 8.0 / 1e6 / state.covered_s / link.mbit_per_s as f64;
         if used >= LINK_MAX {
-            found.push(finding!(NetworkFull, link.name, whose, Share(used), link.mbit_per_s));
+            found.push(finding!(NetworkFull, link.name.as_str(), whose, used, link.mbit_per_s));
         }
     }
     // The server's process is known on its own host only.

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, Session, advice, impatient, optional, query_single, quoted_text,
+    Asked, Failure, Liveness, Session, Tried, class, hint, impatient, is_passing, optional,
+    query_single, quoted_text,
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, within};
-use crate::terms::units;
+use crate::terms::{ErrorClass, units};
 use crate::workload::{name_part, quoted};
 
 /// The words for what the same command does when it is given again: of a fill.
@@ -44,26 +45,10 @@ pub(super) fn explain(failure: &Failure) -> Error {
         Failure::Lost(_) => return Error::server(failure.to_string()).hint(AGAIN),
         Failure::Server { code, message, .. } => (*code, message),
     };
-    let error = Error::failed(failure.to_string());
-    match code {
-        // A full tablespace, a full disk; errors of the storage engine are mostly that too.
-        1114 | 1021 | 3 | 1026 | 1030 | 1041 | 1135 => error
-            .hint("is the server's disk full (data, redo log, tmpdir)? A row takes about 250 bytes")
-            .hint(AGAIN),
-        1044 | 1142 | 1227 | 1370 => error.hint(
-            "loadgen needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database",
-        ),
-        1050 => error.hint("something else made this table meanwhile"),
-        1205 | 1213 => {
-            error.hint("something else holds locks in these tables").hint(AGAIN).passing(true)
-        }
-        1286 => error.hint("the tables need InnoDB"),
-        1053 | 1317 | 1927 => error.hint(AGAIN),
-        code => match advice(code, message) {
-            Some(advice) => error.hint(advice),
-            None => error,
-        },
-    }
+    let error = Error::failed(failure.to_string()).add_hints(hint(code, message, Tried::Fill));
+    let again = is_passing(code, message) || class(code) == ErrorClass::Ended;
+    // Those that hold the locks go on.
+    error.add_hints(again.then_some(AGAIN)).passing([1205, 1213].contains(&code))
 }
 
 /// Opens a session that is set up for DDL and filling, whatever the server's defaults are.

@@ -27,7 +27,7 @@ const DUPLICATE_INDEX: u16 = 1061;
 const BREATH: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prepared {
+pub struct Filled {
     /// Tables that are there now.
     pub tables: u32,
     /// Those of them that were filled or completed now.
@@ -82,7 +82,7 @@ pub(super) struct SoFar {
 }
 
 /// Fills, indexes and marks the tables. The session `lock` holds that against a second prepare.
-pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) -> Result<Prepared> {
+pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) -> Result<Filled> {
     let filling = Arc::new(of);
     let Choice { method, why, .. } = &filling.choice;
     let why = why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
@@ -123,7 +123,7 @@ pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) ->
     progress.clear();
     progress.note(&closing);
     let method = Some(*method);
-    Ok(Prepared { tables: filling.job.tables, filled: tables, rows, found, method })
+    Ok(Filled { tables: filling.job.tables, filled: tables, rows, found, method })
 }
 
 /// Works until nothing is left. Whoever is dropped meanwhile drops the connection in the middle of a

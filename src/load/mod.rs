@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use self::connect::{AGAIN, Doing, JOBS_MAX, control, drop_table, explain, open};
-pub use self::fill::Prepared;
+pub use self::fill::Filled;
 use self::fill::{Choice, Chunks, Filling, chunk_rows, fill, load_data, ready_mark};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{
@@ -32,7 +32,7 @@ use crate::workload::{Mark, ROWS_MAX, Schema, State, TABLES_MAX};
 
 /// Makes the tables and fills them, or completes what an interrupted fill left. Runs on a
 /// `current_thread` runtime; every connection of the fill gets a thread of its own.
-pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) -> Result<Prepared> {
+pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) -> Result<Filled> {
     check(job)?;
     let server = Arc::new(Liveness::new(to));
     let ready = server.during(set_up(job, &server, progress)).await;
@@ -49,7 +49,7 @@ pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) ->
         format!("{} tables, empty: the workload fills them", job.tables)
     });
     control.close(COURTESY).await;
-    Ok(Prepared { tables: job.tables, ..Prepared::default() })
+    Ok(Filled { tables: job.tables, ..Filled::default() })
 }
 
 fn check(job: &Dataset) -> Result<()> {

@@ -28,16 +28,17 @@ use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, expl
 use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, ready_mark, short, short_rate};
 use super::source::{Dump, Item, LOOK, Statements, beside};
+use crate::engine::Counted;
 use crate::error::{Error, Result};
 use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, pairs, query_single,
     quoted_text,
 };
-use crate::observe::{Cost, Ns, Op, Phases, Recorder, Timeline, process_usage};
+use crate::observe::{Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::progress::Progress;
 use crate::stop::COURTESY;
-use crate::summary::ErrorCount;
+use crate::summary::{ErrorCount, TableOps};
 use crate::terms::{ErrorClass, joined, units};
 use crate::workload::{Filler, LOADED, Mark, Rows, Schema, State, Stream, quoted, table};
 
@@ -162,20 +163,26 @@ impl Reload {
         let shown = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
         let batches = start(&self.spec, dump, limit(self.packet))?;
         let before = process_usage();
-        (self.done.started_at, self.began) = (jiff::Timestamp::now(), Instant::now());
+        let started_at = jiff::Timestamp::now();
+        self.began = Instant::now();
         let error = tokio::select! {
             biased;
             done = server.during(self.all(batches)) => done.err(),
             () = shown => None,
         };
         let end = self.now();
-        self.done.cost = process_usage().since(&before);
+        let cost = process_usage().since(&before);
         progress.clear();
         self.recorder.finish(end);
-        self.done.measured_s = end as f64 / 1e9;
-        self.done.timeline = self.timeline.take();
-        self.done.timeline.thread_done(0);
-        self.done.rows = self.done.tables.iter().map(|table| table.rows).sum();
+        let mut timeline = self.timeline.take();
+        timeline.thread_done(0);
+        let (errors, tables) = (std::mem::take(&mut self.done.counted.errors), &self.done.tables);
+        self.done.rows = tables.iter().map(|table| table.rows).sum();
+        // Those of a table that the dump makes twice went with the first one.
+        timeline.window.rows = self.done.rows;
+        let ops = |of: &LoadedTable| TableOps { table: of.name.clone(), ops: of.inserts };
+        let (measured_s, per_table) = (end as f64 / 1e9, tables.iter().map(ops).collect());
+        self.done.counted = Counted { started_at, measured_s, cost, timeline, errors, per_table };
         self.session = self.session.take().filter(|_| error.is_none());
         Ok(error)
     }
@@ -225,7 +232,6 @@ impl Reload {
         let affected = sent.map_err(|failure| self.failed(&failure, issued, item))?;
         let rows = if kind == DumpPart::Insert { affected } else { 0 };
         let completed = self.now();
-        self.done.statements += 1;
         self.done.bytes += item.sql.len() as u64 + self.counters.lines.swap(0, Ordering::Relaxed);
         self.counters.rows.fetch_add(rows, Ordering::Relaxed);
         let (intended, measured) = (None, true);
@@ -323,7 +329,7 @@ impl Reload {
             }
             Failure::Lost(what) => (ErrorClass::Lost, None, None, what.clone()),
         };
-        self.done.errors.push(ErrorCount { code, sqlstate, class, message, count: 1 });
+        self.done.counted.errors.push(ErrorCount { code, sqlstate, class, message, count: 1 });
         explain(failure).context(self.at(item))
     }
 }
@@ -354,16 +360,12 @@ async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
 
 #[derive(Default)]
 pub(crate) struct Loaded {
-    pub started_at: jiff::Timestamp,
-    /// From the first statement to the last answer, loadgen's own doings left out, seconds.
-    pub measured_s: f64,
+    /// From the first statement to the last answer, loadgen's own doings left out.
+    pub counted: Counted,
     pub rows: u64,
-    pub timeline: Timeline,
-    pub cost: Cost,
     /// The loading session's character_set_… and collation_… variables at its start.
     pub character_sets: BTreeMap<String, String>,
-    pub statements: u64,
-    /// Bytes of these, and of the lines of LOAD DATA.
+    /// Bytes of the statements, and of the lines of LOAD DATA.
     pub bytes: u64,
     pub warnings: u64,
     pub tables: Vec<LoadedTable>,
@@ -373,7 +375,6 @@ pub(crate) struct Loaded {
     pub read_before: bool,
     /// Subjects of the statements that were not sent.
     pub left_out: BTreeSet<LeftOut>,
-    pub errors: Vec<ErrorCount>,
 }
 
 #[derive(Debug, Default)]

@@ -67,74 +67,6 @@ pub(crate) fn may_pass(code: u16) -> bool {
     }
 }
 
-const READ_ONLY: &str = "the server is read-only: SET GLOBAL read_only = 0 (super_read_only), start it without \
-                         innodb_read_only or innodb_force_recovery, or take another server";
-const RIGHTS: &str = "the account lacks a right: GRANT it, or -u names another account";
-const LOCKED: &str = "another session holds a lock on it: SHOW PROCESSLIST says which";
-const TIME_LIMIT: &str =
-    "the server's time limit for a statement ended it: max_statement_time, or max_execution_time";
-const LARGE: &str = "SET GLOBAL max_allowed_packet: the statement, or its answer, is larger";
-const FULL_DISK: &str = "is the server's disk full (data, redo log, tmpdir)?";
-
-/// What to do about an error, by its codes, and whether a statement that got it once gets it each time.
-const ADVICE: [(&[u16], &str, bool); 17] = [
-    (
-        &[1064, 1149, 1193, 1235, 1305, 1630],
-        "this server does not take the SQL: is it of another version, or its sql_mode another one?",
-        true,
-    ),
-    (&[1046], "-D names the database", true),
-    (
-        &[1051, 1054, 1091, 1109, 1136, 1146, 1176],
-        "the tables are not those of the statement",
-        true,
-    ),
-    (&[1044, 1142, 1143, 1227, 1370, 1410], RIGHTS, true),
-    (&[1048, 1264, 1265, 1292, 1364, 1366, 1406], "a value does not fit its column", true),
-    (&[1104], "SET GLOBAL max_join_size, or sql_big_selects = 1: the statement reads more", true),
-    (&[1153, 1162, 1301], LARGE, true),
-    (&[1461], "SET GLOBAL max_prepared_stmt_count, or --statements text", true),
-    // ER_READ_ONLY_MODE and what old versions say; ER_OPTION_PREVENTS_STATEMENT is judged by its text.
-    (&[1015, 1036, 1836, 1874], READ_ONLY, false),
-    (
-        &[1792],
-        "transactions are read-only by default: SET GLOBAL tx_read_only = 0, or transaction_read_only",
-        false,
-    ),
-    (&[1205, 1213, 3572], LOCKED, false),
-    (&[1317], "somebody ended it by KILL", false),
-    (&[1969, 3024], TIME_LIMIT, false),
-    (&[3, 1021, 1026, 1030, 1114], FULL_DISK, false),
-    (&[1037, 1038, 1041, 1135], "the server has no memory, or no thread, left", false),
-    (
-        &[126, 127, 144, 145, 1033, 1034, 1035, 1194, 1195, 1712, 1877],
-        "CHECK TABLE says what is damaged",
-        true,
-    ),
-    (&[1040, 1203, 1226], "a limit on connections, or of the account, is reached", false),
-];
-
-/// Tells whether the server takes no writes. Of 1290 the text names which option keeps a statement back.
-fn is_read_only(code: u16, message: &str) -> bool {
-    let text = message.to_ascii_lowercase().replace('_', "-");
-    code != 1290 || text.contains("read-only") || text.contains("read only")
-}
-
-/// Says what to do about an error of a server's, where its code tells.
-pub(crate) fn advice(code: u16, message: &str) -> Option<&'static str> {
-    if code == 1290 {
-        let option = "an option of the server's, which the error names, keeps the statement back";
-        return Some(if is_read_only(code, message) { READ_ONLY } else { option });
-    }
-    ADVICE.iter().find(|(codes, ..)| codes.contains(&code)).map(|(_, advice, _)| *advice)
-}
-
-/// Tells whether every statement of its kind gets this error again.
-pub(crate) fn recurs(code: u16, message: &str) -> bool {
-    let known = ADVICE.iter().find(|(codes, ..)| codes.contains(&code));
-    known.map_or_else(|| !is_read_only(code, message), |(.., recurs)| *recurs)
-}
-
 /// Reads an error packet; before the log-in it has no SQLSTATE.
 pub(super) fn server_error(packet: &[u8]) -> Option<ServerError> {
     let read = |flags| ParseBuf(packet).parse::<ErrPacket<'_>>(flags).ok();
@@ -258,53 +190,6 @@ mod class_tests {
         ] {
             assert!(!may_pass(code), "{code}");
         }
-    }
-
-    #[test]
-    fn an_error_has_the_advice_of_its_code_and_of_the_option_that_it_names() {
-        struct Case {
-            code: u16,
-            message: &'static str,
-            advice: Option<&'static str>,
-            recurs: bool,
-        }
-        let option =
-            "The MariaDB server is running with the --secure-file-priv option so it cannot …";
-        for Case { code, message, advice, recurs } in [
-            Case {
-                code: 1290,
-                message: "… the --read-only option …",
-                advice: Some(READ_ONLY),
-                recurs: false,
-            },
-            Case {
-                code: 1290,
-                message: "… --super-read-only …",
-                advice: Some(READ_ONLY),
-                recurs: false,
-            },
-            Case {
-                code: 1290,
-                message: "innodb_read_only",
-                advice: Some(READ_ONLY),
-                recurs: false,
-            },
-            Case { code: 1836, message: "", advice: Some(READ_ONLY), recurs: false },
-            Case { code: 1153, message: "", advice: Some(LARGE), recurs: true },
-            Case { code: 1142, message: "", advice: Some(RIGHTS), recurs: true },
-            Case { code: 1969, message: "", advice: Some(TIME_LIMIT), recurs: false },
-            Case { code: 3024, message: "", advice: Some(TIME_LIMIT), recurs: false },
-            Case { code: 1213, message: "", advice: Some(LOCKED), recurs: false },
-            Case { code: 9999, message: "", advice: None, recurs: false },
-        ] {
-            assert_eq!(super::advice(code, message), advice, "{code} {message}");
-            assert_eq!(super::recurs(code, message), recurs, "{code} {message}");
-        }
-        let advice = super::advice(1290, option);
-        assert!(advice.is_some_and(|advice| advice != READ_ONLY) && super::recurs(1290, option));
-        let mut codes: Vec<u16> = ADVICE.iter().flat_map(|(codes, ..)| *codes).copied().collect();
-        codes.sort_unstable();
-        assert!(codes.windows(2).all(|pair| pair[0] < pair[1]), "a code has one advice: {codes:?}");
     }
 
     #[test]

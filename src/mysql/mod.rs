@@ -12,6 +12,7 @@ pub mod control;
 pub mod dataset;
 pub(crate) mod errors;
 pub mod facts;
+mod hints;
 pub(crate) mod liveness;
 pub mod options;
 pub mod preflight;
@@ -26,11 +27,12 @@ pub(crate) use control::{
     Numbers, explain, impatient, number, numeric, optional, pairs, query_single, rows,
 };
 pub(crate) use dataset::{Dataset, Discovered, Table, Tables, discover, names};
-pub(crate) use errors::{Asked, Failure, LOST, advice, class, recurs};
+pub(crate) use errors::{Asked, Failure, LOST, class};
+pub(crate) use hints::{Tried, hint, is_passing, recurs};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
-pub(crate) use server::{changes, describe_driver, exposure, fingerprint};
+pub(crate) use server::{Fingerprint, changes, describe_driver, exposure, fingerprint};
 pub use session::reach;
 pub(crate) use session::{Infile, Session, nobody};
 pub(crate) use status::Reading;

@@ -8,14 +8,15 @@ use super::control::{
     self, Asked, Numbers, amount, explain, numeric, optional, pairs, query_single,
 };
 use super::dataset::{self, Dataset, Discovered, Table, names, sample, totals};
-use super::errors::{Failure, advice};
+use super::errors::Failure;
+use super::hints::{Tried, hint_in};
 use super::server::{Family, Product};
 use super::session::Session;
 use super::target::quoted_text;
 use crate::error::{Error, Result};
 use crate::observe::{Limit, host, process};
 use crate::terms::{self, Finding, counted, finding};
-use crate::workload::{Mark, Schema, State, Stream, quoted};
+use crate::workload::{Mark, Schema, State, Stream};
 
 pub struct Needs<'a> {
     pub database: &'a str,
@@ -88,12 +89,8 @@ async fn examine(
         optional(session.execute(&format!("SET SESSION {setting}")).await)?;
     }
     let listed = dataset::list(session, needs.database, needs.schema).await;
-    let hint = |code, text: &str| {
-        let usual = "loadgen finds its tables there; does the account have rights on them?";
-        advice(code, text).unwrap_or(usual).to_owned()
-    };
-    let Some(found) = findings.note_refusal(listed, "information_schema cannot be read", hint)?
-    else {
+    let refused = ("information_schema cannot be read", Tried::List);
+    let Some(found) = findings.note_refusal(listed, refused, needs.database)? else {
         return Ok(None);
     };
     let mut tables = Tables { session, found: &found, needs, findings };
@@ -224,8 +221,10 @@ impl Tables<'_> {
     async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
         let asked = query_single(self.session, &format!("SELECT {which} FROM {from}")).await;
         let what = format!("{} cannot be read", self.found.name(table));
-        let hint = |code, text: &str| rights_hint(code, text, self.needs.database);
-        let Some(text) = self.findings.note_refusal(asked, &what, hint)? else { return Ok(None) };
+        let (refused, database) = ((what.as_str(), Tried::Inspect), self.needs.database);
+        let Some(text) = self.findings.note_refusal(asked, refused, database)? else {
+            return Ok(None);
+        };
         // A table without rows has no largest id.
         let number = text.map_or(Some(0), |text| text.parse::<i128>().ok());
         let odd = || Failure::Lost(format!("{which} that is no number"));
@@ -274,9 +273,9 @@ impl Tables<'_> {
             let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
             let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
-            let hint = |code, text: &str| rights_hint(code, text, self.needs.database);
+            let (refused, database) = ((what.as_str(), Tried::Inspect), self.needs.database);
             // A problem of one table mostly is one of all.
-            if self.findings.note_refusal(tried, &what, hint)?.is_none() {
+            if self.findings.note_refusal(tried, refused, database)?.is_none() {
                 break;
             }
         }
@@ -398,9 +397,10 @@ fn dataset(
     }
     let plain = those(schema, used, |table| !table.is_indexed(schema));
     if !plain.is_empty() {
-        findings.warn(match schema {
-            Schema::Sbtest => finding!(KNotIndexed, plain),
-            _ => finding!(CountryNotIndexed, plain),
+        findings.warn(if schema == Schema::Sbtest {
+            finding!(KNotIndexed, plain)
+        } else {
+            finding!(CountryNotIndexed, plain)
         });
     }
     let format = |table: &Table| match schema.facts().indexed.filter(|_| !table.is_indexed(schema))
@@ -417,16 +417,6 @@ fn dataset(
         ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
         data_bytes,
         formats,
-    }
-}
-
-/// Says what keeps this account from a table, by the error of a read or of a write.
-fn rights_hint(code: u16, message: &str, database: &str) -> String {
-    match code {
-        1044 | 1142 | 1143 | 1227 => {
-            format!("GRANT SELECT, UPDATE ON {}.* TO the account", quoted(database))
-        }
-        code => advice(code, message).unwrap_or("the server's error log may say more").to_owned(),
     }
 }
 
@@ -477,7 +467,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
         );
         bound(findings, ("max_connections", max), (&sum, need), &hint);
     } else {
-        findings.warn(finding!(Unchecked, "the server does not say what max_connections is"));
+        findings.warn(finding!(Unchecked, "max_connections"));
     }
     if let Some(max) = limit("max_user_connections") {
         let sum = format!("{shown} + 1 to control + {spare} spare");
@@ -495,7 +485,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     // A statement holds one table open; the cache must at least hold those in flight.
     let too_few = |open: &u64| *open < clients + u64::from(tables);
     if let Some(cache) = number("table_open_cache").filter(too_few) {
-        findings.warn(finding!(SmallTableCache, cache, shown, tables));
+        findings.warn(finding!(SmallTableCache, cache, clients, tables));
     }
     if let Some(files) = limit("open_files_limit").filter(too_few) {
         findings.warn(finding!(FewServerFiles, files, clients));
@@ -514,8 +504,7 @@ fn judge_statements(
         return;
     }
     let Some(max) = amount(seen, "max_prepared_stmt_count") else {
-        return findings
-            .warn(finding!(Unchecked, "the server does not say what max_prepared_stmt_count is"));
+        return findings.warn(finding!(Unchecked, "max_prepared_stmt_count"));
     };
     let now = amount(seen, "Prepared_stmt_count").unwrap_or(0);
     let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);
@@ -582,15 +571,16 @@ impl PreflightReport {
         self.warnings.push(found);
     }
 
-    /// Takes note of a question that the server refused, and passes a lost connection on.
+    /// Notes that the server refused what was tried, and passes a lost connection on.
     fn note_refusal<T>(
         &mut self,
         asked: Asked<T>,
-        what: &str,
-        hint: impl FnOnce(u16, &str) -> String,
+        (refused, tried): (&str, Tried),
+        database: &str,
     ) -> Asked<Option<T>> {
         if let Err(failure @ Failure::Server { code, message, .. }) = &asked {
-            self.problem(format!("{what}: {failure}"), hint(*code, message));
+            let hint = hint_in(*code, message, tried, database).unwrap_or_default();
+            self.problem(format!("{refused}: {failure}"), hint);
         }
         optional(asked)
     }
@@ -625,7 +615,7 @@ mod tests {
         check_product(&Product::from_version(version, comment), &mut findings);
         findings
             .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
+            .map(|warnings| warnings.into_iter().map(|w| w.name().to_owned()).collect())
             .map_err(|error| error.to_string())
     }
 
@@ -682,7 +672,7 @@ mod limits_tests {
         judge(seen, &needs(), 8, &mut findings);
         findings
             .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.code.name().to_owned()).collect())
+            .map(|warnings| warnings.into_iter().map(|w| w.name().to_owned()).collect())
             .map_err(|error| error.render())
     }
 
@@ -852,7 +842,8 @@ mod settle_tests {
             let used: Vec<_> = (1..).zip(tables).collect();
             let mut findings = PreflightReport::default();
             let dataset = dataset(Schema::Sbtest, &used, 100, &mut findings);
-            let codes = findings.conclude().expect("no problem").into_iter().map(|w| w.code.name());
+            let warnings = findings.conclude().expect("no problem");
+            let codes = warnings.iter().map(|found| found.name().to_owned());
             (dataset, codes.collect::<Vec<_>>())
         };
         let (ours, warnings) = of(&[table(Some((7, 100))), table(Some((7, 100)))]);
@@ -919,18 +910,12 @@ mod findings_tests {
     fn only_a_lost_connection_ends_the_examination() {
         let mut findings = PreflightReport::default();
         let said = Failure::Server { code: 1142, sqlstate: "42000".into(), message: "no".into() };
-        assert!(
-            findings
-                .note_refusal::<()>(Err(said), "sbtest1", |code, _| format!("hint {code}"))
-                .is_ok()
-        );
+        let refused = ("sbtest1", Tried::Inspect);
+        assert!(findings.note_refusal::<()>(Err(said), refused, "db").is_ok());
         let lost = Failure::Lost("gone".to_owned());
-        assert_eq!(
-            findings.note_refusal::<()>(Err(lost.clone()), "x", |_, _| String::new()),
-            Err(lost)
-        );
+        assert_eq!(findings.note_refusal::<()>(Err(lost.clone()), refused, "db"), Err(lost));
         let error = findings.conclude().expect_err("a problem");
         assert_eq!(error.to_string(), "sbtest1: error 1142 (42000): no");
-        assert_eq!(error.hints(), ["hint 1142"]);
+        assert_eq!(error.hints(), [hint_in(1142, "", Tried::Inspect, "db").expect("a hint")]);
     }
 }

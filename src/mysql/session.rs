@@ -377,7 +377,7 @@ mod tests {
             };
             super::explain(&Driver::Server(e), target)
         };
-        assert!(explain(1049, &at).hints()[0].contains("CREATE DATABASE sbtest"));
+        assert!(explain(1049, &at).hints()[0].contains("CREATE DATABASE `sbtest`"));
         assert!(explain(1045, &at).hints()[0].contains("right account"));
         let without = ConnectOptions { password: Secret::default(), ..at.clone() };
         assert!(explain(1045, &without).hints()[0].contains("no password"));

@@ -9,6 +9,8 @@ use std::sync::atomic::AtomicBool;
 use mysql_async::{DriverError, Error as Driver, IoError, Opts};
 
 use super::errors::{self, Asked, Failure, MESSAGE_MAX};
+use super::hints::Tried::{LogIn, LogInWithoutPassword};
+use super::hints::hint_in;
 use super::options::{Address, ConnectOptions, SslMode};
 use super::wire::{ANOTHER_QUESTION, IN_THE_CLEAR, REFUSED_KEY, tls};
 use crate::error::{Error, Result, clip};
@@ -98,27 +100,19 @@ pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
         e => format!("{target}: {}", clip(&e.to_string(), MESSAGE_MAX)),
     };
     let error = Error::server(message).passing(may_pass(failure));
-    match hint(failure, target) {
-        "" => error,
-        hint => error.hint(hint.replace("{}", &target.database)),
-    }
+    let hint = match failure {
+        Driver::Server(e) => {
+            let tried = if target.password.is_empty() { LogInWithoutPassword } else { LogIn };
+            hint_in(e.code, &e.message, tried, &target.database)
+        }
+        _ => Some(driver_hint(failure, target).to_owned()).filter(|hint| !hint.is_empty()),
+    };
+    error.add_hints(hint)
 }
 
-/// Tells what to do; `{}` stands for the database.
-fn hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
+/// Returns what to do where no server answered with an error; empty if that is unknown.
+fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
     match failure {
-        Driver::Server(e) => match e.code {
-            1044 => "GRANT ALL ON {}.* TO the account, or -D another database",
-            1049 => "CREATE DATABASE {}, or -D another one",
-            1045 | 1698 if target.password.is_empty() => {
-                "no password was given: -p asks for one; -u names the account"
-            }
-            1045 | 1698 => "is it the right account (-u) and password (-p asks for it)?",
-            1040 | 1203 => "the server's max_connections (max_user_connections) is reached",
-            1129 | 1130 => "the server does not let this host in",
-            3159 => "the server demands encryption: --ssl-mode REQUIRED",
-            _ => "",
-        },
         Driver::Io(IoError::Io(e)) => match (&target.address, e.kind()) {
             _ if is_late(e) => "--connect-timeout waits longer; is it a MySQL server's port?",
             (Address::Socket(_), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {

@@ -1,12 +1,12 @@
 //! What a host can generate, as a table.
 
 use super::brief::MARK;
-use super::notes::as_one;
 use super::page::{Page, Rows, Share};
 use super::{Format, Notes, escape, write};
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
 use crate::terms::units::rate_decimals;
+use crate::terms::{Code, Finding, Value, merge};
 
 const BELOW: [&str; 2] = [
     "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: what \
@@ -18,8 +18,11 @@ const BELOW: [&str; 2] = [
 
 pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
     let (host, steps, noisy) = (&calibration.host, &calibration.steps, VerdictKind::Noisy.name());
-    let why: Vec<String> = steps.iter().filter_map(CalibrationStep::disturbed).collect();
-    let noted = || format!("{} {noisy}: {}; no ceiling for later runs", MARK, as_one(&why));
+    let why: Vec<Finding> = steps.iter().filter_map(CalibrationStep::disturbed).collect();
+    let noted = || {
+        let noisy = Finding::Known(Code::Noisy, vec![Value::Reasons(merge(&why))]);
+        format!("{MARK} {noisy}; no ceiling for later runs")
+    };
     let measured = format!(
         "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
          thread in another process on the same {} cores: what was left of them",
@@ -50,7 +53,7 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
         .both("others", "other_load", |step| step.other_load.map(Share))
         .both("stolen", "steal", |step| step.steal.map(Share))
         .both("verdict", "noisy", |step| match step.disturbed() {
-            Some(why) => (why, format!("{noisy} {MARK}")),
+            Some(why) => (why.to_string(), format!("{noisy} {MARK}")),
             None => (String::new(), VerdictKind::Ok.name().to_owned()),
         })
         .sheet();
@@ -106,9 +109,10 @@ mod tests {
         let cells = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(cells(lines[2]), "1 1 47180 5.4 91% 1836 p94 185614 76% - noisy *");
         assert!(lines[3].ends_with("ok") && lines[4].ends_with("noisy *"), "{text}");
-        let note = "* noisy: other programs used 40..76 % of this host's cores; no ceiling for later \
-                    runs";
-        assert!(lines.contains(&note), "{text}");
+        let range = vec![Value::Range(0.4, 0.76), Value::One("this host".into())];
+        let range = Finding::Known(Code::OtherLoad, range);
+        let noisy = Finding::Known(Code::Noisy, vec![Value::Reasons(vec![range])]);
+        assert!(lines.iter().any(|line| line.starts_with(&format!("* {noisy}; "))), "{text}");
         assert!(!shown(vec![step(8, 0.02)], Format::Text).contains('*'));
         let csv = shown(vec![step(1, 0.76), step(8, 0.02)], Format::Csv);
         assert!(csv.contains("other programs used 76 %"), "{csv}");

@@ -95,9 +95,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
         (switches(&labels, &counts[1]))
         main {
             // All notes are on the page.
-            @for line in brief::lines(&tables, "").iter().filter(|line| !line.contains("loadgen ")) {
-                p.note { (line.replace(": --notes", "")) }
-            }
+            @for line in brief::short(&tables).lines { p.note { (line) } }
             // A part of many labels is large: it is made only when the one before is written.
             @for (at, table) in tables.iter().enumerate() { section {
                 (shown.numbers(at))

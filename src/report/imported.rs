@@ -5,18 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use super::notes::{Note, instant, label, note, push_new, said_by, some};
+use super::notes::{Note, instant, label, push_new, some};
 use super::page::{Rows, Sheet};
 use super::table::{Cell, Column, Line, Table};
 use super::{Metric, escape};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{Difference, Weight};
-use crate::summary::{Imported, Summary, Warning};
+use crate::summary::{Imported, Summary, TEXT_MAX};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, finding, joined};
+use crate::terms::{self, Finding, finding, joined};
 
-/// Longest foreign text in a note, characters.
-const TEXT_MAX: usize = 300;
 /// The same in a table.
 const CELL_MAX: usize = 60;
 
@@ -44,14 +42,14 @@ pub(super) fn any_lacks(tables: &[Table]) -> bool {
 }
 
 /// Returns what a reader of a run's numbers must know.
-pub(super) fn findings(table: &Table, run: &Imported) -> Vec<(Column, Warning)> {
+pub(super) fn findings(table: &Table, run: &Imported) -> Vec<(Column, Finding)> {
     let file = clip(&run.source.file, TEXT_MAX);
-    let mut said = vec![finding!(Imported, clip(&run.program(), VALUE_MAX), file).into()];
+    let mut said = vec![finding!(Imported, clip(&run.program(), VALUE_MAX), file)];
     let metric = table.metric_at(&run.cell());
     if metric.printed(run).is_none() {
-        said.push(finding!(NotPrinted, metric, what_is_printed(metric, run)).into());
+        said.push(finding!(NotPrinted, metric.to_string(), what_is_printed(metric, run)));
     }
-    said.extend(run.warnings.iter().map(said_by));
+    said.extend(run.warnings.iter().map(Finding::from));
     said.into_iter().map(|said| (run.cell(), said)).collect()
 }
 
@@ -175,10 +173,8 @@ pub(super) fn of_line(line: &Line, first: &Line) -> Option<Note> {
         let (one, other) = told_apart(&of.first, &of.second);
         format!("{} {other} instead of {one}", of.name)
     });
-    let text = format!("other conditions: {}", some(texts.collect(), ", "));
-    let differs = || found.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
-    let note = || Note { doubtful: true, ..note("conditions", text, differs().collect()) };
-    (!found.is_empty()).then(note)
+    let finding = finding!(Conditions, some(texts.collect(), ", "));
+    (!found.is_empty()).then(|| Note { doubtful: true, ..Note::new(finding, &found) })
 }
 
 /// Refuses imported runs of one cell that are not of the same, and a cell that was measured, too.

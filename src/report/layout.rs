@@ -323,7 +323,7 @@ fn of_table(table: &Table) -> Node {
             let held = (0..table.columns.len()).filter(|at| columns.contains(&table.columns[*at]));
             fields! { line: *line, columns: nodes(held, Node::from) }
         });
-        fields! { code: note.code.as_str(), text: note.text.as_str(), places: places }
+        fields! { code: note.finding.name(), text: note.text.as_str(), places: places }
     };
     fields! {
         workload: table.workload, metric: of_metric(table), columns: nodes(&table.columns, column),

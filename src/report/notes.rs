@@ -2,43 +2,38 @@
 //! which labels differ.
 
 use std::borrow::Cow;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 use std::ops::Deref;
 
 use serde_json::{Map, Value as Json};
 
-use super::brief::{MARK, follows, rank};
+use super::brief::{MARK, follows};
 use super::escape::line as shown_line;
 use super::imported;
 use super::table::{Column, Line, NO_RATIO, Table, is_comparable, not_comparable};
 use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
 use crate::stats::enough;
-use crate::summary::{Outcome, Summary, VerdictKind, Warning, in_queues};
-use crate::terms::{self, Code, Rank, Value, finding, joined, units};
+use crate::summary::{Outcome, Summary, TEXT_MAX, Verdict, VerdictKind, in_queues};
+use crate::terms::{self, Code, Finding, Rank, finding, joined, merge, units};
 
-/// Longest foreign text in a note, characters.
-const TEXT_MAX: usize = 300;
 /// Lines, and settings, that one note names.
 const NAMED_MAX: usize = 6;
 /// Said where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings)";
 /// Conditions that only all notes have.
 const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
-/// What follows a number that can be compared: others are codes, ports, rates that were asked.
-const UNITS: [&str; 5] = ["%", "s", "ms", "us", "µs"];
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Note {
-    /// A stable short name, such as `same_host`.
-    pub(crate) code: String,
+    pub(crate) finding: Finding,
+    /// Its sentence, and where it holds.
     pub(crate) text: String,
     /// Positions of the lines that it is about, and the columns in which it holds there.
     pub(crate) places: BTreeMap<usize, BTreeSet<Column>>,
-    /// What it tells to differ: a name, the value of the first line, the value of this one.
-    pub(crate) differs: Vec<(String, String, String)>,
+    /// What it tells to differ.
+    pub(crate) differs: Vec<Difference>,
     /// It makes what it is about doubtful: that is marked.
     pub(crate) doubtful: bool,
 }
@@ -79,67 +74,66 @@ impl Footnotes {
 pub(crate) fn noted(table: Table) -> Table {
     let reference = table.lines.iter().find(|line| !line.steps.is_empty()).map(Reference::new);
     let first = table.lines.iter().find(|line| line.cell().is_some());
-    let (mut said, mut found) = (Vec::new(), Vec::new());
+    let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
+    let mut found = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
         let own = reference.iter().flat_map(|reference| of_line(line, reference));
-        for note in own.chain(first.and_then(|first| imported::of_line(line, first))) {
+        let imported = first.and_then(|first| imported::of_line(line, first));
+        for note in own.chain(imported).chain(clash(line)) {
             let columns = table.columns.iter().copied().collect();
-            said.push(Note { places: BTreeMap::from([(at, columns)]), ..note });
-        }
-        if line.clashing > 0 {
-            let invocations = terms::counted(line.clashing as u64, "invocation");
-            let clash: Warning = finding!(Clash, label(line.label), invocations).into();
-            found.extend(table.columns.iter().map(|column| (at, *column, clash.clone())));
+            let key = (note.finding.name().to_owned(), note.text.clone());
+            alike.entry(key).or_insert(note).places.insert(at, columns);
         }
         let findings = findings(&table, line).into_iter();
         found.extend(findings.map(|(column, finding)| (at, column, finding)));
-    }
-    let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
-    for note in said {
-        match alike.entry((note.code.clone(), note.text.clone())) {
-            Entry::Occupied(same) => same.into_mut().places.extend(note.places),
-            Entry::Vacant(free) => drop(free.insert(note)),
-        }
     }
     let mut notes: Vec<Note> = alike.into_values().collect();
     notes.extend(grouped(found));
     notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
-        if note.code == Code::Clash.name() {
-            let lines = note.places.keys().map(|at| &table.lines[*at]);
-            let clashes: Vec<&Difference> = lines.flat_map(|line| &line.clashes).collect();
-            let differs =
-                clashes.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
-            note.differs = differs.collect();
-            let named: Vec<String> = clashes.into_iter().map(both_values).collect();
-            if !named.is_empty() {
-                note.text += &format!(": {}", some(named, "; "));
-            }
-        }
         note.text += &place(&table, &note.places);
     }
     Table { notes: Footnotes::new(notes), ..table }
 }
 
+/// Tells of the settings in which invocations of a line clash.
+fn clash(line: &Line) -> Option<Note> {
+    let differences = some(line.clashes.iter().map(both_values).collect(), "; ");
+    let differences = Some(differences).filter(|differences| !differences.is_empty());
+    let clash = || finding!(Clash, label(line.label), line.clashing, differences);
+    (line.clashing > 0).then(|| Note::new(clash(), line.clashes.iter()))
+}
+
 /// Makes notes of what is found in steps: one of each code, by the first line.
-pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Column, Warning)>) -> Vec<Note> {
-    let mut groups: BTreeMap<String, (Vec<String>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
-    for (at, column, Warning { code, message }) in found {
-        let group = groups.entry(clip(&code, VALUE_MAX)).or_default();
-        group.0.push(message);
+pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Column, Finding)>) -> Vec<Note> {
+    let mut groups: BTreeMap<String, (Vec<Finding>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
+    for (at, column, finding) in found {
+        let group = groups.entry(finding.name().to_owned()).or_default();
+        group.0.push(finding);
         group.1.entry(at).or_default().insert(column);
     }
-    let note = |(code, (messages, places)): (String, (Vec<String>, _))| Note {
-        doubtful: rank(&code) <= Rank::Doubt,
-        code,
-        text: as_one(&messages),
+    let note = |(found, places): (Vec<Finding>, _)| Note {
         places,
-        differs: Vec::new(),
+        ..Note::new(merge(&found).swap_remove(0), [])
     };
-    groups.into_iter().map(note).collect()
+    groups.into_values().map(note).collect()
 }
 
 impl Note {
+    /// Makes a note without places, of a finding and what it tells to differ.
+    pub(super) fn new<'d>(
+        finding: Finding,
+        differs: impl IntoIterator<Item = &'d Difference>,
+    ) -> Note {
+        Note {
+            text: finding.to_string(),
+            places: BTreeMap::new(),
+            differs: differs.into_iter().cloned().collect(),
+            doubtful: finding.code().is_some_and(|code| code.rank() <= Rank::Doubt),
+            finding,
+        }
+    }
+
     /// Tells whether a number, or all numbers of a line, are marked for it.
     pub(crate) fn marks(&self, line: usize, column: Option<&Column>) -> bool {
         let here = |columns: &BTreeSet<Column>| column.is_none_or(|of| columns.contains(of));
@@ -160,48 +154,35 @@ pub(crate) fn is_all_marked(table: &Table, line: usize) -> bool {
     if any { all } else { is_marked(table, line, None) }
 }
 
-fn findings(table: &Table, line: &Line) -> Vec<(Column, Warning)> {
+fn findings(table: &Table, line: &Line) -> Vec<(Column, Finding)> {
     let of_step = |step: &Summary| {
         let few = table.metric.scarce(step).map(|(percentile, count)| {
-            let needs = Value::Number(enough(percentile.0), 0);
-            finding!(Scarce, percentile.to_string(), needs, count).into()
+            finding!(Scarce, percentile.to_string(), count, enough(percentile.0))
         });
         let said = remarks(step).into_iter().chain(few);
         said.map(|said| (step.cell(), said)).collect::<Vec<_>>()
     };
-    let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)).into());
+    let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)));
     let steps = line.steps.iter().flat_map(|step| of_step(step));
     let imported = line.imported.iter().flat_map(|run| imported::findings(table, run));
     steps.chain(line.left_out.iter().map(left_out)).chain(imported).collect()
 }
 
-pub(super) fn said_by(Warning { code, message }: &Warning) -> Warning {
-    Warning { code: code.clone(), message: clip(message, TEXT_MAX) }
-}
-
 /// Returns what a reader of any number of a step must know.
-pub fn remarks(step: &Summary) -> Vec<Warning> {
-    let mut said: Vec<Warning> = Vec::new();
-    if step.outcome != Outcome::Completed {
-        said.push(finding!(Partial, ending(step)).into());
-    }
-    let verdict = step.verdict.as_ref().filter(|verdict| verdict.kind != VerdictKind::Ok);
-    said.extend(verdict.map(|v| {
-        let code = v.kind.name().replace('-', "_");
-        Warning { code, message: clip(&v.sentence(), TEXT_MAX) }
-    }));
-    let shared = verdict.is_some_and(|verdict| verdict.kind == VerdictKind::SharedHost);
-    if step.client.same_host && !shared && !step.is_warned(Code::SameHost) {
-        said.push(finding!(SameHost).into());
-    }
+pub fn remarks(step: &Summary) -> Vec<Finding> {
+    let partial = step.outcome != Outcome::Completed;
+    let shared = step.verdict.as_ref().is_some_and(|of| of.kind == VerdictKind::SharedHost);
+    let same_host = step.client.same_host && !shared && !step.is_warned(Code::SameHost);
     let queues = step.plan.queues.filter(|queues| *queues > 1);
-    let queues = queues.map(|queues| in_queues(queues, step.workload.spread));
-    said.extend(queues.map(|queues| finding!(Queues, queues).into()));
-    if step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild) {
-        said.push(finding!(DebugBuild).into());
-    }
-    said.extend(step.warnings.iter().map(said_by));
-    said
+    let debug = step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild);
+    let own = [
+        partial.then(|| finding!(Partial, ending(step))),
+        step.verdict.as_ref().and_then(Verdict::finding),
+        same_host.then(|| finding!(SameHost)),
+        queues.map(|queues| finding!(Queues, in_queues(queues, step.workload.spread))),
+        debug.then(|| finding!(DebugBuild)),
+    ];
+    own.into_iter().flatten().chain(step.warnings.iter().map(Finding::from)).collect()
 }
 
 /// Shows an instant to people.
@@ -215,39 +196,6 @@ pub(super) fn instant(text: &str) -> String {
 pub(crate) fn ending(step: &Summary) -> String {
     let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
     step.outcome.name().to_owned() + &reason.collect::<String>()
-}
-
-/// Returns one sentence with ranges where messages differ in shares and times alone: the first of
-/// them would read as a bound of all. Else the first, and how many others there are.
-pub(crate) fn as_one(messages: &[String]) -> String {
-    let all: BTreeSet<&String> = messages.iter().collect();
-    let all: Vec<Vec<&str>> = all.iter().map(|message| message.split(' ').collect()).collect();
-    let longest = all.iter().map(Vec::len).max().expect("a message");
-    let word = |at: usize| -> Option<String> {
-        let words: BTreeSet<&str> =
-            all.iter().map(|words| words.get(at).copied()).collect::<Option<_>>()?;
-        let unit = all[0].get(at + 1).map(|unit| unit.trim_end_matches([',', ';', ':', '.', ')']));
-        match words.len() {
-            1 => Some(all[0][at].to_owned()),
-            _ => range(&words).filter(|_| unit.is_some_and(|unit| UNITS.contains(&unit))),
-        }
-    };
-    let words: Option<Vec<String>> = (0..longest).map(word).collect();
-    let first = || format!("{} (for one, and {} more like it)", messages[0], all.len() - 1);
-    words.map_or_else(first, |words| words.join(" "))
-}
-
-/// Returns `±9..21` of numbers with one sign before them.
-fn range(words: &BTreeSet<&str>) -> Option<String> {
-    let sign = words.first()?.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let number = |word: &&str| {
-        let digits = word.strip_prefix(sign)?.to_owned();
-        Some((digits.parse::<f64>().ok().filter(|number| number.is_finite())?, digits))
-    };
-    let mut numbers: Vec<(f64, String)> = words.iter().map(number).collect::<Option<_>>()?;
-    numbers.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let other = sign.contains(|c: char| c.is_alphanumeric() || c == '-');
-    (!other).then(|| format!("{sign}{}..{}", numbers[0].1, numbers[numbers.len() - 1].1))
 }
 
 fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
@@ -392,47 +340,40 @@ fn of_line(line: &Line, reference: &Reference) -> Vec<Note> {
     // What both have, and what follows from nothing else, comes first.
     differences.sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || last(&d.name)));
     let other_version = differences.iter().any(|(d, _)| d.name == "version");
-    let mut others: BTreeMap<&str, (Vec<String>, Vec<_>)> = BTreeMap::new();
+    let mut others: BTreeMap<Code, (Vec<String>, Vec<&Difference>)> = BTreeMap::new();
     for (d, columns) in &differences {
         let (one, other) = told_apart(&d.first, &d.second);
         let overhead = OVERHEADS.iter().find(|(name, _)| *name == d.name && !one_sided(d));
         let (code, name) = match (overhead, d.weight) {
-            (Some((_, words)), _) => ("overheads", *words),
-            (_, Weight::Server) => ("settings", &*d.name),
-            _ if d.name == "queues" => ("other_queues", "queues"),
-            _ => ("conditions", &*d.name),
+            (Some((_, words)), _) => (Code::Overheads, *words),
+            (_, Weight::Server) => (Code::Settings, &*d.name),
+            _ if d.name == "queues" => (Code::OtherQueues, "queues"),
+            _ => (Code::Conditions, &*d.name),
         };
         let (texts, differs) = others.entry(code).or_default();
         texts.push(match name {
             "SQL" => "other SQL".to_owned(),
-            _ if code == "other_queues" => {
+            _ if code == Code::OtherQueues => {
                 format!("queues {other} instead of {one} at {}", listed(columns, ", "))
             }
             name => format!("{} {other} instead of {one}", clip(name, VALUE_MAX)),
         });
-        differs.push((d.name.clone(), d.first.clone(), d.second.clone()));
+        differs.push(d);
     }
     let others = others.into_iter().map(|(code, (found, differs))| {
-        let own = |(name, ..): &(String, _, _)| !follows(name, other_version);
-        let doubtful = code == "conditions" && differs.iter().any(own);
-        let all = if code == "settings" && found.len() > NAMED_MAX { SETTINGS } else { "" };
-        let text = match (code, some(found, ", ")) {
-            ("other_queues", of) => of + ": its response times are of another kind of waiting",
-            (_, found) => format!("other {code}: {found}{all}"),
-        };
-        Note { doubtful, ..note(code, text, differs) }
+        let own = |d: &&Difference| !follows(&d.name, other_version);
+        let doubtful = code == Code::Conditions && differs.iter().any(own);
+        let all = if code == Code::Settings && found.len() > NAMED_MAX { SETTINGS } else { "" };
+        let differences = terms::Value::One((some(found, ", ") + all).into());
+        let finding = Finding::Known(code, vec![differences]);
+        Note { doubtful, ..Note::new(finding, differs) }
     });
     let unknown = (!unknown.is_empty()).then(|| {
         let named = some(unknown.into_iter().map(str::to_owned).collect(), ", ");
-        let text = format!("unknown whether these are the same: {named}");
-        note("unknown_conditions", text, Vec::new())
+        Note::new(finding!(UnknownConditions, named), [])
     });
     let mixed = mixed(line, std::ptr::eq(line, reference.line));
     others.chain(unknown).chain(mixed).collect()
-}
-
-pub(super) fn note(code: &str, text: String, differs: Vec<(String, String, String)>) -> Note {
-    Note { code: code.to_owned(), text, differs, ..Note::default() }
 }
 
 type Differences = Vec<(Difference, BTreeSet<Column>)>;
@@ -506,9 +447,7 @@ fn mixed(line: &Line, captioned: bool) -> Option<Note> {
     }
     let found: Vec<Difference> = found.into_iter().collect();
     let named = some(found.iter().map(both_values).collect(), ", ");
-    let differs = || found.iter().map(|d| (d.name.clone(), d.first.clone(), d.second.clone()));
-    let text = format!("its runs differ in: {named}");
-    (!found.is_empty()).then(|| note("invocations", text, differs().collect()))
+    (!found.is_empty()).then(|| Note::new(finding!(Invocations, named), &found))
 }
 
 /// Pairs the first step of each kind of knowledge with all others.
@@ -698,9 +637,13 @@ pub(crate) fn label(label: &str) -> String {
     if label.trim().is_empty() { "(no label)".to_owned() } else { shown_line(label) }
 }
 
-/// Returns all notes as lines.
+/// Returns all notes as lines, each with what to do.
 pub(crate) fn in_full(notes: &[Note]) -> Vec<String> {
-    notes.iter().map(|note| format!("{MARK} {}", note.text)).collect()
+    let line = |note: &Note| match note.finding.advice() {
+        "" => format!("{MARK} {}", note.text),
+        advice => format!("{MARK} {}; {advice}", note.text),
+    };
+    notes.iter().map(line).collect()
 }
 
 pub(crate) fn marked(table: &Table, at: usize) -> String {
@@ -714,7 +657,7 @@ pub(crate) fn codes(table: &Table, lines: &[usize], column: &Column) -> String {
         lines.iter().flat_map(|line| table.notes.of_line(*line).map(move |of| (line, of)));
     let here = of_lines.filter(|(line, (_, note))| note.places[line].contains(column));
     let notes: BTreeMap<usize, &Note> = here.map(|(_, note)| note).collect();
-    notes.values().map(|note| note.code.as_str()).collect::<Vec<&str>>().join(" ")
+    notes.values().map(|note| note.finding.name()).collect::<Vec<&str>>().join(" ")
 }
 
 /// How a server was spoken to.
@@ -733,35 +676,4 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
         !follows
     });
     differences
-}
-
-#[cfg(test)]
-mod tests {
-    use super::as_one;
-
-    fn one_of(messages: &[&str]) -> String {
-        as_one(&messages.iter().map(|message| (*message).to_owned()).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn shares_and_times_become_ranges() {
-        let only = ["known to ±11 % only", "known to ±9 % only", "known to ±21 % only"];
-        assert_eq!(one_of(&only), "known to ±9..21 % only");
-        assert_eq!(one_of(&["2.5 s, 3 %", "2.5 s, 4 %", "0.5 s, 4 %"]), "0.5..2.5 s, 3..4 %");
-        assert_eq!(one_of(&["busy 93 %", "busy 93 %"]), "busy 93 %");
-    }
-
-    #[test]
-    fn the_first_message_stands_for_all_when_they_cannot_be_compared() {
-        for (one, other) in [
-            ("error 1213", "error 1205"),
-            ("by 3 %", "by -3 %"),
-            ("rose by 3 %", "fell by 3 %"),
-            ("3 %", "3 % or so"),
-            ("v3 %", "v4 %"),
-            ("5 %", "NaN %"),
-        ] {
-            assert_eq!(one_of(&[one, other]), format!("{one} (for one, and 1 more like it)"));
-        }
-    }
 }

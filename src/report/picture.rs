@@ -17,6 +17,7 @@ use super::timeline::{RATE_COURSES, TIME_COURSES, timelines, vertices_each};
 use super::{Options, Picture, counted};
 use crate::error::{Error, Result};
 use crate::summary::Reported;
+use crate::terms::{Code, Raised};
 
 /// One chart takes all of the width of a file.
 const WIDE: Size = (720.0, 420.0);
@@ -90,18 +91,9 @@ fn interleave(rates: Vec<Chart>, times: Vec<Chart>) -> Vec<Chart> {
 
 /// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
 fn differences(table: Table) -> Vec<String> {
-    const SAID: [&str; 8] = [
-        "conditions",
-        "overheads",
-        "other_queues",
-        "unknown_conditions",
-        "invocations",
-        "clash",
-        "left_out",
-        "imported",
-    ];
     let table = noted(table);
-    let notes = table.notes.iter().filter(|note| SAID.contains(&note.code.as_str()));
+    let is_shown = |code: Code| code.raised() == Raised::OfLabel && code != Code::Settings;
+    let notes = table.notes.iter().filter(|note| note.finding.code().is_some_and(is_shown));
     let said = notes.map(|note| {
         let labels: Vec<&str> = note.places.keys().map(|at| table.lines[*at].label).collect();
         format!("{}, {}: {}", table.workload, labels.join(", "), note.text)

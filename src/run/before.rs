@@ -10,14 +10,14 @@ use crate::engine::run_on_thread;
 use crate::error::{Error, Result};
 use crate::judge::{self, left, levels_in_words};
 use crate::mysql::{
-    Asked, ConnectOptions, Dataset, Failure, Liveness, Needs, Ready, ServerLink, Session, Tables,
-    discover, explain, optional, preflight, query_single, {server, status},
+    Asked, ConnectOptions, Dataset, Failure, Fingerprint, Liveness, Needs, Ready, ServerLink,
+    Session, Tables, discover, explain, optional, preflight, query_single, {server, status},
 };
-use crate::observe::{Probe, ROOT, Whereabouts};
+use crate::observe::{Host, Probe, ROOT, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
 use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
-use crate::summary::{Levels, Prepared, Server, Settled, Summary};
+use crate::summary::{Levels, Prepared, Server, Settled};
 use crate::terms::{self, Finding};
 use crate::workload::{Schema, Stream, name_part, quoted, seed_of};
 
@@ -63,20 +63,20 @@ pub(super) struct PreparedServer<'a> {
     pub(super) link: &'a ServerLink,
     /// Between the steps; None where it is lost.
     pub(super) control: Option<Session>,
-    /// The start of each step's summary.
-    pub(super) begun: Box<Summary>,
+    /// The server at the last look, and what does not change.
+    pub(super) found: Fingerprint,
+    pub(super) host: Host,
     /// The reader of its process and host, where they can be read.
     pub(super) probe: Option<Probe>,
     pub(super) warnings: Vec<Finding>,
     pub(super) spread: Spread,
     /// None of a timed job.
     pub(super) dataset: Dataset,
-    pub(super) whereabouts: Whereabouts,
 }
 
 impl PreparedServer<'_> {
     pub(super) async fn renew_server(&self, session: &mut Session) -> Result<Server> {
-        let mut renewed = self.begun.server.clone();
+        let mut renewed = self.found.server.clone();
         let what = "read the server's version and variables";
         let reading = server::renew(session, &mut renewed);
         ask(self.link, reading.map_err(|failure| explain(&failure, what))).await?;
@@ -297,7 +297,7 @@ impl Preparation<'_> {
         let Wait { doing, by, settings, every, limit } = of;
         let at = self.at;
         // A checkpoint may come later than the pages that it waits for.
-        let more = |levels: &Levels| left(levels).more || judge::in_debt(&at.begun, levels);
+        let more = |levels: &Levels| left(levels).more || judge::in_debt(&at.found.server, levels);
         let (began, link, mut orders) = (Instant::now(), self.at.link, Vec::new());
         let first = self.at.read_levels(self.control).await?.unwrap_or_default();
         let mut last = first.clone();

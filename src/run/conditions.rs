@@ -7,13 +7,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::before::{PreparedServer, close, open};
+use super::summarise::StepFacts;
 use crate::engine::run_on_thread;
-use crate::mysql::{Session, status};
+use crate::mysql::{Session, Tables, status};
 use crate::observe::{HostReading, Probe, Whereabouts, host};
-use crate::plan::profile::Expect;
 use crate::plan::{Plan, limits};
 use crate::stop::within;
-use crate::summary::{Conditions, HostState, Keys, Sample, Summary};
+use crate::summary::{Conditions, HostState, Keys, Levels, Prepared, Sample, Settled};
 use crate::workload::coverage;
 
 /// The instant of a window's start, once it is known, until it is over.
@@ -44,8 +44,11 @@ async fn read((client, server): Hosts) -> [Option<HostReading>; 2] {
     read.await.unwrap_or_default()
 }
 
+/// What was done before a step, and the state that it starts from.
+type StateBefore = (Option<Prepared>, Option<Settled>, Option<Levels>);
+
 pub(super) struct Watch {
-    conditions: Conditions,
+    before: StateBefore,
     hosts: Hosts,
     first: [Option<HostReading>; 2],
     window: JoinSet<Vec<Sample>>,
@@ -56,7 +59,7 @@ impl Watch {
     pub(super) async fn begin(
         plan: &Plan,
         at: &PreparedServer<'_>,
-        of: Conditions,
+        before: StateBefore,
         opened: WindowWatch,
     ) -> Watch {
         let hosts = hosts(at.probe.as_ref());
@@ -65,28 +68,33 @@ impl Watch {
         if let Some(length) = plan.stop.time().filter(|length| *length >= WINDOW_MIN) {
             let mut session = None;
             // Looking needs a connection of its own, where there is an InnoDB.
-            if of.at_start.as_ref().is_some_and(|levels| levels.pool_pages.is_some()) {
+            if before.2.as_ref().is_some_and(|levels| levels.pool_pages.is_some()) {
                 session = within(limits::COURTESY, open(at.link, None)).await.and_then(Result::ok);
             }
             window.spawn(sample(session, hosts.0.clone(), opened, length));
         }
-        Watch { conditions: of, hosts, first, window }
+        Watch { before, hosts, first, window }
     }
 
-    /// Reads the hosts again. The channel of the window's start says that it is over.
-    pub(super) async fn end(self, plan: &Plan, expect: &[Expect], step: &Summary) -> Conditions {
+    /// Reads the hosts again, after so many ops. The channel of the window's start says that it is over.
+    pub(super) async fn end(self, plan: &Plan, facts: StepFacts<'_>, ops: u64) -> Conditions {
         let window = self.window.join_all().await.concat();
         let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {
             Some(last?.state_since(&first?))
         };
         let ([client, server], [client_then, server_then]) = (read(self.hosts).await, self.first);
+        let (before, flushed, at_start) = self.before;
+        let place = facts.job.in_profile.as_ref();
+        let by_profile = || place?.subject.expect.iter().find_map(|expect| expect.database);
         Conditions {
+            before,
+            flushed,
+            at_start,
             window,
             client_host: since(client, client_then),
             server_host: since(server, server_then),
-            keys: keys(plan, step),
-            expected_class: plan.before.expect.or_else(|| expect.iter().find_map(|e| e.database)),
-            ..self.conditions
+            keys: keys(plan, facts.server.dataset.tables, ops),
+            expected_class: plan.before.expect.or_else(by_profile),
         }
     }
 }
@@ -125,17 +133,17 @@ async fn sample(
 }
 
 /// Counts where the keys of a step fell; None for a workload without keys.
-fn keys(plan: &Plan, step: &Summary) -> Option<Keys> {
+fn keys(plan: &Plan, tables: Tables, ops: u64) -> Option<Keys> {
     let (distribution, per_op) = plan.workload.keys_per_op(plan.distribution)?;
-    let tables = f64::from(step.plan.tables.max(1));
-    let drawn = per_op * step.totals.ops as f64;
-    let told = coverage(distribution, step.plan.rows, drawn / tables);
-    (step.plan.rows > 0).then(|| Keys {
+    let (count, rows) = (f64::from(tables.count.max(1)), tables.rows);
+    let drawn = per_op * ops as f64;
+    let told = coverage(distribution, rows, drawn / count);
+    (rows > 0).then(|| Keys {
         distribution: distribution.to_string(),
         drawn,
         hottest_share: told.hottest_share,
         half_on_share: told.half_on_share,
-        distinct: told.distinct * tables,
-        rows: step.plan.rows as f64 * tables,
+        distinct: told.distinct * count,
+        rows: rows as f64 * count,
     })
 }

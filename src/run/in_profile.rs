@@ -10,8 +10,8 @@ use crate::plan::Step;
 use crate::plan::experiment::{CellGroup, Experiment, RunSpec, ServerSetup};
 use crate::plan::profile::{Command, Expect};
 use crate::plan::value::bytes;
-use crate::summary::{self, CommandRun, Server, Summary};
-use crate::terms::{self, Class, Finding, finding};
+use crate::summary::{self, CommandRun, Server};
+use crate::terms::{self, Class, Finding, finding, joined};
 use crate::workload::{mix, name_part};
 
 const NAMED_MAX: usize = 6;
@@ -109,39 +109,44 @@ impl InProfile<'_> {
             .replace("{clients}", &step.clients.to_string())
     }
 
-    /// Says what a step is in the experiment, and in what its data may differ from that of others.
-    pub(super) fn sign(&self, summary: &mut Summary, step: &Step, ran: Vec<CommandRun>) {
-        if !ran.is_empty() {
-            let names: Vec<String> = ran.iter().map(describe_command).collect();
-            summary.warn([finding!(Perturbed, names.join(", "))]);
-        }
-        summary.workload.name.clone_from(&self.part.title);
+    /// Describes a step's part in the experiment, and finds in what its data may differ from that of
+    /// others.
+    pub(super) fn describe(
+        &self,
+        step: &Step,
+        commands: Vec<CommandRun>,
+    ) -> (summary::Experiment, Vec<Finding>) {
+        let names: Vec<String> = commands.iter().map(describe_command).collect();
+        let perturbed = (!names.is_empty()).then(|| finding!(Perturbed, names.join(", ")));
+        let mut found = Vec::from_iter(perturbed);
         let (writes, at) = (self.part.writes(), step.number.wrapping_sub(self.offset) as usize - 1);
         // A run that writes, or comes after one that wrote, must start from the data that the other
         // labels and repeats start from, or say that it did not.
         let written = match self.written_by.as_deref() {
             Some([]) => None,
             Some(titles) => Some(format!("{} wrote to the tables before", titles.join(", "))),
-            None => writes.then(|| "whether the tables were written to before is not known".into()),
+            None => writes.then(|| "whether the tables were written to is not known".into()),
         };
-        summary.warn(written.map(|written| finding!(DataWritten, written)));
+        found.extend(written.map(|written| finding!(DataNotEqual, written)));
         if writes {
             // Only the first step of a sweep finds its data as it was prepared.
-            summary.warn((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));
+            found.extend((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));
             // Others should have written before: they are measured already, or not wanted.
             let missing = self.experiment.before(at, &self.leg.cells);
-            let missing = missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-            summary.warn((!missing.is_empty()).then(|| finding!(DataNotEqual, missing)));
+            let missing = joined(missing.iter().map(|clients| Some(clients.to_string())), ", ");
+            let missing = missing.map(|clients| format!("steps at clients {clients} did not run"));
+            found.extend(missing.map(|why| finding!(DataNotEqual, why)));
         }
-        summary.warn(self.scaled.clone());
-        summary.experiment = Some(summary::Experiment {
+        found.extend(self.scaled.clone());
+        let experiment = summary::Experiment {
             profile: self.experiment.profile.name.clone(),
             key: self.experiment.cells[at].key.clone(),
             scale: self.experiment.scale.factor(),
             base_label: self.subject.base.clone(),
             written_by: self.written_by.clone(),
-            commands: ran,
-        });
+            commands,
+        };
+        (experiment, found)
     }
 }
 

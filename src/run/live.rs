@@ -7,7 +7,7 @@ use crate::plan::{Plan, Step, units};
 use crate::progress::Table;
 use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Outcome, Summary};
-use crate::terms::{Cell, Value};
+use crate::terms::{Cell, millis};
 
 /// Takes a percentile that enough values tell.
 pub(super) fn percentile(
@@ -45,7 +45,7 @@ fn numbers(steps: &[&Summary]) -> [String; 4] {
         let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
         stats::median(&values).map_or_else(|| "·".to_owned(), text)
     };
-    let ms = |us: f64| Value::Micros(us).to_string().trim_end_matches(" ms").to_owned();
+    let ms = |us: f64| millis(us).trim_end_matches(" ms").to_owned();
     [
         median(|step| Some(step.totals.qps), units::rate),
         median(|step| percentile(step, 50.0, |times| times.p50_us), ms),

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::forecast::Forecast;
 use super::servers::sized;
 use super::slo::{Slo, check_window, signature};
-use super::steps::{Job, Steps, server_label};
+use super::steps::{Job, Steps};
+use super::summarise::server_label;
 use super::{
     Invocation, Place, calibration, check_gates, directory, finish, latency_for_person, leave_out,
     print_data, runtime, start, tell_saved, terminal, to_step_summary, warn,
@@ -141,15 +142,14 @@ pub(crate) fn run(
         ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
     }
     let mut steps = Steps {
-        notes: args.notes.iter().cloned().collect(),
-        repeats: args.repeats,
         prefix,
-        calibration: ceiling.as_ref(),
-        search,
         level: &args.slo,
         forecast: args.forecast(place.sandboxes.len().max(1)),
         ..Steps::new(searching.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
     };
+    steps.facts.notes = args.notes.iter().cloned().collect();
+    (steps.facts.repeats, steps.facts.search) = (args.repeats, search);
+    steps.facts.calibration = ceiling.as_ref();
     let mut ended = Ok(());
     for turn in turns {
         ended = turn.measure(args, place, &mut slo, &mut steps, stop);
@@ -237,8 +237,8 @@ impl ServerTurn<'_> {
         steps: &mut Steps<'_>,
         stop: &Stop,
     ) -> Result<()> {
-        steps.label = self.label;
-        steps.options = self.sandbox.map_or_else(String::new, options_text);
+        steps.facts.label = self.label;
+        steps.facts.options = self.sandbox.map_or_else(String::new, options_text);
         let mut sandbox = None;
         let target = if let Some(Spec { program, options, .. }) = self.sandbox.cloned() {
             let spec = Spec { program, options, ..args.sandbox()? };

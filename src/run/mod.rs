@@ -13,6 +13,7 @@ pub(crate) mod recheck;
 mod servers;
 mod slo;
 pub mod steps;
+mod summarise;
 
 use std::fs::Permissions;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};

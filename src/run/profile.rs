@@ -14,6 +14,7 @@ use super::forecast::Forecast;
 use super::in_profile::InProfile;
 use super::servers::{AcquiredServer, Servers, check_addresses};
 use super::steps::{Job, Steps};
+use super::summarise::JobFacts;
 use super::{
     Invocation, calibration, check_gates, finish, latency_for_person, print_data, random, runtime,
     tell_saved, terminal, to_step_summary,
@@ -376,13 +377,17 @@ impl<'a> Legs<'a> {
         let here =
             InProfile { experiment, leg, written_by, offset, subject, part, pid, scaled, last };
         let mut measuring = Steps {
-            label: Some(subject.label.clone()),
-            notes: own.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
-            repeats: part.repeats,
+            facts: JobFacts {
+                label: Some(subject.label.clone()),
+                options: String::new(),
+                run_id: self.run_id.clone(),
+                notes: own.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
+                repeats: part.repeats,
+                search: None,
+                in_profile: Some(here),
+                calibration: self.calibration.as_ref(),
+            },
             prefix: own.probe.clone(),
-            run_id: self.run_id.clone(),
-            in_profile: Some(here),
-            calibration: self.calibration.as_ref(),
             flush,
             forecast: std::mem::take(&mut self.forecast),
             ..Steps::new(job, &self.store, self.progress)?

@@ -11,14 +11,17 @@ mod imported;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
 
+use crate::error::{VALUE_MAX, clip};
 use crate::mysql::facts::SINCE_FLUSH;
 pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Status, durability};
 pub use crate::observe::host::HostFacts;
 pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
 pub use crate::observe::recorder::{Distribution, Interval, Phase};
 use crate::terms::{
-    Arrival, Cell, Code, Finding, OnError, Shared, Spread, StatementMode, add, contract,
+    Arrival, Cell, Code, Finding, OnError, Shared, Spread, StatementMode, Unit, Value, add,
+    contract,
 };
 pub use crate::terms::{Class, ErrorClass, VerdictKind};
 
@@ -37,8 +40,8 @@ pub use imported::{
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";
 /// No row of any workload's tables takes less: InnoDB's header and two numbers.
 const ROW_MIN_BYTES: u64 = 16;
-/// Reasons of a verdict that a line tells in words.
-const TOLD_MAX: usize = 2;
+/// Longest text that a finding takes from a file, characters.
+pub(crate) const TEXT_MAX: usize = 300;
 
 contract! {
     /// Everything that one step measured, and what it was measured on.
@@ -332,6 +335,9 @@ contract! {
         pub code: String,
         /// A clause with the figures that matter.
         pub message: String,
+        /// The figures by name: shares are parts of 1, times microseconds or seconds, sizes bytes, as
+        /// docs/user/notes.md has them. Null from old versions.
+        pub values: Option<Map<String, Json>>,
     }
 
     /// Latency of what was issued inside the window, including what finished in the drain.
@@ -702,7 +708,33 @@ fn sbtest() -> String {
 
 impl From<Finding> for Warning {
     fn from(found: Finding) -> Warning {
-        Warning { code: found.code.name().to_owned(), message: found.to_string() }
+        let values = match &found {
+            Finding::Known(code, values) => code.fields().iter().zip(values),
+            Finding::Worded(..) => [].iter().zip(&[]),
+        };
+        let values = values.filter_map(|((name, _), value)| match value {
+            Value::One(value) => Some(((*name).to_owned(), value.clone())),
+            _ => None,
+        });
+        let (code, values) = (found.name().to_owned(), Some(values.collect()));
+        Warning { code, message: found.to_string(), values }
+    }
+}
+
+impl From<&Warning> for Finding {
+    /// Takes the values where this version knows them, else the message. Both may be anybody's.
+    fn from(warning: &Warning) -> Finding {
+        let known = || {
+            let (code, all) = (Code::named(&warning.code)?, warning.values.as_ref()?);
+            let value = |(name, unit): &(&str, Unit)| match all.get(*name)? {
+                Json::String(text) => unit.take(&clip(text, TEXT_MAX).into()),
+                value => unit.take(value),
+            };
+            let values = code.fields().iter().map(value).collect::<Option<Vec<Value>>>()?;
+            Some(Finding::Known(code, values))
+        };
+        let message = || [clip(&warning.message, TEXT_MAX)].into();
+        known().unwrap_or_else(|| Finding::Worded(clip(&warning.code, VALUE_MAX), message()))
     }
 }
 
@@ -732,16 +764,16 @@ impl Doubt {
 }
 
 impl Verdict {
-    /// Tells the kind and its reasons in a line: the weightiest ones, and the codes of the others.
-    pub(crate) fn sentence(&self) -> String {
-        let (told, others) = self.reasons.split_at(self.reasons.len().min(TOLD_MAX));
-        let mut told: Vec<String> = told.iter().map(|reason| reason.message.clone()).collect();
-        let codes: Vec<&str> = others.iter().map(|reason| reason.code.as_str()).collect();
-        told.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
-        match told.as_slice() {
-            [] => self.kind.name().to_owned(),
-            told => format!("{}: {}", self.kind.name(), told.join("; ")),
-        }
+    /// Returns what it says of a number; None where the number is the server's.
+    pub(crate) fn finding(&self) -> Option<Finding> {
+        let code = match self.kind {
+            VerdictKind::Ok => return None,
+            VerdictKind::Noisy => Code::Noisy,
+            VerdictKind::ClientBound => Code::ClientBound,
+            VerdictKind::SharedHost => Code::SharedHost,
+        };
+        let reasons = self.reasons.iter().map(Finding::from).collect();
+        Some(Finding::Known(code, vec![Value::Reasons(reasons)]))
     }
 }
 
@@ -752,10 +784,15 @@ impl ErrorCount {
     }
 }
 
+/// The class of the pages' source, what a reader must know, and what the numbers are worth.
+pub(crate) type Judgement = (Option<Class>, Vec<Finding>, Option<Verdict>);
+
 impl Summary {
-    /// Adds findings, as sentences.
-    pub(crate) fn warn(&mut self, found: impl IntoIterator<Item = Finding>) {
-        self.warnings.extend(found.into_iter().map(Warning::from));
+    /// Adds the judgement, the one thing that a summary gets later.
+    pub(crate) fn judged(mut self, (class, findings, verdict): Judgement) -> Summary {
+        (self.server.class, self.verdict) = (class, verdict);
+        self.warnings.extend(findings.into_iter().map(Warning::from));
+        self
     }
 
     pub(crate) fn is_warned(&self, code: Code) -> bool {
@@ -856,6 +893,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::terms::finding;
 
     const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs");
 
@@ -949,5 +987,33 @@ mod tests {
         let status = summary.server.status.as_mut().expect("there");
         status.deltas.insert("Innodb_data_reads".to_owned().into(), -5);
         assert_eq!(summary.counter_per_s("Innodb_data_reads"), None);
+    }
+
+    #[test]
+    fn a_warning_keeps_its_values_and_words_where_its_values_are_not_known() {
+        let found = finding!(LevelChange, "the rate", "rose", 0.11, 40.0);
+        let written = serde_json::to_string(&Warning::from(found.clone())).expect("JSON");
+        let read: Warning = serde_json::from_str(&written).expect("a warning");
+        assert_eq!(Finding::from(&read), found);
+        let worded = Finding::Worded("level_change".to_owned(), ["as it was".to_owned()].into());
+        let values = [
+            "null",
+            "{}",
+            r#"{"series": "the rate", "direction": "rose", "by": [0.11], "at": 40.0}"#,
+            r#"{"series": "the rate", "direction": "rose", "by": "0.11", "at": 40.0}"#,
+        ];
+        for values in values {
+            let text = format!(
+                r#"{{"code": "level_change", "message": "as it was", "values": {values}}}"#
+            );
+            let read: Warning = serde_json::from_str(&text).expect("a warning");
+            assert_eq!(Finding::from(&read), worded, "{values}");
+        }
+        let older = r#"{"code": "level_change", "message": "as it was"}"#;
+        let older: Warning = serde_json::from_str(older).expect("a warning");
+        assert_eq!(Finding::from(&older), worded);
+        // What is not known is null, and stays so.
+        let unknown = finding!(QueryCache, 1_u64 << 20, None::<u64>);
+        assert_eq!(Finding::from(&Warning::from(unknown.clone())), unknown);
     }
 }

@@ -392,9 +392,7 @@ impl<'a> Lines<'a> {
             is_off.then(|| finding!(Contradiction, told))
         };
         let most_s = f64::from(*clients) * measured_s * (1.0 + RATE_OFF);
-        let left = all.printed("unfinished transactions on forced shutdown");
-        let left =
-            left.map(|count| format!(" ({count} unfinished transactions)")).unwrap_or_default();
+        let unfinished = all.printed("unfinished transactions on forced shutdown");
         let other = || format!("{ops} transactions, and {events} events");
         let long = || format!("{sum_s} s of latency in {measured_s} s of {clients} threads");
         let found = [
@@ -402,7 +400,9 @@ impl<'a> Lines<'a> {
             off("events", events, tps),
             off("statements", statements, qps),
             (rate.is_none() && sum_s > most_s).then(|| finding!(Contradiction, long())),
-            all.find("FATAL").map(|(_, why)| finding!(ImportedFatal, clip(why, VALUE_MAX) + &left)),
+            all.find("FATAL").map(|(_, why)| {
+                finding!(ImportedFatal, clip(why, VALUE_MAX), unfinished.unwrap_or(0.0))
+            }),
             self.has("deadlocks").then(|| finding!(ImportedRequests)),
             run.fairness.is_none().then(|| finding!(ImportedCut, "the fairness of threads")),
             (unread > 0).then(|| finding!(ImportedCut, format!("{unread} lines of intervals"))),

@@ -1,301 +1,252 @@
-//! Findings: what a reader of a step's numbers must know, as a code and values. All their sentences
-//! are here, in the order of docs/user/notes.md.
+//! Findings: what a reader of a step's numbers must know, as a code and named values. A value keeps its
+//! unit, which the table of codes has, until a writer makes a sentence of it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::units;
+use serde_json::Value as Json;
 
-/// A thing found about a step.
+use super::{Code, Unit, named, units};
+
+/// Different texts that a sentence of many findings names.
+const TEXTS_MAX: usize = 3;
+/// Reasons that a verdict tells in full; of others it tells the codes.
+const REASONS_MAX: usize = 2;
+
+/// A thing found about a step, or about many.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    pub code: Code,
-    /// What fills the gaps of its sentence, in their order.
-    pub values: Vec<String>,
+pub enum Finding {
+    /// The values of a code, in the order of its fields.
+    Known(Code, Vec<Value>),
+    /// A code and the messages of files that have no values, or those of another version.
+    Worded(String, BTreeSet<String>),
 }
 
-/// A number in a sentence, with the digits that matter.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A value of a finding; of many, the range of their numbers or their different texts.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A part of 1, shown as a percentage.
-    Share(f64),
-    /// Microseconds, shown as milliseconds with three digits that say something.
-    Micros(f64),
-    /// A number of so many decimals.
-    Number(f64, usize),
-    /// Ops, statements or the like a second, with three significant digits.
-    Rate(f64),
-    /// A number with a decimal, unless that is 0, or the number 100 or more.
-    Short(f64),
+    /// A number, a text or, where it is not known, null, as files have them.
+    One(Json),
+    Range(f64, f64),
+    Texts(BTreeSet<String>),
+    Reasons(Vec<Finding>),
 }
 
-/// How much a finding changes a conclusion, the most first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
-    /// Something failed, or there is no number.
-    Failed,
-    /// A number is not reliable.
-    Doubt,
-    /// Labels were not measured alike.
-    Differs,
-    /// Nothing changes: shown with `--notes` only.
-    Aside,
-}
-
-/// Makes a finding of a code and values.
+/// Makes a finding of a code and its values, in the order of the code's fields.
 macro_rules! finding {
-    ($code:ident $(, $value:expr)* $(,)?) => {
-        $crate::terms::Finding {
-            code: $crate::terms::Code::$code,
-            values: vec![$($value.to_string()),*],
-        }
-    };
+    ($code:ident $(, $value:expr)* $(,)?) => {{
+        const FIELDS: &[&str] = &[$(stringify!($value)),*];
+        const { assert!($crate::terms::Code::$code.fields().len() == FIELDS.len()) }
+        $crate::terms::Finding::Known(
+            $crate::terms::Code::$code,
+            vec![$($crate::terms::Value::One($value.into())),*],
+        )
+    }};
 }
 pub(crate) use finding;
 
-macro_rules! codes {
-    ($($code:ident $name:literal $rank:ident $brief:literal $sentence:literal;)*) => {
-        /// The kinds of findings; several may share the name that files know.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Code { $($code),* }
+impl Finding {
+    /// Returns the code, which an older or newer version may have and this one has not.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Finding::Known(code, _) => Some(*code),
+            Finding::Worded(name, _) => Code::named(name),
+        }
+    }
 
-        impl Code {
-            /// All of them.
-            pub const ALL: &[Code] = &[$(Code::$code),*];
+    /// Returns the stable name that files have.
+    pub fn name(&self) -> &str {
+        match self {
+            Finding::Known(code, _) => code.name(),
+            Finding::Worded(name, _) => name,
+        }
+    }
 
-            /// Gives the stable name in files.
-            pub fn name(self) -> &'static str {
-                match self { $(Code::$code => $name),* }
+    /// Returns what to do; empty where there is nothing, or a file's message may say it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Finding::Known(code, _) => code.advice(),
+            Finding::Worded(..) => "",
+        }
+    }
+
+    /// Adds another finding of the same name.
+    fn absorb(&mut self, other: &Finding) {
+        match (&mut *self, other) {
+            (Finding::Known(_, values), Finding::Known(_, others)) => {
+                values.iter_mut().zip(others).for_each(|(value, other)| value.absorb(other));
             }
-
-            /// Gives how much it changes a conclusion.
-            pub fn rank(self) -> Rank {
-                match self { $(Code::$code => Rank::$rank),* }
+            (Finding::Worded(_, messages), Finding::Worded(_, others)) => {
+                messages.extend(others.iter().cloned());
             }
-
-            /// Gives what a report says of it in at most 88 characters; empty for an aside.
-            pub fn brief(self) -> &'static str {
-                match self { $(Code::$code => $brief),* }
+            (Finding::Worded(_, messages), Finding::Known(..)) => {
+                messages.insert(other.to_string());
             }
-
-            /// Finds the first with a name, as files have it.
-            pub fn named(name: &str) -> Option<Code> {
-                Code::ALL.iter().find(|code| code.name() == name).copied()
-            }
-
-            /// Gives its sentence, with gaps for values.
-            pub fn sentence(self) -> &'static str {
-                match self { $(Code::$code => $sentence),* }
+            (Finding::Known(..), Finding::Worded(name, others)) => {
+                let mut messages = others.clone();
+                messages.insert(self.to_string());
+                *self = Finding::Worded(name.clone(), messages);
             }
         }
-    };
-}
-
-codes! {
-    ColdPool "cold_pool" Doubt "The buffer pool was cold, or shared: use --warm pool or a longer --warmup."
-        "{} of data fit into the pool of {}, but pages were read: it was cold, or shared, or keeps many pages free (innodb_lru_scan_depth)";
-    FillingPool "warming_pool" Doubt "The buffer pool was still filling: use --warm pool or a longer --warmup."
-        "the buffer pool was still filling: {} of it was free when the window began, {} when it \
-         ended";
-    WarmingPool "warming_pool" Doubt "The buffer pool was still filling: use --warm pool or a longer --warmup."
-        "the buffer pool was {}: {} misses an op in the window's first third, {} in its last";
-    RestoredPool "restored_pool" Doubt "The server had just restored its buffer pool from a file."
-        "when the step began, the server {} its buffer pool from a file: {}";
-    UnexpectedClass "unexpected_class" Doubt "The data were not cached, or not read from storage, as the plan expects."
-        "expected to be {}, and was {}: data {}, buffer pool {}";
-    Debt "debt" Doubt "Earlier writes were not flushed yet when a step began: use --settle."
-        "before the step began, {}: --settle waits";
-    NotSettled "not_settled" Doubt "--settle gave up: earlier writes were not flushed when a step began."
-        "--settle gave up after {} s: {}";
-    SettleUnknown "settle_unknown" Aside ""
-        "the server does not tell {}: whether it had settled is not known";
-    QueryCache "query_cache" Doubt "The query cache was on: it answers without executing."
-        "the query cache was on, with {} KiB{}";
-    Instrumented "instrumented" Doubt "The server logged every statement."
-        "{} wrote every statement down";
-    WrongAnswers "wrong_answers" Failed "Some answers were wrong: the tables are not what the workload expects."
-        "{} answers were wrong: {}";
-    ServerReplaced "server_replaced" Failed "Another server answered than before."
-        "another server answered {}: {}";
-    SettingsChanged "settings_changed" Doubt "Settings of the server changed during the measurement."
-        "settings changed {}: {}";
-    ServerUnknown "server_unknown" Aside ""
-        "whether the server was still the same after the step is not known";
-    Restarted "restarted" Doubt "The server was restarted during a step."
-        "the server was started anew {} s after the window's start: none of its counters is \
-         shown by the op";
-    PasswordExposed "password_exposed" Aside ""
-        "the password goes to {} over plain TCP under a key that nobody verified: whoever sits \
-         between could get it; --ssl-mode VERIFY_IDENTITY or a socket keeps it";
-    UnknownServer "unknown_server" Aside ""
-        "the server is {} '{}': loadgen is tested from MySQL 5.5 and MariaDB 10.1 on, nothing else";
-    OldServer "old_server" Aside ""
-        "{}: loadgen is tested from MySQL 5.5 and MariaDB 10.1 on";
-    ServerDebugBuild "server_debug_build" Doubt "The server is a debug build: its numbers say nothing of a release."
-        "{} is a debug build";
-    ShortWaitTimeout "short_wait_timeout" Aside ""
-        "wait_timeout is {} s, and a connection may be silent for {} s: the server may close it";
-    SmallTableCache "small_table_cache" Doubt "table_open_cache is too small: statements waited for tables to be opened."
-        "table_open_cache is {}, below {} + {} tables: statements will wait for tables to be \
-         opened";
-    FewServerFiles "few_server_files" Aside ""
-        "open_files_limit is {}, fewer than the {} connections need";
-    Unchecked "unchecked" Aside ""
-        "{}";
-    MixedDataSeeds "mixed_data_seeds" Aside ""
-        "the tables differ in their --data-seed: none is recorded";
-    MixedEngines "mixed_engines" Doubt "The tables have several storage engines."
-        "storage engines differ: {}";
-    KNotIndexed "k_not_indexed" Doubt "There is no index on k: its updates are cheap, its reads are scans."
-        "{}: no index on k: updates of it are cheap, reads by it are scans";
-    CountryNotIndexed "country_id_not_indexed" Doubt "There is no index on country_id: reads by it are scans."
-        "{}: no index on country_id: reads by it are scans";
-    Drift "drift" Doubt "The rate drifted within a window: the server was not in a steady state."
-        "{} {} all the time, by {} from the first part to the last";
-    LevelChange "level_change" Doubt "The rate changed its level within a window: look at the timeline."
-        "{} {} by {}, {} s into the window, and stayed there";
-    TooShort "too_short" Doubt "Runs too short to tell their noise. Use a longer --time."
-        "the window of {} s is too short for its noise: {}";
-    NothingCompleted "nothing_completed" Failed "No operation completed in a window: its rate says nothing."
-        "no op was completed in the window of {} s: {}";
-    Skew "skew" Aside ""
-        "keys are skewed ({}): half of them fall on {} of the rows, the hottest row gets {} of \
-         its table's, and {} of {} rows were touched";
-    CpuGovernor "cpu_governor" Doubt "The CPU frequency governor is not performance: rates may vary."
-        "the frequency governor of {} is {}";
-    CpuThrottled "cpu_throttled" Doubt "Heat slowed the CPU down."
-        "heat slowed cores of {} down, {} times from the warm-up on";
-    CpuFrequency "cpu_frequency" Doubt "The clock of the CPU fell during a window."
-        "the clock of {} fell from {} to {} MHz in the window";
-    Swapping "swapping" Doubt "A host swapped memory during a step."
-        "{} swapped {} pages";
-    NumaUnbound "numa_unbound" Doubt "The server is not bound to a memory node: its rate may vary from start to start."
-        "the server may use {} memory nodes and is neither bound nor interleaved: another start \
-         may place its memory otherwise";
-    NetworkFull "network_full" Doubt "The network was nearly full: it may be the limit, not the server."
-        "{} of {} was {} used from the warm-up on ({} Mbit/s)";
-    DebugBuild "debug_build" Doubt "Measured with a debug build of loadgen, whose own cost is higher."
-        "measured with a debug build of loadgen, whose own cost is higher";
-    RecordedHost "recorded_host" Aside ""
-        "{} is set: the client's host was read below {}";
-    Errors "errors" Failed "Some operations failed (not counted in QPS)."
-        "{} ops failed; they are not in the rates";
-    Retried "retried" Aside ""
-        "{} attempts met an error that is to be ignored: their ops began again, and QPS counts the \
-         statements of both";
-    Abandoned "abandoned" Failed "Some operations got no answer in time."
-        "{} ops got no answer {}by the end of the drain";
-    Reconnects "reconnects" Failed "Connections were lost and opened again."
-        "{} connections were lost and opened again";
-    Outages "outages" Failed "There was an outage."
-        "nobody was served {}, for up to {} s";
-    NoStatus "no_status" Aside ""
-        "the server's status counters could not be read";
-    UnusedTables "unused_tables" Aside ""
-        "some tables were not touched in the window";
-    LateReading "late_reading" Aside ""
-        "the server's host was first read {} s into the window: an op's cost there is of the rest";
-    NotSustained "target_not_sustained" Failed "Rate not reached."
-        "target not sustained: {} of {}/s; {} arrivals waited at the end{}";
-    WarmupBacklog "warmup_backlog" Doubt "Requests of the warm-up were still queued when a window began."
-        "{} arrivals of the warm-up still waited at the window's start";
-    WarmupLate "warmup_late" Doubt "Requests of the warm-up were still queued when a window began."
-        "{} arrivals of the warm-up still waited at the window's start, for up to {}: its first \
-         response times have this in them";
-    DataNotEqual "data_not_equal" Doubt "Labels or repeats may have started from different data."
-        "continued or measured in part: the steps of this run at clients {}, which come before it \
-         on the same data, did not write to it here";
-    DataWritten "data_not_equal" Doubt "Labels or repeats may have started from different data."
-        "{}: other labels and repeats may have started from other data";
-    CarriedOn "carried_on" Aside ""
-        "started from what the steps of this run before it had left";
-    Perturbed "perturbed" Aside ""
-        "{} ran beside it and took its time";
-    ScaledClass "scaled_class" Aside ""
-        "at this --scale {}, as the profile has it at its own size";
-    ServerWarnings "server_warnings" Aside ""
-        "the server gave {} warnings for the rows";
-    Charset "charset" Aside ""
-        "{} says SET NAMES {} itself: --charset {} was not what its rows were sent in";
-    Unsent "unsent" Aside ""
-        "statements of the dump were left out, which are about the server: {}";
-    Partial "partial" Failed "Some steps did not complete: their numbers cover a part of the window."
-        "did not complete: {}";
-    LeftOut "left_out" Failed "Some steps did not complete and are left out (--partial shows them)."
-        "left out, because it did not complete: {}";
-    Clash "clash" Failed "One label was measured with different settings: its newest results are shown."
-        "{} was measured with different settings in {}: the newest is shown (--strict tells)";
-    SameHost "same_host" Aside ""
-        "the client ran on the server's host and took a part of its CPUs";
-    Queues "queues" Aside ""
-        "arrivals in {}";
-    Scarce "scarce" Doubt r#""-" is a percentile of too few operations: use a longer --time."#
-        "{} is not shown: it takes {} values, for ten beyond it, and there were {}";
-    CoresFull "cores_full" Aside ""
-        "client and server shared this host's {}cores, {} busy";
-    ThreadBusy "thread_busy" Aside ""
-        "an engine thread was busy {} of the time (limit {})";
-    TurnDelay "turn_delay" Aside ""
-        "for {} % of the time a socket that was ready waited {} or longer for the client{} (limit \
-         {}, {} of the median service time)";
-    NearCeiling "near_ceiling" Aside ""
-        "{} QPS are {} of the {} that this host can generate with these threads (limit {})";
-    Throttled "throttled" Aside ""
-        "a control group's quota held the client back {} of the time";
-    OtherLoad "other_load" Aside ""
-        "other programs used {} of {}'s cores";
-    Steal "steal" Aside ""
-        "the hypervisor gave {} of {}'s cores to others";
-    Descheduled "descheduled" Aside ""
-        "an engine thread waited {} of the time for a core";
-    Imported "imported" Doubt "Imported from another program's output: what it does not tell is not known."
-        "imported from the output of {}: {}";
-    NotPrinted "not_printed" Doubt r#""-" is a number that an imported output does not have."#
-        "{} is not shown: the imported output has {}";
-    ImportedFatal "imported_fatal" Failed "An imported run met a fatal error, or was ended by force."
-        "its output says FATAL: {}";
-    Contradiction "contradiction" Doubt "The numbers of an imported output contradict each other."
-        "the numbers of its output contradict each other: {}";
-    ImportedRequests "imported_requests" Aside ""
-        "QPS is that of its read/write requests: BEGIN and COMMIT are not in it";
-    ImportedCut "imported_cut" Aside ""
-        "its output is cut or damaged: {} could not be read";
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut texts = self.code.sentence().split("{}");
-        f.write_str(texts.next().expect("a sentence"))?;
-        let mut values = self.values.iter();
-        for text in texts {
-            let value = values.next().expect("a value for each gap");
-            write!(f, "{value}{text}")?;
-        }
-        assert!(values.next().is_none(), "{:?} has more values than gaps", self.code);
-        Ok(())
     }
 }
 
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Merges findings of one name to one with ranges in its values, in the order of the first of each name.
+pub fn merge<'f>(all: impl IntoIterator<Item = &'f Finding>) -> Vec<Finding> {
+    let mut merged = Vec::new();
+    all.into_iter().for_each(|found| add(&mut merged, found));
+    merged
+}
+
+fn add(all: &mut Vec<Finding>, found: &Finding) {
+    match all.iter_mut().find(|known| known.name() == found.name()) {
+        Some(known) => known.absorb(found),
+        None => all.push(found.clone()),
+    }
+}
+
+impl Value {
+    /// Returns the least and the greatest of a number or a range.
+    fn bounds(&self) -> Option<(f64, f64)> {
         match self {
-            Value::Share(part) => match part * 100.0 {
-                percent if percent.abs() >= 10.0 => write!(f, "{percent:.0} %"),
-                percent if percent.abs() >= 1.0 => write!(f, "{percent:.1} %"),
-                percent => write!(f, "{percent:.2} %"),
-            },
-            Value::Micros(us) => match us / 1e3 {
-                ms if ms < 10.0 => write!(f, "{ms:.3} ms"),
-                ms if ms < 100.0 => write!(f, "{ms:.2} ms"),
-                ms => write!(f, "{ms:.0} ms"),
-            },
-            Value::Rate(per_s) => f.write_str(&units::rate(*per_s)),
-            Value::Number(number, decimals) => write!(f, "{number:.decimals$}"),
-            Value::Short(number) if *number >= 100.0 => write!(f, "{number:.0}"),
-            Value::Short(number) => {
-                let text = format!("{number:.1}");
-                f.write_str(text.strip_suffix(".0").unwrap_or(&text))
-            }
+            Value::One(number) => number.as_f64().map(|number| (number, number)),
+            Value::Range(least, most) => Some((*least, *most)),
+            _ => None,
         }
+    }
+
+    fn texts(&self) -> BTreeSet<String> {
+        match self {
+            Value::One(text) => text.as_str().map(str::to_owned).into_iter().collect(),
+            Value::Texts(texts) => texts.clone(),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Adds the same value of another finding.
+    fn absorb(&mut self, other: &Value) {
+        match (&mut *self, other) {
+            (_, Value::One(Json::Null)) => {}
+            (Value::One(Json::Null), _) => *self = other.clone(),
+            (Value::Reasons(ours), Value::Reasons(theirs)) => {
+                for found in theirs {
+                    add(ours, found);
+                }
+            }
+            (Value::Texts(ours), theirs) => ours.extend(theirs.texts()),
+            (ours, theirs) if ours != theirs => {
+                *self = match (ours.bounds(), theirs.bounds()) {
+                    (Some((a, b)), Some((c, d))) => Value::Range(a.min(c), b.max(d)),
+                    _ => Value::Texts(ours.texts().into_iter().chain(theirs.texts()).collect()),
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes it in its unit; `?` where it is not known.
+    fn write(&self, unit: Unit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((least, most)) = self.bounds() {
+            return unit.write(least, most, f);
+        }
+        match self {
+            Value::One(Json::String(text)) => f.write_str(text),
+            Value::Texts(texts) => {
+                f.write_str(&named(texts.iter().cloned().collect(), TEXTS_MAX, " and "))
+            }
+            Value::Reasons(reasons) if !reasons.is_empty() => {
+                if f.alternate() {
+                    return write!(f, "{}", reasons[0]);
+                }
+                let (told, others) = reasons.split_at(reasons.len().min(REASONS_MAX));
+                let mut told: Vec<String> = told.iter().map(Finding::to_string).collect();
+                let codes: Vec<&str> = others.iter().map(Finding::name).collect();
+                told.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
+                f.write_str(&told.join("; "))
+            }
+            _ => f.write_str("?"),
+        }
+    }
+}
+
+impl Unit {
+    /// Takes a file's value that may be one of this unit.
+    pub fn take(self, value: &Json) -> Option<Value> {
+        let fits = match value {
+            Json::Null => true,
+            Json::String(_) => self == Unit::Text,
+            Json::Number(_) => !matches!(self, Unit::Text | Unit::Reasons),
+            _ => false,
+        };
+        fits.then(|| Value::One(value.clone()))
+    }
+
+    /// Writes a number, or a range that has its unit once.
+    fn write(self, least: f64, most: f64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit): (f64, &str) = match self {
+            Unit::Share => (100.0, " %"),
+            Unit::Micros => (1e-3, " ms"),
+            Unit::Seconds => (1.0, " s"),
+            Unit::Bytes if least < f64::from(10 << 20) => (1.0 / 1024.0, " KiB"),
+            Unit::Bytes => (1.0 / f64::from(1 << 20), " MiB"),
+            _ => (1.0, ""),
+        };
+        let [first, last] = [least, most].map(|number| self.digits(number * scale));
+        f.write_str(&first)?;
+        if first != last {
+            write!(f, "..{last}")?;
+        }
+        match self {
+            Unit::Count("") => Ok(()),
+            Unit::Count(noun) if last == "1" => write!(f, " {noun}"),
+            Unit::Count(noun) => write!(f, " {noun}s"),
+            _ => f.write_str(unit),
+        }
+    }
+
+    /// Writes a number, already scaled, with the digits that matter.
+    fn digits(self, number: f64) -> String {
+        let size = number.abs();
+        let decimals = match self {
+            Unit::Share if size < 1.0 => 2,
+            Unit::Share if size < 10.0 => 1,
+            Unit::Micros if size < 10.0 => 3,
+            Unit::Micros if size < 100.0 => 2,
+            Unit::Seconds | Unit::Count(_) if size < 100.0 && number.fract() != 0.0 => 1,
+            Unit::Number => return units::rate(number),
+            _ => 0,
+        };
+        format!("{number:.decimals$}")
+    }
+}
+
+/// Writes microseconds as milliseconds with three significant digits: `0.500 ms`.
+pub(crate) fn millis(us: f64) -> String {
+    Unit::Micros.digits(us / 1e3) + " ms"
+}
+
+impl fmt::Display for Finding {
+    /// Writes its sentence; the alternate form has the first reason of a verdict only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (code, values) = match self {
+            Finding::Known(code, values) => (code, values),
+            Finding::Worded(_, messages) => {
+                f.write_str(messages.first().expect("a message"))?;
+                return match messages.len() - 1 {
+                    0 => Ok(()),
+                    more => write!(f, " (for one, and {more} more like it)"),
+                };
+            }
+        };
+        let (mut texts, fields) = (code.sentence().split('{'), code.fields());
+        f.write_str(texts.next().expect("a sentence"))?;
+        for text in texts {
+            let (name, text) = text.split_once('}').expect("a whole gap");
+            let at = fields.iter().position(|(known, _)| *known == name).expect("a field");
+            values[at].write(fields[at].1, f)?;
+            f.write_str(text)?;
+        }
+        Ok(())
     }
 }
 
@@ -305,12 +256,89 @@ mod tests {
 
     #[test]
     fn a_sentence_shows_its_values_in_their_units() {
-        let found = finding!(Drift, "the rate", "rose", Value::Share(0.111));
-        let text = "the rate rose all the time, by 11 % from the first part to the last";
-        assert_eq!((found.code.name(), found.to_string().as_str()), ("drift", text));
-        assert_eq!(Value::Micros(5_000.0).to_string(), "5.000 ms");
-        assert_eq!(Value::Number(2.345, 2).to_string(), "2.35");
-        let short = [0.5, 9.0, 99.5, 1234.6].map(|n| Value::Short(n).to_string());
-        assert_eq!(short, ["0.5", "9", "99.5", "1235"]);
+        struct Case {
+            unit: Unit,
+            least: f64,
+            most: f64,
+            text: &'static str,
+        }
+        let found = finding!(Drift, "the rate", "rose", 0.111);
+        assert_eq!(
+            found.to_string(),
+            "the rate rose by 11 % from the window's first part to its last"
+        );
+        let shown = |unit: Unit, least: f64, most: f64| {
+            struct Shown(Unit, Value);
+            impl fmt::Display for Shown {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    self.1.write(self.0, f)
+                }
+            }
+            let mut value = Value::One(least.into());
+            value.absorb(&Value::One(most.into()));
+            Shown(unit, value).to_string()
+        };
+        for Case { unit, least, most, text } in [
+            Case { unit: Unit::Micros, least: 5_000.0, most: 5_000.0, text: "5.000 ms" },
+            Case { unit: Unit::Micros, least: 5_000.0, most: 120_000.0, text: "5.000..120 ms" },
+            Case { unit: Unit::Share, least: 0.09, most: 0.21, text: "9.0..21 %" },
+            Case { unit: Unit::Seconds, least: 0.5, most: 99.5, text: "0.5..99.5 s" },
+            Case { unit: Unit::Seconds, least: 1234.6, most: 1234.6, text: "1235 s" },
+            Case { unit: Unit::Count("step"), least: 1.0, most: 1.0, text: "1 step" },
+            Case { unit: Unit::Count("step"), least: 1.0, most: 3.0, text: "1..3 steps" },
+            Case { unit: Unit::Count(""), least: 9.0, most: 9.0, text: "9" },
+            Case { unit: Unit::Bytes, least: 337_920.0, most: 337_920.0, text: "330 KiB" },
+            Case { unit: Unit::Bytes, least: 10_485_760.0, most: 4.3e9, text: "10..4101 MiB" },
+            Case { unit: Unit::Number, least: 2.345, most: 26_747.4, text: "2.35..26747" },
+            Case { unit: Unit::Number, least: f64::NAN, most: f64::NAN, text: "?" },
+        ] {
+            assert_eq!(shown(unit, least, most), text);
+        }
+    }
+
+    #[test]
+    fn every_gap_of_a_sentence_is_a_field_and_every_field_has_a_gap() {
+        for code in Code::ALL {
+            let gaps = code.sentence().split('{').skip(1).map(|text| text.split_once('}'));
+            let gaps: BTreeSet<&str> = gaps.map(|gap| gap.expect("a whole gap").0).collect();
+            let fields: BTreeSet<&str> = code.fields().iter().map(|(name, _)| *name).collect();
+            assert_eq!(gaps, fields, "{}", code.name());
+        }
+        let names: BTreeSet<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+        assert_eq!(names.len(), Code::ALL.len(), "one code has one set of fields");
+    }
+
+    #[test]
+    fn findings_merge_to_ranges_and_lists() {
+        let drift = |direction: &str, by: f64| finding!(Drift, "the rate", direction, by);
+        let all = [drift("rose", 0.11), drift("fell", 0.3), finding!(NoStatus), drift("rose", 0.2)];
+        let merged = merge(&all);
+        let texts = Value::Texts(["fell", "rose"].map(str::to_owned).into());
+        let values = vec![Value::One("the rate".into()), texts, Value::Range(0.11, 0.3)];
+        assert_eq!(merged, [Finding::Known(Code::Drift, values), finding!(NoStatus)]);
+        // What is merged merges again, to the same.
+        assert_eq!(merge(merged.iter().chain(&all)), merged);
+        let noisy = |part| {
+            let reason = Finding::Known(Code::Descheduled, vec![part]);
+            Finding::Known(Code::Noisy, vec![Value::Reasons(vec![reason])])
+        };
+        let all = [0.5, 0.7].map(|part| noisy(Value::One(part.into())));
+        assert_eq!(merge(&all), [noisy(Value::Range(0.5, 0.7))]);
+        let unknown = |hits: Option<u64>| finding!(QueryCache, 1_u64, hits);
+        assert_eq!(merge(&[unknown(None), unknown(Some(7))]), [unknown(Some(7))]);
+    }
+
+    #[test]
+    fn messages_of_other_versions_merge_with_equal_ones_only() {
+        let worded = |text: &str| Finding::Worded("drift".to_owned(), [text.to_owned()].into());
+        let of = |all: &[Finding]| {
+            let merged = merge(all);
+            assert_eq!(merged.len(), 1);
+            let Finding::Worded(_, messages) = &merged[0] else { panic!("{merged:?}") };
+            messages.len()
+        };
+        assert_eq!(of(&[worded("by 3 %"), worded("by 3 %")]), 1);
+        assert_eq!(of(&[worded("by 3 %"), worded("by 4 %")]), 2);
+        assert_eq!(of(&[worded("by 3 %"), finding!(Drift, "the rate", "rose", 0.1)]), 2);
     }
 }

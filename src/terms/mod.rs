@@ -1,8 +1,9 @@
 //! The field's words as types: those of flags, profiles, summaries and reports alike. No I/O.
 //!
-//! Above its figure: the sentences of all findings are here, and docs/user/notes.md lists them.
+//! Above its figure: the sentences of all findings are here, and docs/user/notes.md is made of them.
 
 mod choice;
+mod code;
 mod error_class;
 mod finding;
 mod gate;
@@ -16,9 +17,10 @@ pub use choice::{
     Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Layout, OnError, Order, Picture,
     Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
 };
+pub use code::{Code, Raised, Rank, Unit};
 pub use error_class::ErrorClass;
-pub(crate) use finding::finding;
-pub use finding::{Code, Finding, Rank, Value};
+pub use finding::{Finding, Value, merge};
+pub(crate) use finding::{finding, millis};
 pub(crate) use gate::parse_level;
 pub use gate::{Gate, Percentile, Property, Quantity};
 pub use shared::Shared;

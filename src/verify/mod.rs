@@ -28,8 +28,8 @@ use self::verdict::Known;
 use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, default_jobs, named};
 use crate::mysql::{
-    Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, advice, control, discover,
-    exposure, impatient, number, optional, query_single, rows,
+    Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, Tried, control, discover,
+    exposure, hint, impatient, number, optional, query_single, rows,
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
@@ -292,9 +292,8 @@ fn explain(failure: &Failure, doing: &str) -> Error {
     match failure {
         Failure::Lost(_) => Error::server(format!("{doing}: {failure}")).hint(LOST),
         Failure::Server { code, message, .. } => {
-            let usual = "verify needs SELECT on the tables, and a server that can read them";
-            let hint = advice(*code, message).unwrap_or(usual);
-            Error::failed(format!("{doing}: {failure}")).hint(hint)
+            let hint = hint(*code, message, Tried::Verify);
+            Error::failed(format!("{doing}: {failure}")).add_hints(hint)
         }
     }
 }

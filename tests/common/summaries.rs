@@ -4,7 +4,7 @@
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use loadgen::summary::Summary;
+use loadgen::summary::{Summary, Warning};
 
 /// A completed step with a histogram: 8 clients, 10,000 queries a second, 2026-11-20.
 pub(crate) fn sound() -> Summary {
@@ -50,4 +50,9 @@ pub(crate) fn histogram(values_ns: &[u64]) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("memory");
     base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// A warning of a file that has no values.
+pub(crate) fn worded(code: &str, message: &str) -> Warning {
+    Warning { code: code.to_owned(), message: message.to_owned(), values: None }
 }

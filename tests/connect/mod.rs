@@ -405,7 +405,7 @@ fn errors_of_a_server_that_is_there_say_what_to_do() {
     let missing = target.with_database("nowhere");
     let error = ask(&missing, "SELECT 1").unwrap_err();
     assert!(error.to_string().contains("1049"), "{error}");
-    assert!(error.hints()[0].contains("CREATE DATABASE nowhere"), "{error:?}");
+    assert!(error.hints()[0].contains("CREATE DATABASE `nowhere`"), "{error:?}");
     assert_eq!(
         ask(&target.with_database(""), "SELECT IFNULL(DATABASE(), 'none')").unwrap(),
         ["none"]

@@ -138,7 +138,7 @@ impl Masks<'_> {
         }
         let mut masked = String::new();
         for line in text.lines() {
-            let varies = ["the range of the runs", "runs were disturbed", "target not sustained"];
+            let varies = ["the range of the runs", "runs were disturbed", "rate not reached"];
             let footnote =
                 line.starts_with("* ") || line.contains(" note") && line.ends_with("--notes");
             if footnote || varies.iter().any(|text| line.contains(text)) {

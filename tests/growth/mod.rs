@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::common::summaries::step;
+use crate::common::summaries::{step, worded};
 use loadgen::report::{Format, Layout, Options, Question, compare, page, render};
 use loadgen::summary::{self, Summary};
 
@@ -85,10 +85,9 @@ fn steps(many: Many, count: u32) -> Vec<Summary> {
             Many::Settings => *own = format!("own {order}"),
             // The oldest of each label is another one.
             Many::Clashes => *own = format!("own {}", order < 2),
-            Many::Warnings => step.warnings.push(summary::Warning {
-                code: "cold_pool".to_owned(),
-                message: format!("{order} pages were read"),
-            }),
+            Many::Warnings => {
+                step.warnings.push(worded("cold_pool", &format!("{order} pages were read")));
+            }
             Many::Rates => {
                 step.plan.rate = Some(f64::from(100 + order / 2));
                 step.latency.response = Some(step.latency.service.clone());

@@ -4,10 +4,11 @@ use std::fs;
 use std::process::Command;
 
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, tables};
-use loadgen::summary::{Outcome, Warning, to_json};
+use loadgen::summary::{Outcome, to_json};
+use loadgen::terms::{Code, Finding, Value};
 
 use super::{Said, program, run};
-use crate::common::summaries::step;
+use crate::common::summaries::{step, worded};
 
 /// A title for the window, an erased screen, a carriage return, C1's CSI, a reversed line, and a
 /// line of its own that looks like one of loadgen's.
@@ -197,7 +198,8 @@ fn summaries_are_shown_as_text() {
     bad.server.transport = HOSTILE.to_owned();
     bad.server.variables.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
     bad.notes.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
-    bad.warnings.push(Warning { code: HOSTILE.to_owned(), message: HOSTILE.to_owned() });
+    bad.warnings.push(worded(HOSTILE, HOSTILE));
+    bad.warnings.push(Finding::Known(Code::Debt, vec![Value::One(HOSTILE.into())]).into());
     let mut other = bad.clone();
     (other.label, other.step_id) = (format!("b{HOSTILE}"), format!("b{HOSTILE}"));
     other.server.variables.insert(HOSTILE.to_owned(), "else".to_owned());

@@ -182,7 +182,7 @@ fn measured_and_imported_rows_stand_in_one_table() {
     let old = row("old *").unwrap_or_else(|| panic!("{text}"));
     assert_eq!(old.split_whitespace().collect::<Vec<_>>(), ["8000", "-", "old", "*"], "{text}");
     assert!(row("new").is_some_and(|row| row.starts_with("20000   90000")), "{text}");
-    assert!(text.contains("imported from the output of sysbench 1.0.20: old-8-500.txt"), "{text}");
+    assert!(text.contains("sysbench 1.0.20") && text.contains(": old-8-500.txt"), "{text}");
 
     let csv = desk.well(&["report", "results", "--format", "csv"]);
     let old = csv.lines().find(|line| line.contains(",old,")).expect("a row");
@@ -228,7 +228,7 @@ fn a_percentile_is_there_only_where_it_was_printed() {
     let (status, error) =
         desk.ill(&["compare", "results", "--baseline", "old", "--new", "new", "--metric", "p99"]);
     assert!(status == 4 && error.contains("have no p99"), "{error}");
-    assert!(text.contains("p99 is not shown: the imported output has p95 alone"), "{text}");
+    assert!(text.contains("p99 is not shown") && text.contains("p95 alone"), "{text}");
     assert!(
         text.lines().any(|line| line.trim_start().starts_with('-') && line.contains("old")),
         "{text}"

@@ -58,7 +58,7 @@ fn has(shown: &str, parts: &[&str]) {
 
 async fn warnings(path: &Path, needs: &Needs<'_>) -> Vec<String> {
     let ready = check(path, "root", needs).await.unwrap_or_else(|e| panic!("{}", e.render()));
-    ready.warnings.into_iter().map(|w| w.code.name().to_owned()).collect()
+    ready.warnings.into_iter().map(|w| w.name().to_owned()).collect()
 }
 
 /// An account that is no administrator, with these rights on the tables.
@@ -227,7 +227,7 @@ async fn foreign(admin: &mut Session, path: &Path) {
     let part = Needs { rows: Some(900), ..needs() };
     let ready = check(path, "root", &part).await.expect("a foreign table is usable");
     assert_eq!((ready.dataset.tables.own, ready.dataset.data_seed), (false, None));
-    let codes: Vec<_> = ready.warnings.iter().map(|w| w.code.name()).collect();
+    let codes: Vec<_> = ready.warnings.iter().map(loadgen::terms::Finding::name).collect();
     assert_eq!(codes, ["mixed_engines", "k_not_indexed"]);
     // All ids are looked up where there are no more than a thousand.
     execute(admin, &["DELETE FROM sbtest3 WHERE id = 77"]).await;

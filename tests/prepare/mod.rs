@@ -8,18 +8,18 @@ mod refusing;
 use crate::common;
 use crate::common::databases::{Db, SANDBOXES, everywhere, run};
 use loadgen::error::Result;
-use loadgen::load::{self, Numbers, Prepared};
+use loadgen::load::{self, Filled, Numbers};
 use loadgen::mysql::session::ServerLink;
 use loadgen::plan::experiment::{Dataset, Method};
 use loadgen::progress::Progress;
 use loadgen::stop::Stop;
 
 impl Db<'_> {
-    fn prepare(&self, job: &Dataset) -> Result<Prepared> {
+    fn prepare(&self, job: &Dataset) -> Result<Filled> {
         self.prepare_until(job, &Stop::default())
     }
 
-    fn prepare_until(&self, job: &Dataset, stop: &Stop) -> Result<Prepared> {
+    fn prepare_until(&self, job: &Dataset, stop: &Stop) -> Result<Filled> {
         let link = ServerLink::to(self.target(), stop)?;
         run(load::prepare(&link, job, &mut Progress::new(true, None)))
     }

@@ -391,12 +391,23 @@ fn the_codes_are_in_the_notes() {
     let text = std::fs::read_to_string(&path).expect("docs/user/notes.md");
     let (before, rest) = text.split_once("<!-- codes -->\n").expect("the list's begin");
     let (_, after) = rest.split_once("<!-- end of codes -->").expect("the list's end");
-    let mut list = String::new();
+    let (mut list, mut topic) = (String::new(), "");
     for code in Code::ALL {
-        let sentence = cell(&code.sentence().replace("{}", "…"));
-        list += &wrapped(&format!("- `{}`: {sentence}", code.name()));
+        if code.topic() != topic {
+            topic = code.topic();
+            let _ = writeln!(list, "\n## {topic}\n");
+        }
+        let text = cell(code.sentence());
+        let entry = format!("- `{}`: {text}. {}", code.name(), instruction(code.advice()));
+        list += &wrapped(entry.trim_end());
     }
+    list.push('\n');
     hold("user/notes.md", &format!("{before}<!-- codes -->\n{list}<!-- end of codes -->{after}"));
+}
+
+/// Writes an advice as a sentence.
+fn instruction(advice: &str) -> String {
+    if advice.is_empty() { String::new() } else { format!("→ {advice}") }
 }
 
 /// Wraps an entry of a list at 120 characters.

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{in_full, json, metric, report, try_report};
-use crate::common::summaries::step;
+use crate::common::summaries::{step, worded};
 use loadgen::report::{Format, Layout, Notes, Options};
-use loadgen::summary::{Interval, Outcome, Summary, Verdict, VerdictKind, Warning, load};
-use loadgen::terms::Code;
-use serde_json::Value;
+use loadgen::summary::{Outcome, Summary, load};
+use loadgen::terms::{Code, Finding, Rank, Value as Told};
 
 const LINES_MAX: usize = 3;
 const LINE_MAX: usize = 90;
@@ -20,7 +19,7 @@ fn brief() -> Options {
 
 fn warned(order: u32, label: &str, codes: &[&str]) -> Summary {
     let mut step = step(order, label, 8, 100.0);
-    let warning = |code: &&str| Warning { code: (*code).to_owned(), message: format!("of {code}") };
+    let warning = |code: &&str| worded(code, &format!("of {code}"));
     step.warnings = codes.iter().map(warning).collect();
     step
 }
@@ -41,35 +40,18 @@ fn said(text: &str) -> Said {
     Said { lines: text.lines().filter(is_note).map(str::to_owned).collect(), more }
 }
 
-/// Tells whether a line says a code.
-fn says(line: &str, code: &str) -> bool {
-    let differs = ["conditions", "overheads", "settings", "other_queues", "invocations"];
-    if differs.contains(&code) {
-        return line.contains("Differs: ") && !line.ends_with(" more: --notes");
-    }
-    if code == "shared_host" && line.contains("The host was full") {
-        return true;
-    }
-    if code == "too_short" && line.contains(" shared a full host") && line.contains("good to ±") {
-        return true;
-    }
-    let own = match code {
-        "client_bound" => "The client was the limit",
-        "shared_host" => "Client and server shared a full host",
-        "noisy" => "Noisy: ",
-        "too_short" => "Runs too short",
-        "errors" => "(not counted in QPS)",
-        "abandoned" => "no answer in time",
-        "reconnects" => "opened again",
-        "outages" => "Outage: ",
-        "target_not_sustained" => "Rate not reached",
-        "left_out" => "left out (--partial",
-        code => match Code::named(code).map_or("", Code::brief) {
-            "" => return false,
-            brief => brief,
-        },
+/// Counts the codes that lines tell: one each, and the line of differences all of its rank.
+fn told(lines: &[String], codes: &BTreeSet<String>) -> usize {
+    let is_differs = |line: &str| line.trim_start_matches("* ").starts_with("Differs: ");
+    let of_differs = |code: &&String| {
+        Code::named(code.as_str()).is_some_and(|code| code.rank() == Rank::Differs)
     };
-    line.contains(own)
+    let told = lines.iter().map(|line| match is_differs(line) {
+        true if line.ends_with('.') => codes.iter().filter(of_differs).count(),
+        // What is cut is not told.
+        is_differs => usize::from(!is_differs && !line.ends_with('…')),
+    });
+    told.sum()
 }
 
 /// The codes of all notes that the JSON has.
@@ -91,7 +73,7 @@ fn told_or_counted(steps: &[Summary], options: &Options, context: &str) {
         assert!(line.chars().count() <= LINE_MAX, "{context}: {line}");
     }
     let codes = codes(steps, options);
-    let told = codes.iter().filter(|code| said.lines.iter().any(|line| says(line, code))).count();
+    let told = told(&said.lines, &codes);
     assert_eq!(told as u64 + said.more, codes.len() as u64, "{context}: {codes:?}\n{text}");
 }
 
@@ -149,7 +131,8 @@ fn every_layout(steps: &[Summary], of: &Options, context: &str) -> usize {
 #[test]
 fn any_codes_are_said_or_counted() {
     // What a step itself tells stands for other codes than its warnings.
-    let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    let of_steps = Code::ALL.iter().filter(|code| code.rank() != Rank::Differs);
+    let all: BTreeSet<&str> = of_steps.map(|code| code.name()).collect();
     let all: Vec<&str> = all.into_iter().chain(["of_a_newer_loadgen"]).collect();
     for codes in all.windows(6).chain(all.windows(1)) {
         let steps = [warned(0, "a", codes), warned(1, "b", &codes[..1])];
@@ -161,18 +144,9 @@ fn any_codes_are_said_or_counted() {
 fn failures_come_first_and_differences_keep_a_line() {
     let codes = ["drift", "errors", "cpu_throttled", "level_change", "skew"];
     let mut steps = [warned(0, "a", &codes), warned(1, "b", &[])];
-    steps[0].totals.errors = errors(&[("server", 7), ("connect", 90)]);
     steps[1].plan.tables = 1;
     let text = report(&steps, &brief());
-    let said = said(&text);
-    assert_eq!(
-        said.lines,
-        [
-            "* 7 operations failed (not counted in QPS).",
-            "* The rate drifted within a window: the server was not in a steady state.",
-            "* Differs: tables 8 and 1.",
-        ]
-    );
+    assert_eq!(said(&text).lines, ["* of errors", "* of drift", "* Differs: tables 8 and 1."]);
     // The clock, the level, the keys.
     assert!(text.ends_with("\n3 more notes: loadgen report results/ --notes\n"), "{text}");
     // Three failures leave no line for what differs.
@@ -181,48 +155,48 @@ fn failures_come_first_and_differences_keep_a_line() {
     assert!(!text.contains("Differs") && text.contains("\n2 more notes: "), "{text}");
 }
 
-fn errors(of: &[(&str, u64)]) -> Vec<loadgen::summary::ErrorCount> {
-    let error = |(class, count): &(&str, u64)| serde_json::json!({"code": null, "sqlstate": null, "class": class, "message": "", "count": count});
-    serde_json::from_value(of.iter().map(error).collect::<Value>()).expect("errors")
-}
-
 #[test]
-fn a_report_of_several_workloads_says_a_note_once_with_its_worst_number() {
-    let mut steps = [warned(0, "a", &["outages"]), warned(1, "a", &["outages"])];
-    for (step, gap) in steps.iter_mut().zip([3.0, 14.94]) {
-        let outage = serde_json::json!({"first_error_s": 1.0, "last_error_s": 2.0, "gap_s": gap,
-            "first_success_s": null, "recovered_s": null, "errors": 1, "code": null,
-            "first_error": "", "last_error": ""});
-        step.outages = vec![serde_json::from_value(outage).expect("an outage")];
+fn a_report_of_several_workloads_says_a_note_once_with_all_numbers() {
+    let outage = |longest: f64| {
+        let values = vec![Told::One(1.into()), Told::One(longest.into())];
+        Finding::Known(Code::Outages, values)
+    };
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "a", 8, 1.0)];
+    for (step, longest) in steps.iter_mut().zip([3.0, 14.94]) {
+        step.warnings = vec![outage(longest).into()];
     }
     "update-index".clone_into(&mut steps[1].workload.name);
     let text = report(&steps, &brief());
-    assert_eq!(said(&text).lines, ["* Outage: no successful operation for 14.9 s."]);
+    let [line] = &said(&text).lines[..] else { panic!("{text}") };
+    let range = Finding::Known(Code::Outages, vec![Told::One(1.into()), Told::Range(3.0, 14.94)]);
+    assert!(line.starts_with(&format!("* {range}")), "{line}");
     assert_eq!(text.matches("8 tables x 16M rows").count(), 1, "{text}");
 }
 
 #[test]
-fn steps_that_are_left_out_are_counted_without_those_that_fill_the_cell() {
+fn an_advice_stands_where_it_has_room_and_a_sentence_that_has_none_is_counted() {
+    let of = |tables: &str| {
+        let mut step = step(0, "a", 8, 1.0);
+        step.warnings =
+            vec![Finding::Known(Code::CountryNotIndexed, vec![Told::One(tables.into())]).into()];
+        said(&report(&[step], &brief()))
+    };
+    let advice = Code::CountryNotIndexed.advice();
+    let [short, long, longest] = ["t", &"t".repeat(20), &"t".repeat(90)].map(of);
+    assert!(short.lines[0].ends_with(advice) && short.more == 0, "{:?}", short.lines);
+    assert!(!long.lines[0].ends_with(advice) && long.more == 0, "{:?}", long.lines);
+    assert!(longest.lines[0].ends_with('…') && longest.more == 1, "{:?}", longest.lines);
+}
+
+#[test]
+fn steps_that_are_left_out_are_told_without_those_that_fill_the_cell() {
     let mut ended = step(0, "a", 8, 50.0);
     ended.outcome = Outcome::Interrupted;
     ended.step_id.push('e');
     let text = report(&[step(0, "a", 8, 100.0), ended], &brief());
-    assert_eq!(
-        said(&text).lines,
-        ["* 1 step did not complete: left out (--partial shows what was measured)."]
-    );
-}
-
-#[test]
-fn a_rate_that_was_not_reached_is_told_with_its_queue() {
-    let mut steps = [warned(0, "a", &["target_not_sustained"]), warned(1, "b", &[])];
-    for (step, tps) in steps.iter_mut().zip([3000.2, 3363.0]) {
-        step.plan.rate = Some(3363.0);
-        (step.totals.tps, step.totals.backlog) = (tps, Some(1412));
-    }
-    let text = report(&steps, &brief());
-    let line = "* Rate not reached: 3000 of 3363/s; 1412 requests still queued.";
-    assert_eq!(said(&text).lines, [line]);
+    let left_out = Finding::Known(Code::LeftOut, vec![Told::One("interrupted".into())]);
+    let [line] = &said(&text).lines[..] else { panic!("{text}") };
+    assert!(line.starts_with(&format!("* {left_out}")), "{line}");
 }
 
 #[test]
@@ -243,50 +217,10 @@ fn settings_that_differ_are_named_and_mark_nothing() {
         steps[1].server.variables.insert(name, "x".repeat(20));
     }
     let text = report(&steps, &brief());
-    let line = "Differs: innodb_flush_log_at_trx_commit 1, 2 and 0, and 9 more: --notes";
+    let line = "Differs: innodb_flush_log_at_trx_commit 1, 2 and 0, and 9 more";
     assert_eq!(said(&text).lines, [line], "{text}");
     // The settings, and what follows from them.
     assert_eq!(said(&text).more, 2, "{text}");
-}
-
-#[test]
-fn a_shared_host_is_told_with_its_load() {
-    let mut step = step(0, "a", 8, 1.0);
-    step.client.same_host = true;
-    step.verdict = Some(Verdict { kind: VerdictKind::SharedHost, reasons: Vec::new() });
-    let text = report(&[step], &brief());
-    assert!(text.contains("\n1.00    a *\n"), "{text}");
-    let line = "* Client and server shared a full host: fine for A/B, not for publishing.";
-    assert_eq!(said(&text).lines, [line]);
-}
-
-#[test]
-fn a_full_host_and_a_window_too_short_for_it_are_one_note() {
-    let of = |shared: bool| {
-        let mut step = warned(0, "a", &["too_short"]);
-        let first = step.timeline[0].clone();
-        step.timeline = (0..8_u32)
-            .map(|second| {
-                let start_s = f64::from(second);
-                Interval {
-                    start_s,
-                    length_s: 1.0,
-                    ops: [900, 1100][second as usize % 2],
-                    ..first.clone()
-                }
-            })
-            .collect();
-        let kind = VerdictKind::SharedHost;
-        step.verdict = shared.then(|| Verdict { kind, reasons: Vec::new() });
-        said(&report(&[step], &brief()))
-    };
-    let alone = of(false).lines;
-    let [line] = alone.as_slice() else { panic!("{alone:?}") };
-    let good_to = line.strip_prefix("* Runs too short: good to ").expect("its own words");
-    let good_to = good_to.split(" only").next().expect("a share");
-    let both = of(true);
-    let line = format!("* Client and server shared a full host: good to {good_to}, for A/B only.");
-    assert_eq!((both.lines, both.more), (vec![line], 0));
 }
 
 #[test]

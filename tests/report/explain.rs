@@ -2,6 +2,7 @@
 
 use loadgen::report::{Question, explain};
 use loadgen::summary::{HostCost, Probed, ProcessCost};
+use loadgen::terms::Code;
 
 use super::*;
 
@@ -117,7 +118,7 @@ fn each_change_has_its_interval_and_footnotes_are_told_once() {
         let there = text.matches(once).count();
         assert!(there <= 1, "{once}: {text}");
     }
-    assert!(text.contains("\n* Measured with a debug build of loadgen"), "{text}");
+    assert!(text.contains(&format!("\n* {}", Code::DebugBuild.sentence())), "{text}");
     assert_eq!(text.matches("8 tables x 16M rows").count(), 1, "{text}");
     let json = explained(&steps, &contrast(Format::Json)).expect("an explanation");
     let json: Value = serde_json::from_str(&json).expect("JSON");

@@ -1,17 +1,16 @@
 //! Footnotes say what a reader of a line must know, once.
 
 use super::{grid, in_full, json, lines_of, metric, notes, plain, report};
-use crate::common::summaries::step;
+use crate::common::summaries::{step, worded};
 use loadgen::report::{Format, Layout, Notes, Options, render};
-use loadgen::summary::{
-    Class, Conditions, Outcome, Prepared, Summary, Verdict, VerdictKind, Warning,
-};
-use loadgen::terms::{Arrival, Spread};
+use loadgen::summary::{Class, Conditions, Outcome, Prepared, Summary, Verdict, VerdictKind};
+use loadgen::terms::{Arrival, Code, Finding, Spread, Value as Told, merge};
+use serde_json::Value as Json;
 
 #[test]
 fn warnings_mark_their_numbers_and_say_where() {
     let warn = |step: &mut Summary, code: &str, message: &str| {
-        step.warnings.push(Warning { code: code.to_owned(), message: message.to_owned() });
+        step.warnings.push(worded(code, message));
     };
     let mut steps = vec![
         step(0, "a", 8, 1.0),
@@ -19,8 +18,14 @@ fn warnings_mark_their_numbers_and_say_where() {
         step(1, "b", 8, 1.0),
         step(2, "c", 8, 1.0),
     ];
-    warn(&mut steps[1], "drift", "the rate rose by 93 %");
-    warn(&mut steps[2], "drift", "the rate rose by 95 %");
+    let drift = |by: f64| {
+        Finding::Known(
+            Code::Drift,
+            [Json::from("the rate"), "rose".into(), by.into()].map(Told::One).into(),
+        )
+    };
+    steps[1].warnings.push(drift(0.93).into());
+    steps[2].warnings.push(drift(0.95).into());
     warn(&mut steps[2], "cold_pool", "pages were read");
     warn(&mut steps[3], "skew", "keys are skewed");
     let text = plain(&steps);
@@ -29,7 +34,9 @@ fn warnings_mark_their_numbers_and_say_where() {
         &grid(&text)[1..],
         ["1.00    1.00*   a", "1.00       -    b *", "1.00       -    c"]
     );
-    assert!(text.contains("\n* the rate rose by 93..95 % (a at 16; b)\n"), "{text}");
+    let both = [drift(0.93), drift(0.95)];
+    let both = &merge(&both)[0];
+    assert!(text.contains(&format!("\n* {both} (a at 16; b); {}\n", both.advice())), "{text}");
     assert!(text.contains("\n* pages were read (b)\n"), "{text}");
 }
 
@@ -44,12 +51,13 @@ fn same_host_and_debug_builds_are_said_once() {
     assert_eq!(&grid(&text)[1..], ["1.00    a *", "1.00    b"]);
     assert_eq!(lines_of(&steps, "debug_build"), [0]);
     assert_eq!(lines_of(&steps, "same_host"), [0, 1]);
-    assert_eq!(text.matches("the client ran on the server's host").count(), 1, "{text}");
-    let own = Warning { code: "same_host".to_owned(), message: "of the summary".to_owned() };
+    assert_eq!(text.matches(Code::SameHost.sentence()).count(), 1, "{text}");
+    let own = worded("same_host", "of the summary");
     steps[0].warnings.push(own.clone());
     steps[1].warnings.push(own);
     let text = plain(&steps);
-    assert!(text.contains("* of the summary\n") && !text.contains("took a part"), "{text}");
+    let own = text.contains("* of the summary\n");
+    assert!(own && !text.contains(Code::SameHost.sentence()), "{text}");
 }
 
 #[test]
@@ -61,7 +69,7 @@ fn labels_that_were_measured_otherwise_say_so() {
     let text = plain(&[step(0, "a", 8, 1.0), other, step(2, "c", 8, 1.0)]);
     assert_eq!(&grid(&text)[1..], ["1.00    a", "1.00    b *", "1.00    c"]);
     let note = "* other conditions: tables 1 instead of 8, other SQL, transport socket instead of tcp \
-                (b)\n";
+                (b); ";
     assert!(text.contains(note), "{text}");
     let mut paced = step(1, "b", 8, 1.0);
     paced.plan.time_s = None;
@@ -82,10 +90,10 @@ fn labels_whose_driver_data_or_commits_differ_say_so() {
     let text = plain(&steps);
     assert_eq!(&grid(&text)[1..], ["1.00    a", "1.00    b *", "1.00    c *"]);
     let caches = "* other conditions: driver mysql_async with deprecate_eof and \
-                  mariadb_metadata_cache instead of mysql_async with deprecate_eof (b)\n";
+                  mariadb_metadata_cache instead of mysql_async with deprecate_eof (b); ";
     assert!(text.contains(caches), "{text}");
     let commits = "* other conditions: class cached instead of io-bound, durability \
-                   bl0/dw0/trx2/O_DIRECT instead of bl1s1/dw1/trx1/O_DIRECT (c)\n";
+                   bl0/dw0/trx2/O_DIRECT instead of bl1s1/dw1/trx1/O_DIRECT (c); ";
     assert!(text.contains(commits), "{text}");
     assert!(text.contains(", class io-bound, durability bl1s1/dw1/trx1/O_DIRECT\n"), "{text}");
 }
@@ -98,9 +106,9 @@ fn labels_whose_workload_was_another_say_so() {
     steps[2].workload.options.insert("range_size".to_owned(), 100);
     steps[2].plan.charset = Some("latin1".to_owned());
     let text = plain(&steps);
-    let note = "* other conditions: option range_size 10 instead of 100 (b)\n";
+    let note = "* other conditions: option range_size 10 instead of 100 (b); ";
     assert!(text.contains(note), "{text}");
-    let note = "* other conditions: charset latin1 instead of the driver's (c)\n";
+    let note = "* other conditions: charset latin1 instead of the driver's (c); ";
     assert!(text.contains(note), "{text}");
     assert!(text.contains("window 60 s, range_size 100\n"), "{text}");
 }
@@ -111,7 +119,7 @@ fn a_line_of_invocations_that_differ_says_so() {
     second.server.variables.insert("innodb_io_capacity".to_owned(), "400".to_owned());
     let steps = [step(0, "a", 8, 1.0), second];
     let text = plain(&steps);
-    assert!(text.contains("\n* its runs differ in: innodb_io_capacity 2000 and 400\n"), "{text}");
+    assert!(text.contains("\n* its runs differ in: innodb_io_capacity 2000 and 400; "), "{text}");
     assert_eq!(lines_of(&steps, "invocations"), [0]);
 }
 
@@ -120,7 +128,7 @@ fn each_of_many_notes_names_its_label() {
     let mut steps = Vec::new();
     for i in 0..10 {
         let mut step = step(i, &format!("l{i}"), 8, 1.0);
-        step.warnings.push(Warning { code: format!("w{i}"), message: format!("message {i}") });
+        step.warnings.push(worded(&format!("w{i}"), &format!("message {i}")));
         steps.push(step);
     }
     let text = plain(&steps);
@@ -146,9 +154,9 @@ fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
     assert_eq!(&grid(&text)[1..], ["1.00    a", "1.00    b", "1.00    c *"]);
     for note in [
         "* other overheads: performance schema ON instead of OFF, slow query log ON instead of OFF \
-         (b)\n",
-        "* other settings: userstat OFF instead of (absent) (b)\n",
-        "* other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none (c)\n",
+         (b); ",
+        "* other settings: userstat OFF instead of (absent) (b); ",
+        "* other conditions: TLS TLS_AES_256_GCM_SHA384 instead of none (c); ",
     ] {
         assert!(text.contains(note), "{note}: {text}");
     }
@@ -162,7 +170,7 @@ fn labels_that_started_from_another_state_say_so() {
     other.conditions = Some(Conditions { before: Some(before), ..Conditions::default() });
     let text = plain(&[step(0, "a", 8, 1.0), other]);
     let note = "* other conditions: before rows read and adaptive hash index cold instead of \
-                nothing (b)\n";
+                nothing (b); ";
     assert!(text.contains(note), "{text}");
 }
 
@@ -173,9 +181,9 @@ fn a_percentile_with_few_values_beyond_it_is_no_number() {
     let steps = [step(0, "a", 8, 1.0), few];
     let text = report(&steps, &metric("p99.9"));
     assert_eq!(&grid(&text)[2..], ["2.40    a", "   -    b *"]);
-    let note =
-        "* p99.9 is not shown: it takes 10000 values, for ten beyond it, and there were 9999 (b)\n";
-    assert!(text.contains(note), "{text}");
+    let values = [Json::from("p99.9"), 9_999.into(), 10_000.into()].map(Told::One).into();
+    let scarce = Finding::Known(Code::Scarce, values);
+    assert!(text.contains(&format!("\n* {scarce} (b); ")), "{text}");
     let files = json(&steps, &metric("p99.9"));
     assert!(files["tables"][0]["lines"][1]["cells"][0].is_null(), "{files}");
     assert_eq!(files["tables"][0]["notes"][0]["code"], "scarce");
@@ -183,7 +191,7 @@ fn a_percentile_with_few_values_beyond_it_is_no_number() {
 }
 
 fn judged(mut step: Summary, kind: VerdictKind, messages: &[&str]) -> Summary {
-    let reason = |text: &&str| Warning { code: "x".to_owned(), message: (*text).to_owned() };
+    let reason = |text: &&str| worded("x", text);
     step.verdict = Some(Verdict { kind, reasons: messages.iter().map(reason).collect() });
     step
 }
@@ -209,14 +217,15 @@ fn what_is_not_the_server_s_number_has_its_footnote() {
             "1.00       -    older"
         ]
     );
-    for note in [
-        "\n* client-bound: a thread was busy; late (a at 16)\n",
-        "\n* noisy: others (b)\n",
-        "\n* shared-host: full (c)\n",
+    for (code, reasons) in [
+        (Code::ClientBound, "a thread was busy; late (a at 16); "),
+        (Code::Noisy, "others (b); "),
+        (Code::SharedHost, "full (c); "),
     ] {
-        assert!(text.contains(note), "{note}: {text}");
+        let note = code.sentence().replace("{reasons}", reasons) + code.advice();
+        assert!(text.contains(&format!("\n* {note}\n")), "{note}: {text}");
     }
-    assert!(!text.contains("took a part"), "{text}");
+    assert!(!text.contains(Code::SameHost.sentence()), "{text}");
 }
 
 #[test]
@@ -245,17 +254,10 @@ fn no_layout_and_no_format_prints_it_without() {
                 let options =
                     Options { layout, format, baseline, new, notes, ..Options::default() };
                 let text = render(&steps, &options).expect("a report");
-                let in_full = options.notes == Notes::All;
                 let (said, marked) = match format {
                     Format::Csv | Format::Json => ("client_bound", true),
-                    Format::Text if in_full => {
-                        ("* client-bound: a thread", signs(&text, " *") >= 1)
-                    }
-                    Format::Text => ("* The client was the limit", signs(&text, " *") >= 1),
-                    Format::Markdown if in_full => {
-                        ("\\* client-bound: a thread", signs(&text, " \\*") >= 1)
-                    }
-                    _ => ("\\* The client was the limit", signs(&text, " \\*") >= 1),
+                    Format::Text => ("a thread was busy", signs(&text, " *") >= 1),
+                    _ => ("a thread was busy", signs(&text, " \\*") >= 1),
                 };
                 assert!(text.contains(said) && marked, "{layout:?} {format:?}: {text}");
             }
@@ -281,13 +283,7 @@ fn response_times_of_several_queues_say_so() {
     steps[3].workload.spread = Spread::Random;
     steps[3].plan.engine_threads = 2;
     let text = plain(&steps);
-    for note in [
-        "* arrivals in 8 queues, one an engine thread and table; one queue: --engine-threads 1 \
-         --spread random (for one, and 1 more like it) (a; d)\n",
-        "* queues 1 instead of 8 at clients 8, rate 1000/s: ",
-    ] {
-        assert!(text.contains(note), "{note}: {text}");
-    }
+    assert!(text.contains("* queues 1 instead of 8 at clients 8, rate 1000/s: "), "{text}");
     assert_eq!(lines_of(&steps, "queues"), [0, 3]);
     assert_eq!(lines_of(&steps, "other_queues"), [1, 3]);
     assert_eq!(lines_of(&steps, "unknown_conditions"), [2]);

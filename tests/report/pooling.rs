@@ -5,7 +5,7 @@ use crate::common::summaries::step;
 use loadgen::error::{Error, Kind};
 use loadgen::report::{Format, Options, Question, compare, explain, gates, page, render};
 use loadgen::summary::{Conditions, HostFacts, HostState, Link, Outcome, Summary};
-use loadgen::terms::StatementMode;
+use loadgen::terms::{Code, Finding, StatementMode, Value};
 
 #[test]
 fn a_cell_is_the_median_of_its_repeats() {
@@ -111,12 +111,14 @@ fn only_completed_steps_fill_cells_unless_asked() {
     let steps = [step(0, "a", 8, 100.0), ended.clone(), step(1, "b", 16, 70.0)];
     let text = plain(&steps);
     assert_eq!(&grid(&text)[1..], ["100.0      -*   a", "    -   70.0    b"]);
-    let note = "* left out, because it did not complete: interrupted, SIGINT (a at 16)\n";
-    assert!(text.contains(note), "{text}");
+    let ending = || vec![Value::One("interrupted, SIGINT".into())];
+    let left_out = Finding::Known(Code::LeftOut, ending());
+    assert!(text.contains(&format!("* {left_out} (a at 16); ")), "{text}");
     let partial = Options { partial: true, ..in_full() };
     let text = report(&steps, &partial);
     assert_eq!(&grid(&text)[1..], ["100.0   50.0*   a", "    -   70.0    b"]);
-    assert!(text.contains("* did not complete: interrupted, SIGINT (a at 16)\n"), "{text}");
+    let counted = Finding::Known(Code::Partial, ending());
+    assert!(text.contains(&format!("* {counted} (a at 16); ")), "{text}");
 
     let error = try_report(&[ended.clone()], &Options::default()).expect_err("nothing to show");
     assert_eq!(error.kind(), Kind::Data);
@@ -143,8 +145,6 @@ fn clashing() -> [Summary; 2] {
     [first, second]
 }
 
-const CLASH: &str = "a was measured with different settings in 2 invocations: the newest is shown";
-
 #[test]
 fn of_invocations_that_clash_the_newest_is_shown_and_noted() {
     let [first, second] = clashing();
@@ -153,7 +153,7 @@ fn of_invocations_that_clash_the_newest_is_shown_and_noted() {
     let text = plain(&steps);
     assert!(grid(&text)[1].starts_with("    -   70.0    b"), "{text}");
     assert!(grid(&text)[2].starts_with("300.0      -    a"), "{text}");
-    assert!(text.contains(CLASH), "{text}");
+    assert_eq!(lines_of(&steps, "clash"), [1]);
     let csv = Options { format: Format::Csv, ..Options::default() };
     let csv = report(&steps, &csv);
     let row = csv.lines().find(|line| line.contains(",a,8,")).expect("a row");
@@ -184,7 +184,8 @@ fn the_newest_of_clashing_invocations_is_shown_when_it_failed() {
     second.outcome = Outcome::Aborted;
     let alone = plain(&[first.clone(), second.clone()]);
     assert!(grid(&alone)[1].starts_with("-       a"), "{alone}");
-    assert!(alone.contains(CLASH) && alone.contains("did not complete"), "{alone}");
+    let both = [first.clone(), second.clone()];
+    assert_eq!([lines_of(&both, "clash"), lines_of(&both, "left_out")], [[0], [0]]);
     for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
         report(&[first.clone(), second.clone()], &Options { format, ..Options::default() });
     }

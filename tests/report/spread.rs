@@ -1,9 +1,9 @@
 //! How the runs of a cell spread.
 
 use loadgen::report::{Layout, doubtful};
-use loadgen::summary::Warning;
 
 use super::*;
+use crate::common::summaries::worded;
 
 fn runs(qps: &[f64]) -> Vec<Summary> {
     let first = step(0, "a", 8, qps[0]);
@@ -57,7 +57,7 @@ fn cells_that_spread_or_were_disturbed_are_in_doubt() {
     let many = [120.0, 100.0, 101.0, 100.0, 101.0, 100.0, 101.0, 100.0, 101.0];
     assert_eq!(doubts(&runs(&many)), [""; 0]);
     let mut disturbed = runs(&[100.0, 101.0]);
-    let warning = Warning { code: "perturbed".to_owned(), message: String::new() };
+    let warning = worded("perturbed", "");
     disturbed[1].warnings = vec![warning];
     assert_eq!(doubts(&disturbed), ["a at 8 clients: 1 of 2 runs were disturbed (perturbed)"]);
 }

@@ -111,14 +111,15 @@ fn transactions_count_as_one_op_and_their_statements_each() {
     let server = canned(Vec::new());
     let run = run(&plan(4000), server.port());
     assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
-    let window = &run.timeline.window;
+    let window = &run.counted.timeline.window;
     assert_eq!(window.ops, 4000);
     let pairs = run.ledger.iter().map(|l| l.updates).sum::<u64>();
     // Three of four ops are the transaction: BEGIN, two statements, COMMIT.
     assert!((pairs as f64 / 4000.0 - 0.75).abs() < 0.05, "{pairs}");
     assert_eq!(window.statements, 4 * pairs + (4000 - pairs));
     assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * pairs.cast_signed());
-    let timed: Vec<u64> = run.timeline.window.by_statement.iter().map(Times::count).collect();
+    let timed: Vec<u64> =
+        run.counted.timeline.window.by_statement.iter().map(Times::count).collect();
     assert_eq!(timed, [pairs, pairs, 4000 - pairs]);
 }
 
@@ -128,9 +129,9 @@ fn a_refused_statement_rolls_its_transaction_back() {
     let server = canned(vec![Fault::new(At::EachStatement(50), timeout).only("UPDATE")]);
     let run = run(&plan(2000), server.port());
     assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
-    let errors: u64 = run.errors.iter().map(|e| e.count).sum();
+    let errors: u64 = run.counted.errors.iter().map(|e| e.count).sum();
     assert!(errors > 10, "{errors}");
-    assert_eq!(run.timeline.window.ops + errors, 2000);
+    assert_eq!(run.counted.timeline.window.ops + errors, 2000);
     let updates = run.ledger.iter().map(|l| l.updates).sum::<u64>();
     assert_eq!(run.ledger.iter().map(|l| l.k_added).sum::<i64>(), 2 * updates.cast_signed());
     assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 0);
@@ -166,7 +167,7 @@ fn a_doubt_outlives_a_rollback_that_fails() {
         let run = run(&Plan { policy, ..plan(2000) }, server.port());
         assert_eq!(run.outcome, Outcome::Completed, "{:?}", run.error);
         assert_eq!(run.ledger.iter().map(|l| l.in_doubt).sum::<u64>(), 1);
-        let codes: Vec<_> = run.errors.iter().map(|e| (e.code, e.count)).collect();
+        let codes: Vec<_> = run.counted.errors.iter().map(|e| (e.code, e.count)).collect();
         assert_eq!(codes, [(Some(1180), 1)]);
         // What its transaction left open went with its connection.
         assert_eq!(server.counts().connections, 4 + 1 + 1, "clients, control, and one again");

@@ -287,6 +287,34 @@ fn rooms_import_only_rooms_before_them() {
     );
 }
 
+/// Rooms that write summaries, and the sums among the types of these: they begin at zero.
+const WRITERS: [&str; 4] = ["engine", "run", "load", "commands"];
+const SUMS: [&str; 2] = ["LedgerEntry", "Doubt"];
+
+#[test]
+fn a_field_of_a_summary_is_never_defaulted_when_it_is_written() {
+    let texts = ["summary/mod.rs", "mysql/facts.rs"].map(|file| code(&src().join(file)));
+    let declared = texts.iter().flat_map(|text| text.split("pub struct ").skip(1));
+    let types: BTreeSet<&str> =
+        declared.map(|rest| rest.split([' ', '<']).next().expect("a name")).collect();
+    assert!(types.contains("Summary") && types.contains("Server") && types.len() > 30);
+    let mut defaulted = Vec::new();
+    for source in WRITERS.iter().flat_map(|room| sources(&src().join(room))) {
+        let text = code(&source);
+        let is_test = source.ends_with("tests.rs");
+        for (at, _) in text.match_indices("::default()").filter(|_| !is_test) {
+            let of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+            let path = text[..at].rsplit(|c| !of_path(c)).next().expect("a part");
+            let name = path.rsplit("::").next().expect("a name");
+            let rest = name == "Default" && text[..at].ends_with("..Default");
+            if rest || types.contains(name) && !SUMS.contains(&name) {
+                defaulted.push(format!("{}: {path}::default()", source.display()));
+            }
+        }
+    }
+    assert!(defaulted.is_empty(), "write all fields:\n{}", defaulted.join("\n"));
+}
+
 #[test]
 fn files_stay_below_700_lines_of_code() {
     let long: Vec<String> = sources(&src())

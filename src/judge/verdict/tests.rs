@@ -1,7 +1,8 @@
 //! Verdicts on recorded shares.
 
 use super::*;
-use crate::summary::{Ceiling, Probed, TurnDelay, Warning};
+use crate::summary::{Ceiling, Probed, TurnDelay};
+use serde_json::Value as Json;
 
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
 /// 10,000 QPS; a client that is not in the way.
@@ -53,11 +54,16 @@ fn judged(change: impl FnOnce(&mut Summary, &mut Share)) -> Verdict {
     let mut share = step.client.share.take().expect("there is one");
     change(&mut step, &mut share);
     step.client.share = Some(share);
-    super::verdict(&step).expect("it looked at itself")
+    super::verdict(&step, &[]).expect("it looked at itself")
 }
 
 fn codes(verdict: &Verdict) -> Vec<&str> {
     verdict.reasons.iter().map(|reason| reason.code.as_str()).collect()
+}
+
+/// Returns a value of a reason.
+fn value(verdict: &Verdict, reason: usize, name: &str) -> Json {
+    verdict.reasons[reason].values.as_ref().expect("values")[name].clone()
 }
 
 /// Late turns of a thread that had enough to do.
@@ -80,14 +86,14 @@ fn ceiling(qps: f64) -> Ceiling {
 fn a_client_that_is_not_in_the_way_is_ok() {
     let verdict = judged(|_, _| {});
     assert_eq!((verdict.kind, verdict.reasons.len()), (VerdictKind::Ok, 0));
-    assert_eq!(verdict.sentence(), "ok");
+    assert_eq!(verdict.finding(), None);
 }
 
 #[test]
 fn a_step_whose_client_did_not_look_has_none() {
     let mut step = quiet();
     step.client.share = None;
-    assert_eq!(super::verdict(&step), None);
+    assert_eq!(super::verdict(&step, &[]), None);
 }
 
 #[test]
@@ -118,8 +124,8 @@ fn each_reason_begins_above_its_limit() {
         assert_eq!(at.kind, VerdictKind::Ok, "{code} at {limit}: {at:?}");
         let above = judged(|step, share| change(step, share, limit * 1.01));
         assert_eq!((above.kind, codes(&above)), (kind, vec![code]), "{code} above {limit}");
-        let sentence = above.sentence();
-        assert!(sentence.starts_with(&format!("{}: ", kind.name())), "{sentence}");
+        let finding = above.finding().expect("no ok");
+        assert_eq!(finding.name().replace('_', "-"), kind.name());
     }
 }
 
@@ -145,9 +151,9 @@ fn few_probes_are_judged_by_a_percentile_that_they_have() {
     assert_eq!(of(PROBES_MIN - 1, 79).kind, VerdictKind::Ok);
     let few = of(PROBES_MIN, 80);
     assert_eq!(few.kind, VerdictKind::ClientBound);
-    let told = "for 20 % of the time a socket that was ready waited 5.000 ms or longer";
-    assert!(few.sentence().contains(told), "{}", few.sentence());
-    assert!(of(1_000, 99).sentence().contains("for 1 % of the time "));
+    assert_eq!(value(&few, 0, "part"), Json::from(0.2));
+    assert_eq!(value(&few, 0, "late"), Json::from(5_000.0));
+    assert_eq!(value(&of(1_000, 99), 0, "part"), Json::from(0.01));
 }
 
 #[test]
@@ -183,12 +189,8 @@ fn other_programs_on_the_cores_are_noise_also_where_they_make_the_client_late() 
     });
     assert_eq!(verdict.kind, VerdictKind::Noisy);
     assert_eq!(codes(&verdict), ["turn_delay", "other_load", "descheduled"]);
-    assert_eq!(
-        verdict.sentence(),
-        "noisy: for 1 % of the time a socket that was ready waited 6.200 ms or longer for the client, \
-         which waited for a core (limit 0.040 ms, 5.0 % of the median service time); other programs \
-         used 93 % of this host's cores; also descheduled"
-    );
+    assert_eq!(value(&verdict, 0, "why"), Json::from("it waited for a core"));
+    assert_eq!(value(&verdict, 1, "part"), Json::from(0.93));
 }
 
 #[test]
@@ -204,7 +206,7 @@ fn turns_that_the_hypervisor_makes_late_are_noise() {
     };
     let verdict = of(0.0199, 80.0);
     assert_eq!((verdict.kind, codes(&verdict)), (VerdictKind::Noisy, vec!["turn_delay"]));
-    assert!(verdict.sentence().contains("whose core was stolen"), "{}", verdict.sentence());
+    assert_eq!(value(&verdict, 0, "why"), Json::from("the hypervisor had its core"));
     assert_eq!(of(0.004, 80.0).kind, VerdictKind::ClientBound, "too little for that");
     assert_eq!(of(0.0199, 1_100.0).kind, VerdictKind::ClientBound, "every other turn is late");
 }
@@ -238,12 +240,9 @@ fn late_turns_of_idle_threads_are_not_the_client_s() {
     let verdict = of(0.36, 0.04, 90.0);
     assert_eq!(verdict.kind, VerdictKind::Noisy);
     assert_eq!(codes(&verdict), ["turn_delay", "other_load"]);
-    assert_eq!(
-        verdict.reasons[0].message,
-        "for 1 % of the time a socket that was ready waited 3.120 ms or longer for the client, whose \
-         threads were idle, with other programs using 36 % of this host's cores (limit 1.040 ms, \
-         5.0 % of the median service time)"
-    );
+    let why = "its threads were idle, other programs used the cores";
+    assert_eq!(value(&verdict, 0, "why"), Json::from(why));
+    assert_eq!(value(&verdict, 1, "part"), Json::from(0.36));
     assert_eq!(of(0.36, 0.21, 90.0).kind, VerdictKind::ClientBound, "it had enough to do");
     assert_eq!(of(0.10, 0.04, 90.0).kind, VerdictKind::Noisy, "nobody did it");
     assert_eq!(of(0.36, 0.04, 1_100.0).kind, VerdictKind::ClientBound, "it has been stopped");
@@ -304,15 +303,8 @@ fn full_cores_that_the_server_shares_outweigh_everything_and_hide_nothing() {
     });
     assert_eq!(verdict.kind, VerdictKind::SharedHost);
     assert_eq!(codes(&verdict), ["cores_full", "turn_delay", "descheduled"]);
-    assert_eq!(
-        verdict.reasons[0].message,
-        "client and server shared this host's 2 cores, 99 % busy"
-    );
-    assert_eq!(
-        verdict.reasons[1].message,
-        "for 1 % of the time a socket that was ready waited 2.100 ms or longer for the client (limit \
-         0.040 ms, 5.0 % of the median service time)"
-    );
+    assert_eq!(value(&verdict, 0, "busy"), Json::from(0.99));
+    assert_eq!(value(&verdict, 1, "late"), Json::from(2_100.0));
 }
 
 #[test]
@@ -358,11 +350,9 @@ fn more_threads_than_cores_wait_for_each_other() {
 
 #[test]
 fn an_unsteady_level_is_noise() {
-    let verdict = judged(|step, _| {
-        for code in ["level_change", "debug_build"] {
-            step.warnings.push(Warning { code: code.to_owned(), message: "the level".to_owned() });
-        }
-    });
+    let level = finding!(LevelChange, "the rate", "rose", 0.2, 30.0);
+    let found = [level, finding!(QueryCache, 16 << 10, Json::Null)];
+    let verdict = super::verdict(&quiet(), &found).expect("it looked at itself");
     assert_eq!((verdict.kind, codes(&verdict)), (VerdictKind::Noisy, vec!["level_change"]));
 }
 
@@ -392,19 +382,20 @@ fn probed(user_s: f64, irq_s: f64, steal_s: f64) -> Probed {
 
 #[test]
 fn the_server_s_host_counts_where_it_was_looked_at() {
-    let of = |change: &dyn Fn(&mut Summary)| {
-        let verdict = judged(|step, _| change(step));
-        (verdict.sentence(), verdict.kind)
-    };
-    let ok = ("ok".to_owned(), VerdictKind::Ok);
+    let of = |change: &dyn Fn(&mut Summary)| judged(|step, _| change(step)).kind;
+    let ok = VerdictKind::Ok;
     let with = |seen: Probed| move |step: &mut Summary| step.server.probed = Some(seen.clone());
     // 10 s of others, and 100 s of interrupts.
     assert_eq!(of(&with(probed(160.0, 100.0, 0.0))), ok);
-    let (text, kind) = of(&with(probed(215.0, 0.0, 0.0)));
-    assert_eq!(kind, VerdictKind::Noisy);
-    assert_eq!(text, "noisy: other programs used 14 % of the server's host's cores");
-    let (text, _) = of(&with(probed(150.0, 0.0, 12.0)));
-    assert_eq!(text, "noisy: the hypervisor gave 2.5 % of the server's host's cores to others");
+    let noisy = |change: &dyn Fn(&mut Summary)| {
+        let verdict = judged(|step, _| change(step));
+        let part = value(&verdict, 0, "part").as_f64().expect("a share");
+        let host = value(&verdict, 0, "host");
+        assert_eq!((verdict.kind, host), (VerdictKind::Noisy, "the server's host".into()));
+        (codes(&verdict).join(" "), (part * 1e3).round())
+    };
+    assert_eq!(noisy(&with(probed(215.0, 0.0, 0.0))), ("other_load".to_owned(), 135.0));
+    assert_eq!(noisy(&with(probed(150.0, 0.0, 12.0))), ("steal".to_owned(), 25.0));
     // Who the server is, is not known.
     let mut unknown = probed(210.0, 0.0, 0.0);
     unknown.process = None;

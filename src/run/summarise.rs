@@ -1,0 +1,401 @@
+//! Facts of a step, and what its job measured → Summary: built whole, in one place, for all that measures.
+
+use std::collections::BTreeMap;
+
+use super::before::PreparedServer;
+use super::in_profile::InProfile;
+use crate::engine::{self, MeasuredStep, per_s};
+use crate::judge::{Calibration, changed_after};
+use crate::load::reload::{Loaded, LoadedTable};
+use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
+use crate::plan::{Plan, Spread, Step};
+use crate::summary::{
+    self, Client, CommandRun, Conditions, RateSearch, Server, Share, StatementText, Summary,
+    TableRows, Thread,
+};
+use crate::terms::{Finding, OnError, StatementMode, finding};
+use crate::workload::Schema;
+
+/// The facts of an invocation's job, the same for all of its steps.
+pub(crate) struct JobFacts<'a> {
+    pub(crate) run_id: String,
+    /// The server's version if none.
+    pub(crate) label: Option<String>,
+    /// The suffix of the server's version where there is no label.
+    pub(crate) options: String,
+    pub(crate) notes: BTreeMap<String, String>,
+    pub(crate) repeats: u32,
+    /// The search for a rate that the steps are of, but for its number.
+    pub(crate) search: Option<RateSearch>,
+    pub(crate) in_profile: Option<InProfile<'a>>,
+    pub(crate) calibration: Option<&'a Calibration>,
+}
+
+/// The facts of a step beside what its job measured.
+#[derive(Clone, Copy)]
+pub(super) struct StepFacts<'a> {
+    pub(super) job: &'a JobFacts<'a>,
+    pub(super) server: &'a PreparedServer<'a>,
+    pub(super) step: &'a Step,
+}
+
+/// The results of a step that are its job's own.
+pub(super) enum Measured {
+    /// With the name of the record of a step that writes.
+    Sweep(Box<Conditions>, Option<String>),
+    Load(summary::Load),
+    Suite(summary::Suite),
+}
+
+/// The description of what was measured, and what to say of it.
+pub(super) struct Described {
+    pub(super) workload: summary::Workload,
+    pub(super) plan: summary::Plan,
+    pub(super) warnings: Vec<Finding>,
+    /// Commands that ran beside it.
+    pub(super) commands: Vec<CommandRun>,
+    pub(super) measured: Measured,
+}
+
+/// Names a server without a label: by its version, or by the number of it and its options.
+pub(super) fn server_label(version: &str, options: &str) -> String {
+    let number = version.split('-').next().unwrap_or(version);
+    if options.is_empty() { version.to_owned() } else { format!("{number}{options}") }
+}
+
+impl StepFacts<'_> {
+    pub(super) fn step_id(&self) -> String {
+        format!("{}-{}", self.job.run_id, self.step.number)
+    }
+
+    pub(super) fn label(&self) -> String {
+        let of_server = || server_label(&self.server.found.server.version, &self.job.options);
+        self.job.label.clone().unwrap_or_else(of_server)
+    }
+}
+
+/// Makes a step's summary, in which the judgement alone is missing.
+pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Described) -> Summary {
+    let StepFacts { job, server, step } = facts;
+    let Described { mut workload, plan, mut warnings, commands, measured } = described;
+    let (found, readings) = (&server.found, &run.readings);
+    let (mut conditions, mut record, mut load, mut suite) = (None, None, None, None);
+    match measured {
+        Measured::Sweep(of, name) => (conditions, record) = (Some(*of), name),
+        Measured::Load(of) => load = Some(of),
+        Measured::Suite(of) => suite = Some(of),
+    }
+    let of_host = job.calibration.and_then(|kept| kept.ceiling(step.clients, plan.engine_threads));
+    let share = conditions.as_ref().map(|_| run.share(server.host.facts.cores, of_host));
+    let experiment = job.in_profile.as_ref().map(|place| {
+        let (part, found) = place.describe(step, commands);
+        warnings.extend(found);
+        workload.name.clone_from(&place.part.title);
+        part
+    });
+    Summary {
+        schema: summary::SCHEMA.to_owned(),
+        loadgen: engine::program(),
+        run_id: job.run_id.clone(),
+        step_id: facts.step_id(),
+        label: facts.label(),
+        notes: job.notes.clone(),
+        outcome: run.outcome,
+        reason: run.error.as_ref().map(ToString::to_string),
+        workload: workload.into(),
+        plan,
+        server: Server {
+            settings_changed: readings.changed.clone().unwrap_or_default(),
+            status: readings.status.clone(),
+            probed: readings.probed.clone(),
+            host_facts: found
+                .server
+                .host_facts
+                .clone()
+                .or_else(|| server.probe.as_ref()?.facts.clone()),
+            ..found.server.clone()
+        },
+        driver: found.driver.clone(),
+        client: client(server, run, share),
+        started_at: run.counted.started_at.to_string(),
+        measured_s: run.counted.measured_s,
+        totals: run.totals(),
+        latency: run.latency(),
+        timeline: run.counted.timeline.entries.clone(),
+        outages: run.outages.clone(),
+        ledger: run.ledger.clone(),
+        record,
+        load,
+        suite,
+        warnings: warnings.into_iter().map(Into::into).collect(),
+        verdict: None,
+        experiment,
+        conditions,
+    }
+}
+
+fn client(server: &PreparedServer<'_>, run: &MeasuredStep, share: Option<Share>) -> Client {
+    let (host, ops, of) = (&server.host, run.counted.timeline.window.ops, &run.readings.client);
+    let cost = run.counted.cost;
+    let usage = run.counts.usage.iter();
+    Client {
+        host: host.name.clone(),
+        kernel: host.facts.kernel.clone(),
+        cpu: host.facts.cpu.clone(),
+        cores: host.cores_usable,
+        same_host: server.found.same_host,
+        user_s: cost.user.as_secs_f64(),
+        sys_s: cost.sys.as_secs_f64(),
+        us_per_op: (ops > 0).then(|| cost.cpu().as_secs_f64() * 1e6 / ops as f64),
+        threads: usage.map(|thread| Thread { busy: thread.share.busy }).collect(),
+        max_rss_bytes: run.readings.max_rss_bytes,
+        rtt_us: server.found.rtt_us,
+        net_rx_bytes: of.traffic.map(|[received, _]| received),
+        net_tx_bytes: of.traffic.map(|[_, sent]| sent),
+        share,
+    }
+}
+
+/// Describes a sweep; `found` is of its set-up.
+pub(super) fn describe_sweep(
+    facts: StepFacts<'_>,
+    plan: &Plan,
+    run: &MeasuredStep,
+    found: Vec<Finding>,
+    commands: Vec<CommandRun>,
+    measured: Measured,
+) -> Described {
+    let StepFacts { job, server: at, step } = facts;
+    let seed = at.dataset.data_seed.map(u64::from);
+    let search = job.search.clone().zip(step.search);
+    let search = search.map(|(of, number)| RateSearch { number, ..of });
+    let mut warnings = engine::findings(run, plan, step);
+    warnings.extend(at.warnings.iter().cloned().chain(found));
+    Described {
+        workload: engine::workload(plan, at.spread),
+        plan: engine::plan(plan, step, at.spread, at.dataset.tables, seed, search),
+        warnings,
+        commands,
+        measured,
+    }
+}
+
+/// Describes a timed load.
+pub(super) fn describe_load(
+    facts: StepFacts<'_>,
+    run: &MeasuredStep,
+    spec: &LoadSpec,
+    loaded: Loaded,
+    verified: bool,
+) -> Described {
+    let rows_of = |of: &LoadedTable| TableRows { table: of.name.clone(), rows: of.rows };
+    let tables: Vec<TableRows> = loaded.tables.iter().map(rows_of).collect();
+    let (file, size) = match &spec.source {
+        LoadSource::Generated { rows, data_seed } => (None, (spec.tables, *rows, Some(*data_seed))),
+        LoadSource::Dump { path } => {
+            let most = tables.iter().map(|table| table.rows).max().unwrap_or(0);
+            (Some(path.display().to_string()), (tables.len() as u32, most, None))
+        }
+    };
+    let (insert_bytes, sql) = match spec.insert {
+        _ if file.is_some() => (None, "the dump's own"),
+        InsertMode::Extended { bytes } => (Some(bytes), "INSERT INTO {table} VALUES (…),(…),…"),
+        InsertMode::Single => (None, "INSERT INTO {table} VALUES (…)"),
+        InsertMode::LoadData => (None, "LOAD DATA LOCAL INFILE … INTO TABLE {table}"),
+    };
+    let insert = StatementText { kind: "insert".to_owned(), sql: sql.to_owned(), repeat: 1 };
+    let mut warnings: Vec<Finding> = Vec::new();
+    warnings.extend((loaded.warnings > 0).then(|| finding!(ServerWarnings, loaded.warnings)));
+    if let (Some(file), Some(asked)) = (&file, &spec.charset)
+        && !asked.eq_ignore_ascii_case(&loaded.charset)
+    {
+        let (file, set) = (file.clone(), loaded.charset.as_str());
+        warnings.push(finding!(Charset, file, set, asked.as_str()));
+    }
+    let left_out = loaded.left_out.iter().map(|about| about.name().to_owned());
+    let left_out: Vec<String> = left_out.collect();
+    warnings.extend((!left_out.is_empty()).then(|| finding!(Unsent, left_out.join(", "))));
+    let load = Measured::Load(summary::Load {
+        source: if file.is_none() { "generated" } else { "dump" }.to_owned(),
+        mode: file.is_none().then(|| spec.insert.to_string()),
+        insert_bytes,
+        file,
+        rows: loaded.rows,
+        rows_per_s: per_s(loaded.rows, run.counted.measured_s),
+        statements: run.counted.timeline.window.statements,
+        bytes: loaded.bytes,
+        charset: loaded.charset,
+        character_sets: loaded.character_sets,
+        tables,
+        verified,
+        read_before: loaded.read_before,
+        left_out,
+    });
+    let mut described = describe_timed(facts, run, spec.name(), vec![insert], size, load);
+    described.warnings.extend(warnings);
+    described
+}
+
+/// Describes a job of one client, over so many tables of so many rows of a seed.
+pub(super) fn describe_timed(
+    facts: StepFacts<'_>,
+    run: &MeasuredStep,
+    name: String,
+    statements: Vec<StatementText>,
+    (tables, rows, data_seed): (u32, u64, Option<u32>),
+    measured: Measured,
+) -> Described {
+    let mut warnings = Vec::from_iter(cfg!(debug_assertions).then(|| finding!(DebugBuild)));
+    warnings.extend(changed_after(run.readings.changed.as_deref()));
+    warnings.extend(run.readings.status.is_none().then(|| finding!(NoStatus)));
+    let workload = summary::Workload {
+        name,
+        built_in: false,
+        statements,
+        mode: StatementMode::Text,
+        distribution: "sequential".to_owned(),
+        spread: Spread::Pinned,
+        schema: Schema::Sbtest.to_string(),
+        options: BTreeMap::new(),
+        option_defaults: None,
+        transactions: None,
+        unfollowed: None,
+    };
+    let plan = summary::Plan {
+        tables,
+        rows,
+        data_seed: data_seed.map(u64::from),
+        clients: 1,
+        engine_threads: 1,
+        warmup_s: 0.0,
+        time_s: None,
+        ops: None,
+        rate: None,
+        arrival: None,
+        think_s: None,
+        queues: None,
+        seed: 0,
+        charset: None,
+        on_error: OnError::Abort,
+        begins_again: None,
+        max_errors: None,
+        op_timeout_s: None,
+        repeat_index: facts.step.repeat,
+        repeats: facts.job.repeats,
+        search: None,
+    };
+    Described { workload, plan, warnings, commands: Vec::new(), measured }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Counted, Readings};
+    use crate::error::{Error, Kind};
+    use crate::judge;
+    use crate::mysql::{ConnectOptions, Dataset, Fingerprint, ServerLink};
+    use crate::observe::{ClientReading, ROOT, Whereabouts, host};
+    use crate::plan::knobs::Knobs;
+    use crate::stop::Stop;
+    use crate::summary::{Driver, Outcome, SettingChange, SuiteTest};
+    use crate::terms::Class;
+    use crate::workload::builtin;
+
+    fn job<'a>() -> JobFacts<'a> {
+        JobFacts {
+            run_id: "00ff".to_owned(),
+            label: None,
+            options: " --a".to_owned(),
+            notes: [("why".to_owned(), "a test".to_owned())].into(),
+            repeats: 3,
+            search: Some(RateSearch { number: 0, ..RateSearch::default() }),
+            in_profile: None,
+            calibration: None,
+        }
+    }
+
+    fn step() -> Step {
+        Step { number: 7, place: 1, of: 1, clients: 4, rate: None, repeat: 2, search: Some(5) }
+    }
+
+    fn found() -> Fingerprint {
+        let data = Some(9 << 20);
+        let server = Server {
+            data_bytes: data,
+            table_formats: Some(Vec::new()),
+            buffer_pool_bytes: Some(1 << 20),
+            version: "10.11.6-MariaDB".to_owned(),
+            ..Server::default()
+        };
+        let (driver, whereabouts) = (Driver::default(), Whereabouts::default());
+        Fingerprint { server, driver, same_host: true, whereabouts, rtt_us: Some(40.0) }
+    }
+
+    /// A job of half a second with this many operations.
+    fn measured(ops: u64, error: Option<Error>) -> MeasuredStep {
+        let mut counted = Counted { measured_s: 0.5, ..Counted::default() };
+        (counted.timeline.window.ops, counted.timeline.window.statements) = (ops, ops);
+        let change = SettingChange { name: "a".to_owned(), before: None, after: None };
+        let (now, changed) = (ClientReading::now(None), Some(vec![change]));
+        let readings = Readings {
+            client: now.since(&now),
+            status: None,
+            probed: None,
+            changed,
+            max_rss_bytes: 1 << 20,
+        };
+        MeasuredStep::timed(counted, readings, error)
+    }
+
+    fn summary(run: &MeasuredStep, of: impl Fn(StepFacts<'_>) -> Described) -> Summary {
+        let link = ServerLink::to(ConnectOptions::canned(1), &Stop::default()).expect("options");
+        let dataset = Dataset { data_seed: Some(3), ..Dataset::default() };
+        let (host, warnings) = (host::facts(std::path::Path::new(ROOT)), Vec::new());
+        let (link, control, found, probe, spread) = (&link, None, found(), None, Spread::Random);
+        let server =
+            PreparedServer { link, control, found, host, probe, warnings, spread, dataset };
+        let facts = StepFacts { job: &job(), server: &server, step: &step() };
+        summarise(facts, run, of(facts))
+    }
+
+    #[test]
+    fn a_suite_has_its_facts_and_its_end_when_a_signal_cut_it() {
+        let run = measured(2, Some(Error::new(Kind::Interrupted, "interrupted")));
+        let summary = summary(&run, |facts| {
+            let suite = summary::Suite { tests: vec![SuiteTest::default()], output: None };
+            let (name, none) = ("suite-a".to_owned(), (0, 0, None));
+            describe_timed(facts, &run, name, Vec::new(), none, Measured::Suite(suite))
+        });
+        assert_eq!(summary.label, "10.11.6 --a");
+        assert_eq!((summary.step_id.as_str(), summary.outcome), ("00ff-7", Outcome::Interrupted));
+        assert_eq!(summary.reason.as_deref(), Some("interrupted"));
+        assert_eq!((summary.totals.ops, summary.totals.qps), (2, 4.0));
+        assert_eq!((summary.plan.repeats, summary.plan.repeat_index), (3, 2));
+        assert_eq!((summary.plan.clients, &summary.plan.search), (1, &None));
+        assert_eq!(summary.server.settings_changed.len(), 1);
+        assert_eq!((summary.client.max_rss_bytes, summary.client.rtt_us), (1 << 20, Some(40.0)));
+        assert!(
+            summary.suite.is_some() && summary.load.is_none() && summary.client.share.is_none()
+        );
+        assert_eq!(judge::all(&summary), (Some(Class::IoBound), Vec::new(), None));
+    }
+
+    #[test]
+    fn a_sweep_has_the_facts_of_its_tables_and_its_search() {
+        let run = measured(8, None);
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let summary = summary(&run, |facts| {
+            let record = Some("a-record".to_owned());
+            let sweep = Measured::Sweep(Box::default(), record);
+            describe_sweep(facts, &plan, &run, Vec::new(), Vec::new(), sweep)
+        });
+        assert_eq!((summary.plan.data_seed, summary.server.data_bytes), (Some(3), Some(9 << 20)));
+        assert_eq!(summary.plan.search.as_ref().map(|search| search.number), Some(5));
+        assert_eq!(summary.record.as_deref(), Some("a-record"));
+        assert!(summary.conditions.is_some() && summary.client.share.is_some());
+        assert_eq!((summary.verdict.as_ref(), summary.server.class), (None, None));
+        let judged = judge::all(&summary);
+        let judged = summary.judged(judged);
+        assert!(judged.verdict.is_some() && judged.server.class.is_some());
+    }
+}
