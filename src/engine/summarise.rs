@@ -167,6 +167,9 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     let of_ops = run.counted.errors.iter().filter(|error| error.is_of_op());
     let errors: u64 = of_ops.map(|e| e.count).sum();
     let retried = window.events.as_ref().map_or(0, |events| events.ignored);
+    // By sysbench's rules such an answer is no error.
+    let unexpected = window.events.as_ref().map_or(0, |events| events.unexpected);
+    let incomplete = "not the number of rows that complete tables give";
     let reconnects = run.counts.failures.reconnects;
     let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
     let untouched = run.counted.per_table.iter().any(|table| table.ops == 0);
@@ -177,6 +180,7 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
         }),
         (errors > 0).then(|| finding!(Errors, errors, most_frequent(&run.counted.errors))),
         (retried > 0).then(|| finding!(Retried, retried)),
+        (unexpected > 0).then(|| finding!(WrongAnswers, unexpected, incomplete)),
         (run.abandoned() > 0).then(|| finding!(Abandoned, run.abandoned())),
         (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
         (!run.outages.is_empty()).then(|| finding!(Outages, run.outages.len(), longest)),

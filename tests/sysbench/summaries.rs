@@ -147,6 +147,17 @@ fn summary_tells_a_rate_that_is_not_kept_when_events_wait_at_the_end() {
 }
 
 #[test]
+fn summary_is_warned_of_empty_answers_when_the_table_size_is_not_prepare_s() {
+    let Some(place) = place() else { return };
+    place.well("oltp_point_select {at} --table-size=100 prepare");
+    let right = Kept::of(&place, "oltp_point_select {at} --table-size=100 --events=50");
+    assert!(!right.is_warned("wrong_answers"));
+    let wrong = Kept::of(&place, "oltp_point_select {at} --table-size=100000 --events=50");
+    assert!(wrong.is_warned("wrong_answers"), "{}", wrong.summary["warnings"]);
+    wrong.agrees();
+}
+
+#[test]
 fn text_summary_and_import_agree_when_events_begin_again() {
     for place in places() {
         agrees_with_its_import(&place);
