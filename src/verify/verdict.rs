@@ -59,14 +59,19 @@ impl Evidence<'_> {
                 let its = entry.table == table && entry.table_id.as_ref() == Some(&id);
                 its && (changes(entry) || unfollowed.is_some())
             };
+            let (step, place) = (&summary.step_id, read_location(summary));
+            let untold = unfollowed.map(|why| {
+                let name = &summary.workload.name;
+                format!("step {step} ({name}) wrote what its ledger does not tell: {why}")
+            });
+            // SQL that names tables itself may have written to any table there.
+            let is_here = !self.is_another(&place, here);
+            if let Some(untold) = untold.clone().filter(|_| summary.ledger.is_empty() && is_here) {
+                history.custom |= !summary.workload.built_in;
+                history.unknown.push(untold);
+            }
             for entry in summary.ledger.iter().filter(its) {
-                let (step, place) = (&summary.step_id, read_location(summary));
-                if let Some(why) = unfollowed {
-                    let name = &summary.workload.name;
-                    history.unknown.push(format!(
-                        "step {step} ({name}) wrote what its ledger does not tell: {why}"
-                    ));
-                }
+                history.unknown.extend(untold.clone());
                 if self.is_another(&place, here) {
                     history.unknown.push(format!(
                         "step {step} wrote to a copy of it at {place}, this one is at {here}"
@@ -78,7 +83,10 @@ impl Evidence<'_> {
         }
         for (name, record) in self.records {
             let told = |summary: &&Summary| summary.record.as_ref() == Some(name);
-            if record.tables.get(table) == Some(&id) && !self.summaries.iter().any(told) {
+            let any_table = record.tables.is_empty() && !record.built_in;
+            let may_write = record.tables.get(table) == Some(&id)
+                || any_table && !self.is_another(&record.place, here);
+            if may_write && !self.summaries.iter().any(told) {
                 history.custom |= !record.built_in;
                 history.unknown.push(format!(
                     "step {} ({}) of {} left no summary",
@@ -431,6 +439,26 @@ mod history_tests {
             evidence(&[&told], &[]).find_history(&here, "sbtest1", &mark(0x5f)),
             History::default()
         );
+    }
+
+    #[test]
+    fn every_table_there_is_undecided_when_a_step_s_sql_named_tables_itself() {
+        let mut named = step(1, "db1");
+        (named.workload.unfollowed, named.ledger) = (Some("gives no effect".into()), Vec::new());
+        named.workload.built_in = false;
+        let history = |steps: &[&Summary], place: &Location| {
+            evidence(steps, &[]).find_history(place, "sbtest1", &mark(0x5f))
+        };
+        let there = history(&[&named], &here());
+        assert!(there.custom && there.unknown.len() == 1, "{there:?}");
+        let elsewhere = Location { datadir: Some("/other".to_owned()), ..here() };
+        assert_eq!(history(&[&named], &elsewhere), History::default());
+        named.workload.unfollowed = None;
+        assert_eq!(history(&[&named], &here()), History::default(), "it wrote nothing");
+        let killed = Record::new("aa-9".into(), "own SQL".into(), false, here(), BTreeMap::new());
+        let records = [("a-record".to_owned(), killed)];
+        let left = evidence(&[], &records).find_history(&here(), "sbtest1", &mark(0x5f));
+        assert!(left.custom && left.unknown.len() == 1, "{left:?}");
     }
 
     #[test]
