@@ -1,12 +1,16 @@
 //! What a host can generate, as a table.
 
-use super::brief::MARK;
-use super::page::{Page, Rows, Share};
-use super::{Format, Notes, escape, write};
+use super::columns::Rows;
+use super::escape;
+use super::note::MARK;
+use super::options::Notes;
+use super::page::Page;
+use super::value::Share;
+use super::writers::write;
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
 use crate::terms::units::rate_decimals;
-use crate::terms::{Code, Finding, Value, merge};
+use crate::terms::{Code, Finding, Format, Value, merge};
 
 const BELOW: [&str; 2] = [
     "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: what \

@@ -7,13 +7,14 @@ use maud::{Markup, html};
 
 use super::escape;
 use super::histogram::{EACH_NINE, NINES_MAX, curve_us, nines, shares};
-use super::notes::label;
-use super::page::{decimals, number};
-use super::table::{Cell, Column, Labels, Line, Table, position};
+use super::labels::{Labels, position};
+use super::names::label;
+use super::table::{LabelRow, TableCell, WorkloadTable};
+use super::value::{decimals, number};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::Summary;
-use crate::terms;
+use crate::terms::{self, Cell};
 
 /// Ticks that an axis of round numbers aims at.
 const TICKS: f64 = 5.0;
@@ -89,7 +90,7 @@ pub(super) const ERRORS: Shade = ("errors", "errors");
 
 impl Chart {
     pub(super) fn new(
-        table: &Table,
+        table: &WorkloadTable,
         title: String,
         x: Axis,
         y: Axis,
@@ -115,15 +116,15 @@ pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
     any.then_some("Bars with caps: 95 % interval. Thin bars: smallest to largest run.")
 }
 
-pub(crate) fn at(column: &Column) -> String {
+pub(crate) fn at(column: &Cell) -> String {
     let rate = column.rate.map_or_else(String::new, |rate| format!(" at {rate} ops/s"));
     terms::clients(column.clients) + &rate
 }
 
 /// Draws a table's numbers from zero, or its ratios around 1, over the clients of closed loops, and over
 /// the rates of each number of clients. Nothing but a baseline itself is no chart.
-pub(crate) fn over_clients(table: &Table, labels: &Labels) -> Vec<Chart> {
-    let mut groups: BTreeMap<Option<u32>, Vec<Column>> = BTreeMap::new();
+pub(crate) fn over_clients(table: &WorkloadTable, labels: &Labels) -> Vec<Chart> {
+    let mut groups: BTreeMap<Option<u32>, Vec<Cell>> = BTreeMap::new();
     for column in &table.columns {
         groups.entry(column.rate.map(|_| column.clients)).or_default().push(*column);
     }
@@ -131,16 +132,21 @@ pub(crate) fn over_clients(table: &Table, labels: &Labels) -> Vec<Chart> {
     charts.flatten().collect()
 }
 
-fn group(table: &Table, labels: &Labels, open: Option<u32>, columns: &[Column]) -> Option<Chart> {
+fn group(
+    table: &WorkloadTable,
+    labels: &Labels,
+    open: Option<u32>,
+    columns: &[Cell],
+) -> Option<Chart> {
     let base = table.baseline.as_deref();
-    let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
+    let across = |column: &Cell| column.per_s().unwrap_or(f64::from(column.clients));
     let (unit, name) = match (base, table.metric.unit()) {
         (Some(_), _) => (1.0, "ratio, higher is better"),
         (None, (unit, name, _)) => (unit, name),
     };
     let decimals = if base.is_some() { 3 } else { table.metric.decimals(table.shown()) };
-    let of_line = |line: &Line| {
-        let point = |column: &Column| {
+    let of_line = |line: &LabelRow| {
+        let point = |column: &Cell| {
             let cell = line.at(column)?;
             let (y, bounds) = (table.number(cell)? / unit, bounds(table, cell, unit));
             let mut said = number(y, decimals);
@@ -180,7 +186,7 @@ fn group(table: &Table, labels: &Labels, open: Option<u32>, columns: &[Column]) 
 pub(crate) type Bounds = Option<(f64, f64)>;
 
 /// Returns the 95 % interval of a cell's number, and what its runs lie between, in a unit.
-pub(crate) fn bounds(table: &Table, cell: &Cell, unit: f64) -> [Bounds; 2] {
+pub(crate) fn bounds(table: &WorkloadTable, cell: &TableCell, unit: f64) -> [Bounds; 2] {
     let spread = &cell.spread;
     let bounds = match table.baseline {
         Some(_) => [cell.relative_interval, None],
@@ -200,9 +206,9 @@ pub(crate) fn bounds_shown([interval, range]: [Bounds; 2], decimals: usize) -> [
 
 /// Draws latency by percentile, a chart for each column: the medians of the repeats' percentiles, up to
 /// the last one beyond which the repeat with the fewest values has enough of them.
-pub(crate) fn percentiles(table: &Table, labels: &Labels) -> Result<Vec<Chart>> {
+pub(crate) fn percentiles(table: &WorkloadTable, labels: &Labels) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
-    let mut all: BTreeMap<Column, Vec<Series>> = BTreeMap::new();
+    let mut all: BTreeMap<Cell, Vec<Series>> = BTreeMap::new();
     for line in &table.lines {
         for (column, steps) in line.steps_by_column() {
             let (label, points) = (position(labels, line.label), curve(&steps)?);

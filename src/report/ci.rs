@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use maud::{PreEscaped, html};
 use serde_json::{Map, Value as Json, json};
 
-use super::Format;
 use super::escape::markup;
-use super::page::{Page, pretty, records};
+use super::json::pretty;
+use super::page::{Page, records};
+use crate::terms::Format;
 
 type Record = Map<String, Json>;
 

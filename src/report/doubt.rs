@@ -1,9 +1,10 @@
 //! Cells that more runs would tell more about.
 
-use super::Options;
-use super::notes::{at_clients, label};
-use super::page::number;
-use super::table::{Cell, tables};
+use super::names::{at_clients, label};
+use super::options::Options;
+use super::table::TableCell;
+use super::tables::tables;
+use super::value::number;
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
 use crate::terms::{self, Code};
@@ -48,7 +49,7 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
 
 /// More runs make the interval narrow, and never the range: it counts as long as there is no
 /// interval.
-fn wide(cell: &Cell, widest: f64) -> Option<String> {
+fn wide(cell: &TableCell, widest: f64) -> Option<String> {
     let spread = cell.spread;
     let (what, (low, high)) = match cell.interval {
         Some(interval) => ("the 95 % interval of the median", interval),

@@ -3,13 +3,18 @@
 //! `new / base - 1` of the rates is `-(change of the time of an op) / (time of the new one)`: the same
 //! quotient of each part is its share of the change, and the shares add up.
 
-use super::compare::{self, Question, Row, nothing_in_common};
-use super::metric::{named, own_read_us, read_us, server_cpu_us};
-use super::notes::{both_values, cell_named, label, marked};
-use super::page::{Page, Rows, Sheet, Value, number};
+use super::columns::{Rows, Sheet};
+use super::compared_cell::{self, ComparedCell};
+use super::metric::{Metric, named, own_read_us, read_us, server_cpu_us};
+use super::names::{both_values, cell_named, label};
+use super::notes::marked;
+use super::page::Page;
+use super::question::{Question, nothing_in_common};
 use super::ratio::{Ratio, shift};
-use super::table::Cell;
-use super::{Metric, brief, write};
+use super::summary_lines;
+use super::table::TableCell;
+use super::value::{PageValue, number, signed};
+use super::writers::write;
 use crate::error::{Error, Result};
 use crate::judge::{self, ABSENT, Difference};
 use crate::stats;
@@ -46,8 +51,8 @@ struct Part {
 }
 
 struct Split<'r, 't, 's> {
-    row: &'r Row<'t, 's>,
-    cells: [&'t Cell<'s>; 2],
+    row: &'r ComparedCell<'t, 's>,
+    cells: [&'t TableCell<'s>; 2],
     /// The parts that are known, the rest, and the time of an op, which is all of them.
     parts: Vec<Part>,
     cycle_us: [f64; 2],
@@ -56,14 +61,14 @@ struct Split<'r, 't, 's> {
 
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     let contrasts = question.contrasts(&steps.into(), Metric::QPS)?.noted();
-    let rows = compare::rows(&contrasts, question);
-    let both = |row: &&Row| row.cells.iter().all(Option::is_some);
+    let rows = compared_cell::rows(&contrasts, question);
+    let both = |row: &&ComparedCell| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     for rows in &rows {
         let (first, mut said) = (pages.len(), String::new());
         for row in rows.iter().filter(both).filter(|row| !row.column.is_open()) {
             let Some(split) = Split::of(row) else {
-                let cell = cell_named(row.table, &row.column);
+                let cell = cell_named(row.table.workload, &row.column);
                 idle.push(format!("{cell}: 0 ops a second are not explained"));
                 continue;
             };
@@ -92,12 +97,13 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     };
     last.below.append(&mut idle);
     last.below.extend(BELOW.map(str::to_owned));
-    let lines = brief::below(&contrasts.tables, &question.notes, &question.source);
+    let lines = summary_lines::below(&contrasts.tables, &question.notes, &question.source);
     Ok(write(&pages, "explain", question.format, None, (&question.notes, &lines)))
 }
 
-fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {
-    let runs = |cell: &Cell| cell.steps.iter().filter_map(|step| of(step)).collect::<Vec<f64>>();
+fn part(name: &'static str, cells: [&TableCell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {
+    let runs =
+        |cell: &TableCell| cell.steps.iter().filter_map(|step| of(step)).collect::<Vec<f64>>();
     let [one, other] = cells.map(runs);
     let us = stats::median(&one).zip(stats::median(&other)).map(|(one, other)| [one, other]);
     let shift = shift(cells, [&one, &other], 1.0);
@@ -106,7 +112,7 @@ fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f
 
 impl<'r, 't, 's> Split<'r, 't, 's> {
     /// Splits a row of a closed loop; nothing where a label did nothing.
-    fn of(row: &'r Row<'t, 's>) -> Option<Split<'r, 't, 's>> {
+    fn of(row: &'r ComparedCell<'t, 's>) -> Option<Split<'r, 't, 's>> {
         let cells = row.cells.map(|cell| cell.expect("both have the cell"));
         let busy = f64::from(row.column.clients) * US;
         let tps = |step: &Summary| (step.measured_s > 0.0).then_some(step.totals.tps);
@@ -136,7 +142,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let [one, other] = self.cells.map(|cell| cell.spread.median);
         let title = format!(
             "{}: QPS {} with {}, {} with {}: {} %",
-            cell_named(table, &row.column),
+            cell_named(table.workload, &row.column),
             units::rate(one),
             label(table.lines[0].label),
             units::rate(other),
@@ -152,7 +158,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
     fn sheet(&self) -> Sheet {
         let (table, row) = (self.row.table, self.row);
         let told = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
-        let settings = Value::from(self.differing.iter().map(told).collect::<Vec<_>>());
+        let settings = PageValue::from(self.differing.iter().map(told).collect::<Vec<_>>());
         let change = |part: &&Part| part.us.map(|[one, other]| other - one);
         // What a change of the time of an op is of the rate.
         let percent = |part: &&Part| Some(-100.0 * change(part)? / self.cycle_us[1]);
@@ -164,7 +170,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let runs = row.ratio.as_ref().map_or([0, 0], |_| row.runs());
         let bounds = row.ratio.as_ref().and_then(Ratio::bounds);
         Rows::new(&self.parts)
-            .place(table, |_| row.column)
+            .place(table.workload, |_| row.column)
             .filed("base", |_| table.lines[0].label)
             .filed("new", |_| table.lines[1].label)
             .filed("base_qps", |_| self.cells[0].spread.median)
@@ -221,12 +227,6 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         });
         [reads, others, busy, unknown, below].into_iter().flatten()
     }
-}
-
-/// Shows a change: with its sign, but of nothing.
-pub(super) fn signed(value: f64, decimals: usize) -> String {
-    let text = number(value, decimals);
-    if value > 0.0 && text != number(0.0, decimals) { format!("+{text}") } else { text }
 }
 
 fn named_settings(differing: &[Difference]) -> String {

@@ -4,15 +4,21 @@
 use std::collections::BTreeSet;
 use std::ops::RangeBounds;
 
+use super::columns::{Rows, Sheet};
 use super::metric::{Metric, Time, errors, failed, failed_share, given_up, with_longer};
-use super::notes::{cell_named, label, marked, noted};
-use super::page::{Page, Rows, Sheet, Value, number};
-use super::table::{Column, Table, among, missing, tables};
-use super::{Format, Options, brief, escape, write};
+use super::names::{cell_named, label};
+use super::notes::{marked, noted};
+use super::options::Options;
+use super::page::Page;
+use super::table::{WorkloadTable, among, missing};
+use super::tables::tables;
+use super::value::{PageValue, number};
+use super::writers::write;
+use super::{escape, summary_lines};
 use crate::error::Result;
 use crate::stats::{self, enough};
 use crate::summary::Summary;
-use crate::terms::{self, Gate, Property, Quantity, units};
+use crate::terms::{self, Cell, Format, Gate, Property, Quantity, units};
 
 const NO_OP: &str = "no op was answered";
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
@@ -32,9 +38,9 @@ pub struct Gates {
     pub scarce: bool,
 }
 
-struct Row<'t, 's> {
+struct GateLine<'t, 's> {
     at: usize,
-    column: Column,
+    column: Cell,
     gate: &'t Gate,
     /// The runs that count.
     runs: Vec<&'s Summary>,
@@ -53,7 +59,8 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
     let mut gates = Gates::default();
     let mut pages = Vec::new();
     let strict = Options { strict: options.strict || !options.latest, ..options.clone() };
-    let tables: Vec<Table> = tables(&steps.into(), &strict)?.into_iter().map(noted).collect();
+    let tables: Vec<WorkloadTable> =
+        tables(&steps.into(), &strict)?.into_iter().map(noted).collect();
     for table in &tables {
         let rows = rows(table, wanted)?;
         for row in &rows {
@@ -64,12 +71,12 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
         page.notes.push(WHAT.to_owned());
         pages.push(page.footed(table));
     }
-    let lines = brief::below(&tables, &options.notes, &options.source);
+    let lines = summary_lines::below(&tables, &options.notes, &options.source);
     gates.text = write(&pages, "gates", options.format, None, (&options.notes, &lines));
     Ok(gates)
 }
 
-fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>>> {
+fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<GateLine<'t, 's>>> {
     let mut rows = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
         for column in &table.columns {
@@ -91,7 +98,7 @@ fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>
                 if missing > 0 && found.held.is_some() && !is_sure {
                     found = Found::of(gate, Err(lacking.clone()));
                 }
-                rows.push(Row { at, column: *column, gate, runs, found });
+                rows.push(GateLine { at, column: *column, gate, runs, found });
             }
         }
     }
@@ -121,16 +128,16 @@ fn judge(gate: &Gate, runs: &[&Summary]) -> Result<Found> {
     Ok(found)
 }
 
-fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
+fn sheet(table: &WorkloadTable, rows: Vec<GateLine>, format: Format) -> Sheet {
     // Markdown has no exit status to look at.
     let [yes, no, unknown] =
         if format == Format::Markdown { ["✓ ", "✗ ", "? "] } else { [""; 3] };
     Rows::new(rows)
         .shown("clients", |row| row.column.to_string())
-        .place(table, |row| row.column)
+        .place(table.workload, |row| row.column)
         .filed("label", |row| table.lines[row.at].label)
         .both("gate", "gate", |row| row.gate.text.as_str())
-        .shown("it is", Row::shown)
+        .shown("it is", GateLine::shown)
         .filed("value", |row| row.found.value)
         .filed("unit", |row| match row.gate.quantity {
             Quantity::ErrorShare => "share",
@@ -138,7 +145,7 @@ fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
         })
         .both("runs", "runs", |row| row.runs.len())
         .both("verdict", "verdict", |row| match row.found.held {
-            Some(true) => Value::from(("holds".to_owned(), format!("{yes}holds"))),
+            Some(true) => PageValue::from(("holds".to_owned(), format!("{yes}holds"))),
             Some(false) => ("fails".to_owned(), format!("{no}FAILS")).into(),
             None => {
                 ("undecided".to_owned(), format!("{unknown}undecided: {}", row.found.why)).into()
@@ -146,11 +153,11 @@ fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
         })
         .text("label", |row| marked(table, row.at))
         .filed("reason", |row| row.found.why.clone())
-        .filed("sentence", Row::verdict_sentence)
+        .filed("sentence", GateLine::verdict_sentence)
         .sheet()
 }
 
-impl Row<'_, '_> {
+impl GateLine<'_, '_> {
     fn shown(&self) -> Option<String> {
         let above = if self.found.why.is_empty() { "" } else { "above " };
         Some(format!("{above}{}", quantity_shown(self.gate.quantity, self.found.value?)))
@@ -182,14 +189,15 @@ impl Row<'_, '_> {
 }
 
 impl Gates {
-    fn count(&mut self, table: &Table, row: &Row) {
+    fn count(&mut self, table: &WorkloadTable, row: &GateLine) {
         let sentences = match row.found.held {
             Some(true) => &mut self.held,
             Some(false) => &mut self.failed,
             None => &mut self.undecided,
         };
         self.gates.insert(row.gate.text.clone());
-        let (cell, label) = (cell_named(table, &row.column), label(table.lines[row.at].label));
+        let (cell, label) =
+            (cell_named(table.workload, &row.column), label(table.lines[row.at].label));
         sentences.push(format!("{cell}, {label}: {} {}", row.gate.text, row.verdict_sentence()));
         let scarce = |step: &&Summary| metric(row.gate.quantity)?.scarce(step);
         let is_undecided = row.found.held.is_none();

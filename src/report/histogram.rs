@@ -2,13 +2,13 @@
 
 use std::io::Read;
 
-use crate::stats::{BEYOND_MIN, nearest_rank};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
+use crate::stats::{BEYOND_MIN, nearest_rank};
 use crate::summary::Distribution;
 
 /// Largest payload that is inflated, bytes. One hour in nanoseconds at three digits has 36,864

@@ -8,27 +8,29 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::brief::{self, MARK};
 use super::chart::{self, Chart, Plot, Size, bounds, px};
+use super::columns::{CLIENTS, PageColumn, Rows, Sheet};
 use super::command::command;
-use super::compare::{ASKED_FOR, answers};
+use super::compare::answers;
 use super::escape::{clip, markup, markup_owned};
-use super::layout;
+use super::labels::{self, Labels, known, position};
 use super::legend::legend;
-use super::notes::{self, instant, is_all_marked, is_marked, label, noted};
-use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
-use super::ratio::{Ratio, Ratios, is_asked_for};
-use super::settings;
-use super::table::{
-    self, Cell, Column, Item, Labels, Line, Table, in_time, is_comparable, known, merit, position,
-};
+use super::names::{self, instant, label};
+use super::note::{self, MARK};
+use super::notes::{self, is_all_marked, is_marked, noted};
+use super::options::Options;
+use super::page::Page;
+use super::ratio::{ASKED_FOR, Ratio, Ratios, is_asked_for};
+use super::table::{Item, LabelRow, TableCell, WorkloadTable, in_time, is_comparable, merit};
+use super::tables::{self, counted};
 use super::timeline::{self, RATE_COURSES, TIME_COURSES};
-use super::{Options, counted, imported};
+use super::value::number;
+use super::{imported, layout, metric, settings, summary_lines};
 use crate::error::Result;
 use crate::stats;
 use crate::summary::{Outcome, Reported, Summary, VerdictKind, counter};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, named};
+use crate::terms::{self, Cell, named};
 
 const SCRIPT: &str = include_str!("html/script.js");
 /// More than these are folded away, and labels have a search in place of a legend of each chart.
@@ -75,12 +77,12 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
 /// Returns the page of some steps.
 pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
     let reported = steps.into();
-    let tables: Vec<Table> = counted(&reported, options)?.into_iter().map(noted).collect();
+    let tables: Vec<WorkloadTable> = counted(&reported, options)?.into_iter().map(noted).collect();
     if let Some(label) = &options.baseline {
-        known(&table::labels(&tables), "--baseline", label)?;
+        known(&labels::labels(&tables), "--baseline", label)?;
     }
-    let labels = table::labels(&tables);
-    let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();
+    let labels = labels::labels(&tables);
+    let mut steps: Vec<&Summary> = tables.iter().flat_map(WorkloadTable::all).collect();
     steps.sort_by_cached_key(|step| in_time(step));
     let ends = steps.first().into_iter().chain(steps.last());
     let mut ends: Vec<String> = ends.map(|step| instant(&step.started_at)).collect();
@@ -95,7 +97,7 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
         (switches(&labels, &counts[1]))
         main {
             // All notes are on the page.
-            @for line in brief::short(&tables).lines { p.note { (line) } }
+            @for line in summary_lines::short(&tables).lines { p.note { (line) } }
             // A part of many labels is large: it is made only when the one before is written.
             @for (at, table) in tables.iter().enumerate() { section {
                 (shown.numbers(at))
@@ -191,7 +193,7 @@ fn key(at: usize, label: &str) -> Markup {
             svg class={ "sample " (chart::class(at)) } viewBox="0 0 28 12" aria-hidden="true" {
                 (chart::sample(at))
             }
-            " " (notes::label(label))
+            " " (names::label(label))
         }
     }
 }
@@ -255,7 +257,7 @@ fn of_page(page: &Page) -> Markup {
 /// Writes sheets of the same columns as a table: numbers to the right, texts to the left. Rows with a
 /// label go with its switch.
 fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
-    let side = |column: &page::Column, text: &str| {
+    let side = |column: &PageColumn, text: &str| {
         column.left.then_some(if text.len() > LINE_MAX { "text long" } else { "text" })
     };
     html! {
@@ -282,7 +284,7 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
 /// Everything that a page shows.
 struct Shown<'a> {
     options: &'a Options,
-    tables: &'a [Table<'a>],
+    tables: &'a [WorkloadTable<'a>],
     ratios: &'a Ratios<'a, 'a>,
     labels: &'a Labels<'a>,
     /// Those that did not complete, too: what they were asked is worth knowing.
@@ -311,7 +313,7 @@ impl<'a> Shown<'a> {
             @for line in notes::conditions_in_short(plain).iter().chain(&notes::below(plain)) {
                 p.faint { (line) }
             }
-            @let full: Vec<String> = notes::in_full(&plain.notes);
+            @let full: Vec<String> = note::in_full(&plain.notes);
             @let full = full.into_iter().chain(notes::conditions_in_full(plain));
             (fold(false, "All notes and conditions", &html! { @for note in full { p.note { (note) } } }))
             @if let Some(related) = &related { (main_table(related, labels)) }
@@ -326,7 +328,7 @@ impl<'a> Shown<'a> {
     }
 
     fn latency(&self, at: usize) -> Result<Markup> {
-        let is_open = self.tables[at].columns.iter().any(Column::is_open);
+        let is_open = self.tables[at].columns.iter().any(Cell::is_open);
         let metrics = ["response-p50", "response-p99", "service-p50", "service-p99"];
         let drawn = self.charts(&self.tables[at], &metrics)?;
         Ok(self.folded(true, "Latency", is_open.then_some(TIMES), &drawn))
@@ -368,7 +370,11 @@ impl<'a> Shown<'a> {
 
     /// Relates a workload to the label that was asked for, else to the first that was measured, and
     /// tells what else is to be said of it.
-    fn ratios(&self, at: usize, plain: &Table<'a>) -> (Option<Table<'a>>, Vec<String>) {
+    fn ratios(
+        &self,
+        at: usize,
+        plain: &WorkloadTable<'a>,
+    ) -> (Option<WorkloadTable<'a>>, Vec<String>) {
         let first = || plain.lines.iter().find(|line| line.is_shown()).map(|l| l.label);
         let base = self.options.baseline.as_deref().or_else(first);
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
@@ -383,26 +389,26 @@ impl<'a> Shown<'a> {
         (any.then_some(table), remarks)
     }
 
-    fn charts(&self, table: &Table, metrics: &[&str]) -> Result<Vec<Chart>> {
+    fn charts(&self, table: &WorkloadTable, metrics: &[&str]) -> Result<Vec<Chart>> {
         let steps = table.runs();
         let mut charts = Vec::new();
         for metric in metrics {
             let options = Options { metric: metric.parse()?, ..self.options.clone() };
-            let tables = table::tables(&steps, &options)?;
+            let tables = tables::tables(&steps, &options)?;
             charts.extend(tables.iter().flat_map(|of| chart::over_clients(of, self.labels)));
         }
         Ok(charts)
     }
 
     /// Draws the course of every step, a fold for each label.
-    fn timelines<'t>(&'t self, table: &'t Table<'a>) -> impl Iterator<Item = Markup> {
+    fn timelines<'t>(&'t self, table: &'t WorkloadTable<'a>) -> impl Iterator<Item = Markup> {
         let steps = self.steps.len();
         let courses: &[_] =
             if steps > RATES_ONLY_FROM { &[RATE_COURSES] } else { &[RATE_COURSES, TIME_COURSES] };
         let vertices = timeline::vertices_each(steps * courses.len());
         let draw = |course: &&'static _| timeline::timelines(table, self.labels, course, vertices);
         let each: Vec<_> = courses.iter().map(draw).collect();
-        let fold = move |line: &Line| {
+        let fold = move |line: &LabelRow| {
             let drawn: Vec<Vec<Chart>> = each.iter().map(|draw| draw(line)).collect();
             let (any, of) =
                 (drawn.iter().any(|of| !of.is_empty()), position(self.labels, line.label));
@@ -437,7 +443,7 @@ impl<'a> Shown<'a> {
             .text("started", |step| instant(&step.started_at))
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
-            .shown("errors", |step| super::metric::errors(step))
+            .shown("errors", |step| metric::errors(step))
             .shown("QPS", |step| (step.totals.qps, decimals))
             .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
             .sheet();
@@ -484,10 +490,10 @@ impl<'a> Shown<'a> {
 
 /// Returns the positions, line and column, of the best of each column: of the best median, and of all
 /// that the runs do not tell from it. There is none without a choice, or of what was asked for.
-fn best(table: &Table) -> BTreeSet<(usize, Column)> {
+fn best(table: &WorkloadTable) -> BTreeSet<(usize, Cell)> {
     let mut best = BTreeSet::new();
-    let merit = |cell: &Cell| merit(&table.metric, cell.spread.median);
-    let mut columns: BTreeMap<Column, Vec<Item>> = BTreeMap::new();
+    let merit = |cell: &TableCell| merit(&table.metric, cell.spread.median);
+    let mut columns: BTreeMap<Cell, Vec<Item>> = BTreeMap::new();
     for item in table.items().filter(|item| merit(item.cell).is_finite()) {
         columns.entry(item.column).or_default().push(item);
     }
@@ -512,13 +518,13 @@ fn best(table: &Table) -> BTreeSet<(usize, Column)> {
 
 /// Returns a workload's numbers, one label a line, with their title, what marks and small numbers mean,
 /// and the footnotes of what is no ratio.
-fn main_table(table: &Table, labels: &Labels) -> Markup {
+fn main_table(table: &WorkloadTable, labels: &Labels) -> Markup {
     let (best, is_related) = (best(table), table.baseline.is_some());
     // Two digits after the point would often hide a ratio's interval.
     let decimals = if is_related { 3 } else { table.metric.decimals(table.shown()) };
     // The 95 % interval, and what the runs lie between: too few for an interval have the latter alone.
     let unit = if is_related { 1.0 } else { table.metric.unit().0 };
-    let small = |cell: &Cell| chart::bounds_shown(bounds(table, cell, unit), decimals);
+    let small = |cell: &TableCell| chart::bounds_shown(bounds(table, cell, unit), decimals);
     let of_small = if is_related { SMALL_RATIOS } else { SMALL };
     let mut legend: Vec<&str> = Vec::new();
     legend.extend((!best.is_empty()).then_some(BEST));
@@ -526,7 +532,7 @@ fn main_table(table: &Table, labels: &Labels) -> Markup {
     let ratios = table.baseline.as_ref().map(|label| notes::title_of_ratios(table, label));
     let title = ratios.unwrap_or_else(|| notes::title(table));
     let shown_decimals = layout::decimals(table);
-    let doubt = |cell: &Cell| {
+    let doubt = |cell: &TableCell| {
         let mut verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
         verdicts.any(|verdict| verdict.kind != VerdictKind::Ok)
     };
@@ -572,8 +578,8 @@ fn star() -> Markup {
 
 /// Returns the table of errors by their code, else their class, and of steps that did not complete by how
 /// they ended, where there are any.
-fn errors(table: &Table, labels: &Labels) -> Markup {
-    type Places<'s> = BTreeMap<Column, BTreeSet<&'s str>>;
+fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
+    type Places<'s> = BTreeMap<Cell, BTreeSet<&'s str>>;
     // By line, how it ended, and code: the count, the first message, the columns of the steps.
     let mut rows: BTreeMap<_, (u64, String, Places)> = BTreeMap::new();
     for (label, step) in table.lines.iter().flat_map(|of| of.all().map(|step| (of.label, step))) {
@@ -611,9 +617,9 @@ fn errors(table: &Table, labels: &Labels) -> Markup {
 
 /// Tells whether the server counted the same, whose the numbers are, how busy the client was, what it
 /// could have done, and where it ran.
-fn behind(table: &Table) -> String {
+fn behind(table: &WorkloadTable) -> String {
     let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
-    if steps.is_empty() && table.lines.iter().any(Line::is_shown) {
+    if steps.is_empty() && table.lines.iter().any(LabelRow::is_shown) {
         return "what other programs printed, and nothing else".to_owned();
     }
     let of = |value: &dyn Fn(&Summary) -> Option<f64>, decimals| {

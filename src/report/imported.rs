@@ -5,21 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use super::notes::{Note, instant, label, push_new, some};
-use super::page::{Rows, Sheet};
-use super::table::{Cell, Column, Line, Table};
-use super::{Metric, escape};
+use super::columns::{Rows, Sheet};
+use super::distinct::push_new;
+use super::escape;
+use super::metric::Metric;
+use super::names::{instant, label, some};
+use super::note::Note;
+use super::table::{LabelRow, TableCell, WorkloadTable};
 use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{Difference, Weight};
 use crate::summary::{Imported, Summary, TEXT_MAX};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, Finding, finding, joined};
+use crate::terms::{self, Cell, Finding, finding, joined};
 
 /// The same in a table.
 const CELL_MAX: usize = 60;
 
 /// Refuses a metric that no imported output has, and nothing else.
-pub(super) fn not_printed(tables: &[Table], imported: &[&Imported]) -> Error {
+pub(super) fn not_printed(tables: &[WorkloadTable], imported: &[&Imported]) -> Error {
     let mut percentiles: Vec<String> = Vec::new();
     for of in imported.iter().filter_map(|run| run.latency.percentile) {
         push_new(&mut percentiles, format!("p{}", of.percentile));
@@ -33,8 +36,8 @@ pub(super) fn not_printed(tables: &[Table], imported: &[&Imported]) -> Error {
 }
 
 /// Tells whether an imported run lacks the number of its table.
-pub(super) fn any_lacks(tables: &[Table]) -> bool {
-    let lacks = |table: &Table| {
+pub(super) fn any_lacks(tables: &[WorkloadTable]) -> bool {
+    let lacks = |table: &WorkloadTable| {
         let of = |run: &&Imported| table.metric_at(&run.cell()).printed(run).is_none();
         table.runs().imported.iter().any(of)
     };
@@ -42,7 +45,7 @@ pub(super) fn any_lacks(tables: &[Table]) -> bool {
 }
 
 /// Returns what a reader of a run's numbers must know.
-pub(super) fn findings(table: &Table, run: &Imported) -> Vec<(Column, Finding)> {
+pub(super) fn findings(table: &WorkloadTable, run: &Imported) -> Vec<(Cell, Finding)> {
     let file = clip(&run.source.file, TEXT_MAX);
     let mut said = vec![finding!(Imported, clip(&run.program(), VALUE_MAX), file)];
     let metric = table.metric_at(&run.cell());
@@ -63,7 +66,7 @@ fn what_is_printed(metric: Metric, run: &Imported) -> String {
 }
 
 /// Returns the conditions of a line that its runs tell.
-pub(super) fn conditions(line: &Line) -> impl Iterator<Item = (String, Json)> {
+pub(super) fn conditions(line: &LabelRow) -> impl Iterator<Item = (String, Json)> {
     let first = |name| line.imported.iter().find_map(|run| run.condition(name));
     let known = CONDITIONS.iter().map(move |(name, _)| (*name, first(name)));
     let options = line.imported.iter().find_map(|run| run.options.as_ref()).map(|options| {
@@ -77,13 +80,13 @@ pub(super) fn conditions(line: &Line) -> impl Iterator<Item = (String, Json)> {
 }
 
 /// Counts the runs of all tables; nothing where there are none.
-pub(super) fn counted(tables: &[Table]) -> Option<String> {
+pub(super) fn counted(tables: &[WorkloadTable]) -> Option<String> {
     let count: usize = tables.iter().map(|table| table.runs().imported.len()).sum();
     (count > 0).then(|| terms::counted(count as u64, "imported run"))
 }
 
 /// Tells where the runs come from.
-pub(super) fn origin(tables: &[Table]) -> Sheet {
+pub(super) fn origin(tables: &[WorkloadTable]) -> Sheet {
     let runs = tables.iter().flat_map(|table| table.runs().imported);
     let runs: Vec<&Imported> = runs.collect();
     let decimals = rate_decimals(runs.iter().map(|run| run.totals.qps));
@@ -119,7 +122,7 @@ const USUAL: &str = "(usual)";
 type Options = BTreeMap<String, String>;
 
 /// Lists the conditions in which two cells differ, of which one was imported at least.
-pub(super) fn differences(one: &Cell, other: &Cell) -> Vec<Difference> {
+pub(super) fn differences(one: &TableCell, other: &TableCell) -> Vec<Difference> {
     if one.imported.is_empty() && other.imported.is_empty() {
         return Vec::new();
     }
@@ -143,7 +146,7 @@ fn difference(name: String, first: String, second: String, weight: Weight) -> Op
 }
 
 /// Gives the options of a cell's runs; none where nothing tells.
-fn options(cell: &Cell) -> Option<Options> {
+fn options(cell: &TableCell) -> Option<Options> {
     let measured = cell.steps.first().map(|step| {
         let options = step.workload.options.iter();
         options.map(|(name, value)| (name.clone(), value.to_string())).collect()
@@ -162,7 +165,7 @@ fn of_options(one: &Options, other: &Options) -> Vec<Difference> {
 }
 
 /// Tells what an imported line, or one beside an imported first one, does not share with the first.
-pub(super) fn of_line(line: &Line, first: &Line) -> Option<Note> {
+pub(super) fn of_line(line: &LabelRow, first: &LabelRow) -> Option<Note> {
     let there = first.cell()?;
     let cells = line.cells().filter(|_| !std::ptr::eq(line, first));
     let mut found: Vec<Difference> = Vec::new();

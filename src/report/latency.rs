@@ -3,14 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bars::bar;
+use super::columns::{Rows, Sheet};
 use super::histogram::Curve;
-use super::metric::{Metric, Time};
-use super::page::{self, Page, Rows, Sheet, Value, bar};
-use super::{Format, Notes, escape};
+use super::metric::{self, Metric, Time};
+use super::options::Notes;
+use super::page::Page;
+use super::value::{self, PageValue};
+use super::{escape, writers};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::Summary;
-use crate::terms::{self, Cell, Percentile, Property};
+use crate::terms::{self, Cell, Format, Percentile, Property};
 
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Rows of the histogram at most.
@@ -50,7 +54,7 @@ pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<Strin
         let title = format!("The operations of {named}{at} by {} time, ms", name_time(last[0]));
         pages.push(Page::of(title, sheet, Vec::new()));
     }
-    Ok(page::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
+    Ok(writers::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
 }
 
 /// Tells whether there are several workloads, and several labels.
@@ -84,14 +88,14 @@ fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
         }
         let decimals = metric.decimals(values.values().flatten().copied());
         let shown = |key: &Key| values[key].map(|value| metric.shown(value, decimals));
-        rows = rows.shown(&format!("p{p}"), |(key, _)| Value::from(shown(key)));
+        rows = rows.shown(&format!("p{p}"), |(key, _)| PageValue::from(shown(key)));
     }
     let max = |runs: &Runs| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
-    let decimals = page::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
+    let decimals = value::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
     rows = rows
         .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
         .shown("done", |(_, runs)| add_up(runs, |run| run.totals.ops))
-        .shown("failed", |(_, runs)| add_up(runs, super::metric::errors));
+        .shown("failed", |(_, runs)| add_up(runs, metric::errors));
     if workloads {
         rows = rows.text("workload", |((name, ..), _)| escape::line(name));
     }
@@ -132,7 +136,7 @@ fn count_by_time(runs: &Runs) -> Result<Option<Sheet>> {
         })
         .collect();
     let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0) as f64;
-    let decimals = page::decimals(bins.iter().map(|(ms, _)| *ms));
+    let decimals = value::decimals(bins.iter().map(|(ms, _)| *ms));
     let drawn = bins.iter().map(|(_, count)| bar(Some(*count as f64), most)).collect();
     let sheet = Rows::new(bins)
         .shown("up to", |(ms, _)| (*ms, decimals))

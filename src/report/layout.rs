@@ -3,52 +3,38 @@
 //! variables of their servers; numbers beside the same relative to one label, as the fourth has them; what an
 //! op costs, in the form in which Mark Callaghan publishes it; and what changes from one label to another.
 
-use super::brief::MARK;
+use super::bars::{bar, shape};
+use super::columns::{CLIENTS, Rows, Sheet};
 use super::escape::{self, clip};
-use super::notes::{
-    Note, at_clients, codes, is_all_marked, is_marked, label, marked, noted, of_conditions, title,
-};
-use super::page::{
-    self, CLIENTS, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals,
-    shape,
-};
+use super::json::{Node, SCHEMA, nodes, pretty};
+use super::labels::{known, labels};
+use super::metric::{self, Metric};
+use super::names::{at_clients, label};
+use super::note::{MARK, Note};
+use super::notes::{codes, is_all_marked, is_marked, mark, marked, noted, of_conditions, title};
+use super::options::Options;
+use super::page::Page;
 use super::ratio::{Ratio, Ratios};
 use super::table::{
-    Cell, Column, Item, Line, Table, cell, is_comparable, known, labels, merit, own_ratio, ratio,
+    Item, LabelRow, OF_ZERO, TableCell, WorkloadTable, is_comparable, merit, own_ratio, ratio,
     speed,
 };
-use super::{Layout, Metric, Options, delta, metric, settings, slo, suites};
-use crate::error::{Error, Result};
+use super::tables::cell;
+use super::value::{self, PageValue, ratio_decimals};
+use super::{delta, settings, slo, suites};
+use crate::error::Result;
 use crate::summary::{Outage, Summary};
-use crate::terms;
+use crate::terms::{self, Cell, Layout};
 
-/// Refuses labels that a layout does nothing with, and the lack of those that it needs.
-pub(crate) fn check(options: &Options) -> Result<()> {
-    let layout = options.layout;
-    let (wrong, hint) = if !layout.compares() && options.new.is_some() {
-        let hint = "--layout delta and --layout overhead do; --baseline relates all labels";
-        ("takes no --new", hint)
-    } else if options.spread && layout != Layout::Versions {
-        ("takes no --spread", "--layout versions, the default, does")
-    } else if !layout.has_metric() && !options.also.is_empty() {
-        ("takes no second --metric", "it has its own columns: leave --metric out")
-    } else if !layout.relates() && !layout.compares() && options.baseline.is_some() {
-        ("takes no --baseline", "--layout versions, relative and per-op do")
-    } else {
-        return Ok(());
-    };
-    Err(Error::usage(format!("--layout {layout} {wrong}")).hint(hint))
-}
-
-pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
     let baseline = options.baseline.as_deref().filter(|_| !options.layout.compares());
     if let Some(label) = baseline {
         known(&labels(tables), "--baseline", label)?;
     }
-    let slices = || tables.iter().flat_map(Table::by_column).map(noted);
+    let slices = || tables.iter().flat_map(WorkloadTable::by_column).map(noted);
     match options.layout {
         Layout::Versions => Ok(plain(tables, options)),
-        Layout::List => Ok(list(&slices().collect::<Vec<Table>>())),
+        Layout::List => Ok(list(&slices().collect::<Vec<WorkloadTable>>())),
         Layout::Peak => Ok(tables.iter().map(|table| peak(&noted(table.clone()))).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Settings => Ok(vec![settings::page(tables)]),
@@ -58,7 +44,7 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::PerOp => {
             by_slice(tables, |slice, at, ratios| per_op(&slice, baseline, at, ratios).map(Some))
         }
-        Layout::Slo => slo::pages(tables.iter().flat_map(Table::all)),
+        Layout::Slo => slo::pages(tables.iter().flat_map(WorkloadTable::all)),
         Layout::Suite => suites::some(by_slice(tables, |slice, at, ratios| {
             Ok(suites::page(&slice, at, ratios))
         })?),
@@ -69,8 +55,8 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
 
 /// Makes a page of each column of each table, which has the place of its table among all.
 fn by_slice<'s>(
-    tables: &[Table<'s>],
-    page: impl Fn(Table<'s>, usize, &Ratios) -> Result<Option<Page>>,
+    tables: &[WorkloadTable<'s>],
+    page: impl Fn(WorkloadTable<'s>, usize, &Ratios) -> Result<Option<Page>>,
 ) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     let ratios = Ratios::new(tables);
@@ -87,15 +73,15 @@ const PITCH: usize = 8;
 const RUNS: &str = "a run is one value; the interval covers the median of such runs with 95 %, \
                     whatever their distribution (order statistics), and needs six of them";
 
-fn plain(tables: &[Table], options: &Options) -> Vec<Page> {
+fn plain(tables: &[WorkloadTable], options: &Options) -> Vec<Page> {
     let tables = related(tables, options);
-    let plain = |table: &Table| table.metric == Metric::QPS && table.baseline.is_none();
+    let plain = |table: &WorkloadTable| table.metric == Metric::QPS && table.baseline.is_none();
     let below = matches!(tables.as_slice(), [table] if plain(table));
     tables.iter().map(|table| Page { title_below: below, ..page(table) }).collect()
 }
 
 /// Returns the tables with their ratios to the baseline and their footnotes.
-fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
+fn related<'a>(tables: &[WorkloadTable<'a>], options: &Options) -> Vec<WorkloadTable<'a>> {
     let ratios = Ratios::new(tables);
     let related = tables.iter().cloned().enumerate().map(|(at, mut table)| {
         options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
@@ -104,7 +90,7 @@ fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
     related.collect()
 }
 
-fn page(table: &Table) -> Page {
+fn page(table: &WorkloadTable) -> Page {
     let mut rows = Rows::new(table.lines.iter().enumerate());
     let (heads, of_labels) = heads(&table.columns);
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
@@ -114,10 +100,10 @@ fn page(table: &Table) -> Page {
         rows = rows.shown(&(head + &blank), |(at, line)| {
             let median = line.at(column).map(|cell| cell.spread.median);
             let number = median.map(|median| table.metric.shown(median, decimals));
-            Value::from(number).shown + &behind[*at]
+            PageValue::from(number).shown + &behind[*at]
         });
     }
-    let labelled = |(at, line): &(usize, &Line)| {
+    let labelled = |(at, line): &(usize, &LabelRow)| {
         let mark = if is_all_marked(table, *at) { " *" } else { "" };
         label(line.label) + mark
     };
@@ -129,7 +115,7 @@ fn page(table: &Table) -> Page {
 }
 
 /// Says what ± is, where cells have several runs.
-fn explain_uncertainty(table: &Table) -> &'static str {
+fn explain_uncertainty(table: &WorkloadTable) -> &'static str {
     let several = || table.cells().filter(|cell| cell.spread.n > 1);
     let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
     match (some, all, several().any(|cell| cell.interval.is_some())) {
@@ -142,7 +128,7 @@ fn explain_uncertainty(table: &Table) -> &'static str {
 
 /// Returns the heads of columns, and that of their labels: open loops at as many clients differ in
 /// their rates alone.
-fn heads(columns: &[Column]) -> (Vec<String>, String) {
+fn heads(columns: &[Cell]) -> (Vec<String>, String) {
     let rates: Option<Vec<_>> = columns.iter().map(|column| column.rate).collect();
     let alike = columns.iter().all(|column| column.clients == columns[0].clients);
     match rates {
@@ -150,22 +136,22 @@ fn heads(columns: &[Column]) -> (Vec<String>, String) {
             let rates = rates.iter().map(|rate| format!("rate {rate}/s")).collect();
             (rates, format!("clients {}", columns[0].clients))
         }
-        Some(_) => (columns.iter().map(Column::to_string).collect(), "label".to_owned()),
-        None => (columns.iter().map(Column::to_string).collect(), CLIENTS.to_owned()),
+        Some(_) => (columns.iter().map(Cell::to_string).collect(), "label".to_owned()),
+        None => (columns.iter().map(Cell::to_string).collect(), CLIENTS.to_owned()),
     }
 }
 
 /// Returns what follows the numbers of a column: how well they are known, ratios to the baseline, and
 /// marks, as in `12793 ±88 (2.18x)`. All are as wide, so that the numbers stand below each other.
-fn behind(table: &Table, column: &Column, decimals: usize) -> Vec<String> {
+fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> {
     let (ratio_decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
-    let of_line = |(at, line): (usize, &Line)| {
+    let of_line = |(at, line): (usize, &LabelRow)| {
         let cell = line.at(column);
-        let uncertainty = cell.and_then(Cell::uncertainty);
+        let uncertainty = cell.and_then(TableCell::uncertainty);
         let uncertainty =
             uncertainty.map(|of| format!(" ±{}", table.metric.shown(of, decimals).shown));
         let ratio = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
-        let ratio = ratio.map(|of| format!(" ({}x)", page::number(of, ratio_decimals)));
+        let ratio = ratio.map(|of| format!(" ({}x)", value::number(of, ratio_decimals)));
         let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
         let mark = if is_marked { MARK } else { "" };
         uncertainty.unwrap_or_default() + &ratio.unwrap_or_default() + mark
@@ -175,25 +161,29 @@ fn behind(table: &Table, column: &Column, decimals: usize) -> Vec<String> {
     texts.into_iter().map(|text| format!("{text:<width$}")).collect()
 }
 
-pub(crate) fn decimals(table: &Table) -> usize {
+pub(crate) fn decimals(table: &WorkloadTable) -> usize {
     match &table.baseline {
         Some(_) => ratio_decimals(table.shown()),
         None => table.metric.decimals(table.shown()),
     }
 }
 
-pub(crate) fn number(table: &Table, cell: Option<&Cell>, decimals: usize) -> Value {
+pub(crate) fn number(
+    table: &WorkloadTable,
+    cell: Option<&TableCell>,
+    decimals: usize,
+) -> PageValue {
     let value = cell.and_then(|cell| table.number(cell));
     let shown = |value| match table.baseline {
-        Some(_) => Value::from((value, decimals)),
+        Some(_) => PageValue::from((value, decimals)),
         None => table.metric.shown(value, decimals),
     };
     value.map(shown).into()
 }
 
-fn shapes(table: &Table) -> Vec<String> {
+fn shapes(table: &WorkloadTable) -> Vec<String> {
     let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
-    let shape = |line: &Line| {
+    let shape = |line: &LabelRow| {
         let value = |column| line.at(column).and_then(|cell| table.number(cell));
         let values = table.columns.iter().map(value);
         if table.columns.len() > 1 { shape(values, max) } else { String::new() }
@@ -202,7 +192,7 @@ fn shapes(table: &Table) -> Vec<String> {
 }
 
 /// Returns one row a cell with everything that identifies it. New columns are added at the end.
-fn records(table: &Table) -> Sheet {
+fn records(table: &WorkloadTable) -> Sheet {
     fn condition(name: &'static str) -> impl Fn(&Item) -> Option<String> {
         move |of| of.cell.condition(name)
     }
@@ -235,12 +225,12 @@ fn records(table: &Table) -> Sheet {
 }
 
 /// Tells how the runs of each cell spread, a page for each table.
-pub(crate) fn spread(table: &Table) -> Page {
+pub(crate) fn spread(table: &WorkloadTable) -> Page {
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
     let shown = |value| table.metric.shown(value, decimals);
     let sheet = Rows::new(table.items())
         .shown("clients", |of| of.column.to_string())
-        .place_and_metric(table, |of| of.column)
+        .place_and_metric(table.workload, table.metric, |of| of.column)
         .filed("label", |of| of.line.label)
         .both("runs", "runs", |of| of.cell.spread.n)
         .both("median", "median", |of| shown(of.cell.spread.median))
@@ -275,7 +265,7 @@ macro_rules! fields {
 }
 
 /// Writes the tables as JSON: lines of cells, which are more than rows.
-pub(crate) fn json(tables: &[Table], options: &Options) -> String {
+pub(crate) fn json(tables: &[WorkloadTable], options: &Options) -> String {
     let tables = related(tables, options);
     pretty(&fields! {
         schema: SCHEMA,
@@ -286,17 +276,17 @@ pub(crate) fn json(tables: &[Table], options: &Options) -> String {
     })
 }
 
-fn of_metric(table: &Table) -> Node {
+fn of_metric(table: &WorkloadTable) -> Node {
     let (name, figure) = (table.metric.to_string(), table.metric.figure());
     fields! { name: name, unit: figure.unit, higher_is_better: figure.higher_is_better }
 }
 
-fn of_table(table: &Table) -> Node {
-    let column = |column: &Column| {
+fn of_table(table: &WorkloadTable) -> Node {
+    let column = |column: &Cell| {
         let metric = table.metric_at(column).to_string();
         fields! { clients: column.clients, rate: column.per_s(), metric: metric }
     };
-    let cell = |cell: &Cell| {
+    let cell = |cell: &TableCell| {
         let spread = cell.spread;
         let mut fields = vec![
             ("value", spread.median.into()),
@@ -312,7 +302,7 @@ fn of_table(table: &Table) -> Node {
         }
         Node::Fields(fields)
     };
-    let line = |line: &Line| {
+    let line = |line: &LabelRow| {
         let cell = |column| line.at(column).map_or(Node::from(()), cell);
         let (conditions, cells) = (of_conditions(line), nodes(&table.columns, cell));
         fields! { label: line.label, conditions: conditions, cells: cells }
@@ -340,14 +330,14 @@ const OUTAGES: [&str; 2] = [
      interval with 95 % of the earlier rate",
 ];
 
-fn list(tables: &[Table]) -> Vec<Page> {
+fn list(tables: &[WorkloadTable]) -> Vec<Page> {
     let alone = tables.len() == 1;
     tables.iter().map(|table| Page { title_below: alone, ..ranked(table) }).collect()
 }
 
-fn ranked(table: &Table) -> Page {
+fn ranked(table: &WorkloadTable) -> Page {
     let column = table.columns[0];
-    let value = |line: &Line| line.cell().map(|cell| cell.spread.median);
+    let value = |line: &LabelRow| line.cell().map(|cell| cell.spread.median);
     let mut rows: Vec<(usize, Option<f64>)> = table.lines.iter().map(value).enumerate().collect();
     // Equal ones stay in the order of their labels; what has no number comes last.
     let merit = |value: f64| merit(&table.metric, value);
@@ -361,9 +351,10 @@ fn ranked(table: &Table) -> Page {
     let drawn = rows.iter().map(|row| bar(finite(row), max)).collect();
     let (_, unit) = table.metric.short();
     let sheet = Rows::new(rows.into_iter().zip(1_usize..))
-        .place_and_metric(table, |_| column)
+        .place_and_metric(table.workload, table.metric, |_| column)
         .shown("", |((at, value), _)| {
-            let value = Value::from(value.map(|value| table.metric.shown(value, decimals))).shown;
+            let value =
+                PageValue::from(value.map(|value| table.metric.shown(value, decimals))).shown;
             format!("{value} {unit} - {}", marked(table, *at))
         })
         .filed("rank", |((_, value), rank)| value.map(|_| *rank))
@@ -375,7 +366,7 @@ fn ranked(table: &Table) -> Page {
     Page::of(title, Sheet { list: true, drawn, ..sheet }, Vec::new()).footed(table)
 }
 
-fn peak(table: &Table) -> Page {
+fn peak(table: &WorkloadTable) -> Page {
     let value = |item: &Item| item.cell.spread.median;
     // The first of equal ones: fewer clients reach it.
     let merit = |item: &Item| merit(&table.metric, value(item));
@@ -392,7 +383,7 @@ fn peak(table: &Table) -> Page {
         .shown("clients", |(_, peak)| peak.map(|item| item.column.to_string()))
         .text("label", |(at, _)| marked(table, *at));
     let records = Rows::new(found())
-        .place_and_metric(table, |item| item.column)
+        .place_and_metric(table.workload, table.metric, |item| item.column)
         .filed("label", |item| item.line.label)
         .filed("value", value)
         .filed("relative", |item| {
@@ -408,7 +399,7 @@ fn peak(table: &Table) -> Page {
 }
 
 /// Returns the outages of a workload's steps; those that did not complete are in it, too.
-pub(crate) fn outages(table: &Table) -> Page {
+pub(crate) fn outages(table: &WorkloadTable) -> Page {
     let lines = table.lines.iter().enumerate();
     let steps = lines.flat_map(|(at, line)| line.all().map(move |step| (at, step)));
     let mut steps: Vec<(usize, &Summary)> = steps.collect();
@@ -425,14 +416,14 @@ pub(crate) fn outages(table: &Table) -> Page {
     };
     let sheet = Rows::new(rows)
         .shown("clients", |(step, _)| step.cell().to_string())
-        .place(table, |(step, _)| step.cell())
+        .place(table.workload, |(step, _)| step.cell())
         .filed("label", |(step, _)| step.label.as_str())
         .filed("step_id", |(step, _)| step.step_id.as_str())
         .both("at s", "first_error_s", |(_, outage)| (outage.first_error_s, 2))
         .filed("last_error_s", |(_, outage)| outage.last_error_s)
         .shown("gap s", |(_, outage)| {
             let more = if outage.first_success_s.is_none() { "> " } else { "" };
-            format!("{more}{}", page::number(outage.gap_s, 2))
+            format!("{more}{}", value::number(outage.gap_s, 2))
         })
         .filed("gap_s", |(_, outage)| outage.gap_s)
         .both("to success s", "to_success_s", |(_, outage)| until(outage, outage.first_success_s))
@@ -453,7 +444,7 @@ pub(crate) fn outages(table: &Table) -> Page {
 /// The note of a step that explains its label: `--note note=TEXT`.
 const REMARK: &str = "note";
 
-fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios) -> Page {
+fn relative(mut table: WorkloadTable, baseline: Option<&str>, at: usize, ratios: &Ratios) -> Page {
     let measured = table.lines.iter().find(|line| line.cell().is_some());
     let base = baseline.unwrap_or(measured.unwrap_or(&table.lines[0]).label).to_owned();
     ratios.relate(at, &mut table, &base);
@@ -467,7 +458,7 @@ fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios
     let decimals = table.metric.decimals(table.shown());
     let ratios = ratio_decimals(table.cells().filter_map(|cell| cell.relative));
     let sheet = Rows::new(table.lines.iter().enumerate())
-        .place_and_metric(&table, |_| column)
+        .place_and_metric(table.workload, table.metric, |_| column)
         .both("", "label", |(_, line)| (line.label.to_owned(), label(line.label)))
         .both(&short, "value", |(_, line)| {
             Some(table.metric.shown(line.cell()?.spread.median, decimals))
@@ -490,10 +481,6 @@ fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios
     let title = format!("{}; {}", title(&table), at_clients(&column));
     let title = vec![title, format!("Relative-perf is {over} / {under}")];
     Page { title, sheets: vec![sheet], ..footed }
-}
-
-pub(crate) fn mark(table: &Table, at: usize) -> &'static str {
-    if is_marked(table, at, None) { MARK } else { "" }
 }
 
 /// Head, names in files (absolute and relative), metric and decimals of what an op costs.
@@ -521,9 +508,9 @@ fn cost_metrics() -> [Metric; COSTS.len()] {
 }
 
 /// Gives the ratios of the costs of a line to those of a base, the numbers' own: of costs, less is better.
-fn cost_ratios([base, line]: [&[Option<Cell>]; 2], times: f64) -> Vec<Option<f64>> {
+fn cost_ratios([base, line]: [&[Option<TableCell>]; 2], times: f64) -> Vec<Option<f64>> {
     let pairs = base.iter().zip(line).zip(cost_metrics());
-    let of_pair = |((one, other), metric): ((&Option<Cell>, &Option<Cell>), Metric)| {
+    let of_pair = |((one, other), metric): ((&Option<TableCell>, &Option<TableCell>), Metric)| {
         let pair = [one.as_ref()?, other.as_ref()?];
         let of_medians = || ratio(pair[1].spread.median, pair[0].spread.median);
         let turned = Ratio::of(pair, metric, times).map(|ratio| ratio.estimate());
@@ -533,13 +520,13 @@ fn cost_ratios([base, line]: [&[Option<Cell>]; 2], times: f64) -> Vec<Option<f64
 }
 
 /// Makes the cells of all costs from the runs of a line.
-fn cost_cells<'a>(line: &Line<'a>) -> Result<Vec<Option<Cell<'a>>>> {
+fn cost_cells<'a>(line: &LabelRow<'a>) -> Result<Vec<Option<TableCell<'a>>>> {
     let cell = |of: Metric| cell(line.steps.clone(), line.imported.clone(), &of);
     cost_metrics().into_iter().map(cell).collect()
 }
 
 pub(crate) fn per_op(
-    table: &Table,
+    table: &WorkloadTable,
     baseline: Option<&str>,
     at: usize,
     ratios: &Ratios,
@@ -551,7 +538,7 @@ pub(crate) fn per_op(
         None => Some(0),
     };
     let base_cells = base.map(|base| cost_cells(&table.lines[base])).transpose()?;
-    let median = |cell: &Option<Cell>| cell.as_ref().map(|cell| cell.spread.median);
+    let median = |cell: &Option<TableCell>| cell.as_ref().map(|cell| cell.spread.median);
     let (mut costs, mut all_ratios) = (Vec::new(), Vec::new());
     for line in &table.lines {
         let cells = cost_cells(line)?;
@@ -567,7 +554,7 @@ pub(crate) fn per_op(
     let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
-    below.extend((base.is_some() && by_zero).then(|| super::table::OF_ZERO.to_owned()));
+    below.extend((base.is_some() && by_zero).then(|| OF_ZERO.to_owned()));
     // A rate has as many decimals as its smallest needs.
     let decimals = |at: usize, of: usize| match metrics[at] {
         rate if rate.is_rate() => rate.decimals(costs.iter().filter_map(|line| line[at])),
@@ -576,7 +563,7 @@ pub(crate) fn per_op(
     // A 0 has no decimals.
     let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
     let mut all = Rows::new(lines.clone())
-        .place(table, |_| column)
+        .place(table.workload, |_| column)
         .filed("label", |line| table.lines[*line].label);
     let mut others = Rows::new(lines.filter(|line| Some(*line) != base));
     for (at, (head, names, _, of)) in COSTS.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::histogram::Curve;
-use super::page::{self, Value};
+use super::value::{self, PageValue};
 use crate::error::{Error, Result};
 use crate::stats::{is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
@@ -181,8 +181,8 @@ impl Metric {
     }
 
     /// Makes a value of a number, for files and people.
-    pub(crate) fn shown(self, value: f64, decimals: usize) -> Value {
-        (value, page::number(value / self.unit().0, decimals)).into()
+    pub(crate) fn shown(self, value: f64, decimals: usize) -> PageValue {
+        (value, value::number(value / self.unit().0, decimals)).into()
     }
 
     /// Gives the decimals of numbers in the unit that people see.
@@ -196,7 +196,7 @@ impl Metric {
             return rate_decimals(values);
         }
         let unit = self.unit().0;
-        page::decimals(values.into_iter().map(|value| value / unit))
+        value::decimals(values.into_iter().map(|value| value / unit))
     }
 
     pub(crate) fn name(self) -> String {

@@ -8,16 +8,18 @@ use super::chart::{
     CHAR, Chart, LINE, MARGIN, STYLE, Shade, Size, bars, class, draw, drawn, over_clients,
     percentiles, px, sample,
 };
-use super::compare::ASKED_FOR;
 use super::escape::{clip, markup};
-use super::notes::{label, noted};
-use super::ratio::{Ratios, is_asked_for};
-use super::table::{Labels, Table, known, labels};
+use super::labels::{Labels, known, labels};
+use super::names::label;
+use super::notes::noted;
+use super::options::Options;
+use super::ratio::{ASKED_FOR, Ratios, is_asked_for};
+use super::table::WorkloadTable;
+use super::tables::counted;
 use super::timeline::{RATE_COURSES, TIME_COURSES, timelines, vertices_each};
-use super::{Options, Picture, counted};
 use crate::error::{Error, Result};
 use crate::summary::Reported;
-use crate::terms::{Code, Raised};
+use crate::terms::{Code, Picture, Raised};
 
 /// One chart takes all of the width of a file.
 const WIDE: Size = (720.0, 420.0);
@@ -64,7 +66,8 @@ pub fn picture<'a>(
         });
     }
     if charts.is_empty() {
-        let of = |table: &Table| table.columns.iter().any(|column| is_asked_for(table, column));
+        let of =
+            |table: &WorkloadTable| table.columns.iter().any(|column| is_asked_for(table, column));
         let asked_for = what == Picture::Relative && tables.iter().any(of);
         let error = Error::data("there is nothing to draw in these summaries")
             .hint("another --chart, or --format text for what they hold");
@@ -90,7 +93,7 @@ fn interleave(rates: Vec<Chart>, times: Vec<Chart>) -> Vec<Chart> {
 }
 
 /// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
-fn differences(table: Table) -> Vec<String> {
+fn differences(table: WorkloadTable) -> Vec<String> {
     let table = noted(table);
     let is_shown = |code: Code| code.raised() == Raised::OfLabel && code != Code::Settings;
     let notes = table.notes.iter().filter(|note| note.finding.code().is_some_and(is_shown));

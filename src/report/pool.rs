@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::notes::both_values;
+use super::names::both_values;
 use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::judge::{self, Difference, Knowledge, Weight};
 use crate::summary::Summary;

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::Metric;
-use super::page::number;
-use super::table::{Cell, Column, Line, Table, is_comparable, speed};
+use super::metric::Metric;
+use super::table::{LabelRow, TableCell, WorkloadTable, is_comparable, speed};
+use super::value::number;
 use crate::judge::thresholds::ALPHA;
 use crate::stats::{self, Shift};
 use crate::summary::Summary;
+use crate::terms::Cell;
 
 /// How a label relates to a base: above 1 where it is better.
 pub(crate) struct Ratio {
@@ -27,7 +28,7 @@ pub(crate) struct Ratio {
 
 impl Ratio {
     /// Relates a cell to a base, p being multiplied by so much; nothing where a run has no logarithm.
-    pub(super) fn of(cells: [&Cell; 2], metric: Metric, times: f64) -> Option<Ratio> {
+    pub(super) fn of(cells: [&TableCell; 2], metric: Metric, times: f64) -> Option<Ratio> {
         if !is_comparable(metric, cells) {
             return None;
         }
@@ -37,7 +38,7 @@ impl Ratio {
 
     /// Relates numbers of the runs of two cells.
     pub(super) fn of_runs(
-        cells: [&Cell; 2],
+        cells: [&TableCell; 2],
         [base, new]: [&[f64]; 2],
         higher_is_better: bool,
         times: f64,
@@ -73,20 +74,20 @@ pub(super) fn has_log(value: f64) -> bool {
 }
 
 /// The cells of two labels, by the columns that both have.
-pub(super) type Pairs<'t, 's> = Vec<(Column, [&'t Cell<'s>; 2])>;
+pub(super) type Pairs<'t, 's> = Vec<(Cell, [&'t TableCell<'s>; 2])>;
 
-pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Pairs<'t, 's> {
+pub(super) fn common<'t, 's>(table: &'t WorkloadTable<'s>) -> Pairs<'t, 's> {
     let [base, new] = table.lines.as_slice() else { return Vec::new() };
     in_both([base, new])
 }
 
 /// Returns the cells of the columns that two lines have.
-pub(super) fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Pairs<'t, 's> {
+pub(super) fn in_both<'t, 's>([one, other]: [&'t LabelRow<'s>; 2]) -> Pairs<'t, 's> {
     let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.at(at)?])));
     both.collect()
 }
 
-pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
+pub(crate) fn is_asked_for(table: &WorkloadTable, column: &Cell) -> bool {
     column.is_open() && table.metric.is_rate()
 }
 
@@ -101,7 +102,7 @@ pub(super) struct Family {
 
 impl Family {
     pub(super) fn new<'t, 's: 't>(
-        contrasts: impl Iterator<Item = (&'t Table<'s>, [&'t Line<'s>; 2])>,
+        contrasts: impl Iterator<Item = (&'t WorkloadTable<'s>, [&'t LabelRow<'s>; 2])>,
         repeats_max: u32,
     ) -> Family {
         let mut family = Family { tables: [0, 0], looks: 1 };
@@ -120,7 +121,7 @@ impl Family {
 
     /// Returns what the p of a cell is multiplied by at most: the cells of its kind in its table, the tables
     /// with such, the looks.
-    pub(super) fn times(&self, table: &Table, shared: &Pairs, column: &Column) -> f64 {
+    pub(super) fn times(&self, table: &WorkloadTable, shared: &Pairs, column: &Cell) -> f64 {
         let asked_for = is_asked_for(table, column);
         let alike = shared.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();
         (alike * self.tables[usize::from(asked_for)]) as f64 * f64::from(self.looks)
@@ -129,7 +130,7 @@ impl Family {
 
 /// Counts the looks at a cell: where one run (or what continues it) has steps that were planned with
 /// fewer repeats and steps that were planned with more, somebody looked and went on.
-pub(super) fn looks_at(cell: &Cell, repeats_max: u32) -> u32 {
+pub(super) fn looks_at(cell: &TableCell, repeats_max: u32) -> u32 {
     let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for step in &cell.steps {
         planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
@@ -142,16 +143,17 @@ pub(super) fn looks_at(cell: &Cell, repeats_max: u32) -> u32 {
 
 /// The ratios of some tables, each as a comparison of all their labels with a base has it.
 pub(crate) struct Ratios<'t, 's> {
-    tables: &'t [Table<'s>],
-    lines: Vec<BTreeMap<&'s str, &'t Line<'s>>>,
+    tables: &'t [WorkloadTable<'s>],
+    lines: Vec<BTreeMap<&'s str, &'t LabelRow<'s>>>,
     /// By the base, as they were wanted.
     families: RefCell<BTreeMap<String, Family>>,
 }
 
 impl<'t, 's> Ratios<'t, 's> {
-    pub(crate) fn new(tables: &'t [Table<'s>]) -> Ratios<'t, 's> {
-        let lines =
-            |table: &'t Table<'s>| table.lines.iter().map(|line| (line.label, line)).collect();
+    pub(crate) fn new(tables: &'t [WorkloadTable<'s>]) -> Ratios<'t, 's> {
+        let lines = |table: &'t WorkloadTable<'s>| {
+            table.lines.iter().map(|line| (line.label, line)).collect()
+        };
         let families = RefCell::default();
         Ratios { tables, lines: tables.iter().map(lines).collect(), families }
     }
@@ -160,13 +162,14 @@ impl<'t, 's> Ratios<'t, 's> {
         if let Some(family) = self.families.borrow().get(base) {
             return *family;
         }
-        let of_table = |(table, lines): (&'t Table<'s>, &BTreeMap<&str, &'t Line<'s>>)| {
-            let one = lines.get(base).copied();
-            let others = table.lines.iter().filter(|line| line.label != base);
-            one.into_iter()
-                .flat_map(|one| others.clone().map(move |other| (table, [one, other])))
-                .collect::<Vec<_>>()
-        };
+        let of_table =
+            |(table, lines): (&'t WorkloadTable<'s>, &BTreeMap<&str, &'t LabelRow<'s>>)| {
+                let one = lines.get(base).copied();
+                let others = table.lines.iter().filter(|line| line.label != base);
+                one.into_iter()
+                    .flat_map(|one| others.clone().map(move |other| (table, [one, other])))
+                    .collect::<Vec<_>>()
+            };
         let family = Family::new(self.tables.iter().zip(&self.lines).flat_map(of_table), 0);
         self.families.borrow_mut().insert(base.to_owned(), family);
         family
@@ -178,15 +181,15 @@ impl<'t, 's> Ratios<'t, 's> {
     }
 
     /// Returns what decides whether runs of two labels are compared in blocks, for a column of a table.
-    pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Column) -> f64 {
+    pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Cell) -> f64 {
         self.family(labels[0]).times(&self.tables[at], &self.shared(at, labels), column)
     }
 
     /// Gives the ratios of a label to a base in one table, by columns.
-    pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Column, Ratio> {
+    pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Cell, Ratio> {
         let (table, family) = (&self.tables[at], self.family(labels[0]));
         let shared = self.shared(at, labels);
-        let ratio = |(column, cells): &(Column, [&Cell; 2])| {
+        let ratio = |(column, cells): &(Cell, [&TableCell; 2])| {
             let times = family.times(table, &shared, column);
             Some((*column, Ratio::of(*cells, table.metric, times)?))
         };
@@ -195,7 +198,7 @@ impl<'t, 's> Ratios<'t, 's> {
 
     /// Fills the ratios of the cells of a table, which is one of all or a part of it, to a label. Of
     /// numbers without logarithms they are those of the medians.
-    pub(crate) fn relate(&self, at: usize, table: &mut Table, label: &str) {
+    pub(crate) fn relate(&self, at: usize, table: &mut WorkloadTable, label: &str) {
         let Some(base) = self.lines[at].get(label) else { return };
         for line in &mut table.lines {
             let is_base = line.label == label;
@@ -215,7 +218,12 @@ impl<'t, 's> Ratios<'t, 's> {
 
     /// Returns a table with its ratios to a label, without the columns whose number was asked for;
     /// nothing where it has no such label.
-    pub(crate) fn related(&self, at: usize, table: &Table<'s>, base: &str) -> Option<Table<'s>> {
+    pub(crate) fn related(
+        &self,
+        at: usize,
+        table: &WorkloadTable<'s>,
+        base: &str,
+    ) -> Option<WorkloadTable<'s>> {
         table.line(base)?;
         let mut related = table.clone();
         self.relate(at, &mut related, base);
@@ -227,7 +235,11 @@ impl<'t, 's> Ratios<'t, 's> {
 /// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
 /// where there are enough of them for p times so much to decide: a difference between two runs
 /// beside each other does not hold what drifts over an hour.
-pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<(Shift, bool)> {
+pub(crate) fn shift(
+    cells: [&TableCell; 2],
+    runs: [&[f64]; 2],
+    times: f64,
+) -> Option<(Shift, bool)> {
     let [one, other] = runs;
     let whole = cells.iter().zip(runs).all(|(cell, runs)| cell.steps.len() == runs.len());
     if whole && one.len() == other.len() && are_blocks(cells) {
@@ -239,7 +251,7 @@ pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<
     Some((stats::two_samples(one, other)?, false))
 }
 
-pub(super) fn are_blocks([one, other]: [&Cell; 2]) -> bool {
+pub(super) fn are_blocks([one, other]: [&TableCell; 2]) -> bool {
     let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
     let ends = |(a, b): (&&Summary, &&Summary)| {
         let (first, second) = (at(a)?, at(b)?);
@@ -257,3 +269,10 @@ pub(super) fn are_blocks([one, other]: [&Cell; 2]) -> bool {
 pub(super) fn is_too_few(shift: &Shift, times: f64) -> bool {
     shift.p_least * times > ALPHA
 }
+
+pub(super) fn p_text(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
+}
+
+pub(crate) const ASKED_FOR: &str =
+    "at a given rate QPS is what was asked for, not what was found: --metric p99";

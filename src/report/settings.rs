@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::columns::{Rows, Sheet};
 use super::escape::{self, clip};
-use super::notes::{label, legend};
-use super::page::{Page, Rows, Sheet};
-use super::table::Table;
+use super::names::label;
+use super::notes::legend;
+use super::page::Page;
+use super::table::WorkloadTable;
 use crate::error::{VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, Difference};
 use crate::summary::Summary;
@@ -13,7 +15,7 @@ use crate::terms::named;
 
 const SETTINGS_MAX: usize = 12;
 
-pub(super) fn page(tables: &[Table]) -> Page {
+pub(super) fn page(tables: &[WorkloadTable]) -> Page {
     let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
     // The first step of a label stands for it.
     let mut labels: Vec<Labelled> = Vec::new();

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::columns::{Rows, Sheet};
 use super::escape;
 use super::gate::{holds, may_hold, quantity_shown};
 use super::metric::failed_share;
-use super::notes::{grouped, in_full, label, remarks};
-use super::page::{Page, Rows, Sheet, Value};
-use super::table::{Column, in_time};
+use super::names::label;
+use super::note::{grouped, in_full};
+use super::notes::remarks;
+use super::page::Page;
+use super::table::in_time;
+use super::value::PageValue;
 use crate::error::{Error, Result};
 use crate::judge::thresholds::LEVEL_FAILED_MAX;
 use crate::plan::search::{Found, STEPS_MAX, Search};
@@ -225,7 +229,7 @@ impl Searches<'_> {
             all.flat_map(|((_, number), one)| one.probes.iter().map(move |p| (*number, p, one)))
         };
         let notes = grouped(steps().enumerate().flat_map(|(at, (_, probe, _))| {
-            let column = Column::new(probe.step.plan.clients, probe.step.plan.rate);
+            let column = Cell::new(probe.step.plan.clients, probe.step.plan.rate);
             remarks(probe.step).into_iter().map(move |said| (at, column, said))
         }));
         let mark = |at: usize| {
@@ -255,7 +259,7 @@ impl Searches<'_> {
                 let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
                 format!("{held}{why}{}", mark(*at))
             })
-            .filed("held", |(_, (_, probe, _))| Value::from(probe.held))
+            .filed("held", |(_, (_, probe, _))| PageValue::from(probe.held))
             .filed("highest", |(_, (_, probe, one))| {
                 one.search.found().rate == probe.step.plan.rate
             })

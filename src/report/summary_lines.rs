@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::notes::{Distinct, Note, entry};
-use super::table::Table;
+use super::distinct::{Distinct, entry};
+use super::note::{MARK, Note};
+use super::notes::{DURABILITY, FOLLOWING};
+use super::options::Notes;
+use super::table::WorkloadTable;
 use crate::error::clip;
 use crate::judge::Difference;
 use crate::summary::Summary;
@@ -16,9 +19,6 @@ const LINE_MAX: usize = 90;
 const VALUE_MAX: usize = 24;
 /// Characters of the paths that the last line names.
 const SOURCE_MAX: usize = 50;
-
-/// Stands at the numbers and labels that a note makes doubtful.
-pub(crate) const MARK: &str = "*";
 
 /// Settings by which most differences are explained, the most important first.
 const IMPORTANT: [&str; 12] = [
@@ -35,29 +35,8 @@ const IMPORTANT: [&str; 12] = [
     "performance_schema",
     "version",
 ];
-/// Differences that follow from those of versions.
-const FOLLOWING: [&str; 4] = ["driver", "character sets", "table formats", "version_comment"];
 /// What has sizes of its own, which go with it.
 const SCHEMA: &str = "performance_schema";
-/// The settings of commits in one word: what differs in it is named as a setting, too.
-const DURABILITY: &str = "durability";
-
-/// Where the reader finds all notes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Notes {
-    /// In a report of these paths.
-    #[default]
-    Brief,
-    /// Below the tables of this one.
-    All,
-    /// Below a later part of this one.
-    Later,
-}
-
-/// Tells whether a difference is there because of another one, given whether versions differ.
-pub(crate) fn follows(name: &str, other_version: bool) -> bool {
-    name == DURABILITY || other_version && FOLLOWING.contains(&name)
-}
 
 /// The notes of a report in short.
 pub(crate) struct Short {
@@ -67,7 +46,7 @@ pub(crate) struct Short {
 }
 
 /// Returns the lines below a report, unless its pages have all notes or a later part has them.
-pub(crate) fn below(tables: &[Table], notes: &Notes, source: &str) -> Vec<String> {
+pub(crate) fn below(tables: &[WorkloadTable], notes: &Notes, source: &str) -> Vec<String> {
     if *notes != Notes::Brief {
         return Vec::new();
     }
@@ -80,7 +59,7 @@ pub(crate) fn below(tables: &[Table], notes: &Notes, source: &str) -> Vec<String
 }
 
 /// Tells what changes a conclusion most, in a few lines.
-pub(crate) fn short(tables: &[Table]) -> Short {
+pub(crate) fn short(tables: &[WorkloadTable]) -> Short {
     let mut found: BTreeMap<(Rank, Option<Code>, &str), Vec<&Finding>> = BTreeMap::new();
     for Note { finding, .. } in tables.iter().flat_map(|table| table.notes.iter()) {
         let code = finding.code();
@@ -112,7 +91,7 @@ pub(crate) fn short(tables: &[Table]) -> Short {
 }
 
 /// Returns the line of what labels differ in, and whether it has all of it.
-fn differences(tables: &[Table]) -> Option<(String, bool)> {
+fn differences(tables: &[WorkloadTable]) -> Option<(String, bool)> {
     let (mut all, mut mark) = (Vec::<(&str, Distinct<&str>)>::new(), "");
     for table in tables {
         let by_schema =
@@ -132,7 +111,7 @@ fn differences(tables: &[Table]) -> Option<(String, bool)> {
     let several = all.len() > 1;
     let all = all.into_iter().filter(|(name, _)| !several || *name != DURABILITY);
     let all: Vec<_> = all.map(|(name, values)| (name, values.into_iter().collect())).collect();
-    let logs = tables.iter().flat_map(Table::all).any(has_binary_log);
+    let logs = tables.iter().flat_map(WorkloadTable::all).any(has_binary_log);
     (!all.is_empty()).then(|| differing_line(mark, all, logs))
 }
 
@@ -150,7 +129,7 @@ fn line(finding: &Finding) -> (String, bool) {
 
 /// Tells whether the labels name a difference themselves: `8.0.33 innodb_doublewrite=0`; sizes of
 /// performance_schema go with it.
-fn is_said(table: &Table, note: &Note, name: &str, by_schema: bool) -> bool {
+fn is_said(table: &WorkloadTable, note: &Note, name: &str, by_schema: bool) -> bool {
     let in_label = |name: &str| {
         let names = format!("{name}=");
         let is_there = |label: &str| label.split(' ').any(|word| word.starts_with(&names));
