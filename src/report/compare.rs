@@ -14,11 +14,11 @@ use super::options::Options;
 use super::page::Page;
 use super::question::{Contrasts, Question, base_and_new, crashed};
 use super::ratio::{ASKED_FOR, p_text};
-use super::table::WorkloadTable;
+use super::run::Runs;
+use super::table::{TableCell, WorkloadTable};
 use super::writers::write;
 use super::{escape, summary_lines};
 use crate::error::{Error, Result};
-use crate::summary::Reported;
 use crate::terms::{self, Compared, Format};
 
 /// The floor where none is given.
@@ -52,8 +52,8 @@ pub struct Comparison {
     pub open: Vec<Doubt>,
 }
 
-pub fn compare<'a>(steps: impl Into<Reported<'a>>, question: &Question) -> Result<Comparison> {
-    let contrasts = question.all_contrasts(&steps.into())?.noted();
+pub fn compare<'a>(runs: impl Into<Runs<'a>>, question: &Question) -> Result<Comparison> {
+    let contrasts = question.all_contrasts(&runs.into())?.noted();
     let rows = complete_rows(&contrasts, question);
     let (related, without): (Vec<&ComparedCell>, Vec<&ComparedCell>) =
         rows.iter().flatten().partition(|row| row.ratio.is_some());
@@ -142,15 +142,15 @@ fn once(lines: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Returns what a comparison of all labels with the baseline begins with; nothing where there is none.
-pub(crate) fn answers(steps: &Reported, options: &Options) -> Vec<String> {
+pub(crate) fn answers(runs: &Runs, options: &Options) -> Vec<String> {
     let compared = || {
-        let (base, new) = base_and_new(steps.clone(), options.baseline.as_deref(), &[]).ok()?;
+        let (base, new) = base_and_new(runs.clone(), options.baseline.as_deref(), &[]).ok()?;
         let (new, others) = new.split_first()?;
         let (new, others) = (new.clone(), others.to_vec());
         let (metric, also, latest) = (options.metric, options.also.clone(), options.latest);
         let floor = FLOOR;
         let of = Question { base, new, others, metric, also, floor, latest, ..Question::default() };
-        let contrasts = of.all_contrasts(steps).ok()?;
+        let contrasts = of.all_contrasts(runs).ok()?;
         let rows = complete_rows(&contrasts, &of);
         rows.iter()
             .any(|rows| has_table(rows))
@@ -188,8 +188,7 @@ fn page(table: &WorkloadTable, rows: &[ComparedCell], of: &Question) -> Page {
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
     let opposite = related.iter().filter_map(|row| row.explain_opposite());
     let whats = without.iter().chain(&related).filter_map(|row| row.told());
-    let imported =
-        rows.iter().flat_map(|row| row.cells).flatten().any(|of| !of.imported.is_empty());
+    let imported = rows.iter().flat_map(|row| row.cells).flatten().any(TableCell::is_imported);
     let apart = if imported { IMPORTED_APART } else { APART };
     let apart = rows.iter().any(|row| row.is_apart()).then(|| apart.to_owned());
     let lines = asked_for.into_iter().chain(whats).chain(opposite).chain(apart).collect();

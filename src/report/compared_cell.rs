@@ -13,6 +13,7 @@ use super::table::{TableCell, WorkloadTable, among, is_comparable, missing, not_
 use super::value::number;
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::stats::{Shift, benjamini_hochberg, holm};
+use crate::summary::Summary;
 use crate::terms::{Cell, Compared, Quantity, joined};
 
 /// Between a ratio and that of the medians, which is less is no contradiction that a reader sees.
@@ -96,7 +97,7 @@ impl ComparedCell<'_, '_> {
     /// failed and the number does not show it.
     fn what(&self, floor: f64) -> Option<String> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
-        let failed = self.cells.map(|cell| failed_share(&cell?.steps));
+        let failed = self.cells.map(|cell| failed_share(&cell?.steps().collect::<Vec<_>>()));
         let apart = (failed[0].unwrap_or(0.0) - failed[1].unwrap_or(0.0)).abs();
         let of_errors = [Metric::ERRORS, Metric::ERROR_SHARE].contains(&metric);
         let is_shown = metric.is_rate() || of_errors;
@@ -108,13 +109,14 @@ impl ComparedCell<'_, '_> {
             let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
             let (left_out, label) = (among(&self.column, left_out), escape::line(label));
             let cell = self.cells[at];
-            let (steps, values) = cell.map_or((&[][..], &[][..]), |of| (&of.steps, &of.values));
+            let steps: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
+            let values = cell.map_or(&[][..], |cell| &cell.values);
             let not_measured = cell.is_none() && left_out.is_empty();
             said.extend(not_measured.then(|| format!("not measured by {label}")));
             let mut of_runs = |count: usize, of: usize, what: &str| {
                 said.extend((count > 0).then(|| format!("{count} of {of} runs of {label} {what}")));
             };
-            let (missing, all) = missing(steps, &left_out);
+            let (missing, all) = missing(&steps, &left_out);
             of_runs(missing, all, "did not complete");
             let is_none = |value: &&f64| both && is_comparable && !has_log(**value);
             let none = values.iter().filter(is_none).count();

@@ -9,6 +9,7 @@ use super::options::Options;
 use super::page::{Conditions, Page};
 use super::question::{nothing_in_common, of_two, pair};
 use super::ratio::{Ratio, Ratios, common};
+use super::run::Runs;
 use super::table::{
     NO_RATIO, TableCell, WorkloadTable, is_comparable, merit, not_comparable, own_ratio, ratio,
     speed,
@@ -32,12 +33,8 @@ struct Pair {
 
 fn labels_of(tables: &[WorkloadTable], options: &Options) -> Result<[String; 2]> {
     let given = [&options.baseline, &options.new].map(Option::as_deref);
-    let runs = tables.iter().map(WorkloadTable::runs).reduce(|mut all, more| {
-        all.measured.extend(more.measured);
-        all.imported.extend(more.imported);
-        all
-    });
-    pair(runs.unwrap_or_default(), given)
+    let runs = tables.iter().flat_map(|table| table.runs().to_vec());
+    pair(runs.collect::<Runs>(), given)
 }
 
 /// Returns the tables of the two labels only, with their notes.

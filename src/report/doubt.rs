@@ -39,7 +39,8 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
     let doubts = tables.iter().flat_map(|table| {
         table.items().filter_map(|item| {
             let (cell, workload) = (item.column, table.workload.to_owned());
-            let why = wide(item.cell, widest).or_else(|| disturbed(&item.cell.steps))?;
+            let why = wide(item.cell, widest)
+                .or_else(|| disturbed(&item.cell.steps().collect::<Vec<_>>()))?;
             let why = format!("{} at {}: {why}", label(item.line.label), at_clients(&cell));
             Some(Doubt { workload, labels: vec![item.line.label.to_owned()], cell, why })
         })

@@ -11,12 +11,13 @@ use super::notes::marked;
 use super::page::Page;
 use super::question::{Question, nothing_in_common};
 use super::ratio::{Ratio, shift};
+use super::run::differences;
 use super::summary_lines;
 use super::table::TableCell;
 use super::value::{PageValue, number, signed};
 use super::writers::write;
 use crate::error::{Error, Result};
-use crate::judge::{self, ABSENT, Difference};
+use crate::judge::{ABSENT, Difference};
 use crate::stats;
 use crate::summary::Summary;
 use crate::terms::{self, joined, units};
@@ -102,8 +103,7 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
 }
 
 fn part(name: &'static str, cells: [&TableCell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {
-    let runs =
-        |cell: &TableCell| cell.steps.iter().filter_map(|step| of(step)).collect::<Vec<f64>>();
+    let runs = |cell: &TableCell| cell.steps().filter_map(of).collect::<Vec<f64>>();
     let [one, other] = cells.map(runs);
     let us = stats::median(&one).zip(stats::median(&other)).map(|(one, other)| [one, other]);
     let shift = shift(cells, [&one, &other], 1.0);
@@ -132,7 +132,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let whole = Part { us: Some(cycle_us), ..part("time of an op", cells, &cycle) };
         parts.extend([rest, whole]);
         // Class and durability follow from counters and variables.
-        let mut differing = judge::differences(cells[0].steps[0], cells[1].steps[0]);
+        let mut differing = differences(cells[0].runs[0], cells[1].runs[0]);
         differing.retain(|d| !["class", "durability"].contains(&d.name.as_str()));
         Some(Split { row, cells, parts, cycle_us, differing })
     }

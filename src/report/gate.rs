@@ -81,9 +81,9 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
     for (at, line) in table.lines.iter().enumerate() {
         for column in &table.columns {
             let cell = line.at(column);
-            let completed = cell.map_or(&[][..], |cell| &cell.steps);
+            let completed: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
             let left_out = among(column, &line.left_out);
-            let (missing, all) = missing(completed, &left_out);
+            let (missing, all) = missing(&completed, &left_out);
             let lacking = match completed.len() {
                 0 => "no step completed".to_owned(),
                 _ => format!("{missing} of {all} runs did not complete"),
@@ -91,7 +91,7 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
             for gate in wanted.iter().filter(|_| cell.is_some() || !left_out.is_empty()) {
                 let of_errors = metric(gate.quantity).is_none();
                 let counted = if of_errors { &left_out[..] } else { &[] };
-                let runs = [completed, counted].concat();
+                let runs = [&completed[..], counted].concat();
                 let mut found = judge(gate, &runs)?;
                 // Errors that are too many already become no fewer by what is missing.
                 let is_sure = of_errors && found.held == Some(false);
@@ -257,7 +257,7 @@ fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
     };
     let mut values = Vec::new();
     for step in steps {
-        let Some(value) = metric.value(step)? else {
+        let Some(value) = metric.value(*step)? else {
             return Ok(Err(match metric.scarce(step) {
                 _ if step.measured_s <= 0.0 => "nothing was measured".to_owned(),
                 Some((percentile, count)) => {

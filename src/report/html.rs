@@ -21,14 +21,15 @@ use super::notes::{self, is_all_marked, is_marked, noted};
 use super::options::Options;
 use super::page::Page;
 use super::ratio::{ASKED_FOR, Ratio, Ratios, is_asked_for};
-use super::table::{Item, LabelRow, TableCell, WorkloadTable, in_time, is_comparable, merit};
-use super::tables::{self, counted};
+use super::run::{Run, Runs, ending};
+use super::table::{Item, LabelRow, TableCell, WorkloadTable, is_comparable, merit};
+use super::tables::{self, tables_to_show};
 use super::timeline::{self, RATE_COURSES, TIME_COURSES};
 use super::value::number;
 use super::{imported, layout, metric, settings, summary_lines};
 use crate::error::Result;
 use crate::stats;
-use crate::summary::{Outcome, Reported, Summary, VerdictKind, counter};
+use crate::summary::{Imported, Outcome, Summary, VerdictKind, counter};
 use crate::terms::units::rate_decimals;
 use crate::terms::{self, Cell, named};
 
@@ -75,25 +76,28 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
                       percentiles come from a histogram of every operation, three digits exact.";
 
 /// Returns the page of some steps.
-pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
-    let reported = steps.into();
-    let tables: Vec<WorkloadTable> = counted(&reported, options)?.into_iter().map(noted).collect();
+pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
+    let runs = runs.into();
+    let tables: Vec<WorkloadTable> =
+        tables_to_show(&runs, options)?.into_iter().map(noted).collect();
     if let Some(label) = &options.baseline {
         known(&labels::labels(&tables), "--baseline", label)?;
     }
     let labels = labels::labels(&tables);
-    let mut steps: Vec<&Summary> = tables.iter().flat_map(WorkloadTable::all).collect();
-    steps.sort_by_cached_key(|step| in_time(step));
+    let mut steps: Vec<&Summary> = tables.iter().flat_map(WorkloadTable::all_steps).collect();
+    steps.sort_by_cached_key(|step| Run::Measured(step).sort_key());
+    let shown: Vec<Run> = tables.iter().flat_map(|table| table.runs().to_vec()).collect();
+    let imported: Vec<&Imported> = shown.iter().filter_map(|run| run.imported()).collect();
     let ends = steps.first().into_iter().chain(steps.last());
     let mut ends: Vec<String> = ends.map(|step| instant(&step.started_at)).collect();
     ends.dedup();
     let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
     let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
-    counts.extend(imported::counted(&tables));
+    counts.extend(imported::counted(&imported));
     let ratios = &Ratios::new(&tables);
     let shown = Shown { options, tables: &tables, ratios, labels: &labels, steps: &steps };
     let body = html! {
-        header { h1 { "loadgen report" } @for line in answers(&reported, options) { p.result { (line) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
+        header { h1 { "loadgen report" } @for line in answers(&runs, options) { p.result { (line) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
         (switches(&labels, &counts[1]))
         main {
             // All notes are on the page.
@@ -111,9 +115,9 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
             section #origin {
                 h2 { "How the numbers were obtained" }
                 p.faint { (ORIGIN) }
-                @let imported = imported::origin(&tables);
-                @if imported.rows > 0 {
-                    (fold(false, &format!("Imported: {}", imported.rows), &of_sheets(&[&imported], &[])))
+                @if !imported.is_empty() {
+                    @let sheet = imported::origin(&imported);
+                    (fold(false, &format!("Imported: {}", imported.len()), &of_sheets(&[&sheet], &[])))
                 }
                 (shown.plans())
                 (shown.step_list())
@@ -319,7 +323,7 @@ impl<'a> Shown<'a> {
             @if let Some(related) = &related { (main_table(related, labels)) }
             @for remark in &remarks { p.faint { (remark) } }
             (errors(plain, labels))
-            @if plain.all().any(|step| !step.outages.is_empty()) {
+            @if plain.all_steps().any(|step| !step.outages.is_empty()) {
                 @let page = layout::outages(plain);
                 (of_page(&page))
                 @for line in &page.below { p.faint { (line) } }
@@ -375,7 +379,7 @@ impl<'a> Shown<'a> {
         at: usize,
         plain: &WorkloadTable<'a>,
     ) -> (Option<WorkloadTable<'a>>, Vec<String>) {
-        let first = || plain.lines.iter().find(|line| line.is_shown()).map(|l| l.label);
+        let first = || plain.lines.iter().find(|line| !line.runs.is_empty()).map(|l| l.label);
         let base = self.options.baseline.as_deref().or_else(first);
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
         let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
@@ -445,7 +449,7 @@ impl<'a> Shown<'a> {
             .shown("ops", |step| step.totals.ops)
             .shown("errors", |step| metric::errors(step))
             .shown("QPS", |step| (step.totals.qps, decimals))
-            .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
+            .text("outcome", |step| clip(&ending(step), TEXT_MAX))
             .sheet();
         fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places))
     }
@@ -533,7 +537,7 @@ fn main_table(table: &WorkloadTable, labels: &Labels) -> Markup {
     let title = ratios.unwrap_or_else(|| notes::title(table));
     let shown_decimals = layout::decimals(table);
     let doubt = |cell: &TableCell| {
-        let mut verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
+        let mut verdicts = cell.steps().filter_map(|step| step.verdict.as_ref());
         verdicts.any(|verdict| verdict.kind != VerdictKind::Ok)
     };
     html! {
@@ -582,13 +586,15 @@ fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
     type Places<'s> = BTreeMap<Cell, BTreeSet<&'s str>>;
     // By line, how it ended, and code: the count, the first message, the columns of the steps.
     let mut rows: BTreeMap<_, (u64, String, Places)> = BTreeMap::new();
-    for (label, step) in table.lines.iter().flat_map(|of| of.all().map(|step| (of.label, step))) {
+    for (label, step) in
+        table.lines.iter().flat_map(|of| of.all_steps().map(|step| (of.label, step)))
+    {
         let of_step = step.totals.errors.iter().map(|error| {
             let class = || clip(&error.class.to_string(), TEXT_MAX);
             let code = error.code.map_or_else(class, |code| code.to_string());
             (None, code, error.count, clip(&error.message, MESSAGE_MAX))
         });
-        let ended = (step.outcome != Outcome::Completed).then(|| notes::ending(step));
+        let ended = (step.outcome != Outcome::Completed).then(|| ending(step));
         let ended = ended.map(|how| (Some(how.clone()), "did not complete".to_owned(), 1, how));
         for (ended, code, count, message) in of_step.chain(ended) {
             let of = (position(labels, label), ended, code);
@@ -618,8 +624,8 @@ fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
 /// Tells whether the server counted the same, whose the numbers are, how busy the client was, what it
 /// could have done, and where it ran.
 fn behind(table: &WorkloadTable) -> String {
-    let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
-    if steps.is_empty() && table.lines.iter().any(LabelRow::is_shown) {
+    let steps: Vec<&Summary> = table.lines.iter().flat_map(LabelRow::steps).collect();
+    if steps.is_empty() && table.lines.iter().any(|line| !line.runs.is_empty()) {
         return "what other programs printed, and nothing else".to_owned();
     }
     let of = |value: &dyn Fn(&Summary) -> Option<f64>, decimals| {

@@ -9,6 +9,7 @@ use super::histogram::Curve;
 use super::metric::{self, Metric, Time};
 use super::options::Notes;
 use super::page::Page;
+use super::run::Run;
 use super::value::{self, PageValue};
 use super::{escape, writers};
 use crate::error::{Error, Result};
@@ -84,7 +85,12 @@ fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
         let metric = Metric::Time(Time::Own, Property::Percentile(Percentile(p)));
         let mut values: BTreeMap<&Key, Option<f64>> = BTreeMap::new();
         for (key, runs) in cells {
-            values.insert(key, stats::median(&metric.values(runs, &[])?));
+            values.insert(
+                key,
+                stats::median(
+                    &metric.values(&runs.iter().copied().map(Run::Measured).collect::<Vec<_>>())?,
+                ),
+            );
         }
         let decimals = metric.decimals(values.values().flatten().copied());
         let shown = |key: &Key| values[key].map(|value| metric.shown(value, decimals));

@@ -44,7 +44,7 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
         Layout::PerOp => {
             by_slice(tables, |slice, at, ratios| per_op(&slice, baseline, at, ratios).map(Some))
         }
-        Layout::Slo => slo::pages(tables.iter().flat_map(WorkloadTable::all)),
+        Layout::Slo => slo::pages(tables.iter().flat_map(WorkloadTable::all_steps)),
         Layout::Suite => suites::some(by_slice(tables, |slice, at, ratios| {
             Ok(suites::page(&slice, at, ratios))
         })?),
@@ -219,8 +219,8 @@ fn records(table: &WorkloadTable) -> Sheet {
         .filed("notes", |of| codes(table, &[of.at], &of.column))
         .filed("class", condition("class"))
         .filed("durability", condition("durability"))
-        .filed("data_bytes", |of| of.cell.steps.first()?.server.data_bytes)
-        .filed("buffer_pool_bytes", |of| of.cell.steps.first()?.server.buffer_pool_bytes)
+        .filed("data_bytes", |of| of.cell.steps().next()?.server.data_bytes)
+        .filed("buffer_pool_bytes", |of| of.cell.steps().next()?.server.buffer_pool_bytes)
         .sheet()
 }
 
@@ -294,10 +294,11 @@ fn of_table(table: &WorkloadTable) -> Node {
             ("max", spread.max.into()),
             ("steps", spread.n.into()),
             ("relative", cell.relative.into()),
-            ("step_ids", nodes(&cell.steps, |step| step.step_id.as_str())),
+            ("step_ids", nodes(cell.steps(), |step| step.step_id.as_str())),
         ];
-        if !cell.imported.is_empty() {
-            let file = nodes(&cell.imported, |run| run.source.file.as_str());
+        if cell.is_imported() {
+            let imported = cell.runs.iter().filter_map(|run| run.imported());
+            let file = nodes(imported, |run| run.source.file.as_str());
             fields.push(("imported_from", file));
         }
         Node::Fields(fields)
@@ -401,7 +402,7 @@ fn peak(table: &WorkloadTable) -> Page {
 /// Returns the outages of a workload's steps; those that did not complete are in it, too.
 pub(crate) fn outages(table: &WorkloadTable) -> Page {
     let lines = table.lines.iter().enumerate();
-    let steps = lines.flat_map(|(at, line)| line.all().map(move |step| (at, step)));
+    let steps = lines.flat_map(|(at, line)| line.all_steps().map(move |step| (at, step)));
     let mut steps: Vec<(usize, &Summary)> = steps.collect();
     steps.sort_by_key(|(at, step)| (*at, &step.started_at));
     let outages = steps.iter().flat_map(|(_, step)| step.outages.iter().map(|of| (*step, of)));
@@ -470,9 +471,7 @@ fn relative(mut table: WorkloadTable, baseline: Option<&str>, at: usize, ratios:
         })
         // The mark ends the line: numbers follow the label alone.
         .text("", |(at, line)| {
-            let remark = line.steps.iter().find_map(|step| step.notes.get(REMARK));
-            let imported = || line.imported.iter().find_map(|run| run.notes.get(REMARK));
-            let remark = remark.or_else(imported);
+            let remark = line.runs.iter().find_map(|run| run.note(REMARK));
             let remark = remark.map_or_else(String::new, |n| format!(" -> {}", escape::line(n)));
             (mark(&table, *at).to_owned() + &remark).trim().to_owned()
         })
@@ -521,7 +520,7 @@ fn cost_ratios([base, line]: [&[Option<TableCell>]; 2], times: f64) -> Vec<Optio
 
 /// Makes the cells of all costs from the runs of a line.
 fn cost_cells<'a>(line: &LabelRow<'a>) -> Result<Vec<Option<TableCell<'a>>>> {
-    let cell = |of: Metric| cell(line.steps.clone(), line.imported.clone(), &of);
+    let cell = |of: Metric| cell(line.runs.clone(), &of);
     cost_metrics().into_iter().map(cell).collect()
 }
 

@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::histogram::Curve;
+use super::run::Run;
 use super::value::{self, PageValue};
 use crate::error::{Error, Result};
-use crate::stats::{is_scarce, rank};
+use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, Percentile, Property};
+use crate::terms::{self, Finding, Percentile, Property, finding};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Metric {
@@ -107,20 +108,16 @@ impl Metric {
     const RETRIED: Metric = Metric::Figure(&FIGURES[4]);
     const SECONDS: Metric = Metric::Figure(&FIGURES[5]);
 
-    /// Returns itself, or what the steps of one workload are measured in: of a time, which one. The
-    /// others were imported.
-    pub(crate) fn of<'a>(
-        self,
-        mut steps: impl Iterator<Item = &'a Summary> + Clone,
-        imported: impl Iterator<Item = &'a Imported>,
-    ) -> Metric {
+    /// Returns itself, or what the runs of one workload are measured in; of a time, which one.
+    pub(crate) fn of_runs<'a>(self, mut runs: impl Iterator<Item = Run<'a>>) -> Metric {
         let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
         match self {
-            Metric::Natural if steps.next().is_some_and(to_its_end) => Metric::SECONDS,
+            Metric::Natural if runs.find_map(Run::measured).is_some_and(to_its_end) => {
+                Metric::SECONDS
+            }
             Metric::Natural => Metric::QPS,
             Metric::Time(Time::Unnamed, property) => {
-                let open = steps.map(|step| step.latency.response.is_some());
-                let open: Vec<bool> = open.chain(imported.map(|run| run.rate.is_some())).collect();
+                let open: Vec<bool> = runs.map(Run::has_response_time).collect();
                 match (open.contains(&true), !open.contains(&false)) {
                     (true, false) => Metric::Time(Time::Own, property),
                     (any, _) => self.in_loop(any),
@@ -214,7 +211,15 @@ impl Metric {
         }
     }
 
-    pub(crate) fn value(self, summary: &Summary) -> Result<Option<f64>> {
+    /// Returns the number of a run; none where it has none.
+    pub(crate) fn value<'a>(self, run: impl Into<Run<'a>>) -> Result<Option<f64>> {
+        match run.into() {
+            Run::Measured(step) => self.measured(step),
+            Run::Imported(run) => Ok(self.printed(run)),
+        }
+    }
+
+    fn measured(self, summary: &Summary) -> Result<Option<f64>> {
         // Without a window there is no rate, and a latency of nothing.
         if summary.measured_s <= 0.0 {
             return Ok(None);
@@ -232,15 +237,12 @@ impl Metric {
         })
     }
 
-    /// Returns the values of steps, then those of imported runs.
-    pub(crate) fn values(self, steps: &[&Summary], imported: &[&Imported]) -> Result<Vec<f64>> {
-        let measured = steps.iter().filter_map(|step| self.value(step).transpose());
-        let printed = imported.iter().filter_map(|run| self.printed(run)).map(Ok);
-        measured.chain(printed).collect()
+    pub(crate) fn values(self, runs: &[Run]) -> Result<Vec<f64>> {
+        runs.iter().filter_map(|run| self.value(*run).transpose()).collect()
     }
 
     /// Returns the number of an imported run; none where its output does not have it.
-    pub(crate) fn printed(self, run: &Imported) -> Option<f64> {
+    fn printed(self, run: &Imported) -> Option<f64> {
         let (totals, latency) = (&run.totals, &run.latency);
         if run.measured_s <= 0.0 {
             return None;
@@ -275,6 +277,24 @@ impl Metric {
             Property::Max => latency.max_us,
             Property::Min => latency.min_us,
             Property::Stddev => None,
+        }
+    }
+
+    /// Explains that a run has no number of it, or none that is to be shown.
+    pub(crate) fn finding(self, run: Run) -> Option<Finding> {
+        match run {
+            Run::Measured(step) => self.scarce(step).map(|(percentile, count)| {
+                finding!(Scarce, percentile.to_string(), count, enough(percentile.0))
+            }),
+            Run::Imported(run) if self.printed(run).is_some() => None,
+            Run::Imported(run) => {
+                let instead = match run.latency.percentile {
+                    _ if self.percentile().is_none() => "none".to_owned(),
+                    Some(of) => format!("p{} alone", of.percentile),
+                    None => "no percentile".to_owned(),
+                };
+                Some(finding!(NotPrinted, self.to_string(), instead))
+            }
         }
     }
 

@@ -45,6 +45,7 @@ mod picture;
 mod pool;
 mod question;
 mod ratio;
+mod run;
 mod settings;
 mod slo;
 mod suites;
@@ -64,13 +65,12 @@ pub use gate::{Gates, gates, holds};
 pub use html::page;
 pub(crate) use latency::render_latency;
 pub use metric::{FIGURES, Metric, failed_share};
-pub use notes::remarks;
 pub use options::{Notes, Options};
 pub use picture::picture;
 pub use question::{Question, base_and_new, pair};
+pub use run::{Run, Runs};
 
 use crate::error::{Error, Result};
-use crate::summary::Reported;
 pub use crate::terms::{Format, Layout, Picture};
 pub(crate) use parts::{Histograms, Parts};
 pub(crate) use pool::NEWEST_SETTINGS;
@@ -78,8 +78,8 @@ pub(crate) use slo::{probe, searches};
 use table::WorkloadTable;
 
 /// Returns the tables of some steps, as text that ends with a line end.
-pub fn render<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
-    let tables = tables::counted(&steps.into(), options)?;
+pub fn render<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
+    let tables = tables::tables_to_show(&runs.into(), options)?;
     let series = matches!(options.format, Format::Bencher | Format::Gha);
     let filed = matches!(options.format, Format::Csv | Format::Json);
     let spread = series || options.spread && filed;
@@ -124,8 +124,8 @@ fn remarks_of(tables: &[WorkloadTable], options: &Options) -> Result<Vec<String>
 }
 
 /// Returns the lines that end a report of some steps, each with its line end.
-pub fn closing<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
-    let lines = remarks_of(&tables::tables(&steps.into(), options)?, options)?;
+pub fn closing<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
+    let lines = remarks_of(&tables::tables(&runs.into(), options)?, options)?;
     let written = |line: String| match options.format {
         Format::Markdown => format!("\n{}\n", escape::markdown(&line)),
         _ => line + "\n",

@@ -43,3 +43,9 @@ pub(crate) fn both_values(difference: &Difference) -> String {
 pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }
+
+/// Returns `NAME OTHER instead of ONE`.
+pub(super) fn value_instead(difference: &Difference) -> String {
+    let (one, other) = told_apart(&difference.first, &difference.second);
+    format!("{} {other} instead of {one}", clip(&difference.name, VALUE_MAX))
+}

@@ -9,12 +9,12 @@ use serde_json::{Map, Value as Json};
 use super::distinct::{Distinct, entry, push_new};
 use super::names::{NAMED_MAX, both_values, label, listed, some};
 use super::note::{Footnotes, MARK, Note, grouped};
+use super::run::{Run, ending, imported_conditions, options_in_words};
 use super::table::{LabelRow, NO_RATIO, WorkloadTable, is_comparable, not_comparable};
 use super::{escape, imported};
 use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
-use crate::stats::enough;
-use crate::summary::{Outcome, Summary, TEXT_MAX, Verdict, VerdictKind, in_queues};
+use crate::summary::{Outcome, Summary};
 use crate::terms::{self, Cell, Code, Finding, finding, joined, units};
 
 /// Said where more settings differ than are named.
@@ -24,13 +24,14 @@ const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 
 /// Fills in the footnotes of a table, in the order in which its lines need them.
 pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
-    let reference = table.lines.iter().find(|line| !line.steps.is_empty()).map(Reference::new);
+    let reference =
+        table.lines.iter().find(|line| line.steps().next().is_some()).map(Reference::new);
     let first = table.lines.iter().find(|line| line.cell().is_some());
     let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
         let own = reference.iter().flat_map(|reference| of_line(line, reference));
-        let imported = first.and_then(|first| imported::of_line(line, first));
+        let imported = first.and_then(|first| imported::differing_row(line, first));
         for note in own.chain(imported).chain(clash(line)) {
             let columns = table.columns.iter().copied().collect();
             let key = (note.finding.name().to_owned(), note.text.clone());
@@ -70,39 +71,14 @@ pub(crate) fn is_all_marked(table: &WorkloadTable, line: usize) -> bool {
 }
 
 fn findings(table: &WorkloadTable, line: &LabelRow) -> Vec<(Cell, Finding)> {
-    let of_step = |step: &Summary| {
-        let few = table.metric.scarce(step).map(|(percentile, count)| {
-            finding!(Scarce, percentile.to_string(), count, enough(percentile.0))
-        });
-        let said = remarks(step).into_iter().chain(few);
-        said.map(|said| (step.cell(), said)).collect::<Vec<_>>()
+    let of_run = |run: &Run| {
+        let metric = table.metric_at(&run.cell());
+        let findings = run.findings().into_iter().chain(metric.finding(*run));
+        let cell = run.cell();
+        findings.map(move |finding| (cell, finding)).collect::<Vec<_>>()
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)));
-    let steps = line.steps.iter().flat_map(|step| of_step(step));
-    let imported = line.imported.iter().flat_map(|run| imported::findings(table, run));
-    steps.chain(line.left_out.iter().map(left_out)).chain(imported).collect()
-}
-
-/// Returns what a reader of any number of a step must know.
-pub fn remarks(step: &Summary) -> Vec<Finding> {
-    let partial = step.outcome != Outcome::Completed;
-    let shared = step.verdict.as_ref().is_some_and(|of| of.kind == VerdictKind::SharedHost);
-    let same_host = step.client.same_host && !shared && !step.is_warned(Code::SameHost);
-    let queues = step.plan.queues.filter(|queues| *queues > 1);
-    let debug = step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild);
-    let own = [
-        partial.then(|| finding!(Partial, ending(step))),
-        step.verdict.as_ref().and_then(Verdict::finding),
-        same_host.then(|| finding!(SameHost)),
-        queues.map(|queues| finding!(Queues, in_queues(queues, step.workload.spread))),
-        debug.then(|| finding!(DebugBuild)),
-    ];
-    own.into_iter().flatten().chain(step.warnings.iter().map(Finding::from)).collect()
-}
-
-pub(crate) fn ending(step: &Summary) -> String {
-    let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
-    step.outcome.name().to_owned() + &reason.collect::<String>()
+    line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out)).collect()
 }
 
 fn place(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell>>) -> String {
@@ -136,21 +112,24 @@ fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
 /// those that are not as usual.
 pub(crate) fn of_conditions(line: &LabelRow) -> Map<String, Json> {
     let mut texts: Vec<String> = Vec::new();
-    for step in &line.steps {
-        let options = step.workload.options.iter().map(|(k, v)| Some(format!("{k} {v}")));
-        push_new(&mut texts, joined(options, " and ").unwrap_or_else(|| "none".to_owned()));
+    let steps: Vec<&Summary> = line.steps().collect();
+    for step in &steps {
+        push_new(&mut texts, options_in_words(&step.workload.options));
     }
     let options = (!texts.is_empty()).then(|| ("options".to_owned(), texts.into()));
-    let named = conditions(&line.steps)
+    let named = conditions(&steps)
         .into_iter()
         .map(|(name, values)| (name, values.into_iter().map(|(value, _)| value).collect()))
         .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values));
-    imported::conditions(line).chain(named).chain(options).collect()
+    let imported = imported_conditions(&line.runs);
+    let imported = imported.map(|(name, value)| (name, vec![Json::from(value)].into()));
+    imported.chain(named).chain(options).collect()
 }
 
 /// The line that the caption describes, ready to have many others held against it.
 struct Reference<'t, 'a> {
     line: &'t LabelRow<'a>,
+    steps: Vec<&'a Summary>,
     columns: BTreeMap<Cell, Known<'a>>,
 }
 
@@ -166,7 +145,8 @@ struct Known<'a> {
 impl<'t, 'a> Reference<'t, 'a> {
     fn new(line: &'t LabelRow<'a>) -> Reference<'t, 'a> {
         let known = |(column, steps): (Cell, Vec<&'a Summary>)| (column, Known::new(&steps));
-        Reference { line, columns: line.steps_by_column().into_iter().map(known).collect() }
+        let columns = line.steps_by_column().into_iter().map(known).collect();
+        Reference { line, steps: line.steps().collect(), columns }
     }
 }
 
@@ -248,10 +228,10 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
     for (column, steps) in line.steps_by_column() {
         let there = reference.columns.get(&column);
         let same = |other: &&&Summary| other.cell().is_open() == column.is_open();
-        let same = || reference.line.steps.iter().filter(same);
+        let same = || reference.steps.iter().filter(same);
         let of_column = there.and_then(|known| known.completed);
         let known = of_column.or_else(|| same().find(completed).copied());
-        let alike = || same().next().or(reference.line.steps.first()).copied();
+        let alike = || same().next().or(reference.steps.first()).copied();
         let others: Vec<&Summary> = match there {
             Some(known) => known.firsts.clone(),
             None => alike().into_iter().collect(),
@@ -283,9 +263,9 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
 /// Tells in what the steps of one line differ, but for what the caption tells. Of other lines it does
 /// not tell what one cell has of both.
 fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
-    let of_line = pairs(&line.steps).map(|pair| (false, pair));
+    let of_line = pairs(line.steps().collect()).map(|pair| (false, pair));
     let cells = line.cells().filter(|_| !captioned);
-    let of_cells = cells.flat_map(|cell| pairs(&cell.steps)).map(|pair| (true, pair));
+    let of_cells = cells.flat_map(|cell| pairs(cell.steps().collect())).map(|pair| (true, pair));
     let (mut found, mut names) = (Distinct::default(), HashSet::new());
     for (in_cell, (first, step)) in of_line.chain(of_cells) {
         for difference in judge::differences(first, step) {
@@ -307,12 +287,13 @@ fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
 }
 
 /// Pairs the first step of each kind of knowledge with all others.
-fn pairs<'a>(steps: &[&'a Summary]) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
+fn pairs<'a>(steps: Vec<&'a Summary>) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
+    let firsts = judge::by_knowledge(&steps);
     let pairs = move |first: &'a Summary| {
-        let others = steps.iter().filter(move |step| !std::ptr::eq(first, **step));
-        others.map(move |step| (first, *step))
+        let others = steps.clone().into_iter().filter(move |step| !std::ptr::eq(first, *step));
+        others.map(move |step| (first, step))
     };
-    judge::by_knowledge(steps).into_iter().flat_map(pairs)
+    firsts.into_iter().flat_map(pairs)
 }
 
 /// Paths of a build's own files: two builds of one version differ in nothing else.
@@ -352,8 +333,8 @@ fn medians(table: &WorkloadTable) -> String {
 
 /// Returns the conditions of a table's first line with their names, as `--notes` shows them.
 pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
-    let line = table.lines.iter().find(|line| !line.steps.is_empty())?;
-    let columns: BTreeSet<Cell> = line.steps.iter().map(|step| step.cell()).collect();
+    let line = table.lines.iter().find(|line| line.steps().next().is_some())?;
+    let columns: BTreeSet<Cell> = line.steps().map(Summary::cell).collect();
     let said = shown_conditions(line).filter_map(|(name, values)| {
         let alike = values.len() == 1 || columns.len() == 1;
         let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
@@ -368,9 +349,10 @@ pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
 }
 
 fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>, Held)> {
-    let suite = line.steps.iter().all(|step| step.suite.is_some());
-    let load = line.steps.iter().all(|step| step.load.is_some());
-    conditions(&line.steps).into_iter().filter(move |(name, values)| {
+    let suite = line.steps().all(|step| step.suite.is_some());
+    let load = line.steps().all(|step| step.load.is_some());
+    let steps: Vec<&Summary> = line.steps().collect();
+    conditions(&steps).into_iter().filter(move |(name, values)| {
         // What is not in the table is an option.
         let known = CONDITIONS.iter().find(|condition| condition.name == *name);
         let (shown, of) = known.map_or((Shown::Always, Of::All), |c| (c.shown, c.of));
@@ -385,7 +367,7 @@ fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>,
 /// Returns the conditions of a table's first line as people say them: `8 tables x 20k rows, uniform
 /// keys, socket, 1 s warm-up + 6 s, in memory`.
 pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
-    let line = table.lines.iter().find(|line| !line.steps.is_empty())?;
+    let line = table.lines.iter().find(|line| line.steps().next().is_some())?;
     let shown = shown_conditions(line).filter_map(|(name, values)| {
         let values = values.iter().map(|(value, _)| match name.as_ref() {
             "rows" => value.parse().map_or_else(|_| clip(value, VALUE_MAX), units::count),
@@ -409,7 +391,7 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
     let keys = take("distribution").map(|distribution| format!("{distribution} keys"));
     let statements = take("statements").filter(|how| how != "prepared");
     let statements = statements.map(|how| format!("{how} statements"));
-    let beside = line.steps.iter().all(|step| step.client.same_host);
+    let beside = line.steps().all(|step| step.client.same_host);
     let transport = take("transport").map(|transport| match transport.as_str() {
         "tcp" if beside => "tcp on one host".to_owned(),
         _ => transport,

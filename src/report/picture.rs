@@ -14,11 +14,11 @@ use super::names::label;
 use super::notes::noted;
 use super::options::Options;
 use super::ratio::{ASKED_FOR, Ratios, is_asked_for};
+use super::run::Runs;
 use super::table::WorkloadTable;
-use super::tables::counted;
+use super::tables::tables_to_show;
 use super::timeline::{RATE_COURSES, TIME_COURSES, timelines, vertices_each};
 use crate::error::{Error, Result};
-use crate::summary::Reported;
 use crate::terms::{Code, Picture, Raised};
 
 /// One chart takes all of the width of a file.
@@ -38,12 +38,8 @@ fn rules_of_file() -> String {
 }
 
 /// Draws a standalone file; nothing to draw is an error.
-pub fn picture<'a>(
-    steps: impl Into<Reported<'a>>,
-    options: &Options,
-    what: Picture,
-) -> Result<String> {
-    let tables = counted(&steps.into(), options)?;
+pub fn picture<'a>(runs: impl Into<Runs<'a>>, options: &Options, what: Picture) -> Result<String> {
+    let tables = tables_to_show(&runs.into(), options)?;
     let labels = labels(&tables);
     let ratios = Ratios::new(&tables);
     let mut charts = Vec::new();
@@ -58,7 +54,7 @@ pub fn picture<'a>(
             }
             Picture::Latency => percentiles(table, &labels)?,
             Picture::Timeline => {
-                let vertices = vertices_each(table.all().count() * 2);
+                let vertices = vertices_each(table.all_steps().count() * 2);
                 let draw = |courses| timelines(table, &labels, courses, vertices);
                 let drawn = |courses| table.lines.iter().flat_map(draw(courses)).collect();
                 interleave(drawn(RATE_COURSES), drawn(TIME_COURSES))

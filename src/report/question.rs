@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
-
 use super::distinct::push_new;
 use super::labels::{self, known};
 use super::metric::Metric;
@@ -11,12 +9,12 @@ use super::names::{both_values, cell_named, some};
 use super::notes::noted;
 use super::options::{Notes, Options};
 use super::ratio::common;
-use super::table::{WorkloadTable, imported_at, in_time, is_comparable};
+use super::run::Runs;
+use super::table::{WorkloadTable, is_comparable};
 use super::tables::tables;
 use super::{escape, imported};
 use crate::error::{Error, Result};
-use crate::judge::{self, Weight};
-use crate::summary::Reported;
+use crate::judge::Weight;
 use crate::terms::{self, Format};
 
 #[derive(Debug, Clone, Default)]
@@ -73,13 +71,13 @@ impl Question {
     /// Returns the tables of each new label beside the base, where they are comparable.
     pub(super) fn contrasts<'q, 'a>(
         &'q self,
-        steps: &Reported<'a>,
+        runs: &Runs<'a>,
         metric: Metric,
     ) -> Result<Contrasts<'q, 'a>> {
         let of_metric = |metric| {
             let options =
                 Options { metric, latest: self.latest, strict: !self.latest, ..Options::default() };
-            self.beside_base(&tables(steps, &options)?)
+            self.beside_base(&tables(runs, &options)?)
         };
         let mut found = of_metric(metric)?;
         if metric == Metric::ERRORS {
@@ -119,16 +117,13 @@ impl Question {
     }
 
     /// Returns the tables of all metrics, each once; refuses a metric of which there is nothing.
-    pub(super) fn all_contrasts<'q, 'a>(
-        &'q self,
-        steps: &Reported<'a>,
-    ) -> Result<Contrasts<'q, 'a>> {
+    pub(super) fn all_contrasts<'q, 'a>(&'q self, runs: &Runs<'a>) -> Result<Contrasts<'q, 'a>> {
         let (mut all, mut seen) = (Contrasts::default(), BTreeSet::new());
         for metric in self.metrics() {
-            let found = self.contrasts(steps, metric)?;
+            let found = self.contrasts(runs, metric)?;
             if found.tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
                 if imported::any_lacks(&found.tables) {
-                    return Err(imported::not_printed(&found.tables, &steps.imported));
+                    return Err(imported::not_printed(&found.tables, runs));
                 }
                 let but = format!(" where there is a number of {metric}");
                 let but = if self.also.is_empty() { "" } else { &but };
@@ -160,8 +155,8 @@ const FLAGS: [&str; 2] = ["--baseline", "--new"];
 
 /// Decides which two labels are held against each other: those that are given, else the only two that
 /// there are, of which the first by time is the baseline.
-pub fn pair<'a>(steps: impl Into<Reported<'a>>, given: [Option<&str>; 2]) -> Result<[String; 2]> {
-    let labels = labels_by_time(steps.into());
+pub fn pair<'a>(runs: impl Into<Runs<'a>>, given: [Option<&str>; 2]) -> Result<[String; 2]> {
+    let labels = labels_by_time(&runs.into());
     for (flag, label) in FLAGS.into_iter().zip(given) {
         label.map_or(Ok(()), |label| known(&labels, flag, label))?;
     }
@@ -180,11 +175,11 @@ pub fn pair<'a>(steps: impl Into<Reported<'a>>, given: [Option<&str>; 2]) -> Res
 /// Decides which labels are compared with which baseline: those that are given, else the first by time
 /// that is not among the new ones, and all others.
 pub fn base_and_new<'a>(
-    steps: impl Into<Reported<'a>>,
+    runs: impl Into<Runs<'a>>,
     base: Option<&str>,
     new: &[String],
 ) -> Result<(String, Vec<String>)> {
-    let labels = labels_by_time(steps.into());
+    let labels = labels_by_time(&runs.into());
     base.map_or(Ok(()), |label| known(&labels, FLAGS[0], label))?;
     new.iter().try_for_each(|label| known(&labels, FLAGS[1], label))?;
     let is_free = |label: &&str| !new.iter().any(|new| new == label);
@@ -204,15 +199,11 @@ pub fn base_and_new<'a>(
     Ok((base.to_owned(), found.into_iter().map(str::to_owned).collect()))
 }
 
-fn labels_by_time(Reported { measured, imported }: Reported<'_>) -> Vec<&str> {
-    let measured = measured.into_iter().map(|step| (in_time(step).0, step.label.as_str()));
-    let imported = imported.into_iter().map(|run| (imported_at(run).0, run.label.as_str()));
-    let mut steps: Vec<(Timestamp, &str)> = measured.chain(imported).collect();
-    steps.sort_by_key(|(at, _)| *at);
+fn labels_by_time<'a>(runs: &Runs<'a>) -> Vec<&'a str> {
+    let mut runs = runs.to_vec();
+    runs.sort_by_cached_key(|run| run.sort_key().0);
     let mut labels: Vec<&str> = Vec::new();
-    for (_, label) in steps {
-        push_new(&mut labels, label);
-    }
+    runs.iter().for_each(|run| push_new(&mut labels, run.label()));
     labels
 }
 
@@ -252,15 +243,10 @@ pub(super) fn crashed(table: &WorkloadTable) -> bool {
 
 fn comparable(table: &WorkloadTable, hint: &str) -> Result<()> {
     for (column, cells) in common(table) {
-        let [one, other] = cells.map(|cell| judge::by_knowledge(&cell.steps));
-        let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
+        let differences = cells[0].differences(cells[1]).into_iter();
+        let differences = differences.filter(|found| found.weight == Weight::Operation);
         let mut differing: Vec<String> = Vec::new();
-        let imported = imported::differences(cells[0], cells[1]);
-        for found in pairs.flat_map(|(a, b)| judge::differences(a, b)).chain(imported) {
-            if found.weight == Weight::Operation {
-                push_new(&mut differing, both_values(&found));
-            }
-        }
+        differences.for_each(|found| push_new(&mut differing, both_values(&found)));
         if !differing.is_empty() {
             let [one, other] = [0, 1].map(|at| escape::line(table.lines[at].label));
             let (cell, found) = (cell_named(table.workload, &column), some(differing, "; "));

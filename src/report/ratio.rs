@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::metric::Metric;
+use super::run::Run;
 use super::table::{LabelRow, TableCell, WorkloadTable, is_comparable, speed};
 use super::value::number;
 use crate::judge::thresholds::ALPHA;
@@ -132,7 +133,7 @@ impl Family {
 /// fewer repeats and steps that were planned with more, somebody looked and went on.
 pub(super) fn looks_at(cell: &TableCell, repeats_max: u32) -> u32 {
     let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for step in &cell.steps {
+    for step in cell.steps() {
         planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
     }
     let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
@@ -241,7 +242,7 @@ pub(crate) fn shift(
     times: f64,
 ) -> Option<(Shift, bool)> {
     let [one, other] = runs;
-    let whole = cells.iter().zip(runs).all(|(cell, runs)| cell.steps.len() == runs.len());
+    let whole = cells.iter().zip(runs).all(|(cell, runs)| cell.runs.len() == runs.len());
     if whole && one.len() == other.len() && are_blocks(cells) {
         let differences: Vec<f64> = one.iter().zip(other).map(|(a, b)| b - a).collect();
         if let Some(shift) = stats::pairs(&differences).filter(|shift| !is_too_few(shift, times)) {
@@ -253,16 +254,14 @@ pub(crate) fn shift(
 
 pub(super) fn are_blocks([one, other]: [&TableCell; 2]) -> bool {
     let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
-    let ends = |(a, b): (&&Summary, &&Summary)| {
+    let ends = |(a, b): (&Run, &Run)| {
+        let (a, b) = (a.measured()?, b.measured()?);
         let (first, second) = (at(a)?, at(b)?);
         let same = a.plan.repeat_index == b.plan.repeat_index;
         same.then(|| (first.min(second), first.max(second)))
     };
-    if !one.imported.is_empty() || !other.imported.is_empty() {
-        return false;
-    }
-    // The steps of a cell are sorted by time.
-    let blocks: Option<Vec<_>> = one.steps.iter().zip(&other.steps).map(ends).collect();
+    // The steps of a cell are sorted by time; imported runs are in no order.
+    let blocks: Option<Vec<_>> = one.runs.iter().zip(&other.runs).map(ends).collect();
     blocks.is_some_and(|blocks| blocks.windows(2).all(|two| two[1].0 > two[0].1))
 }
 

@@ -16,7 +16,8 @@ use crate::terms::named;
 const SETTINGS_MAX: usize = 12;
 
 pub(super) fn page(tables: &[WorkloadTable]) -> Page {
-    let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
+    let lines =
+        tables.iter().flat_map(|table| &table.lines).filter(|line| line.steps().next().is_some());
     // The first step of a label stands for it.
     let mut labels: Vec<Labelled> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -25,7 +26,7 @@ pub(super) fn page(tables: &[WorkloadTable]) -> Page {
         if at == labels.len() {
             labels.push((line.label, Vec::new()));
         }
-        labels[at].1.extend(&line.steps);
+        labels[at].1.extend(line.steps());
     }
     let mixed = |steps: &[&Summary]| {
         let is_mixed = steps.iter().any(|step| !legend(steps[0], step).is_empty());

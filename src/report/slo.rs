@@ -9,9 +9,8 @@ use super::gate::{holds, may_hold, quantity_shown};
 use super::metric::failed_share;
 use super::names::label;
 use super::note::{grouped, in_full};
-use super::notes::remarks;
 use super::page::Page;
-use super::table::in_time;
+use super::run::Run;
 use super::value::PageValue;
 use crate::error::{Error, Result};
 use crate::judge::thresholds::LEVEL_FAILED_MAX;
@@ -93,7 +92,7 @@ pub(crate) fn searches<'s>(
     steps: impl IntoIterator<Item = &'s Summary>,
 ) -> Result<Vec<Searches<'s>>> {
     let mut steps: Vec<&Summary> = steps.into_iter().collect();
-    steps.sort_by_cached_key(|step| in_time(step));
+    steps.sort_by_cached_key(|step| Run::Measured(step).sort_key());
     let mut found: Vec<Searches> = Vec::new();
     for step in steps {
         let (Some(of), Some(rate)) = (&step.plan.search, step.plan.rate) else { continue };
@@ -230,7 +229,7 @@ impl Searches<'_> {
         };
         let notes = grouped(steps().enumerate().flat_map(|(at, (_, probe, _))| {
             let column = Cell::new(probe.step.plan.clients, probe.step.plan.rate);
-            remarks(probe.step).into_iter().map(move |said| (at, column, said))
+            Run::Measured(probe.step).findings().into_iter().map(move |said| (at, column, said))
         }));
         let mark = |at: usize| {
             if notes.iter().any(|note| note.marks(at, None)) { " *" } else { "" }

@@ -30,7 +30,7 @@ pub(crate) fn some(pages: Vec<Page>) -> Result<Vec<Page>> {
 /// Returns the page of a table of one column that has suites.
 pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Option<Page> {
     // In the order of the first label that has them; the sums come last.
-    let steps = table.lines.iter().flat_map(|line| &line.steps);
+    let steps = table.lines.iter().flat_map(LabelRow::steps);
     let mut suites = steps.filter_map(|step| step.suite.as_ref()).peekable();
     let mut names: Vec<&str> = Vec::new();
     suites.peek()?;
@@ -97,5 +97,5 @@ fn seconds(line: &LabelRow, name: &str, of: fn(&SuiteTest) -> f64) -> Vec<f64> {
         let picked = run.tests.iter().filter(|test| sums || test.name == name);
         picked.map(of).reduce(|sum, s| sum + s)
     };
-    line.steps.iter().filter_map(|step| sum(step.suite.as_ref()?)).collect()
+    line.steps().filter_map(|step| sum(step.suite.as_ref()?)).collect()
 }

@@ -111,7 +111,7 @@ fn differences(tables: &[WorkloadTable]) -> Option<(String, bool)> {
     let several = all.len() > 1;
     let all = all.into_iter().filter(|(name, _)| !several || *name != DURABILITY);
     let all: Vec<_> = all.map(|(name, values)| (name, values.into_iter().collect())).collect();
-    let logs = tables.iter().flat_map(WorkloadTable::all).any(has_binary_log);
+    let logs = tables.iter().flat_map(WorkloadTable::all_steps).any(has_binary_log);
     (!all.is_empty()).then(|| differing_line(mark, all, logs))
 }
 

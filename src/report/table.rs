@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-
+use super::distinct::push_new;
 use super::metric::Metric;
 use super::note::Footnotes;
-use crate::judge::{CONDITIONS, Difference};
+use super::run::{Run, Runs, by_knowledge, differences, steps_among};
+use crate::judge::Difference;
 use crate::stats::Spread;
-use crate::summary::{Imported, Outcome, Reported, Summary};
+use crate::summary::{Outcome, Summary};
 use crate::terms::Cell;
 
 /// Said below a table in which a number has no ratio.
@@ -28,21 +28,34 @@ pub(crate) struct TableCell<'a> {
     pub relative: Option<f64>,
     /// The same for the ratio.
     pub relative_interval: Option<(f64, f64)>,
-    /// The steps of the cell, by time; empty where it was imported.
-    pub steps: Vec<&'a Summary>,
-    /// The imported runs of the cell; empty where it was measured.
-    pub imported: Vec<&'a Imported>,
+    /// Steps by time, or imported runs: never both.
+    pub runs: Vec<Run<'a>>,
 }
 
-impl TableCell<'_> {
-    /// Gives a condition of its runs by its name, and the server's version.
+impl<'a> TableCell<'a> {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &'a Summary> + Clone {
+        steps_among(&self.runs)
+    }
+
+    pub(crate) fn is_imported(&self) -> bool {
+        self.runs.iter().any(|run| run.imported().is_some())
+    }
+
+    /// Returns a condition of the first step, or of the first imported run that knows it.
     pub(crate) fn condition(&self, name: &str) -> Option<String> {
-        let known = || CONDITIONS.iter().find(|known| known.name == name);
-        match self.steps.first() {
-            Some(step) if name == "version" => Some(step.server.version.clone()),
-            Some(step) => (known()?.value)(step),
-            None => self.imported.iter().find_map(|run| run.condition(name)),
+        let runs = if self.is_imported() { &self.runs[..] } else { &self.runs[..1] };
+        runs.iter().find_map(|run| run.condition(name))
+    }
+
+    /// Lists the conditions in which its runs differ from those of another cell, each once.
+    pub(crate) fn differences(&self, other: &TableCell) -> Vec<Difference> {
+        let [ours, theirs] = [&self.runs, &other.runs].map(|runs| by_knowledge(runs));
+        let pairs = ours.iter().flat_map(|one| theirs.iter().map(move |other| (*one, *other)));
+        let mut found = Vec::new();
+        for difference in pairs.flat_map(|(one, other)| differences(one, other)) {
+            push_new(&mut found, difference);
         }
+        found
     }
 
     /// Returns how well the median of repeats is known: half of its 95 % interval, and half of the range of
@@ -53,21 +66,19 @@ impl TableCell<'_> {
     }
 
     pub(crate) fn started_at(&self) -> &str {
-        let measured = self.steps.first().map(|step| step.started_at.as_str());
-        measured.unwrap_or_else(|| self.imported[0].started_at.as_str())
+        self.runs[0].started_at()
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct LabelRow<'a> {
     pub label: &'a str,
     /// By their columns, no more room than there are: most lines have one.
     pub cells: Vec<(Cell, TableCell<'a>)>,
-    pub steps: Vec<&'a Summary>,
+    /// Runs that may fill a cell: steps by time, then imported ones by time.
+    pub runs: Vec<Run<'a>>,
     /// Steps that did not complete and fill no cell.
     pub left_out: Vec<&'a Summary>,
-    /// What was imported, by time.
-    pub imported: Vec<&'a Imported>,
     /// Invocations that clash, of which the newest is here; 1 that clashes with itself, of which the
     /// newest settings are here; 0 where none do.
     pub clashing: usize,
@@ -90,19 +101,25 @@ impl<'a> LabelRow<'a> {
         Some(&self.cells[at].1)
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
-        self.steps.iter().chain(&self.left_out).copied()
+    /// Returns its steps that may fill a cell.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &'a Summary> + Clone {
+        steps_among(&self.runs)
     }
 
-    /// Tells whether it has anything that may fill a cell.
-    pub(crate) fn is_shown(&self) -> bool {
-        !self.steps.is_empty() || !self.imported.is_empty()
+    /// Returns its steps, then those that fill no cell.
+    pub(crate) fn all_steps(&self) -> impl Iterator<Item = &'a Summary> {
+        self.steps().chain(self.left_out.iter().copied())
     }
 
-    /// Returns its steps that count, by their columns.
+    /// Returns all its runs.
+    fn all_runs(&self) -> impl Iterator<Item = Run<'a>> {
+        self.runs.iter().copied().chain(self.left_out.iter().copied().map(Run::Measured))
+    }
+
+    /// Returns its steps that may fill a cell, by their columns.
     pub(crate) fn steps_by_column(&self) -> BTreeMap<Cell, Vec<&'a Summary>> {
         let mut columns: BTreeMap<Cell, Vec<&Summary>> = BTreeMap::new();
-        for step in &self.steps {
+        for step in self.steps() {
             columns.entry(step.cell()).or_default().push(step);
         }
         columns
@@ -114,20 +131,16 @@ impl<'a> LabelRow<'a> {
         let empty = || LabelRow {
             label: self.label,
             cells: Vec::new(),
-            steps: Vec::new(),
+            runs: Vec::new(),
             left_out: Vec::new(),
-            imported: Vec::new(),
             clashing: self.clashing,
             clashes: self.clashes.clone(),
         };
-        for step in &self.steps {
-            lines.entry(step.cell()).or_insert_with(empty).steps.push(step);
+        for run in &self.runs {
+            lines.entry(run.cell()).or_insert_with(empty).runs.push(*run);
         }
         for step in &self.left_out {
             lines.entry(step.cell()).or_insert_with(empty).left_out.push(step);
-        }
-        for run in &self.imported {
-            lines.entry(run.cell()).or_insert_with(empty).imported.push(run);
         }
         for (column, cell) in &self.cells {
             let line = lines.entry(*column).or_insert_with(empty);
@@ -138,13 +151,12 @@ impl<'a> LabelRow<'a> {
 
     /// Returns the columns of all its runs.
     pub(crate) fn columns(&self) -> impl Iterator<Item = Cell> {
-        self.all().map(Summary::cell).chain(self.imported.iter().map(|run| run.cell()))
+        self.all_runs().map(Run::cell)
     }
 
     /// Returns the beginning of its first run.
-    pub(crate) fn start(&self) -> Option<Timestamp> {
-        let imported = self.imported.iter().map(|run| imported_at(run).0);
-        self.all().map(|step| in_time(step).0).chain(imported).min()
+    pub(crate) fn start(&self) -> Option<jiff::Timestamp> {
+        self.all_runs().map(|run| run.sort_key().0).min()
     }
 }
 
@@ -181,7 +193,7 @@ impl<'a> WorkloadTable<'a> {
     pub(crate) fn by_column(&self) -> Vec<WorkloadTable<'a>> {
         let mut lines: BTreeMap<Cell, Vec<LabelRow>> = BTreeMap::new();
         for (column, line) in self.lines.iter().flat_map(LabelRow::by_column) {
-            if line.is_shown() {
+            if !line.runs.is_empty() {
                 lines.entry(column).or_default().push(line);
             }
         }
@@ -225,14 +237,13 @@ impl<'a> WorkloadTable<'a> {
         self.lines.iter().flat_map(LabelRow::cells)
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &'a Summary> {
-        self.lines.iter().flat_map(LabelRow::all)
+    pub(crate) fn all_steps(&self) -> impl Iterator<Item = &'a Summary> {
+        self.lines.iter().flat_map(LabelRow::all_steps)
     }
 
-    /// Returns all its runs, measured and imported.
-    pub(crate) fn runs(&self) -> Reported<'a> {
-        let imported = self.lines.iter().flat_map(|line| line.imported.iter().copied()).collect();
-        Reported { measured: self.all().collect(), imported }
+    /// Returns all its runs.
+    pub(crate) fn runs(&self) -> Runs<'a> {
+        self.lines.iter().flat_map(LabelRow::all_runs).collect()
     }
 
     pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
@@ -275,17 +286,6 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
     (missing, done + missing)
 }
 
-/// Returns the order of steps: by their beginning, what is no instant last.
-pub(crate) fn in_time(step: &Summary) -> (Timestamp, &str) {
-    (step.started_at.parse().unwrap_or(Timestamp::MAX), &step.step_id)
-}
-
-/// The same of imported runs: those of one file have one time.
-pub(crate) fn imported_at(run: &Imported) -> (Timestamp, &str, u32) {
-    let at = run.started_at.parse().unwrap_or(Timestamp::MAX);
-    (at, &run.source.sha256, run.source.run)
-}
-
 /// Says why a total has no ratio; `instead` is what has one.
 pub(crate) fn not_comparable(instead: &str) -> String {
     format!("a total has no ratio where the work is not the same (use --metric {instead})")
@@ -296,18 +296,9 @@ pub(crate) fn is_comparable(metric: Metric, cells: [&TableCell; 2]) -> bool {
     if metric.by_work().is_none() {
         return true;
     }
-    let measured = cells.iter().flat_map(|cell| &cell.steps).map(|step| fixed_work(step));
-    // What was imported does not tell what it was asked for.
-    let imported = cells.iter().flat_map(|cell| &cell.imported).map(|run| Some(run.totals.ops));
-    let amounts: Option<BTreeSet<u64>> = measured.chain(imported).collect();
+    let runs = cells.iter().flat_map(|cell| &cell.runs);
+    let amounts: Option<BTreeSet<u64>> = runs.map(|run| run.fixed_work()).collect();
     amounts.is_some_and(|amounts| amounts.len() == 1)
-}
-
-/// Returns the work of a step that did what it was asked for, in ops, or in rows of a load; none where
-/// the time ended it.
-fn fixed_work(step: &Summary) -> Option<u64> {
-    let whole = step.plan.time_s.is_none() && step.outcome == Outcome::Completed;
-    whole.then(|| step.plan.ops.unwrap_or(step.totals.rows))
 }
 
 /// Returns a number that is the higher, the better a value is.

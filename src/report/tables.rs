@@ -2,105 +2,105 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::imported;
+use super::imported::not_printed;
 use super::metric::Metric;
 use super::note::Footnotes;
 use super::options::Options;
-use super::pool::{Pool, agree};
-use super::table::{LabelRow, TableCell, WorkloadTable, imported_at, in_time};
+use super::pool::{Pool, agree, agree_steps};
+use super::run::{Run, Runs, steps_among};
+use super::table::{LabelRow, TableCell, WorkloadTable};
 use crate::error::{Error, Result};
 use crate::judge::{self, Difference, Weight};
 use crate::stats;
-use crate::summary::{Imported, Outcome, Reported, Summary};
+use crate::summary::{Imported, Outcome, Summary};
 use crate::terms::{Cell, Layout};
 
-pub(super) fn counted<'a>(
-    steps: &Reported<'a>,
+/// Makes the tables of all metrics; refuses runs of which there would be nothing to show.
+pub(super) fn tables_to_show<'a>(
+    runs: &Runs<'a>,
     options: &Options,
 ) -> Result<Vec<WorkloadTable<'a>>> {
     options.check()?;
     let metrics = std::iter::once(&options.metric).chain(&options.also);
-    let of_metric =
-        |metric: &Metric| tables(steps, &Options { metric: *metric, ..options.clone() });
+    let of_metric = |metric: &Metric| tables(runs, &Options { metric: *metric, ..options.clone() });
     let tables: Vec<WorkloadTable> =
         metrics.map(of_metric).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     // Where invocations clash, the newest is the result, also if nothing of it completed.
-    let shows = |line: &LabelRow| line.is_shown() || line.clashing > 0;
-    let shown = tables.iter().flat_map(|table| &table.lines).any(shows);
-    if !shown && !matches!(options.layout, Layout::Outages | Layout::Slo) {
-        let began = steps.measured.len();
+    let has_result = |line: &LabelRow| !line.runs.is_empty() || line.clashing > 0;
+    let any = tables.iter().flat_map(|table| &table.lines).any(has_result);
+    if !any && !matches!(options.layout, Layout::Outages | Layout::Slo) {
+        let began = steps_among(runs).count();
         return Err(Error::data(format!("no step completed, of {began} that began"))
             .hint("--partial shows what they measured before they ended"));
     }
-    let printed = options.layout.has_metric() && !steps.imported.is_empty();
-    if printed && tables.iter().all(|table| table.items().next().is_none()) {
-        return Err(imported::not_printed(&tables, &steps.imported));
+    let is_imported = runs.iter().any(|run| run.imported().is_some());
+    let has_no_number = tables.iter().all(|table| table.items().next().is_none());
+    if options.layout.has_metric() && is_imported && has_no_number {
+        return Err(not_printed(&tables, runs));
     }
     Ok(tables)
 }
 
 /// Makes the tables of all workloads, cells filled, without footnotes: workloads and labels by the
-/// time of their first step, and what starts at the same instant by name.
-pub(crate) fn tables<'a>(
-    steps: &Reported<'a>,
-    options: &Options,
-) -> Result<Vec<WorkloadTable<'a>>> {
-    let Reported { mut measured, mut imported } = steps.clone();
-    measured.sort_by_cached_key(|step| in_time(step));
-    imported.sort_by_cached_key(|run| imported_at(run));
-    let mut found: BTreeMap<&str, BTreeMap<&str, Reported>> = BTreeMap::new();
-    for step in measured {
-        let of_workload = found.entry(&step.workload.name).or_default();
-        of_workload.entry(&step.label).or_default().measured.push(step);
+/// time of their first run, and what starts at the same instant by name.
+pub(crate) fn tables<'a>(runs: &Runs<'a>, options: &Options) -> Result<Vec<WorkloadTable<'a>>> {
+    let mut runs = runs.to_vec();
+    runs.sort_by_cached_key(|run| run.sort_key());
+    let mut workloads: BTreeMap<&str, BTreeMap<&str, Vec<Run>>> = BTreeMap::new();
+    for run in runs {
+        workloads.entry(run.workload()).or_default().entry(run.label()).or_default().push(run);
     }
-    for run in imported {
-        found.entry(&run.workload).or_default().entry(&run.label).or_default().imported.push(run);
-    }
-    // As it was asked for, the others behind.
-    let place = |label: &str| options.order.iter().position(|wanted| wanted == label);
-    let first = LabelRow::start;
-    let of_workload = |(workload, labels): (&'a str, BTreeMap<&'a str, Reported<'a>>)| {
-        let lines = labels.into_iter().map(|(label, steps)| line(label, steps, options));
-        let mut lines: Vec<LabelRow> = lines.collect::<Result<_>>()?;
-        lines.sort_by_cached_key(|line| (place(line.label).unwrap_or(usize::MAX), first(line)));
-        Ok((workload, lines))
+    // Labels in the order that was asked for, then the others.
+    let position = |label: &str| options.order.iter().position(|wanted| wanted == label);
+    let rows_of = |(workload, labels): (&'a str, BTreeMap<&'a str, Vec<Run<'a>>>)| {
+        let rows = labels.into_iter().map(|(label, runs)| label_row(label, &runs, options));
+        let mut rows: Vec<LabelRow> = rows.collect::<Result<_>>()?;
+        rows.sort_by_cached_key(|row| (position(row.label).unwrap_or(usize::MAX), row.start()));
+        Ok((workload, rows))
     };
     let mut found: Vec<(&str, Vec<LabelRow>)> =
-        found.into_iter().map(of_workload).collect::<Result<_>>()?;
-    found.sort_by_cached_key(|(_, lines)| lines.iter().map(first).min());
-    found.into_iter().map(|(workload, lines)| table(workload, lines, &options.metric)).collect()
+        workloads.into_iter().map(rows_of).collect::<Result<_>>()?;
+    found.sort_by_cached_key(|(_, rows)| rows.iter().map(LabelRow::start).min());
+    found.into_iter().map(|(workload, rows)| table(workload, rows, &options.metric)).collect()
 }
 
-/// Sorts the steps of a label into those that count and the others.
-fn line<'a>(label: &'a str, of: Reported<'a>, options: &Options) -> Result<LabelRow<'a>> {
-    let Reported { measured: mut steps, mut imported } = of;
+/// Sorts the runs of a label into those that count and the others.
+fn label_row<'a>(label: &'a str, runs: &[Run<'a>], options: &Options) -> Result<LabelRow<'a>> {
+    let mut imported: Vec<&Imported> = runs.iter().filter_map(|run| run.imported()).collect();
     if let Some(newest) = imported.last().filter(|_| options.latest).map(|run| &run.import_id) {
         imported.retain(|run| run.import_id == *newest);
     }
-    let cells = Vec::new();
-    if steps.is_empty() {
-        let (left_out, clashes) = (Vec::new(), Vec::new());
-        return Ok(LabelRow { label, cells, steps, left_out, imported, clashing: 0, clashes });
+    let steps: Vec<&Summary> = steps_among(runs).collect();
+    let mut row = LabelRow { label, ..LabelRow::default() };
+    if !steps.is_empty() {
+        add_steps(&mut row, steps, options)?;
     }
-    let all = steps.clone();
+    row.runs.extend(imported.into_iter().map(Run::Imported));
+    Ok(row)
+}
+
+/// Adds the steps that count and those that do not: of invocations that clash the newest counts.
+fn add_steps<'a>(row: &mut LabelRow<'a>, all: Vec<&'a Summary>, options: &Options) -> Result<()> {
     let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
-    let newest = steps.iter().max_by_key(|step| in_time(step)).expect("a label has steps");
-    let newest = newest.run_id.as_str();
+    let newest = all.last().expect("a label has steps").run_id.as_str();
     let lenient = !options.latest && !options.strict;
-    let mut clashing = if lenient { clashing(&steps, newest, counts)? } else { 0 };
+    row.clashing = if lenient { clashing(&all, newest, counts)? } else { 0 };
+    let mut steps = all.clone();
     if options.latest {
         // Also where nothing of it completed: then that is the result.
         steps.retain(|step| step.run_id == newest);
         if !options.strict {
-            clashing = usize::from(keep_newest_settings(&mut steps, counts));
+            row.clashing = usize::from(keep_newest_settings(&mut steps, counts));
         }
-    } else if clashing > 0 {
+    } else if row.clashing > 0 {
         let kept = agreeing(&steps, counts);
         steps.retain(|step| kept.contains(step.run_id.as_str()));
     }
-    let clashes = if clashing > 0 { list_clashes(&all, &steps) } else { Vec::new() };
-    let (steps, left_out) = steps.into_iter().partition(counts);
-    Ok(LabelRow { label, cells, steps, left_out, imported, clashing, clashes })
+    row.clashes = if row.clashing > 0 { list_clashes(&all, &steps) } else { Vec::new() };
+    let (steps, left_out): (Vec<_>, Vec<_>) = steps.into_iter().partition(counts);
+    row.runs = steps.into_iter().map(Run::Measured).collect();
+    row.left_out = left_out;
+    Ok(())
 }
 
 /// Lists what the steps that are not kept differ in from those of the same cell that are, each once.
@@ -175,7 +175,7 @@ fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool
         cells.entry(step.cell()).or_default().entry(&step.run_id).or_default().push(step);
     }
     for run in cells.values().flat_map(BTreeMap::values) {
-        agree(run)?;
+        agree_steps(run.iter().copied())?;
     }
     // What the newest one began and did not end has settings, too; a server that changed has several.
     let failed = |step: &&&Summary| {
@@ -200,13 +200,12 @@ fn table<'a>(
     // A column that a run has begun is shown even where nothing in it completed.
     let columns: BTreeSet<Cell> = lines.iter().flat_map(LabelRow::columns).collect();
     let columns: Vec<Cell> = columns.into_iter().collect();
-    let imported = lines.iter().flat_map(|line| line.imported.iter().copied());
-    let metric = metric.of(lines.iter().flat_map(|line| line.steps.iter().copied()), imported);
+    let metric = metric.of_runs(lines.iter().flat_map(|line| line.runs.iter().copied()));
     for line in &mut lines {
         let columns = line.by_column();
         line.cells.reserve_exact(columns.len());
-        for (column, LabelRow { steps, imported, .. }) in columns {
-            let cell = cell(steps, imported, &metric)?;
+        for (column, LabelRow { runs, .. }) in columns {
+            let cell = cell(runs, &metric)?;
             line.cells.extend(cell.map(|cell| (column, cell)));
         }
     }
@@ -220,24 +219,11 @@ fn table<'a>(
     })
 }
 
-pub(crate) fn cell<'a>(
-    steps: Vec<&'a Summary>,
-    runs: Vec<&'a Imported>,
-    metric: &Metric,
-) -> Result<Option<TableCell<'a>>> {
-    agree(&steps)?;
-    imported::agree(&steps, &runs)?;
-    let values = metric.values(&steps, &runs)?;
+pub(crate) fn cell<'a>(runs: Vec<Run<'a>>, metric: &Metric) -> Result<Option<TableCell<'a>>> {
+    agree(&runs)?;
+    let values = metric.values(&runs)?;
     let interval = stats::median_interval(&values);
     let (relative, relative_interval, spread) = (None, None, stats::spread(&values));
-    let cell = |spread| TableCell {
-        values,
-        spread,
-        interval,
-        relative,
-        relative_interval,
-        steps,
-        imported: runs,
-    };
+    let cell = |spread| TableCell { values, spread, interval, relative, relative_interval, runs };
     Ok(spread.map(cell))
 }

@@ -69,7 +69,7 @@ pub(crate) fn timelines(
     vertices: usize,
 ) -> impl Fn(&LabelRow) -> Vec<Chart> {
     let mut steps_of: BTreeMap<Cell, Vec<&Summary>> = BTreeMap::new();
-    for step in table.all() {
+    for step in table.all_steps() {
         steps_of.entry(step.cell()).or_default().push(step);
     }
     let scale = |(column, steps): (&Cell, &Vec<&Summary>)| {
@@ -84,11 +84,10 @@ pub(crate) fn timelines(
         let of = format!("{}, {}", escape::line(table.workload), label(line.label));
         let mut charts = Vec::new();
         for (column, of_column) in line.by_column() {
+            let steps: Vec<&Summary> = of_column.steps().collect();
             // A column that was imported has no steps.
             let Some((course, y)) = scales.get(&column) else { continue };
-            for (steps, ended) in
-                [(&of_column.steps, ""), (&of_column.left_out, ", did not complete")]
-            {
+            for (steps, ended) in [(&steps, ""), (&of_column.left_out, ", did not complete")] {
                 let runs = steps.iter().flat_map(|step| runs(&points(step, course), vertices));
                 let series = runs.map(|points| Series { label: position, points }).collect();
                 let timeline = steps.iter().flat_map(|step| &step.timeline);

@@ -26,8 +26,8 @@ use crate::terms::{
 pub use crate::terms::{Class, ErrorClass, VerdictKind};
 
 pub use files::{
-    Loaded, Location, Record, Reported, Store, collect, file_name, from_json, load, load_each,
-    records, to_json,
+    Loaded, Location, Record, Store, collect, file_name, from_json, load, load_each, records,
+    to_json,
 };
 pub(crate) use files::{escape_hostile, part};
 pub(crate) use imported::IMPORTED;
