@@ -1,4 +1,4 @@
-//! What a comparison begins with: a line for all cells of one verdict, the weightiest first.
+//! The answer that a comparison begins with: a line for all cells of one verdict, the weightiest first.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ const ORDER: [Compared; 12] = [
     Compared::NotMeasured,
 ];
 
-/// What a line names, as there are several.
+/// Kinds of names that a line needs, because there are several of the kind.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Several {
     workloads: bool,
@@ -76,7 +76,7 @@ type Group<'r, 't, 's> = Vec<&'r ComparedCell<'t, 's>>;
 
 pub(super) fn answer(tables: &[Vec<ComparedCell>], several: Several, of: &Question) -> Vec<String> {
     let groups = groups(tables, several);
-    let line = |group: &Group| said(group, of.floor, several);
+    let line = |group: &Group| answer_sentence(group, of.floor, several);
     let mut lines: Vec<String> = groups.iter().map(line).collect();
     let apart = |group: &Group| is_difference(group[0]) && group.iter().any(|row| row.is_apart());
     for new in of.new_labels() {
@@ -107,7 +107,7 @@ fn groups<'r, 't, 's>(
         let counts = [Compared::Worse, Compared::Better, Compared::NoRatio, Compared::Incomplete];
         !row.is_asked_for() || counts.contains(&row.verdict)
     };
-    // What was asked for is no finding, unless it is all there is.
+    // A rate that was asked for is a finding only if there is nothing else.
     let none = !all().any(|row| is_found(&row));
     let rows = || all().filter(|row| none || is_found(row));
     let mut groups: Vec<Group> = Vec::new();
@@ -150,16 +150,16 @@ fn belongs(first: &ComparedCell, row: &ComparedCell, several: Several) -> bool {
             | Compared::NoRatio
             | Compared::NotComparable
             | Compared::NotMeasured => {
-                first.what == row.what && first.table.workload == row.table.workload
+                first.lack == row.lack && first.table.workload == row.table.workload
             }
             _ => first.table.workload == row.table.workload,
         }
 }
 
-fn said(group: &Group, floor: f64, several: Several) -> String {
+fn answer_sentence(group: &Group, floor: f64, several: Several) -> String {
     let first = group[0];
-    let ([base, new], at) = (first.labels.map(escape::line), place(group));
-    let why = || first.what.clone().unwrap_or_default();
+    let ([base, new], at) = (first.labels.map(escape::line), cells_in_words(group));
+    let why = || first.lack.clone().unwrap_or_default();
     let line = match first.verdict {
         Compared::NoRatio if first.has_stopped() => {
             format!("{new} is worse than {base} {at}: {}", why())
@@ -193,9 +193,9 @@ fn said(group: &Group, floor: f64, several: Several) -> String {
     beginning([workload, metric, label]) + &line
 }
 
-/// Says the verdict of one cell, for a file in which its row may stand alone.
+/// Words the verdict of one cell, for a file in which its row may stand alone.
 pub(super) fn cell_sentence(row: &ComparedCell, floor: f64) -> String {
-    let sentence = said(&vec![row], floor, Several::default());
+    let sentence = answer_sentence(&vec![row], floor, Several::default());
     if row.is_apart() && is_difference(row) { sentence + APART } else { sentence }
 }
 
@@ -205,8 +205,8 @@ fn workloads(group: &Group) -> Vec<String> {
     names
 }
 
-/// Says where the cells are; those of several workloads are counted.
-pub(super) fn place(group: &Group) -> String {
+/// Names the cells; counts those of several workloads.
+pub(super) fn cells_in_words(group: &Group) -> String {
     let workloads = workloads(group).len();
     if workloads > 1 {
         return format!("in {} cells of {workloads} workloads", group.len());
@@ -331,14 +331,14 @@ fn repeats_to_tell(row: &ComparedCell, floor: f64) -> Option<usize> {
     (repeats.ceil() < 1e6).then(|| (repeats.ceil() as usize).max(least))
 }
 
-/// Says why a cell has no ratio, or what lacks, with the metric and the label where there are several.
+/// Words why a cell has no ratio, or what is missing, with the metric and the label where there are several.
 pub(super) fn lacking_line(row: &ComparedCell, several: Several) -> Option<String> {
     let is_named = row.verdict != Compared::NotComparable;
-    let told = row.told()?;
+    let told = row.lack_in_words()?;
     Some(if is_named { told } else { several.metric_and_label(row) + &told })
 }
 
-/// Says in percent what the comparison found, and in which cell; nothing without a ratio.
+/// Words the change in percent, and its cell; none without a ratio.
 pub(super) fn change_line(row: &ComparedCell, several: Several) -> Option<String> {
     if row.verdict == Compared::TooFew {
         return Some(several.metric_and_label(row) + &row.at(&row.found()?));

@@ -1,4 +1,4 @@
-//! What a host can generate, as a table.
+//! The table of `loadgen calibrate`: the rates that a host can generate.
 
 use super::columns::Rows;
 use super::escape;
@@ -61,7 +61,7 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
             None => (String::new(), VerdictKind::Ok.name().to_owned()),
         })
         .sheet();
-    write(&[Page::of(title, sheet, below)], "calibration", format, None, (&Notes::Later, &[]))
+    write(&[Page::new(title, sheet, below)], "calibration", format, None, (&Notes::Later, &[]))
 }
 
 #[cfg(test)]

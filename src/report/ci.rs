@@ -13,7 +13,7 @@ use crate::terms::Format;
 
 type Record = Map<String, Json>;
 
-/// What a case of JUnit's is, by its verdict; empty where it passes.
+/// JUnit's outcome of a case by its verdict; empty where it passes.
 const OUTCOMES: [(&str, &str); 15] = [
     ("holds", ""),
     ("better", ""),

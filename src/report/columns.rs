@@ -29,7 +29,8 @@ pub(crate) struct PageColumn {
     pub values: Vec<PageValue>,
 }
 
-/// Rows that become a sheet, column by column: each says how a row gets its value.
+/// Rows that become a sheet, column by column: `shown` and `text` are for people, `filed` is for files,
+/// `both` for both.
 pub(crate) struct Rows<T> {
     rows: Vec<T>,
     columns: Vec<PageColumn>,
@@ -102,7 +103,7 @@ impl<T> Rows<T> {
 }
 
 impl Sheet {
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &PageColumn> {
+    pub(crate) fn visible_columns(&self) -> impl Iterator<Item = &PageColumn> {
         self.columns.iter().filter(|column| column.head.is_some())
     }
 
@@ -110,14 +111,15 @@ impl Sheet {
         self.columns.iter().filter_map(|column| column.head.clone()).collect()
     }
 
-    pub(crate) fn filed(&self) -> impl Iterator<Item = (&'static str, &PageColumn)> {
+    pub(crate) fn file_columns(&self) -> impl Iterator<Item = (&'static str, &PageColumn)> {
         self.columns.iter().filter_map(|column| Some((column.name?, column)))
     }
 
     pub(crate) fn texts(&self) -> impl Iterator<Item = Vec<String>> {
-        (0..self.rows).map(|at| self.shown().map(|of| of.values[at].shown.clone()).collect())
+        (0..self.rows)
+            .map(|at| self.visible_columns().map(|of| of.values[at].shown.clone()).collect())
     }
 }
 
-/// What the heads of a plain table are, beside them in text.
+/// Names the heads of a plain table, beside them in text.
 pub(crate) const CLIENTS: &str = "concurrent clients";

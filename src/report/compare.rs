@@ -12,7 +12,7 @@ use super::names::label;
 use super::notes::{codes, marked};
 use super::options::Options;
 use super::page::Page;
-use super::question::{Contrasts, Question, base_and_new, crashed};
+use super::question::{ComparedTables, Question, base_and_new, crashed};
 use super::ratio::{ASKED_FOR, p_text};
 use super::run::Runs;
 use super::table::{TableCell, WorkloadTable};
@@ -27,18 +27,18 @@ const FLOOR: f64 = 0.02;
 /// Workloads that a line names with the cells that a label lacks.
 const WORKLOADS_MAX: usize = 6;
 
-/// Said where the runs of two labels are not interleaved.
+/// Advice where the runs of two labels are not interleaved.
 const APART: &str = "The labels were not measured in turn. Run both commands again and again, in turn, \
                      with the same --out.";
 
-/// The same of a label that was imported, which nobody measures again.
+/// Advice where one of two such labels was imported: nobody measures it again.
 const IMPORTED_APART: &str = "An imported label was not measured in turn with the other: host and \
                               settings may be the reason of a difference.";
 
 #[derive(Debug, Clone)]
 pub struct Comparison {
     pub text: String,
-    /// What the text begins with, by lines.
+    /// The lines that the text begins with.
     pub answer: Vec<String>,
     pub worse: Vec<String>,
     pub too_few: Vec<String>,
@@ -71,7 +71,7 @@ pub fn compare<'a>(runs: impl Into<Runs<'a>>, question: &Question) -> Result<Com
         let why = [what(&stopped), what(&lacking), one_sided_lines].concat().swap_remove(0);
         return Err(Error::data(why).hint("another --metric"));
     }
-    // What was asked for is no finding, and none is missed there, unless it is all there is.
+    // A rate that was asked for counts only if there is nothing else.
     let all_asked_for = related.iter().all(|row| row.is_asked_for());
     let found_out = || related.iter().filter(|row| all_asked_for || !row.is_asked_for());
     let nothing_found = all_asked_for && !related.is_empty();
@@ -102,11 +102,11 @@ pub fn compare<'a>(runs: impl Into<Runs<'a>>, question: &Question) -> Result<Com
 
 /// Returns the rows with the verdict `incomplete` where runs lack and the others are not worse.
 fn complete_rows<'t, 's>(
-    contrasts: &'t Contrasts<'_, 's>,
+    contrasts: &'t ComparedTables<'_, 's>,
     of: &Question,
 ) -> Vec<Vec<ComparedCell<'t, 's>>> {
     let mut rows = rows(contrasts, of);
-    let lacks = |row: &&mut ComparedCell| row.what.is_some() && row.verdict != Compared::Worse;
+    let lacks = |row: &&mut ComparedCell| row.lack.is_some() && row.verdict != Compared::Worse;
     let lacking = rows.iter_mut().flatten().filter(|row| row.ratio.is_some()).filter(lacks);
     lacking.for_each(|row| row.verdict = Compared::Incomplete);
     rows
@@ -127,7 +127,7 @@ fn not_measured(rows: &[&ComparedCell]) -> Vec<String> {
             }
         }
         let cells = |of: &Vec<&ComparedCell>| {
-            format!("{} {}", escape::line(of[0].table.workload), answer::place(of))
+            format!("{} {}", escape::line(of[0].table.workload), answer::cells_in_words(of))
         };
         let cells = terms::named(workloads.iter().map(cells).collect(), WORKLOADS_MAX, "; ");
         format!("not measured by {}: {cells}", escape::line(lacking))
@@ -159,7 +159,7 @@ pub(crate) fn answers(runs: &Runs, options: &Options) -> Vec<String> {
     compared().unwrap_or_default()
 }
 
-/// Tells whether rows of a contrast have a table of their own.
+/// Returns true if the cells of two labels have a table of their own.
 fn has_table(rows: &[ComparedCell]) -> bool {
     let is_told =
         |row: &ComparedCell| row.ratio.is_some() || row.verdict == Compared::NotComparable;
@@ -173,7 +173,7 @@ fn pages(rows: &[Vec<ComparedCell>], one_sided: &[String], of: &Question) -> Vec
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
     let bare = bare.into_iter().flatten().filter(|row| row.lacking_label().is_none());
-    last.below.extend(once(bare.filter_map(ComparedCell::told).chain(one_sided.to_vec())));
+    last.below.extend(once(bare.filter_map(ComparedCell::lack_in_words).chain(one_sided.to_vec())));
     pages
 }
 
@@ -187,7 +187,7 @@ fn page(table: &WorkloadTable, rows: &[ComparedCell], of: &Question) -> Page {
         rows.iter().partition(|row| row.ratio.is_some());
     let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
     let opposite = related.iter().filter_map(|row| row.explain_opposite());
-    let whats = without.iter().chain(&related).filter_map(|row| row.told());
+    let whats = without.iter().chain(&related).filter_map(|row| row.lack_in_words());
     let imported = rows.iter().flat_map(|row| row.cells).flatten().any(TableCell::is_imported);
     let apart = if imported { IMPORTED_APART } else { APART };
     let apart = rows.iter().any(|row| row.is_apart()).then(|| apart.to_owned());
@@ -199,14 +199,14 @@ fn page(table: &WorkloadTable, rows: &[ComparedCell], of: &Question) -> Page {
         label(table.lines[1].label),
         label(table.lines[0].label),
     );
-    Page::of(title, sheet(table, rows, how, of.floor), lines).footed(table)
+    Page::new(title, sheet(table, rows, how, of.floor), lines).footed(table)
 }
 
 fn sheet(table: &WorkloadTable, rows: Vec<&ComparedCell>, how: &str, floor: f64) -> Sheet {
     let values = rows.iter().flat_map(|row| [row.median(0), row.median(1)]).flatten();
     let decimals = table.metric.decimals(values);
     let bounds = |row: &ComparedCell| row.ratio.as_ref()?.bounds();
-    let shown = |value| table.metric.shown(value, decimals);
+    let shown = |value| table.metric.page_value(value, decimals);
     Rows::new(rows)
         .shown("clients", |row| row.column.to_string())
         .place_and_metric(table.workload, table.metric, |row| row.column)

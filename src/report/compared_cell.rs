@@ -2,10 +2,10 @@
 
 use super::doubt::Doubt;
 use super::escape;
-use super::gate::quantity_shown;
+use super::gate::quantity_in_words;
 use super::metric::{Metric, failed_share};
 use super::names::{at_clients, cell_named, label};
-use super::question::{Contrasts, Question};
+use super::question::{ComparedTables, Question};
 use super::ratio::{
     Family, Pairs, Ratio, are_blocks, has_log, in_both, is_asked_for, is_too_few, p_text,
 };
@@ -16,7 +16,7 @@ use crate::stats::{Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
 use crate::terms::{Cell, Compared, Quantity, joined};
 
-/// Between a ratio and that of the medians, which is less is no contradiction that a reader sees.
+/// The least distance of a ratio from that of the medians at which a reader sees a contradiction.
 const OPPOSITE_LEAST: f64 = 0.01;
 
 /// A cell of both labels, or of one of them.
@@ -28,7 +28,7 @@ pub(super) struct ComparedCell<'t, 's> {
     pub ratio: Option<Ratio>,
     pub verdict: Compared,
     /// Why there is no ratio, or why it shows nothing.
-    pub what: Option<String>,
+    pub lack: Option<String>,
 }
 
 impl ComparedCell<'_, '_> {
@@ -36,7 +36,7 @@ impl ComparedCell<'_, '_> {
         is_asked_for(self.table, &self.column)
     }
 
-    /// Tells whether the new label did nothing where the base did something.
+    /// Returns true if the new label did nothing where the base did something.
     pub(super) fn has_stopped(&self) -> bool {
         let did = |cell: &TableCell| cell.values.iter().all(|value| has_log(*value));
         let lost = self.verdict == Compared::NoRatio && self.table.metric.higher_is_better();
@@ -76,7 +76,7 @@ impl ComparedCell<'_, '_> {
         )))
     }
 
-    /// Tells whether its labels were measured one after the other: a drift of the host looks like a
+    /// Returns true if its labels were measured one after the other: a drift of the host looks like a
     /// difference.
     pub(super) fn is_apart(&self) -> bool {
         match self.cells {
@@ -93,9 +93,9 @@ impl ComparedCell<'_, '_> {
         self.cells[of].map(|cell| cell.spread.median)
     }
 
-    /// Tells why there is no ratio; or that runs of a label did not complete, or that ops of one label
+    /// Words why there is no ratio; or that runs of a label did not complete, or that ops of one label
     /// failed and the number does not show it.
-    fn what(&self, floor: f64) -> Option<String> {
+    fn find_lack(&self, floor: f64) -> Option<String> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
         let failed = self.cells.map(|cell| failed_share(&cell?.steps().collect::<Vec<_>>()));
         let apart = (failed[0].unwrap_or(0.0) - failed[1].unwrap_or(0.0)).abs();
@@ -121,7 +121,7 @@ impl ComparedCell<'_, '_> {
             let is_none = |value: &&f64| both && is_comparable && !has_log(**value);
             let none = values.iter().filter(is_none).count();
             of_runs(none, values.len(), &format!("had no {} above 0", metric.name()));
-            let share = quantity_shown(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
+            let share = quantity_in_words(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
             said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
         joined(said.into_iter().map(Some), ", ")
@@ -131,11 +131,11 @@ impl ComparedCell<'_, '_> {
         format!("{}: {said}", cell_named(self.table.workload, &self.column))
     }
 
-    pub(super) fn told(&self) -> Option<String> {
-        self.what.as_ref().map(|what| self.at(what))
+    pub(super) fn lack_in_words(&self) -> Option<String> {
+        self.lack.as_ref().map(|lack| self.at(lack))
     }
 
-    /// Says what the comparison found; nothing without a ratio.
+    /// Words the ratio with its interval and p; none without a ratio.
     pub(super) fn found(&self) -> Option<String> {
         let ([one, other], ratio) = (self.runs(), self.ratio.as_ref()?);
         if self.verdict == Compared::TooFew {
@@ -151,7 +151,7 @@ impl ComparedCell<'_, '_> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio | NotComparable => return None,
-            Incomplete | NotMeasured => self.told()?,
+            Incomplete | NotMeasured => self.lack_in_words()?,
             found => {
                 let ([base, new], at) = (self.labels.map(label), at_clients(&self.column));
                 format!("{new} against {base} at {at}: {found}, {}", self.found()?)
@@ -165,7 +165,7 @@ impl ComparedCell<'_, '_> {
 /// Returns the cells of two labels with their verdicts, by their tables. What one of both has measured,
 /// or begun, and the other has not, has a row, too: no table may seem to be all there is.
 pub(super) fn rows<'t, 's>(
-    contrasts: &'t Contrasts<'_, 's>,
+    contrasts: &'t ComparedTables<'_, 's>,
     of: &Question,
 ) -> Vec<Vec<ComparedCell<'t, 's>>> {
     let both = |table: &'t WorkloadTable<'s>| match table.lines.as_slice() {
@@ -190,18 +190,18 @@ pub(super) fn rows<'t, 's>(
                 cells,
                 ratio: None,
                 verdict,
-                what: None,
+                lack: None,
             };
             if let [Some(one), Some(other)] = cells {
                 let times = family.times(table, shared, column);
-                row.ratio = Ratio::of([one, other], table.metric, times);
+                row.ratio = Ratio::between([one, other], table.metric, times);
                 row.verdict = if is_comparable(table.metric, [one, other]) {
                     Compared::NoRatio
                 } else {
                     Compared::NotComparable
                 };
             }
-            row.what = row.what(of.floor);
+            row.lack = row.find_lack(of.floor);
             Some(row)
         };
     let of_table = |(table, labels): (&'t WorkloadTable<'s>, &[&'t str; 2])| {
@@ -265,7 +265,7 @@ pub(super) fn verdict(shift: &Shift, p: f64, times: f64, floor: f64) -> Compared
 
 /// Returns the least repeats of each label by which a cell could be a finding by itself.
 pub(super) fn repeats_needed(times: f64) -> usize {
-    // Of n against n runs the least p is 2 / C(2n, n).
+    // The least p of n against n runs is 2 / C(2n, n).
     let (mut repeats, mut ways) = (1, 2.0);
     while 2.0 / ways * times > ALPHA {
         ways *= (4 * repeats + 2) as f64 / (repeats + 1) as f64;
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(verdict(&nothing, 0.01, 1.0, 0.0), Worse, "without a floor everything matters");
     }
 
-    /// How many of the simulated experiments with nothing to find, looked at after 6, 12 and 24
+    /// Counts the simulated experiments with nothing to find that, looked at after 6, 12 and 24
     /// interleaved repeats until something is found, find something; p times so much.
     fn false_findings(times: f64) -> usize {
         let found = |experiment: u64| {

@@ -1,4 +1,4 @@
-//! What changes from one label to another, and what it costs.
+//! Changes from one label to another, and their cost.
 
 use super::columns::Rows;
 use super::distinct::{entry, push_new};
@@ -27,7 +27,7 @@ struct Pair {
     to: f64,
     /// Percent; none where it would be a division by 0, or of totals of unequal work.
     change: Option<f64>,
-    /// Of totals of unequal work, the metric to use.
+    /// The metric to use instead of totals of unequal work.
     instead: Option<&'static str>,
 }
 
@@ -128,7 +128,7 @@ fn shared(found: &[(WorkloadTable, Vec<Pair>)]) -> Page {
 }
 
 pub(super) fn costs(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
-    // What is lost of a rate, and what is added to a time.
+    // The part that a rate loses, or that a time gains.
     let found = pairs(tables, options, |metric, turned, [from, to]| {
         let own = turned.map(|of| own_ratio(metric, of)).or_else(|| ratio(to, from))?;
         Some(merit(&metric, own - 1.0) * -100.0)
@@ -140,8 +140,8 @@ fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
     let sheet = of_pairs(table, pairs)
         .shown("clients", |pair| pair.column.to_string())
-        .shown(&marked(table, 0), |pair| table.metric.shown(pair.from, decimals))
-        .shown(&marked(table, 1), |pair| table.metric.shown(pair.to, decimals))
+        .shown(&marked(table, 0), |pair| table.metric.page_value(pair.from, decimals))
+        .shown(&marked(table, 1), |pair| table.metric.page_value(pair.to, decimals))
         .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
         .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
         .sheet();
@@ -159,7 +159,7 @@ fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {
     }
     lines.extend(no_ratio(pairs));
     let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
-    Page::of(title, sheet, lines).footed(table)
+    Page::new(title, sheet, lines).footed(table)
 }
 
 fn of_pairs<'p>(table: &WorkloadTable, pairs: &'p [Pair]) -> Rows<&'p Pair> {
@@ -178,7 +178,7 @@ fn extremes(pairs: &[Pair]) -> Option<[(Cell, f64); 2]> {
     Some([changes().min_by(by)?, changes().rev().max_by(by)?])
 }
 
-/// Says why changes are missing, each reason once.
+/// Lists the reasons why changes are missing, each once.
 fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
     let mut reasons = Vec::new();
     for pair in pairs.into_iter().filter(|pair| pair.change.is_none()) {

@@ -1,11 +1,11 @@
-//! Where the time of an op went: the difference of two labels in parts that add up.
+//! The time of an operation in parts: the difference of two labels, in parts that add up.
 //!
 //! `new / base - 1` of the rates is `-(change of the time of an op) / (time of the new one)`: the same
 //! quotient of each part is its share of the change, and the shares add up.
 
 use super::columns::{Rows, Sheet};
 use super::compared_cell::{self, ComparedCell};
-use super::metric::{Metric, named, own_read_us, read_us, server_cpu_us};
+use super::metric::{Metric, find_figure, own_read_us, read_us, server_cpu_us};
 use super::names::{both_values, cell_named, label};
 use super::notes::marked;
 use super::page::Page;
@@ -28,7 +28,7 @@ const NAMED_MAX: usize = 24;
 /// Part of the time of an op from which on reads of others are told.
 const OTHERS_MIN: f64 = 0.01;
 
-/// What the last part is, and what stands behind the intervals.
+/// Explains the last part, and the intervals.
 const BELOW: [&str; 2] = [
     "rest: what an op waits for besides, locks, commits, the network, and CPUs that others use",
     "95 % interval of a change: Hodges-Lehmann over the runs, four at least, not corrected",
@@ -68,14 +68,14 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     for rows in &rows {
         let (first, mut said) = (pages.len(), String::new());
         for row in rows.iter().filter(both).filter(|row| !row.column.is_open()) {
-            let Some(split) = Split::of(row) else {
+            let Some(split) = Split::new(row) else {
                 let cell = cell_named(row.table.workload, &row.column);
                 idle.push(format!("{cell}: 0 ops a second are not explained"));
                 continue;
             };
             let mut page = split.page();
             // The settings of most cells are those of the one before.
-            let settings = named_settings(&split.differing);
+            let settings = settings_in_words(&split.differing);
             if said != settings {
                 page.below.push(settings.clone());
                 said = settings;
@@ -112,14 +112,14 @@ fn part(name: &'static str, cells: [&TableCell; 2], of: &dyn Fn(&Summary) -> Opt
 
 impl<'r, 't, 's> Split<'r, 't, 's> {
     /// Splits a row of a closed loop; nothing where a label did nothing.
-    fn of(row: &'r ComparedCell<'t, 's>) -> Option<Split<'r, 't, 's>> {
+    fn new(row: &'r ComparedCell<'t, 's>) -> Option<Split<'r, 't, 's>> {
         let cells = row.cells.map(|cell| cell.expect("both have the cell"));
         let busy = f64::from(row.column.clients) * US;
         let tps = |step: &Summary| (step.measured_s > 0.0).then_some(step.totals.tps);
         let rates = part("", cells, &tps).us.filter(|of| of.iter().all(|rate| *rate > 0.0))?;
         let cycle = |step: &Summary| Some(busy / tps(step).filter(|tps| *tps > 0.0)?);
         let mut parts = Vec::from(PARTS.map(|(name, of)| part(name, cells, &of)));
-        // What only one of both knows is in the rest of both.
+        // A part that only one label knows is in the rest of both.
         let known = PARTS.iter().zip(&parts).filter(|(_, part)| part.us.is_some());
         let known: Vec<_> = known.map(|((_, of), _)| of).collect();
         let rest =
@@ -152,7 +152,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let found =
             |of| format!("QPS new/base over all pairs of runs, as `loadgen compare` has it: {of}");
         let below = row.found().map(found).into_iter().chain(self.remarks());
-        Page::of(title, self.sheet(), below.collect())
+        Page::new(title, self.sheet(), below.collect())
     }
 
     fn sheet(&self) -> Sheet {
@@ -160,7 +160,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let told = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
         let settings = PageValue::from(self.differing.iter().map(told).collect::<Vec<_>>());
         let change = |part: &&Part| part.us.map(|[one, other]| other - one);
-        // What a change of the time of an op is of the rate.
+        // A change of the time of an operation as a share of the rate.
         let percent = |part: &&Part| Some(-100.0 * change(part)? / self.cycle_us[1]);
         // Below a millisecond a part is a few microseconds.
         let decimals = if self.cycle_us.iter().any(|us| *us < 1e3) { 4 } else { 3 };
@@ -201,7 +201,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let texts = |[one, other]: [f64; 2], decimals| {
             format!("{} and {}", number(one, decimals), number(other, decimals))
         };
-        let reads = medians(&named("innodb-reads").expect("a figure").value);
+        let reads = medians(&find_figure("innodb-reads").expect("a figure").value);
         let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
@@ -229,7 +229,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
     }
 }
 
-fn named_settings(differing: &[Difference]) -> String {
+fn settings_in_words(differing: &[Difference]) -> String {
     let (alone, both): (Vec<&Difference>, Vec<&Difference>) =
         differing.iter().partition(|d| d.first == ABSENT || d.second == ABSENT);
     let both = terms::named(both.into_iter().map(both_values).collect(), NAMED_MAX, "; ");

@@ -44,10 +44,10 @@ struct GateLine<'t, 's> {
     gate: &'t Gate,
     /// The runs that count.
     runs: Vec<&'s Summary>,
-    found: Found,
+    found: GateOutcome,
 }
 
-struct Found {
+struct GateOutcome {
     /// None where it is not known.
     held: Option<bool>,
     value: Option<f64>,
@@ -67,7 +67,7 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
             gates.count(table, row);
         }
         let title = format!("{}: gates", escape::line(table.workload));
-        let mut page = Page::of(title, sheet(table, rows, options.format), Vec::new());
+        let mut page = Page::new(title, sheet(table, rows, options.format), Vec::new());
         page.notes.push(WHAT.to_owned());
         pages.push(page.footed(table));
     }
@@ -96,7 +96,7 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
                 // Errors that are too many already become no fewer by what is missing.
                 let is_sure = of_errors && found.held == Some(false);
                 if missing > 0 && found.held.is_some() && !is_sure {
-                    found = Found::of(gate, Err(lacking.clone()));
+                    found = GateOutcome::compare(gate, Err(lacking.clone()));
                 }
                 rows.push(GateLine { at, column: *column, gate, runs, found });
             }
@@ -105,24 +105,29 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
     Ok(rows)
 }
 
-impl Found {
+impl GateOutcome {
     /// Holds a value against a gate, or tells why there is none.
-    fn of(gate: &Gate, value: Result<f64, String>) -> Found {
+    fn compare(gate: &Gate, value: Result<f64, String>) -> GateOutcome {
         let held = value.as_ref().ok().map(|value| gate.range.contains(value));
-        Found { held, value: value.as_ref().ok().copied(), why: value.err().unwrap_or_default() }
+        GateOutcome {
+            held,
+            value: value.as_ref().ok().copied(),
+            why: value.err().unwrap_or_default(),
+        }
     }
 }
 
-fn judge(gate: &Gate, runs: &[&Summary]) -> Result<Found> {
-    let over = |quantity| over(quantity, runs).map(|value| Found::of(gate, value));
+fn judge(gate: &Gate, runs: &[&Summary]) -> Result<GateOutcome> {
+    let over =
+        |quantity| median_or_sum(quantity, runs).map(|value| GateOutcome::compare(gate, value));
     let found = over(gate.quantity)?;
     let Quantity::Latency(Property::Percentile(p)) = gate.quantity else { return Ok(found) };
-    // Where a percentile has too few values beyond it, and one that has enough is too high already, so
+    // If a percentile has too few values beyond it, and one that has enough is too high already, so
     // is this one.
     for lower in p.lower().filter(|_| found.held.is_none() && gate.range.contains(&0.0)) {
         let found = over(Quantity::Latency(Property::Percentile(lower)))?;
         if found.held == Some(false) {
-            return Ok(Found { why: "the value is a lower bound".to_owned(), ..found });
+            return Ok(GateOutcome { why: "the value is a lower bound".to_owned(), ..found });
         }
     }
     Ok(found)
@@ -137,7 +142,7 @@ fn sheet(table: &WorkloadTable, rows: Vec<GateLine>, format: Format) -> Sheet {
         .place(table.workload, |row| row.column)
         .filed("label", |row| table.lines[row.at].label)
         .both("gate", "gate", |row| row.gate.text.as_str())
-        .shown("it is", GateLine::shown)
+        .shown("it is", GateLine::value_in_words)
         .filed("value", |row| row.found.value)
         .filed("unit", |row| match row.gate.quantity {
             Quantity::ErrorShare => "share",
@@ -158,9 +163,9 @@ fn sheet(table: &WorkloadTable, rows: Vec<GateLine>, format: Format) -> Sheet {
 }
 
 impl GateLine<'_, '_> {
-    fn shown(&self) -> Option<String> {
+    fn value_in_words(&self) -> Option<String> {
         let above = if self.found.why.is_empty() { "" } else { "above " };
-        Some(format!("{above}{}", quantity_shown(self.gate.quantity, self.found.value?)))
+        Some(format!("{above}{}", quantity_in_words(self.gate.quantity, self.found.value?)))
     }
 
     /// Returns the verdict with the value that decided it, or with the reason why there is none.
@@ -171,7 +176,7 @@ impl GateLine<'_, '_> {
             None => return format!("is undecided: {}", self.found.why),
         };
         let (quantity, runs) = (self.gate.quantity, self.runs.len());
-        let value = self.shown().expect("what is decided has a value");
+        let value = self.value_in_words().expect("what is decided has a value");
         let (value, pooled) = match metric(quantity) {
             Some(metric) => {
                 let metric = metric.in_loop(self.column.is_open());
@@ -205,20 +210,20 @@ impl Gates {
     }
 }
 
-/// Tells whether one step holds it as a service level, and its number; nothing where that is not
+/// Returns whether one step holds it as a service level, and its number; none where that is not
 /// known. A failed op is slower than any level.
 pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
     if step.measured_s <= 0.0 {
         return Ok((None, None));
     }
     let found = match with_failed(gate, step)? {
-        Some(value) => Found::of(gate, Ok(value)),
+        Some(value) => GateOutcome::compare(gate, Ok(value)),
         None => judge(gate, &[step])?,
     };
     Ok((found.held, found.value))
 }
 
-/// Tells whether some answer of a step is within it: else more of them would not make it hold.
+/// Returns true if some answer of a step is within it: else more of them would not make it hold.
 pub(crate) fn may_hold(gate: &Gate, step: &Summary) -> bool {
     let within = |us: f64| gate.range.contains(&us);
     match gate.quantity {
@@ -249,7 +254,7 @@ fn metric(quantity: Quantity) -> Option<Metric> {
     }
 }
 
-fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
+fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
     let Some(metric) = metric(quantity) else {
         let errors = quantity == Quantity::Errors;
         let value = if errors { known_errors(steps) } else { failed_share(steps) };
@@ -272,7 +277,7 @@ fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
     Ok(stats::median(&values).ok_or_else(|| "no step completed".to_owned()))
 }
 
-pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
+pub(crate) fn quantity_in_words(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Qps | Quantity::Tps => format!("{}/s", units::rate(value)),
         Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
@@ -281,7 +286,7 @@ pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// Says what the share of failed ops is one of: older summaries know less.
+/// Words the share of failed operations; older summaries know less.
 fn share_in_words(steps: &[&Summary]) -> String {
     let knows_less = |step: &&Summary| {
         step.latency.abandoned.is_none() && step.totals.in_doubt.max(step.totals.abandoned) > 0

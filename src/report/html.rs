@@ -13,7 +13,7 @@ use super::columns::{CLIENTS, PageColumn, Rows, Sheet};
 use super::command::command;
 use super::compare::answers;
 use super::escape::{clip, markup, markup_owned};
-use super::labels::{self, Labels, known, position};
+use super::labels::{self, Labels, position, require_label};
 use super::legend::legend;
 use super::names::{self, instant, label};
 use super::note::{self, MARK};
@@ -49,10 +49,10 @@ const TEXT_MAX: usize = 80;
 const PLACES_MAX: usize = 2;
 /// A table of more columns is not put beside a chart.
 const BESIDE_MAX: usize = 6;
-/// How much more or less than the window the server's counters may cover to be held against it.
+/// The most by which the time that the server's counters cover may differ from the window.
 const COVERED_MORE_MAX: f64 = 0.01;
 
-/// Said where there is an open loop.
+/// Explains times where there is an open loop.
 const TIMES: &str = "Service times run from the call to its return; response times from the intended \
                      instant, which only columns with a rate have. Where no time is \
                      named, these show the response time, all others the service time.";
@@ -81,7 +81,7 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
     let tables: Vec<WorkloadTable> =
         tables_to_show(&runs, options)?.into_iter().map(noted).collect();
     if let Some(label) = &options.baseline {
-        known(&labels::labels(&tables), "--baseline", label)?;
+        require_label(&labels::labels(&tables), "--baseline", label)?;
     }
     let labels = labels::labels(&tables);
     let mut steps: Vec<&Summary> = tables.iter().flat_map(WorkloadTable::all_steps).collect();
@@ -95,18 +95,22 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
     let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
     counts.extend(imported::counted(&imported));
     let ratios = &Ratios::new(&tables);
-    let shown = Shown { options, tables: &tables, ratios, labels: &labels, steps: &steps };
+    let page = ReportPage { options, tables: &tables, ratios, labels: &labels, steps: &steps };
     let body = html! {
-        header { h1 { "loadgen report" } @for line in answers(&runs, options) { p.result { (line) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
+        header {
+            h1 { "loadgen report" }
+            @for line in answers(&runs, options) { p.result { (line) } }
+            p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } }
+        }
         (switches(&labels, &counts[1]))
         main {
             // All notes are on the page.
             @for line in summary_lines::short(&tables).lines { p.note { (line) } }
             // A part of many labels is large: it is made only when the one before is written.
             @for (at, table) in tables.iter().enumerate() { section {
-                (shown.numbers(at))
-                @for part in Shown::DETAILS { (part(&shown, at)?) }
-                @for part in shown.timelines(table) { (part) }
+                (page.numbers(at))
+                @for part in ReportPage::DETAILS { (part(&page, at)?) }
+                @for part in page.timelines(table) { (part) }
             } }
             section #settings {
                 h2 { "Settings that differ" }
@@ -119,8 +123,8 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
                     @let sheet = imported::origin(&imported);
                     (fold(false, &format!("Imported: {}", imported.len()), &of_sheets(&[&sheet], &[])))
                 }
-                (shown.plans())
-                (shown.step_list())
+                (page.plans())
+                (page.step_list())
             }
         }
         footer { p.faint {
@@ -212,7 +216,7 @@ fn charts(charts: &[Chart], labels: &Labels, size: Size) -> Markup {
 }
 
 fn figure(chart: &Chart, labels: &Labels, size: Size) -> Markup {
-    let plot = Plot::of(chart, size);
+    let plot = Plot::new(chart, size);
     let places = chart.across.map(|said| {
         let mut places: Vec<f64> = chart.points().map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
@@ -220,7 +224,7 @@ fn figure(chart: &Chart, labels: &Labels, size: Size) -> Markup {
         let places = places.iter().map(|x| format!("{}:{}", px(plot.x(*x)), said(*x)));
         places.collect::<Vec<String>>().join("|")
     });
-    // What the script computes values from, where they are not said.
+    // The script computes values from these where the page does not have them.
     let [left, right, top, bottom] = [plot.left, plot.right, plot.top, plot.bottom].map(px);
     let (x, y) = (chart.x.to, chart.y.to);
     let scales = places.is_none().then(|| format!("{left} {right} {top} {bottom} {x} {y}"));
@@ -248,7 +252,7 @@ fn fold(open: bool, head: &str, what: &Markup) -> Markup {
 
 /// Writes a list or a table with its title, without what belongs below it.
 fn of_page(page: &Page) -> Markup {
-    let sheets: Vec<&Sheet> = page.shown().collect();
+    let sheets: Vec<&Sheet> = page.visible_sheets().collect();
     let list = sheets.first().filter(|sheet| sheet.list);
     html! {
         p.title { @for line in &page.title { (line) " " } }
@@ -266,16 +270,16 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
     };
     html! {
         @if let Some(first) = sheets.first() { div.scroll { table {
-            thead { tr { @for (column, head) in first.shown().zip(first.heads()) {
+            thead { tr { @for (column, head) in first.visible_columns().zip(first.heads()) {
                 th class=[side(column, "")] scope="col" { (head) }
             } } }
             @for sheet in sheets { tbody {
                 @if let Some(rule) = &sheet.rule {
-                    tr { th.text.rule colspan=(first.shown().count()) { (rule.trim_start_matches("--- ")) } }
+                    tr { th.text.rule colspan=(first.visible_columns().count()) { (rule.trim_start_matches("--- ")) } }
                 }
                 @for (at, cells) in sheet.texts().enumerate() {
                     tr class=[labels.get(at).map(|label| format!("s{label}"))] {
-                        @for (column, cell) in first.shown().zip(cells) {
+                        @for (column, cell) in first.visible_columns().zip(cells) {
                             td class=[side(column, &cell)] { (cell) }
                         }
                     }
@@ -286,7 +290,7 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
 }
 
 /// Everything that a page shows.
-struct Shown<'a> {
+struct ReportPage<'a> {
     options: &'a Options,
     tables: &'a [WorkloadTable<'a>],
     ratios: &'a Ratios<'a, 'a>,
@@ -295,7 +299,7 @@ struct Shown<'a> {
     steps: &'a [&'a Summary],
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ReportPage<'a> {
     /// The parts of the section of one table that follow its numbers, but for its timelines.
     const DETAILS: [fn(&Self, usize) -> Result<Markup>; 4] =
         [Self::latency, Self::curves, Self::costs, Self::per_op];
@@ -510,7 +514,7 @@ fn best(table: &WorkloadTable) -> BTreeSet<(usize, Cell)> {
         }
         for item in cells {
             let interval =
-                Ratio::of([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());
+                Ratio::between([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());
             let is_level = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
             if is_level || merit(item.cell).total_cmp(&merit(top.cell)).is_eq() {
                 best.insert((item.at, *column));
@@ -525,10 +529,10 @@ fn best(table: &WorkloadTable) -> BTreeSet<(usize, Cell)> {
 fn main_table(table: &WorkloadTable, labels: &Labels) -> Markup {
     let (best, is_related) = (best(table), table.baseline.is_some());
     // Two digits after the point would often hide a ratio's interval.
-    let decimals = if is_related { 3 } else { table.metric.decimals(table.shown()) };
+    let decimals = if is_related { 3 } else { table.metric.decimals(table.numbers()) };
     // The 95 % interval, and what the runs lie between: too few for an interval have the latter alone.
     let unit = if is_related { 1.0 } else { table.metric.unit().0 };
-    let small = |cell: &TableCell| chart::bounds_shown(bounds(table, cell, unit), decimals);
+    let small = |cell: &TableCell| chart::bounds_in_words(bounds(table, cell, unit), decimals);
     let of_small = if is_related { SMALL_RATIOS } else { SMALL };
     let mut legend: Vec<&str> = Vec::new();
     legend.extend((!best.is_empty()).then_some(BEST));
@@ -621,7 +625,7 @@ fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
     html! { @if !of.is_empty() { (fold(of.len() <= MANY, head, &of_sheets(&[&sheet], &of))) } }
 }
 
-/// Tells whether the server counted the same, whose the numbers are, how busy the client was, what it
+/// Words the facts behind the numbers: the server's count, the verdicts, how busy the client was, what it
 /// could have done, and where it ran.
 fn behind(table: &WorkloadTable) -> String {
     let steps: Vec<&Summary> = table.lines.iter().flat_map(LabelRow::steps).collect();
@@ -677,7 +681,7 @@ fn behind(table: &WorkloadTable) -> String {
     facts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }
 
-/// Tells the server's count of statements in percent of the client's, over what the readings cover.
+/// Words the server's count of statements in percent of the client's, over the time of the readings.
 fn counts(steps: &[&Summary]) -> String {
     let (shares, reasons): (Vec<_>, Vec<_>) =
         steps.iter().map(|s| share(s)).partition(Result::is_ok);
@@ -694,7 +698,7 @@ fn counts(steps: &[&Summary]) -> String {
 fn share(step: &Summary) -> Result<f64, String> {
     let status = step.server.status.as_ref().ok_or("its counters could not be read")?;
     let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
-    // Where the readings cover much more, the rate outside the window is not known.
+    // If the readings cover much more, the rate outside the window is not known.
     if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
         let off = number(status.first_s.abs(), 2);
         let how = if status.first_s < 0.0 { "before" } else { "after" };

@@ -3,7 +3,7 @@
 use super::columns::{Rows, Sheet};
 use super::distinct::push_new;
 use super::escape;
-use super::names::{instant, label, some, value_instead};
+use super::names::{instant, label, list_some, value_instead};
 use super::note::Note;
 use super::run::Run;
 use super::table::{LabelRow, WorkloadTable};
@@ -30,7 +30,7 @@ pub(super) fn not_printed(tables: &[WorkloadTable], runs: &[Run]) -> Error {
         .hint(format!("--metric takes what they have: {there}"))
 }
 
-/// Tells whether an imported run lacks the number of its table.
+/// Returns true if an imported run lacks the number of its table.
 pub(super) fn any_lacks(tables: &[WorkloadTable]) -> bool {
     let lacks = |table: &WorkloadTable, run: &Run| {
         let metric = table.metric_at(&run.cell());
@@ -75,6 +75,6 @@ pub(super) fn differing_row(row: &LabelRow, first: &LabelRow) -> Option<Note> {
         differences.for_each(|of| push_new(&mut found, of));
     }
     let texts = found.iter().map(value_instead).collect();
-    let finding = finding!(Conditions, some(texts, ", "));
+    let finding = finding!(Conditions, list_some(texts, ", "));
     (!found.is_empty()).then(|| Note { doubtful: true, ..Note::new(finding, &found) })
 }

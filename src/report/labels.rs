@@ -40,7 +40,7 @@ pub(crate) fn position(labels: &Labels, label: &str) -> usize {
     *labels.positions.get(label).expect("a label of these tables")
 }
 
-pub(crate) fn known(labels: &[&str], flag: &str, label: &str) -> Result<()> {
+pub(crate) fn require_label(labels: &[&str], flag: &str, label: &str) -> Result<()> {
     let labels: BTreeSet<&str> = labels.iter().copied().collect();
     if labels.contains(label) {
         return Ok(());

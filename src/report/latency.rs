@@ -1,4 +1,4 @@
-//! What a person sees below the table of a sweep: percentiles, operations done and failed of each cell,
+//! The text below the table of a sweep: percentiles, operations done and failed of each cell,
 //! and the shape of the last one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ const US_PER_MS: f64 = 1e3;
 const ROWS_MAX: usize = 40;
 
 /// The completed runs of a cell.
-type Runs<'a> = Vec<&'a Summary>;
+type CellSteps<'a> = Vec<&'a Summary>;
 
 /// The workload, the label and the cell of some runs.
 type Key<'a> = (&'a str, &'a str, Cell);
@@ -34,7 +34,7 @@ type Key<'a> = (&'a str, &'a str, Cell);
 /// Returns the percentiles of each cell, and the histogram of the last, for a terminal of so many
 /// columns; nothing where nothing was measured, or too many cells were.
 pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<String> {
-    let mut cells: BTreeMap<Key, Runs> = BTreeMap::new();
+    let mut cells: BTreeMap<Key, CellSteps> = BTreeMap::new();
     for step in steps {
         let key = (step.workload.name.as_str(), step.label.as_str(), step.cell());
         cells.entry(key).or_default().push(step);
@@ -53,13 +53,13 @@ pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<Strin
     let mut pages = vec![tabulate(&cells, head_table(last, repeats))?];
     if let Some(sheet) = count_by_time(last)? {
         let title = format!("The operations of {named}{at} by {} time, ms", name_time(last[0]));
-        pages.push(Page::of(title, sheet, Vec::new()));
+        pages.push(Page::new(title, sheet, Vec::new()));
     }
     Ok(writers::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
 }
 
-/// Tells whether there are several workloads, and several labels.
-fn several_names(cells: &BTreeMap<Key, Runs>) -> [bool; 2] {
+/// Returns whether there are several workloads, and several labels.
+fn several_names(cells: &BTreeMap<Key, CellSteps>) -> [bool; 2] {
     let distinct = |of: fn(&Key) -> String| cells.keys().map(of).collect::<BTreeSet<_>>().len() > 1;
     [distinct(|key| key.0.to_owned()), distinct(|key| key.1.to_owned())]
 }
@@ -74,7 +74,7 @@ fn head_table(last: &[&Summary], repeats: usize) -> String {
     format!("{name} time in ms{}", if repeats > 1 { &runs } else { "" })
 }
 
-fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
+fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String) -> Result<Page> {
     let [workloads, labels] = several_names(cells);
     let mut rows = Rows::new(cells).shown("clients", |((.., cell), _)| cell.clients);
     if cells.keys().any(|(.., cell)| cell.rate.is_some()) {
@@ -93,10 +93,11 @@ fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
             );
         }
         let decimals = metric.decimals(values.values().flatten().copied());
-        let shown = |key: &Key| values[key].map(|value| metric.shown(value, decimals));
+        let shown = |key: &Key| values[key].map(|value| metric.page_value(value, decimals));
         rows = rows.shown(&format!("p{p}"), |(key, _)| PageValue::from(shown(key)));
     }
-    let max = |runs: &Runs| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
+    let max =
+        |runs: &CellSteps| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
     let decimals = value::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
     rows = rows
         .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
@@ -108,15 +109,15 @@ fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
     if labels {
         rows = rows.text("label", |((_, label, _), _)| escape::line(label));
     }
-    Ok(Page::of(title, rows.sheet(), Vec::new()))
+    Ok(Page::new(title, rows.sheet(), Vec::new()))
 }
 
-fn add_up(runs: &Runs, of: fn(&Summary) -> u64) -> u64 {
+fn add_up(runs: &CellSteps, of: fn(&Summary) -> u64) -> u64 {
     runs.iter().map(|run| of(run)).fold(0, u64::saturating_add)
 }
 
 /// Counts the operations of some runs by their time; each row is as much longer than the last.
-fn count_by_time(runs: &Runs) -> Result<Option<Sheet>> {
+fn count_by_time(runs: &CellSteps) -> Result<Option<Sheet>> {
     let read = |run: &&Summary| {
         let curve = Curve::read(&run.latency.own().histogram);
         curve.map_err(|why| Error::data(format!("the histogram of {}: {why}", run.step_id)))

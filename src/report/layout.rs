@@ -7,11 +7,13 @@ use super::bars::{bar, shape};
 use super::columns::{CLIENTS, Rows, Sheet};
 use super::escape::{self, clip};
 use super::json::{Node, SCHEMA, nodes, pretty};
-use super::labels::{known, labels};
+use super::labels::{labels, require_label};
 use super::metric::{self, Metric};
 use super::names::{at_clients, label};
 use super::note::{MARK, Note};
-use super::notes::{codes, is_all_marked, is_marked, mark, marked, noted, of_conditions, title};
+use super::notes::{
+    codes, conditions_in_json, is_all_marked, is_marked, mark, marked, noted, title,
+};
 use super::options::Options;
 use super::page::Page;
 use super::ratio::{Ratio, Ratios};
@@ -29,7 +31,7 @@ use crate::terms::{self, Cell, Layout};
 pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
     let baseline = options.baseline.as_deref().filter(|_| !options.layout.compares());
     if let Some(label) = baseline {
-        known(&labels(tables), "--baseline", label)?;
+        require_label(&labels(tables), "--baseline", label)?;
     }
     let slices = || tables.iter().flat_map(WorkloadTable::by_column).map(noted);
     match options.layout {
@@ -45,7 +47,7 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
             by_slice(tables, |slice, at, ratios| per_op(&slice, baseline, at, ratios).map(Some))
         }
         Layout::Slo => slo::pages(tables.iter().flat_map(WorkloadTable::all_steps)),
-        Layout::Suite => suites::some(by_slice(tables, |slice, at, ratios| {
+        Layout::Suite => suites::require_some(by_slice(tables, |slice, at, ratios| {
             Ok(suites::page(&slice, at, ratios))
         })?),
         Layout::Delta => delta::changes(tables, options),
@@ -99,7 +101,7 @@ fn page(table: &WorkloadTable) -> Page {
         let blank = " ".repeat(behind.first().map_or(0, |text| text.chars().count()));
         rows = rows.shown(&(head + &blank), |(at, line)| {
             let median = line.at(column).map(|cell| cell.spread.median);
-            let number = median.map(|median| table.metric.shown(median, decimals));
+            let number = median.map(|median| table.metric.page_value(median, decimals));
             PageValue::from(number).shown + &behind[*at]
         });
     }
@@ -114,7 +116,7 @@ fn page(table: &WorkloadTable) -> Page {
     Page { title, sheets, ..Page::default() }.footed(table)
 }
 
-/// Says what ± is, where cells have several runs.
+/// Explains ±, where cells have several runs.
 fn explain_uncertainty(table: &WorkloadTable) -> &'static str {
     let several = || table.cells().filter(|cell| cell.spread.n > 1);
     let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
@@ -144,12 +146,12 @@ fn heads(columns: &[Cell]) -> (Vec<String>, String) {
 /// Returns what follows the numbers of a column: how well they are known, ratios to the baseline, and
 /// marks, as in `12793 ±88 (2.18x)`. All are as wide, so that the numbers stand below each other.
 fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> {
-    let (ratio_decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
+    let (ratio_decimals, base) = (ratio_decimals(table.numbers()), table.baseline.as_deref());
     let of_line = |(at, line): (usize, &LabelRow)| {
         let cell = line.at(column);
         let uncertainty = cell.and_then(TableCell::uncertainty);
         let uncertainty =
-            uncertainty.map(|of| format!(" ±{}", table.metric.shown(of, decimals).shown));
+            uncertainty.map(|of| format!(" ±{}", table.metric.page_value(of, decimals).shown));
         let ratio = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
         let ratio = ratio.map(|of| format!(" ({}x)", value::number(of, ratio_decimals)));
         let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
@@ -163,8 +165,8 @@ fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> 
 
 pub(crate) fn decimals(table: &WorkloadTable) -> usize {
     match &table.baseline {
-        Some(_) => ratio_decimals(table.shown()),
-        None => table.metric.decimals(table.shown()),
+        Some(_) => ratio_decimals(table.numbers()),
+        None => table.metric.decimals(table.numbers()),
     }
 }
 
@@ -176,13 +178,13 @@ pub(crate) fn number(
     let value = cell.and_then(|cell| table.number(cell));
     let shown = |value| match table.baseline {
         Some(_) => PageValue::from((value, decimals)),
-        None => table.metric.shown(value, decimals),
+        None => table.metric.page_value(value, decimals),
     };
     value.map(shown).into()
 }
 
 fn shapes(table: &WorkloadTable) -> Vec<String> {
-    let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let max = table.numbers().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let shape = |line: &LabelRow| {
         let value = |column| line.at(column).and_then(|cell| table.number(cell));
         let values = table.columns.iter().map(value);
@@ -224,10 +226,10 @@ fn records(table: &WorkloadTable) -> Sheet {
         .sheet()
 }
 
-/// Tells how the runs of each cell spread, a page for each table.
+/// Makes the page of a table that shows how the runs of each cell spread.
 pub(crate) fn spread(table: &WorkloadTable) -> Page {
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
-    let shown = |value| table.metric.shown(value, decimals);
+    let shown = |value| table.metric.page_value(value, decimals);
     let sheet = Rows::new(table.items())
         .shown("clients", |of| of.column.to_string())
         .place_and_metric(table.workload, table.metric, |of| of.column)
@@ -254,7 +256,7 @@ pub(crate) fn spread(table: &WorkloadTable) -> Page {
         table.metric.name(),
         table.metric.unit().2
     );
-    Page::of(title, sheet, vec![RUNS.to_owned()])
+    Page::new(title, sheet, vec![RUNS.to_owned()])
 }
 
 /// A node whose fields are named values, themselves nodes or what JSON has.
@@ -270,18 +272,18 @@ pub(crate) fn json(tables: &[WorkloadTable], options: &Options) -> String {
     pretty(&fields! {
         schema: SCHEMA,
         layout: "versions",
-        metric: tables.first().map_or(Node::from(()), of_metric),
+        metric: tables.first().map_or(Node::from(()), metric_in_json),
         baseline: options.baseline.as_deref(),
-        tables: nodes(&tables, of_table),
+        tables: nodes(&tables, table_in_json),
     })
 }
 
-fn of_metric(table: &WorkloadTable) -> Node {
+fn metric_in_json(table: &WorkloadTable) -> Node {
     let (name, figure) = (table.metric.to_string(), table.metric.figure());
     fields! { name: name, unit: figure.unit, higher_is_better: figure.higher_is_better }
 }
 
-fn of_table(table: &WorkloadTable) -> Node {
+fn table_in_json(table: &WorkloadTable) -> Node {
     let column = |column: &Cell| {
         let metric = table.metric_at(column).to_string();
         fields! { clients: column.clients, rate: column.per_s(), metric: metric }
@@ -305,10 +307,10 @@ fn of_table(table: &WorkloadTable) -> Node {
     };
     let line = |line: &LabelRow| {
         let cell = |column| line.at(column).map_or(Node::from(()), cell);
-        let (conditions, cells) = (of_conditions(line), nodes(&table.columns, cell));
+        let (conditions, cells) = (conditions_in_json(line), nodes(&table.columns, cell));
         fields! { label: line.label, conditions: conditions, cells: cells }
     };
-    // Where a note holds: positions in `lines`, and of each in `columns`.
+    // The places of a note: positions in `lines`, and of each in `columns`.
     let note = |note: &Note| {
         let places = nodes(&note.places, |(line, columns)| {
             let held = (0..table.columns.len()).filter(|at| columns.contains(&table.columns[*at]));
@@ -317,7 +319,7 @@ fn of_table(table: &WorkloadTable) -> Node {
         fields! { code: note.finding.name(), text: note.text.as_str(), places: places }
     };
     fields! {
-        workload: table.workload, metric: of_metric(table), columns: nodes(&table.columns, column),
+        workload: table.workload, metric: metric_in_json(table), columns: nodes(&table.columns, column),
         lines: nodes(&table.lines, line), notes: nodes(table.notes.iter(), note),
     }
 }
@@ -355,7 +357,7 @@ fn ranked(table: &WorkloadTable) -> Page {
         .place_and_metric(table.workload, table.metric, |_| column)
         .shown("", |((at, value), _)| {
             let value =
-                PageValue::from(value.map(|value| table.metric.shown(value, decimals))).shown;
+                PageValue::from(value.map(|value| table.metric.page_value(value, decimals))).shown;
             format!("{value} {unit} - {}", marked(table, *at))
         })
         .filed("rank", |((_, value), rank)| value.map(|_| *rank))
@@ -364,7 +366,7 @@ fn ranked(table: &WorkloadTable) -> Page {
         .filed("notes", |((at, _), _)| codes(table, &[*at], &column))
         .sheet();
     let title = format!("{}; {}", title(table), at_clients(&column));
-    Page::of(title, Sheet { list: true, drawn, ..sheet }, Vec::new()).footed(table)
+    Page::new(title, Sheet { list: true, drawn, ..sheet }, Vec::new()).footed(table)
 }
 
 fn peak(table: &WorkloadTable) -> Page {
@@ -380,7 +382,7 @@ fn peak(table: &WorkloadTable) -> Page {
     let decimals = table.metric.decimals(found().map(|item| value(&item)));
     let top = found().reduce(best);
     let seen = Rows::new(peaks.iter().enumerate())
-        .shown("peak", |(_, peak)| peak.map(|item| table.metric.shown(value(&item), decimals)))
+        .shown("peak", |(_, peak)| peak.map(|item| table.metric.page_value(value(&item), decimals)))
         .shown("clients", |(_, peak)| peak.map(|item| item.column.to_string()))
         .text("label", |(at, _)| marked(table, *at));
     let records = Rows::new(found())
@@ -390,7 +392,7 @@ fn peak(table: &WorkloadTable) -> Page {
         .filed("relative", |item| {
             let cells = [top?.cell, item.cell];
             let of = || speed(&table.metric, value(&top?), value(item));
-            let ratio = Ratio::of(cells, table.metric, 1.0).map(|ratio| ratio.estimate());
+            let ratio = Ratio::between(cells, table.metric, 1.0).map(|ratio| ratio.estimate());
             ratio.or_else(of).filter(|_| is_comparable(table.metric, cells))
         })
         .filed("notes", |item| codes(table, &[item.at], &item.column));
@@ -410,7 +412,7 @@ pub(crate) fn outages(table: &WorkloadTable) -> Page {
     let (many, steps) = (rows.len(), terms::counted(steps.len() as u64, "step"));
     let title = format!("{}: outages, {many} in {steps}", escape::line(table.workload));
     if rows.is_empty() {
-        return Page::of(title, Sheet::default(), Vec::new());
+        return Page::new(title, Sheet::default(), Vec::new());
     }
     let until = |outage: &Outage, instant_s: Option<f64>| {
         instant_s.map(|s| ((s - outage.first_error_s).max(0.0), 2))
@@ -439,7 +441,7 @@ pub(crate) fn outages(table: &WorkloadTable) -> Page {
         .filed("last_error", |(_, outage)| outage.last_error.as_str())
         .filed("refused", |(_, outage)| outage.refused)
         .sheet();
-    Page::of(title, sheet, OUTAGES.map(str::to_owned).into())
+    Page::new(title, sheet, OUTAGES.map(str::to_owned).into())
 }
 
 /// The note of a step that explains its label: `--note note=TEXT`.
@@ -456,13 +458,13 @@ fn relative(mut table: WorkloadTable, baseline: Option<&str>, at: usize, ratios:
     let of_base = format!("{short}-for-{}", escape::line(&base));
     let higher = table.metric.higher_is_better();
     let [over, under] = if higher { [&short, &of_base] } else { [&of_base, &short] };
-    let decimals = table.metric.decimals(table.shown());
+    let decimals = table.metric.decimals(table.numbers());
     let ratios = ratio_decimals(table.cells().filter_map(|cell| cell.relative));
     let sheet = Rows::new(table.lines.iter().enumerate())
         .place_and_metric(table.workload, table.metric, |_| column)
         .both("", "label", |(_, line)| (line.label.to_owned(), label(line.label)))
         .both(&short, "value", |(_, line)| {
-            Some(table.metric.shown(line.cell()?.spread.median, decimals))
+            Some(table.metric.page_value(line.cell()?.spread.median, decimals))
         })
         .filed("baseline", |_| base.as_str())
         // As published: the baseline is 1, and what merely equals it 1.00.
@@ -503,16 +505,16 @@ pub(crate) const LEGEND: [&str; 3] = [
 ];
 
 fn cost_metrics() -> [Metric; COSTS.len()] {
-    COSTS.map(|of| Metric::Figure(metric::named(of.2).expect("a figure")))
+    COSTS.map(|of| Metric::Figure(metric::find_figure(of.2).expect("a figure")))
 }
 
-/// Gives the ratios of the costs of a line to those of a base, the numbers' own: of costs, less is better.
+/// Returns the ratios of the costs of a line to those of a base; less is better.
 fn cost_ratios([base, line]: [&[Option<TableCell>]; 2], times: f64) -> Vec<Option<f64>> {
     let pairs = base.iter().zip(line).zip(cost_metrics());
     let of_pair = |((one, other), metric): ((&Option<TableCell>, &Option<TableCell>), Metric)| {
         let pair = [one.as_ref()?, other.as_ref()?];
         let of_medians = || ratio(pair[1].spread.median, pair[0].spread.median);
-        let turned = Ratio::of(pair, metric, times).map(|ratio| ratio.estimate());
+        let turned = Ratio::between(pair, metric, times).map(|ratio| ratio.estimate());
         turned.map(|turned| own_ratio(metric, turned)).or_else(of_medians)
     };
     pairs.map(of_pair).collect()
@@ -590,7 +592,7 @@ mod tests {
     #[test]
     fn every_cost_has_a_figure() {
         for (head, _, name, _) in COSTS {
-            assert_eq!(metric::named(name).map(|figure| figure.name), Some(name), "{head}");
+            assert_eq!(metric::find_figure(name).map(|figure| figure.name), Some(name), "{head}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What tells the labels of a page's chart apart, in the drawing itself.
+//! The legend of a page's chart, in the drawing itself.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-//! What a table shows: one number of each step.
+//! The number of a run that a table shows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::terms::{self, Finding, Percentile, Property, finding};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Metric {
-    /// What the workload is measured in: statements a second, or seconds for what ran to its
+    /// The usual number of the workload: statements a second, or seconds for what ran to its
     /// end, such as a load.
     #[default]
     Natural,
@@ -82,7 +82,7 @@ impl FromStr for Metric {
         if name == "natural" {
             return Ok(Metric::Natural);
         }
-        if let Some(figure) = named(&name) {
+        if let Some(figure) = find_figure(&name) {
             return Ok(Metric::Figure(figure));
         }
         let times = [Time::Service, Time::Response, Time::Wait, Time::Unnamed];
@@ -144,12 +144,12 @@ impl Metric {
         }
     }
 
-    /// Tells whether it is a number that an open loop is asked for.
+    /// Returns true if an open loop is asked for this number.
     pub(crate) fn is_rate(self) -> bool {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
     }
 
-    /// Tells whether it is how long something took that ran to its end.
+    /// Returns true if it is the duration of work that ran to its end.
     pub(crate) fn is_seconds(self) -> bool {
         self == Metric::SECONDS
     }
@@ -178,11 +178,11 @@ impl Metric {
     }
 
     /// Makes a value of a number, for files and people.
-    pub(crate) fn shown(self, value: f64, decimals: usize) -> PageValue {
+    pub(crate) fn page_value(self, value: f64, decimals: usize) -> PageValue {
         (value, value::number(value / self.unit().0, decimals)).into()
     }
 
-    /// Gives the decimals of numbers in the unit that people see.
+    /// Returns the decimals of numbers in the unit that people see.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
         if [Metric::ERRORS, Metric::RETRIED].contains(&self) {
             // A median of two may lie between counts.
@@ -331,7 +331,7 @@ fn percentile_of(p: Percentile, of: &Distribution, step: &Summary) -> Result<Opt
     kept.map_or_else(|| of_histogram(p, p.0, of, step), |(_, value)| Ok(value))
 }
 
-/// Gives a percentile of a step's own times and so many more that are longer than any of these, as
+/// Returns a percentile of a step's own times and so many more that are longer than any of these, as
 /// are those that were given up, which are among them: infinite, where it is one of both.
 pub(crate) fn with_longer(
     percentile: Percentile,
@@ -379,7 +379,7 @@ pub struct Figure {
     pub heading: &'static str,
     pub unit_in_words: &'static str,
     pub higher_is_better: bool,
-    /// Of a total, the metric that compares runs whose work is not the same.
+    /// The metric that compares runs of unequal work; a total does not.
     pub(crate) by_work: Option<&'static str>,
     pub(crate) value: fn(&Summary) -> Option<f64>,
 }
@@ -489,7 +489,7 @@ pub(super) fn errors(step: &Summary) -> u64 {
 
 pub fn failed_share(steps: &[&Summary]) -> Option<f64> {
     let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
-    // What was given up is among the times with its age.
+    // An operation that was given up is among the times with its age.
     let all = count(failed) + count(|step| step.latency.own().count);
     let bad = count(failed) + count(given_up);
     (all > 0.0).then(|| (bad / all).min(1.0))
@@ -538,7 +538,7 @@ pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
     Some(read_us(step)? * part)
 }
 
-pub(crate) fn named(name: &str) -> Option<&'static Figure> {
+pub(crate) fn find_figure(name: &str) -> Option<&'static Figure> {
     FIGURES.iter().find(|figure| figure.name == name || figure.aliases.contains(&name))
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn both_values(difference: &Difference) -> String {
     format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
 }
 
-pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
+pub(crate) fn list_some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }
 

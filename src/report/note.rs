@@ -16,7 +16,7 @@ pub(crate) struct Note {
     pub(crate) text: String,
     /// Positions of the lines that it is about, and the columns in which it holds there.
     pub(crate) places: BTreeMap<usize, BTreeSet<Cell>>,
-    /// What it tells to differ.
+    /// The differences that it is about.
     pub(crate) differs: Vec<Difference>,
     /// It makes what it is about doubtful: that is marked.
     pub(crate) doubtful: bool,
@@ -84,7 +84,7 @@ impl Note {
         }
     }
 
-    /// Tells whether a number, or all numbers of a line, are marked for it.
+    /// Returns true if a number, or all numbers of a line, are marked for it.
     pub(crate) fn marks(&self, line: usize, column: Option<&Cell>) -> bool {
         let here = |columns: &BTreeSet<Cell>| column.is_none_or(|of| columns.contains(of));
         self.doubtful && self.places.get(&line).is_some_and(here)

@@ -1,4 +1,4 @@
-//! What stands around a table: its title, the conditions below it, footnotes, and the settings by
+//! The texts around a table: its title, the conditions below it, footnotes, and the settings by
 //! which labels differ.
 
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value as Json};
 
 use super::distinct::{Distinct, entry, push_new};
-use super::names::{NAMED_MAX, both_values, label, listed, some};
+use super::names::{NAMED_MAX, both_values, label, list_some, listed};
 use super::note::{Footnotes, MARK, Note, grouped};
 use super::run::{Run, ending, imported_conditions, options_in_words};
 use super::table::{LabelRow, NO_RATIO, WorkloadTable, is_comparable, not_comparable};
@@ -17,7 +17,7 @@ use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, O
 use crate::summary::{Outcome, Summary};
 use crate::terms::{self, Cell, Code, Finding, finding, joined, units};
 
-/// Said where more settings differ than are named.
+/// Refers to the rest where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings)";
 /// Conditions that only all notes have.
 const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
@@ -30,7 +30,7 @@ pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
     let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
-        let own = reference.iter().flat_map(|reference| of_line(line, reference));
+        let own = reference.iter().flat_map(|reference| differing_row(line, reference));
         let imported = first.and_then(|first| imported::differing_row(line, first));
         for note in own.chain(imported).chain(clash(line)) {
             let columns = table.columns.iter().copied().collect();
@@ -44,25 +44,25 @@ pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
     notes.extend(grouped(found));
     notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
-        note.text += &place(&table, &note.places);
+        note.text += &places_in_words(&table, &note.places);
     }
     WorkloadTable { notes: Footnotes::new(notes), ..table }
 }
 
-/// Tells of the settings in which invocations of a line clash.
+/// Notes the settings in which invocations of a line clash.
 fn clash(line: &LabelRow) -> Option<Note> {
-    let differences = some(line.clashes.iter().map(both_values).collect(), "; ");
+    let differences = list_some(line.clashes.iter().map(both_values).collect(), "; ");
     let differences = Some(differences).filter(|differences| !differences.is_empty());
     let clash = || finding!(Clash, label(line.label), line.clashing, differences);
     (line.clashing > 0).then(|| Note::new(clash(), line.clashes.iter()))
 }
 
-/// Tells whether a note makes a number doubtful; without a column, any number of the line.
+/// Returns true if a note makes a number doubtful; without a column, any number of the line.
 pub(crate) fn is_marked(table: &WorkloadTable, line: usize, column: Option<&Cell>) -> bool {
     table.notes.of_line(line).any(|(_, note)| note.marks(line, column))
 }
 
-/// Tells whether all numbers of a line are marked: then its label is.
+/// Returns true if all numbers of a line are marked: then its label is.
 pub(crate) fn is_all_marked(table: &WorkloadTable, line: usize) -> bool {
     let mut cells = table.lines[line].cells.iter().map(|(column, _)| column).peekable();
     let any = cells.peek().is_some();
@@ -81,7 +81,7 @@ fn findings(table: &WorkloadTable, line: &LabelRow) -> Vec<(Cell, Finding)> {
     line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out)).collect()
 }
 
-fn place(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell>>) -> String {
+fn places_in_words(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell>>) -> String {
     let mut whole = places.len() == table.lines.len();
     let named = places.iter().map(|(at, columns)| {
         let (line, label) = (&table.lines[*at], clip(table.lines[*at].label, VALUE_MAX));
@@ -91,15 +91,15 @@ fn place(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell>>) -> Str
         whole = false;
         format!("{label} at {}", listed(columns, ", "))
     });
-    let named = some(named.collect(), "; ");
+    let named = list_some(named.collect(), "; ");
     if whole { String::new() } else { format!(" ({named})") }
 }
 
 /// The values of a condition, in their order, and the columns that have them.
-type Held = Vec<(String, BTreeSet<Cell>)>;
+type ConditionValues = Vec<(String, BTreeSet<Cell>)>;
 
-fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
-    let mut all: Vec<(Cow<'static, str>, Held)> = Vec::new();
+fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, ConditionValues)> {
+    let mut all: Vec<(Cow<'static, str>, ConditionValues)> = Vec::new();
     for step in steps {
         for (name, value, _) in judge::conditions(step) {
             entry(entry(&mut all, name), value).insert(step.cell());
@@ -110,7 +110,7 @@ fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
 
 /// Returns the conditions of a line, and all options of its workload in one text: the others are
 /// those that are not as usual.
-pub(crate) fn of_conditions(line: &LabelRow) -> Map<String, Json> {
+pub(crate) fn conditions_in_json(line: &LabelRow) -> Map<String, Json> {
     let mut texts: Vec<String> = Vec::new();
     let steps: Vec<&Summary> = line.steps().collect();
     for step in &steps {
@@ -133,7 +133,7 @@ struct Reference<'t, 'a> {
     columns: BTreeMap<Cell, Known<'a>>,
 }
 
-/// What the reference knows of a column.
+/// The reference's steps and values of a column.
 struct Known<'a> {
     /// The first of each kind of knowledge.
     firsts: Vec<&'a Summary>,
@@ -153,7 +153,7 @@ impl<'t, 'a> Reference<'t, 'a> {
 impl<'a> Known<'a> {
     fn new(steps: &[&'a Summary]) -> Known<'a> {
         let mut values: HashMap<&str, HashSet<String>> = HashMap::new();
-        // What is only noted, and the hosts, may differ from repeat to repeat.
+        // Conditions that are only noted, and hosts, may differ from repeat to repeat.
         for condition in CONDITIONS.iter().filter(|condition| condition.weight <= Weight::Host) {
             let held = steps.iter().filter_map(|step| (condition.value)(step));
             values.insert(condition.name, held.collect());
@@ -169,11 +169,11 @@ impl<'a> Known<'a> {
 
 /// Returns what a line does not share with the one that the caption describes, and what its own runs
 /// do not share: notes without places.
-fn of_line(line: &LabelRow, reference: &Reference) -> Vec<Note> {
+fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
     let last = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
-    // What both have, and what follows from nothing else, comes first.
+    // Settings that both have, and that follow from no other, come first.
     differences.sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || last(&d.name)));
     let other_version = differences.iter().any(|(d, _)| d.name == "version");
     let mut others: BTreeMap<Code, (Vec<String>, Vec<&Difference>)> = BTreeMap::new();
@@ -200,12 +200,12 @@ fn of_line(line: &LabelRow, reference: &Reference) -> Vec<Note> {
         let own = |d: &&Difference| !follows(&d.name, other_version);
         let doubtful = code == Code::Conditions && differs.iter().any(own);
         let all = if code == Code::Settings && found.len() > NAMED_MAX { SETTINGS } else { "" };
-        let differences = terms::Value::One((some(found, ", ") + all).into());
+        let differences = terms::Value::One((list_some(found, ", ") + all).into());
         let finding = Finding::Known(code, vec![differences]);
         Note { doubtful, ..Note::new(finding, differs) }
     });
     let unknown = (!unknown.is_empty()).then(|| {
-        let named = some(unknown.into_iter().map(str::to_owned).collect(), ", ");
+        let named = list_some(unknown.into_iter().map(str::to_owned).collect(), ", ");
         Note::new(finding!(UnknownConditions, named), [])
     });
     let mixed = mixed(line, std::ptr::eq(line, reference.line));
@@ -223,7 +223,7 @@ fn condition(difference: &Difference) -> Option<&'static Condition> {
 /// against the first one of the other line that is of the same kind of loop.
 fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'static str>) {
     let (mut found, mut unknown) = (HashMap::new(), BTreeSet::new());
-    // What was cut short may lack more.
+    // A step that was cut short may know less.
     let completed = |step: &&&Summary| step.outcome == Outcome::Completed;
     for (column, steps) in line.steps_by_column() {
         let there = reference.columns.get(&column);
@@ -260,8 +260,8 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
     (found.into_iter().map(|(difference, (_, columns))| (difference, columns)).collect(), unknown)
 }
 
-/// Tells in what the steps of one line differ, but for what the caption tells. Of other lines it does
-/// not tell what one cell has of both.
+/// Lists the conditions in which the steps of one line differ, without those in the caption; of a line
+/// that the caption does not describe, without those that differ within one cell.
 fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
     let of_line = pairs(line.steps().collect()).map(|pair| (false, pair));
     let cells = line.cells().filter(|_| !captioned);
@@ -282,7 +282,7 @@ fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
         }
     }
     let found: Vec<Difference> = found.into_iter().collect();
-    let named = some(found.iter().map(both_values).collect(), ", ");
+    let named = list_some(found.iter().map(both_values).collect(), ", ");
     (!found.is_empty()).then(|| Note::new(finding!(Invocations, named), &found))
 }
 
@@ -341,19 +341,19 @@ pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
             value if alike => value,
             value => format!("{value} ({})", listed(of, "; ")),
         });
-        let held = some(held.collect(), " and ");
+        let held = list_some(held.collect(), " and ");
         let name = clip(name.strip_prefix("option ").unwrap_or(&name), VALUE_MAX);
         (!held.is_empty()).then(|| format!("{name} {held}"))
     });
     joined(said.map(Some), ", ")
 }
 
-fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>, Held)> {
+fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>, ConditionValues)> {
     let suite = line.steps().all(|step| step.suite.is_some());
     let load = line.steps().all(|step| step.load.is_some());
     let steps: Vec<&Summary> = line.steps().collect();
     conditions(&steps).into_iter().filter(move |(name, values)| {
-        // What is not in the table is an option.
+        // A name that is not in the table is an option.
         let known = CONDITIONS.iter().find(|condition| condition.name == *name);
         let (shown, of) = known.map_or((Shown::Always, Of::All), |c| (c.shown, c.of));
         let is_shown = match shown {
@@ -373,7 +373,7 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
             "rows" => value.parse().map_or_else(|_| clip(value, VALUE_MAX), units::count),
             _ => clip(value, VALUE_MAX),
         });
-        let values = some(values.filter(|value| !value.is_empty()).collect(), " and ");
+        let values = list_some(values.filter(|value| !value.is_empty()).collect(), " and ");
         (!values.is_empty() && !UNTOLD.contains(&name.as_ref())).then_some((name, values))
     });
     let mut held: Vec<(Cow<str>, String)> = shown.collect();
@@ -416,7 +416,7 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
     });
     let others = held.iter().map(|(name, values)| {
         let name = name.strip_prefix("option ").unwrap_or(name);
-        // What was done before the steps reads as a sentence: `rows read before`.
+        // Work before the steps reads as a sentence: `rows read before`.
         let name = clip(name, VALUE_MAX);
         Some(if name == "before" { format!("{values} before") } else { format!("{name} {values}") })
     });
@@ -475,7 +475,7 @@ pub(crate) fn codes(table: &WorkloadTable, lines: &[usize], column: &Cell) -> St
     notes.values().map(|note| note.finding.name()).collect::<Vec<&str>>().join(" ")
 }
 
-/// How a server was spoken to.
+/// Conditions of the connection to a server.
 const SPOKEN: [&str; 3] = ["statements", "transport", "TLS"];
 
 /// Returns the settings of the second step that the first has not, for a legend: its variables but for
@@ -493,7 +493,7 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     differences
 }
 
-/// Tells whether a difference is there because of another one, given whether versions differ.
+/// Returns true if a difference follows from another one, given whether versions differ.
 pub(crate) fn follows(name: &str, other_version: bool) -> bool {
     name == DURABILITY || other_version && FOLLOWING.contains(&name)
 }

@@ -1,4 +1,4 @@
-//! What a report is asked for.
+//! Options of a report.
 
 use super::metric::Metric;
 use crate::error::{Error, Result};
@@ -18,14 +18,14 @@ pub struct Options {
     pub new: Option<String>,
     /// Labels in the order of their lines; others follow by the time of their first step.
     pub order: Vec<String>,
-    /// Of each label and workload only the newest invocation.
+    /// Use only the newest invocation of each label and workload.
     pub latest: bool,
     /// Refuse a label whose invocations clash: else the newest one is shown.
     pub strict: bool,
     pub partial: bool,
     /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
     pub terminal: Option<usize>,
-    /// Where all notes are.
+    /// The place of all notes.
     pub notes: Notes,
     /// The paths of the summaries, as they were typed.
     pub source: String,
@@ -33,7 +33,7 @@ pub struct Options {
     pub spread: bool,
 }
 
-/// Where the reader finds all notes.
+/// The place where the reader finds all notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Notes {
     /// In a report of these paths.

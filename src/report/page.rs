@@ -27,7 +27,7 @@ pub(crate) struct Conditions {
 }
 
 impl Page {
-    pub(crate) fn of(title: String, sheet: Sheet, below: Vec<String>) -> Page {
+    pub(crate) fn new(title: String, sheet: Sheet, below: Vec<String>) -> Page {
         Page { title: vec![title], sheets: vec![sheet], below, ..Page::default() }
     }
 
@@ -40,8 +40,8 @@ impl Page {
         self
     }
 
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &Sheet> {
-        self.sheets.iter().filter(|sheet| sheet.shown().next().is_some())
+    pub(crate) fn visible_sheets(&self) -> impl Iterator<Item = &Sheet> {
+        self.sheets.iter().filter(|sheet| sheet.visible_columns().next().is_some())
     }
 
     /// Returns all that can be said below a page.
@@ -64,7 +64,7 @@ impl Page {
 pub(crate) fn records(pages: &[Page]) -> Vec<Map<String, Json>> {
     let records = pages.iter().flat_map(|page| &page.sheets).flat_map(|sheet| {
         let record = |row: usize| {
-            let filed = sheet.filed();
+            let filed = sheet.file_columns();
             let fields = filed.map(|(name, of)| (name.to_owned(), of.values[row].filed.clone()));
             fields.collect::<Map<_, _>>()
         };

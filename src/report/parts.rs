@@ -1,4 +1,4 @@
-//! What reports read of summaries: their largest parts are left out where an output has no use for them.
+//! Parts of summaries that reports read: the largest are left out where an output has no use for them.
 
 use super::histogram::curve_us;
 use super::metric::Metric;

@@ -9,7 +9,7 @@ use super::chart::{
     percentiles, px, sample,
 };
 use super::escape::{clip, markup};
-use super::labels::{Labels, known, labels};
+use super::labels::{Labels, labels, require_label};
 use super::names::label;
 use super::notes::noted;
 use super::options::Options;
@@ -48,7 +48,7 @@ pub fn picture<'a>(runs: impl Into<Runs<'a>>, options: &Options, what: Picture) 
             Picture::Qps => over_clients(table, &labels),
             Picture::Relative => {
                 let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
-                known(&labels, "--baseline", base)?;
+                require_label(&labels, "--baseline", base)?;
                 let related = ratios.related(at, table, base).into_iter();
                 related.flat_map(|table| over_clients(&table, &labels)).collect()
             }
@@ -88,7 +88,7 @@ fn interleave(rates: Vec<Chart>, times: Vec<Chart>) -> Vec<Chart> {
     charts
 }
 
-/// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
+/// Lists the notes of what differs between lines, or within one, without those of servers' settings.
 fn differences(table: WorkloadTable) -> Vec<String> {
     let table = noted(table);
     let is_shown = |code: Code| code.raised() == Raised::OfLabel && code != Code::Settings;

@@ -10,9 +10,9 @@ use crate::summary::{Imported, Summary, TEXT_MAX};
 use crate::terms;
 
 const DIFFERENCES_MAX: usize = 10;
-/// Said where two invocations of a label do not fit together.
+/// Advice where two invocations of a label do not fit together.
 const NEWEST: &str = "--latest takes each label's newest invocation only";
-/// The same of one invocation.
+/// Advice where the steps of one invocation do not.
 pub(crate) const NEWEST_SETTINGS: &str = "--latest takes the newest of these settings only";
 
 /// Steps of one cell that agree, invocation by invocation.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::distinct::push_new;
-use super::labels::{self, known};
+use super::labels::{self, require_label};
 use super::metric::Metric;
-use super::names::{both_values, cell_named, some};
+use super::names::{both_values, cell_named, list_some};
 use super::notes::noted;
 use super::options::{Notes, Options};
 use super::ratio::common;
@@ -42,15 +42,15 @@ pub struct Question {
 
 /// Tables of two labels each, without footnotes: by metric, workload, and new label.
 #[derive(Default)]
-pub(super) struct Contrasts<'q, 's> {
+pub(super) struct ComparedTables<'q, 's> {
     pub tables: Vec<WorkloadTable<'s>>,
     /// The base and the new label of each; a table has no line of one that has not measured its workload.
     pub labels: Vec<[&'q str; 2]>,
 }
 
-impl<'q, 's> Contrasts<'q, 's> {
-    pub(super) fn noted(self) -> Contrasts<'q, 's> {
-        Contrasts { tables: self.tables.into_iter().map(noted).collect(), ..self }
+impl<'q, 's> ComparedTables<'q, 's> {
+    pub(super) fn noted(self) -> ComparedTables<'q, 's> {
+        ComparedTables { tables: self.tables.into_iter().map(noted).collect(), ..self }
     }
 }
 
@@ -73,7 +73,7 @@ impl Question {
         &'q self,
         runs: &Runs<'a>,
         metric: Metric,
-    ) -> Result<Contrasts<'q, 'a>> {
+    ) -> Result<ComparedTables<'q, 'a>> {
         let of_metric = |metric| {
             let options =
                 Options { metric, latest: self.latest, strict: !self.latest, ..Options::default() };
@@ -97,11 +97,11 @@ impl Question {
     }
 
     /// Puts each new label beside the base, in each table.
-    fn beside_base<'a>(&self, all: &[WorkloadTable<'a>]) -> Result<Contrasts<'_, 'a>> {
+    fn beside_base<'a>(&self, all: &[WorkloadTable<'a>]) -> Result<ComparedTables<'_, 'a>> {
         let (known_labels, new_labels) = (labels::labels(all), self.new_labels());
-        known(&known_labels, FLAGS[0], &self.base)?;
-        new_labels.iter().try_for_each(|label| known(&known_labels, FLAGS[1], label))?;
-        let mut found = Contrasts::default();
+        require_label(&known_labels, FLAGS[0], &self.base)?;
+        new_labels.iter().try_for_each(|label| require_label(&known_labels, FLAGS[1], label))?;
+        let mut found = ComparedTables::default();
         for table in all {
             for new in &new_labels {
                 let labels = [self.base.as_str(), *new];
@@ -117,8 +117,11 @@ impl Question {
     }
 
     /// Returns the tables of all metrics, each once; refuses a metric of which there is nothing.
-    pub(super) fn all_contrasts<'q, 'a>(&'q self, runs: &Runs<'a>) -> Result<Contrasts<'q, 'a>> {
-        let (mut all, mut seen) = (Contrasts::default(), BTreeSet::new());
+    pub(super) fn all_contrasts<'q, 'a>(
+        &'q self,
+        runs: &Runs<'a>,
+    ) -> Result<ComparedTables<'q, 'a>> {
+        let (mut all, mut seen) = (ComparedTables::default(), BTreeSet::new());
         for metric in self.metrics() {
             let found = self.contrasts(runs, metric)?;
             if found.tables.iter().all(|table| common(table).is_empty() && !crashed(table)) {
@@ -145,7 +148,7 @@ pub(super) fn of_two<'a>(
     all: &[WorkloadTable<'a>],
     labels: [&str; 2],
 ) -> Result<Vec<WorkloadTable<'a>>> {
-    let known = |(flag, label): (&str, &str)| known(&labels::labels(all), flag, label);
+    let known = |(flag, label): (&str, &str)| require_label(&labels::labels(all), flag, label);
     FLAGS.into_iter().zip(labels).try_for_each(known)?;
     Ok(all.iter().map(|table| noted(table.of_labels(&labels))).collect())
 }
@@ -158,7 +161,7 @@ const FLAGS: [&str; 2] = ["--baseline", "--new"];
 pub fn pair<'a>(runs: impl Into<Runs<'a>>, given: [Option<&str>; 2]) -> Result<[String; 2]> {
     let labels = labels_by_time(&runs.into());
     for (flag, label) in FLAGS.into_iter().zip(given) {
-        label.map_or(Ok(()), |label| known(&labels, flag, label))?;
+        label.map_or(Ok(()), |label| require_label(&labels, flag, label))?;
     }
     let others: Vec<&str> =
         labels.iter().copied().filter(|label| !given.contains(&Some(*label))).collect();
@@ -180,8 +183,8 @@ pub fn base_and_new<'a>(
     new: &[String],
 ) -> Result<(String, Vec<String>)> {
     let labels = labels_by_time(&runs.into());
-    base.map_or(Ok(()), |label| known(&labels, FLAGS[0], label))?;
-    new.iter().try_for_each(|label| known(&labels, FLAGS[1], label))?;
+    base.map_or(Ok(()), |label| require_label(&labels, FLAGS[0], label))?;
+    new.iter().try_for_each(|label| require_label(&labels, FLAGS[1], label))?;
     let is_free = |label: &&str| !new.iter().any(|new| new == label);
     let Some(base) = base.or_else(|| labels.iter().copied().find(is_free)) else {
         return Err(no_base(&labels));
@@ -249,7 +252,7 @@ fn comparable(table: &WorkloadTable, hint: &str) -> Result<()> {
         differences.for_each(|found| push_new(&mut differing, both_values(&found)));
         if !differing.is_empty() {
             let [one, other] = [0, 1].map(|at| escape::line(table.lines[at].label));
-            let (cell, found) = (cell_named(table.workload, &column), some(differing, "; "));
+            let (cell, found) = (cell_named(table.workload, &column), list_some(differing, "; "));
             let text = format!("{cell}: {one} and {other} were not measured on the same: {found}");
             let force = format!("--force compares them all the same, and says so{hint}");
             return Err(Error::data(text).hint(force));

@@ -14,7 +14,7 @@ use crate::stats::{self, Shift};
 use crate::summary::Summary;
 use crate::terms::Cell;
 
-/// How a label relates to a base: above 1 where it is better.
+/// The ratio of a label to a base: above 1 where it is better.
 pub(crate) struct Ratio {
     estimate: f64,
     /// The shift of the logarithms, turned so that more is better.
@@ -23,22 +23,22 @@ pub(crate) struct Ratio {
     pub(super) blocks: bool,
     /// Corrected within the workload, over all of them, and for the looks.
     pub p: f64,
-    /// What the clearest p of a cell is multiplied by where no other cell differs.
+    /// Multiplies the clearest p of a cell where no other cell differs.
     pub times: f64,
 }
 
 impl Ratio {
     /// Relates a cell to a base, p being multiplied by so much; nothing where a run has no logarithm.
-    pub(super) fn of(cells: [&TableCell; 2], metric: Metric, times: f64) -> Option<Ratio> {
+    pub(super) fn between(cells: [&TableCell; 2], metric: Metric, times: f64) -> Option<Ratio> {
         if !is_comparable(metric, cells) {
             return None;
         }
         let runs = cells.map(|cell| cell.values.as_slice());
-        Ratio::of_runs(cells, runs, metric.higher_is_better(), times)
+        Ratio::of_values(cells, runs, metric.higher_is_better(), times)
     }
 
     /// Relates numbers of the runs of two cells.
-    pub(super) fn of_runs(
+    pub(super) fn of_values(
         cells: [&TableCell; 2],
         [base, new]: [&[f64]; 2],
         higher_is_better: bool,
@@ -92,7 +92,7 @@ pub(crate) fn is_asked_for(table: &WorkloadTable, column: &Cell) -> bool {
     column.is_open() && table.metric.is_rate()
 }
 
-/// What is corrected together: all that a comparison shows, over workloads, new labels and metrics.
+/// The ratios that are corrected together: all of a comparison, over workloads, new labels and metrics.
 #[derive(Clone, Copy)]
 pub(super) struct Family {
     /// Tables of two labels with a cell whose number was not asked for, and with one whose was.
@@ -114,7 +114,7 @@ impl Family {
                 family.tables[usize::from(asked_for)] += usize::from(has);
             }
             let looks = shared.iter().flat_map(|(_, cells)| *cells);
-            let looks = looks.map(|cell| looks_at(cell, repeats_max)).max();
+            let looks = looks.map(|cell| count_looks(cell, repeats_max)).max();
             family.looks = family.looks.max(looks.unwrap_or(1));
         }
         family
@@ -131,14 +131,14 @@ impl Family {
 
 /// Counts the looks at a cell: where one run (or what continues it) has steps that were planned with
 /// fewer repeats and steps that were planned with more, somebody looked and went on.
-pub(super) fn looks_at(cell: &TableCell, repeats_max: u32) -> u32 {
+pub(super) fn count_looks(cell: &TableCell, repeats_max: u32) -> u32 {
     let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for step in cell.steps() {
         planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
     }
     let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
     let looks = ends.map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
-    // What was imported was looked at once.
+    // An imported run was looked at once.
     looks.max().unwrap_or(1)
 }
 
@@ -186,13 +186,13 @@ impl<'t, 's> Ratios<'t, 's> {
         self.family(labels[0]).times(&self.tables[at], &self.shared(at, labels), column)
     }
 
-    /// Gives the ratios of a label to a base in one table, by columns.
+    /// Returns the ratios of a label to a base in one table, by columns.
     pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Cell, Ratio> {
         let (table, family) = (&self.tables[at], self.family(labels[0]));
         let shared = self.shared(at, labels);
         let ratio = |(column, cells): &(Cell, [&TableCell; 2])| {
             let times = family.times(table, &shared, column);
-            Some((*column, Ratio::of(*cells, table.metric, times)?))
+            Some((*column, Ratio::between(*cells, table.metric, times)?))
         };
         shared.iter().filter_map(ratio).collect()
     }
@@ -233,7 +233,7 @@ impl<'t, 's> Ratios<'t, 's> {
     }
 }
 
-/// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
+/// Returns how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
 /// where there are enough of them for p times so much to decide: a difference between two runs
 /// beside each other does not hold what drifts over an hour.
 pub(crate) fn shift(

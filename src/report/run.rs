@@ -128,7 +128,7 @@ impl<'a> Run<'a> {
         self.measured().is_none_or(|step| step.outcome == Outcome::Completed)
     }
 
-    /// Tells whether its latency is a response time.
+    /// Returns true if its latency is a response time.
     pub(crate) fn has_response_time(self) -> bool {
         match self {
             Run::Measured(step) => step.latency.response.is_some(),

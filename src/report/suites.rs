@@ -19,7 +19,7 @@ const TOTAL: &str = "total";
 type Times = [f64; 3];
 
 /// Returns the pages of suites, or says that there are none.
-pub(crate) fn some(pages: Vec<Page>) -> Result<Vec<Page>> {
+pub(crate) fn require_some(pages: Vec<Page>) -> Result<Vec<Page>> {
     if pages.is_empty() {
         return Err(Error::data("there is no suite of commands among these summaries")
             .hint("a profile's run makes one: suite = { name = \"…\", tests = [ … ] }"));
@@ -79,7 +79,7 @@ fn relative(
     let walls = [first, line].map(|line| seconds(line, name, |test| test.wall_s));
     let times = ratios.times(place, [first.label, line.label], &table.columns[0]);
     let cells = [first.cell()?, line.cell()?];
-    let ratio = Ratio::of_runs(cells, walls.each_ref().map(Vec::as_slice), false, times);
+    let ratio = Ratio::of_values(cells, walls.each_ref().map(Vec::as_slice), false, times);
     ratio.map(|ratio| ratio.estimate())
 }
 

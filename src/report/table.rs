@@ -1,5 +1,4 @@
-//! Steps into cells, a table for each workload: clients across, one label a line; and the ratios to
-//! one label, turned so that higher is always better.
+//! Tables: one a workload, clients across, one label a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +11,9 @@ use crate::stats::Spread;
 use crate::summary::{Outcome, Summary};
 use crate::terms::Cell;
 
-/// Said below a table in which a number has no ratio.
+/// Stands below a table in which a number has no ratio.
 pub(crate) const NO_RATIO: &str = "no ratio where it would be a division by 0";
-/// The same of numbers that are related to the first, which may lack one.
+/// Stands below numbers that are related to the first, which may lack one.
 pub(crate) const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
 
 #[derive(Debug, Clone)]
@@ -24,9 +23,9 @@ pub(crate) struct TableCell<'a> {
     pub spread: Spread,
     /// Covers the median of such runs with 95 %; none where there are too few of them.
     pub interval: Option<(f64, f64)>,
-    /// The ratio to the baseline, as [`super::compare::Ratios`] has it; none without one.
+    /// The ratio to the baseline, as [`super::ratio::Ratios`] has it; none without one.
     pub relative: Option<f64>,
-    /// The same for the ratio.
+    /// The 95 % interval of the ratio.
     pub relative_interval: Option<(f64, f64)>,
     /// Steps by time, or imported runs: never both.
     pub runs: Vec<Run<'a>>,
@@ -82,7 +81,7 @@ pub(crate) struct LabelRow<'a> {
     /// Invocations that clash, of which the newest is here; 1 that clashes with itself, of which the
     /// newest settings are here; 0 where none do.
     pub clashing: usize,
-    /// What they differ in: a name, the value of one that is not here, and that of the newest.
+    /// Their differences: a name, the value of one that is not here, and that of the newest.
     pub clashes: Vec<Difference>,
 }
 
@@ -246,7 +245,7 @@ impl<'a> WorkloadTable<'a> {
         self.lines.iter().flat_map(LabelRow::all_runs).collect()
     }
 
-    pub(crate) fn shown(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = f64> {
         self.cells().filter_map(|cell| self.number(cell))
     }
 
@@ -263,7 +262,7 @@ pub(crate) fn among<'a>(column: &Cell, steps: &[&'a Summary]) -> Vec<&'a Summary
 /// measured again is not missed; one that was planned and never begun is. `counted` are those of
 /// the cell, which also `--partial` makes no completed ones.
 pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, usize) {
-    // What is planned at first, begun and done; more repeats are given where they are needed only.
+    // Repeats planned at first, begun and done; more are given only where they are needed.
     type Run = (u32, BTreeSet<u32>, BTreeSet<u32>);
     let mut runs: BTreeMap<&str, Run> = BTreeMap::new();
     let mut done = 0;
@@ -286,12 +285,12 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
     (missing, done + missing)
 }
 
-/// Says why a total has no ratio; `instead` is what has one.
+/// Words why a total has no ratio; the metric `instead` has one.
 pub(crate) fn not_comparable(instead: &str) -> String {
     format!("a total has no ratio where the work is not the same (use --metric {instead})")
 }
 
-/// Tells whether a metric of two cells has a ratio: a total has none where the work is not the same.
+/// Returns true if a metric of two cells has a ratio: a total has none where the work is not the same.
 pub(crate) fn is_comparable(metric: Metric, cells: [&TableCell; 2]) -> bool {
     if metric.by_work().is_none() {
         return true;

@@ -25,7 +25,7 @@ pub(super) fn tables_to_show<'a>(
     let of_metric = |metric: &Metric| tables(runs, &Options { metric: *metric, ..options.clone() });
     let tables: Vec<WorkloadTable> =
         metrics.map(of_metric).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    // Where invocations clash, the newest is the result, also if nothing of it completed.
+    // If invocations clash, the newest is the result, also if nothing of it completed.
     let has_result = |line: &LabelRow| !line.runs.is_empty() || line.clashing > 0;
     let any = tables.iter().flat_map(|table| &table.lines).any(has_result);
     if !any && !matches!(options.layout, Layout::Outages | Layout::Slo) {
@@ -177,7 +177,7 @@ fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool
     for run in cells.values().flat_map(BTreeMap::values) {
         agree_steps(run.iter().copied())?;
     }
-    // What the newest one began and did not end has settings, too; a server that changed has several.
+    // Steps that the newest one began and did not end have settings, too; a server that changed has several.
     let failed = |step: &&&Summary| {
         step.run_id == newest && !counts(step) && step.outcome != Outcome::ServerChanged
     };

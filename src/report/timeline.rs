@@ -1,4 +1,4 @@
-//! What happens in the course of steps: the rate and the times of their intervals, as charts.
+//! Charts of the intervals of steps: rate and latency over time.
 
 use std::collections::BTreeMap;
 

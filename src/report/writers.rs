@@ -60,19 +60,19 @@ fn text(page: &Page, terminal: Option<usize>, below: &[String]) -> Vec<String> {
 
 /// Returns the tables of a page. Those that follow each other have the same columns.
 fn table(page: &Page, terminal: Option<usize>) -> Vec<String> {
-    let Some(first) = page.shown().next() else { return Vec::new() };
+    let Some(first) = page.visible_sheets().next() else { return Vec::new() };
     // Each with what is drawn beside it.
     let mut rows: Vec<(Vec<String>, &str)> = Vec::new();
     rows.extend((!first.list).then(|| (first.heads(), "")));
-    for sheet in page.shown() {
+    for sheet in page.visible_sheets() {
         rows.extend(sheet.rule.iter().map(|rule| (vec![rule.clone()], "")));
         let drawn = sheet.drawn.iter().map(String::as_str).chain(std::iter::repeat(""));
         rows.extend(sheet.texts().zip(drawn));
     }
-    let cells = || rows.iter().filter(|(cells, _)| cells.len() == first.shown().count());
+    let cells = || rows.iter().filter(|(cells, _)| cells.len() == first.visible_columns().count());
     let width = |at: usize| cells().map(|(cells, _)| cells[at].chars().count()).max().unwrap_or(0);
     let columns: Vec<(usize, bool)> =
-        first.shown().enumerate().map(|(at, column)| (width(at), column.left)).collect();
+        first.visible_columns().enumerate().map(|(at, column)| (width(at), column.left)).collect();
     let line = |(cells, drawn): &(Vec<String>, &str)| {
         if first.list {
             return (format!("  • {}", cells.concat()), (*drawn).to_owned());
@@ -92,16 +92,17 @@ fn markdown(page: &Page, below: &[String]) -> Vec<String> {
     let escaped = |text: &String| escape::markdown(text);
     let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let title: Vec<String> = page.title.iter().map(escaped).collect();
-    let across = page.shown().any(|sheet| sheet.heads().iter().any(|head| head == CLIENTS));
+    let across =
+        page.visible_sheets().any(|sheet| sheet.heads().iter().any(|head| head == CLIENTS));
     let across = if across { ", by concurrent clients" } else { "" };
     let mut lines = vec![format!("**{}{across}**", title.join("; ")), String::new()];
-    for sheet in page.shown() {
+    for sheet in page.visible_sheets() {
         lines.extend(sheet.rule.iter().map(|rule| format!("\n{}\n", escaped(rule))));
         if sheet.list {
             lines.extend(sheet.texts().map(|cells| format!("- {}", escaped(&cells.concat()))));
             continue;
         }
-        let sides = sheet.shown().map(|column| if column.left { ":---" } else { "---:" });
+        let sides = sheet.visible_columns().map(|column| if column.left { ":---" } else { "---:" });
         let label = |head: String| if head == CLIENTS { "label".to_owned() } else { head };
         lines.push(row(sheet.heads().into_iter().map(|head| escaped(&label(head))).collect()));
         lines.push(row(sides.map(str::to_owned).collect()));
@@ -114,11 +115,14 @@ fn markdown(page: &Page, below: &[String]) -> Vec<String> {
 
 /// All records of a layout have the same names.
 fn csv(pages: &[Page], heads_always: bool) -> String {
-    let filed = |sheet: &&Sheet| sheet.filed().next().is_some() && (heads_always || sheet.rows > 0);
+    let filed =
+        |sheet: &&Sheet| sheet.file_columns().next().is_some() && (heads_always || sheet.rows > 0);
     let sheets: Vec<&Sheet> = pages.iter().flat_map(|page| &page.sheets).filter(filed).collect();
-    let names = sheets.iter().take(1).map(|of| of.filed().map(|of| of.0.to_owned()).collect());
+    let names =
+        sheets.iter().take(1).map(|of| of.file_columns().map(|of| of.0.to_owned()).collect());
     let records = sheets.iter().flat_map(|sheet| {
-        let row = |row| sheet.filed().map(|(_, column)| plain(&column.values[row])).collect();
+        let row =
+            |row| sheet.file_columns().map(|(_, column)| plain(&column.values[row])).collect();
         (0..sheet.rows).map(row)
     });
     let mut writer = ::csv::Writer::from_writer(Vec::new());
