@@ -91,9 +91,11 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
     let ends = steps.first().into_iter().chain(steps.last());
     let mut ends: Vec<String> = ends.map(|step| instant(&step.started_at)).collect();
     ends.dedup();
-    let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
-    let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
-    counts.extend(imported::counted(&imported));
+    let mut counts =
+        vec![(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
+    counts.extend((!imported.is_empty()).then_some((imported.len(), "imported run")));
+    let counted = |(count, noun): (usize, &str)| terms::counted(count as u64, noun);
+    let counts: Vec<String> = counts.into_iter().map(counted).collect();
     let ratios = &Ratios::new(&tables);
     let page = ReportPage { options, tables: &tables, ratios, labels: &labels, steps: &steps };
     let body = html! {

@@ -10,8 +10,8 @@ use super::table::{LabelRow, WorkloadTable};
 use crate::error::Error;
 use crate::judge::{Difference, Weight};
 use crate::summary::Imported;
+use crate::terms::finding;
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, finding};
 
 /// Characters of a text in the table of imported runs.
 const CELL_MAX: usize = 60;
@@ -37,11 +37,6 @@ pub(super) fn any_lacks(tables: &[WorkloadTable]) -> bool {
         run.imported().is_some() && metric.finding(*run).is_some()
     };
     tables.iter().any(|table| table.runs().iter().any(|run| lacks(table, run)))
-}
-
-/// Counts the imported runs of all tables; nothing where there are none.
-pub(super) fn counted(runs: &[&Imported]) -> Option<String> {
-    (!runs.is_empty()).then(|| terms::counted(runs.len() as u64, "imported run"))
 }
 
 /// Lists where the imported runs come from.

@@ -37,7 +37,7 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
     match options.layout {
         Layout::Versions => Ok(plain(tables, options)),
         Layout::List => Ok(list(&slices().collect::<Vec<WorkloadTable>>())),
-        Layout::Peak => Ok(tables.iter().map(|table| peak(&noted(table.clone()))).collect()),
+        Layout::Peak => Ok(tables.iter().map(|table| peak(table)).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Settings => Ok(vec![settings::page(tables)]),
         Layout::Relative => {
@@ -82,14 +82,14 @@ fn plain(tables: &[WorkloadTable], options: &Options) -> Vec<Page> {
     tables.iter().map(|table| Page { title_below: below, ..page(table) }).collect()
 }
 
-/// Returns the tables with their ratios to the baseline and their footnotes.
+/// Returns the tables with their ratios to the baseline.
 fn related<'a>(tables: &[WorkloadTable<'a>], options: &Options) -> Vec<WorkloadTable<'a>> {
-    let ratios = Ratios::new(tables);
-    let related = tables.iter().cloned().enumerate().map(|(at, mut table)| {
-        options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
-        noted(table)
-    });
-    related.collect()
+    let mut related = tables.to_vec();
+    if let Some(label) = &options.baseline {
+        let ratios = Ratios::new(tables);
+        related.iter_mut().enumerate().for_each(|(at, table)| ratios.relate(at, table, label));
+    }
+    related
 }
 
 fn page(table: &WorkloadTable) -> Page {

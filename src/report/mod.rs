@@ -80,6 +80,7 @@ use table::WorkloadTable;
 /// Returns the tables of some steps, as text that ends with a line end.
 pub fn render<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
     let tables = tables::tables_to_show(&runs.into(), options)?;
+    let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();
     let series = matches!(options.format, Format::Bencher | Format::Gha);
     let filed = matches!(options.format, Format::Csv | Format::Json);
     let spread = series || options.spread && filed;
@@ -99,7 +100,7 @@ pub fn render<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String
         ))
         .hint("loadgen report shows what there is; a percentile takes enough operations"));
     }
-    let lines = remarks_of(&tables, options)?;
+    let lines = lines_below(&tables, options)?;
     Ok(writers::write(&pages, &name, options.format, options.terminal, (&options.notes, &lines)))
 }
 
@@ -113,19 +114,22 @@ fn one_direction(tables: &[WorkloadTable]) -> Result<()> {
         .hint(format!("a file each: --metric {up}, and --metric {down}")))
 }
 
-/// Returns what is said of some tables in short, in whatever layout they are.
-fn remarks_of(tables: &[WorkloadTable], options: &Options) -> Result<Vec<String>> {
-    let shown = match options.layout {
-        Layout::Settings => Vec::new(),
-        layout if layout.compares() => delta::of_pair(tables, options)?,
-        _ => tables.iter().cloned().map(notes::noted).collect(),
-    };
-    Ok(summary_lines::below(&shown, &options.notes, &options.source))
+/// Returns the lines below some tables that have notes.
+fn lines_below(tables: &[WorkloadTable], options: &Options) -> Result<Vec<String>> {
+    let below =
+        |tables: &[WorkloadTable]| summary_lines::below(tables, &options.notes, &options.source);
+    Ok(match options.layout {
+        Layout::Settings => below(&[]),
+        layout if layout.compares() => below(&delta::of_pair(tables, options)?),
+        _ => below(tables),
+    })
 }
 
 /// Returns the lines that end a report of some steps, each with its line end.
 pub fn closing<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
-    let lines = remarks_of(&tables::tables(&runs.into(), options)?, options)?;
+    let tables = tables::tables(&runs.into(), options)?;
+    let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();
+    let lines = lines_below(&tables, options)?;
     let written = |line: String| match options.format {
         Format::Markdown => format!("\n{}\n", escape::markdown(&line)),
         _ => line + "\n",

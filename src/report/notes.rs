@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value as Json};
 
 use super::distinct::{Distinct, entry, push_new};
-use super::names::{NAMED_MAX, both_values, label, list_some, listed};
+use super::names::{NAMED_MAX, both_values, label, list_some, listed, value_instead};
 use super::note::{Footnotes, MARK, Note, grouped};
 use super::run::{Run, ending, imported_conditions, options_in_words};
 use super::table::{LabelRow, NO_RATIO, WorkloadTable, is_comparable, not_comparable};
@@ -192,7 +192,8 @@ fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
             _ if code == Code::OtherQueues => {
                 format!("queues {other} instead of {one} at {}", listed(columns, ", "))
             }
-            name => format!("{} {other} instead of {one}", clip(name, VALUE_MAX)),
+            words if code == Code::Overheads => format!("{words} {other} instead of {one}"),
+            _ => value_instead(d),
         });
         differs.push(d);
     }
