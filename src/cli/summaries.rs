@@ -11,12 +11,12 @@ use crate::plan::value::Clients;
 use crate::progress::say;
 use crate::report::{
     self, Comparison, Format, Histograms, Layout, Metric, Notes, Options, Parts, Picture, Question,
-    page, picture, render,
+    Run, Runs, page, picture, render,
 };
 use crate::run::{
     decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn,
 };
-use crate::summary::{self, Loaded, Reported, Summary};
+use crate::summary::{self, Loaded, Summary};
 use crate::terms::{Gate, counted, named};
 
 /// Labels and the like that an error names.
@@ -195,18 +195,19 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let options = args.options(format);
     let loaded = read.load(parts)?;
     let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
-    let steps = only.of(loaded.all())?;
+    let runs = only.pick(&Runs::from(&loaded))?;
     let put = |text: &str| put(output.as_deref(), text);
     if !gates.is_empty() {
-        let measured = measured_only(&steps, "a gate")?;
-        let judged = report::gates(measured, &gates, &options)?;
+        let measured = measured_only(&runs, "a gate")?;
+        let judged = report::gates(&measured, &gates, &options)?;
         put(&judged.text)?;
         return gate_verdict(&judged).and_then(|()| decided(&unfinished));
     }
     for what in &unfinished {
         warn(what);
     }
-    let searched = steps.measured.iter().any(|step| step.plan.search.is_some());
+    let searched =
+        runs.iter().filter_map(|run| run.measured()).any(|step| step.plan.search.is_some());
     if options.layout == Layout::Versions && searched {
         say(&format!(
             "Some steps are of a search for the highest rate: loadgen report {} --layout slo",
@@ -214,24 +215,26 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
         ));
     }
     put(&match format {
-        Output::Html => page(steps, &options)?,
-        Output::Svg => picture(steps, &options, chart.unwrap_or_default())?,
-        _ => render(steps, &options)?,
+        Output::Html => page(runs, &options)?,
+        Output::Svg => picture(runs, &options, chart.unwrap_or_default())?,
+        _ => render(runs, &options)?,
     })
 }
 
-/// Leaves out what was imported, and says so: such outputs lack what is asked of them.
-fn measured_only<'r, 'a>(steps: &'r Reported<'a>, what: &str) -> Result<&'r [&'a Summary]> {
-    if steps.measured.is_empty() {
-        let imported = counted(steps.imported.len() as u64, "imported run");
+/// Returns the measured steps for what imported runs lack, and says that these are left out.
+fn measured_only<'a>(runs: &Runs<'a>, what: &str) -> Result<Vec<&'a Summary>> {
+    let steps: Vec<&Summary> = runs.iter().filter_map(|run| run.measured()).collect();
+    let imported = runs.len() - steps.len();
+    if steps.is_empty() {
+        let imported = counted(imported as u64, "imported run");
         let text = format!(
             "{what} takes what loadgen measured, and there is nothing else than \
                             {imported}"
         );
         return Err(Error::data(text).hint("loadgen report and compare read imported runs, too"));
     }
-    leave_out(steps.imported.len(), what);
-    Ok(&steps.measured)
+    leave_out(imported, what);
+    Ok(steps)
 }
 
 /// Prints a text, or writes it into a file and says so.
@@ -258,9 +261,6 @@ fn wrote(path: &Path, bytes: usize) -> String {
     line(&format!("Wrote {} ({size})", path.display()))
 }
 
-/// Label, workload and clients of a step.
-type Place<'a> = (&'a str, &'a str, u32);
-
 /// The steps that are shown.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct OnlyArgs {
@@ -276,52 +276,47 @@ pub(crate) struct OnlyArgs {
 }
 
 impl OnlyArgs {
-    /// Picks the steps; what picks none is refused with what there is.
-    fn of<'a>(&self, mut steps: Reported<'a>) -> Result<Reported<'a>> {
-        let measured = steps.measured.iter();
-        let measured =
-            measured.map(|s| (s.label.as_str(), s.workload.name.as_str(), s.plan.clients));
-        let imported = steps.imported.iter();
-        let imported = imported.map(|run| (run.label.as_str(), run.workload.as_str(), run.clients));
-        let all: Vec<Place<'a>> = measured.chain(imported).collect();
-        let texts = |of: fn(&Place<'a>) -> &'a str| -> Vec<String> {
-            let known: BTreeSet<&str> = all.iter().map(of).collect();
+    /// Picks the runs; what picks none is refused with what there is.
+    fn pick<'a>(&self, all: &Runs<'a>) -> Result<Runs<'a>> {
+        let texts = |of: fn(Run<'a>) -> &'a str| -> Vec<String> {
+            let known: BTreeSet<&str> = all.iter().map(|run| of(*run)).collect();
             known.into_iter().map(|text| format!("'{}'", line(text))).collect()
         };
-        let labels = texts(|step| step.0);
-        let lacks = |of: fn(&Place<'a>) -> &'a str, wanted: &[String]| {
-            wanted.iter().find(|text| !all.iter().any(|step| of(step) == **text)).cloned()
+        let labels = texts(Run::label);
+        let lacks = |of: fn(Run<'a>) -> &'a str, wanted: &[String]| {
+            wanted.iter().find(|text| !all.iter().any(|run| of(*run) == **text)).cloned()
         };
         let none = |what: &str, known: Vec<String>| {
             let known = named(known, NAMED_MAX, ", ");
             Err(Error::usage(format!("{what} in these summaries"))
                 .hint(format!("there are {known}")))
         };
-        if let Some(label) = lacks(|step| step.0, &self.labels) {
+        if let Some(label) = lacks(Run::label, &self.labels) {
             return none(&format!("--label: no label '{}'", line(&label)), labels);
         }
-        if let Some(workload) = lacks(|step| step.1, &self.workloads) {
-            let known = texts(|step| step.1);
+        if let Some(workload) = lacks(Run::workload, &self.workloads) {
+            let known = texts(Run::workload);
             return none(&format!("--workload: no workload '{}'", line(&workload)), known);
         }
-        let is_among = |all: &[String], text: &String| all.is_empty() || all.contains(text);
-        let is_named = |label: &String, workload: &String| {
-            is_among(&self.labels, label) && is_among(&self.workloads, workload)
+        let is_among =
+            |all: &[String], text: &str| all.is_empty() || all.iter().any(|known| known == text);
+        let is_named = |run: &Run| {
+            is_among(&self.labels, run.label()) && is_among(&self.workloads, run.workload())
         };
-        steps.measured.retain(|step| is_named(&step.label, &step.workload.name));
-        steps.imported.retain(|run| is_named(&run.label, &run.workload));
-        let clients: BTreeSet<u32> = steps.clients().collect();
-        let is_asked = |clients| self.clients.as_ref().is_none_or(|of| of.0.contains(clients));
-        steps.measured.retain(|step| is_asked(&step.plan.clients));
-        steps.imported.retain(|run| is_asked(&run.clients));
-        if clients.is_empty() {
+        let clients_of = |run: &Run| run.cell().clients;
+        let named: Vec<Run> = all.iter().copied().filter(is_named).collect();
+        if named.is_empty() {
             return none("no such label measured such a workload", labels);
         }
-        if steps.clients().next().is_none() {
-            let known = clients.iter().map(u32::to_string).collect();
+        let is_asked =
+            |run: &Run| self.clients.as_ref().is_none_or(|of| of.0.contains(&clients_of(run)));
+        let picked: Runs = named.iter().copied().filter(is_asked).collect();
+        if picked.is_empty() {
+            let known: BTreeSet<u32> = named.iter().map(clients_of).collect();
+            let known = known.iter().map(u32::to_string).collect();
             return none("--clients: no step with such a number of clients", known);
         }
-        Ok(steps)
+        Ok(picked)
     }
 }
 
@@ -397,9 +392,9 @@ pub(crate) struct PairArgs {
 }
 
 impl PairArgs {
-    fn of<'a>(&self, steps: impl Into<Reported<'a>>) -> Result<[String; 2]> {
+    fn of<'a>(&self, runs: impl Into<Runs<'a>>) -> Result<[String; 2]> {
         let given = [&self.baseline, &self.new].map(Option::as_deref);
-        report::pair(steps, given)
+        report::pair(runs, given)
     }
 }
 
@@ -456,10 +451,10 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     args.read.settle()?;
     let loaded = args.read.load(Parts::of_tables(&args.metrics, Layout::Versions))?;
     let steps = loaded.steps();
-    let of = args.question(&loaded.all(), format)?;
+    let of = args.question(&loaded, format)?;
     let CompareArgs { read, fail_on, output, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
-    let comparison = report::compare(loaded.all(), &of)?;
+    let comparison = report::compare(&loaded, &of)?;
     put(output.as_deref(), &comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
     // Texts for people have what is not known below their tables.
@@ -478,8 +473,8 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
 }
 
 impl CompareArgs {
-    fn question(&self, steps: &Reported, format: Format) -> Result<Question> {
-        let (base, new) = report::base_and_new(steps.clone(), self.baseline.as_deref(), &self.new)?;
+    fn question(&self, loaded: &Loaded, format: Format) -> Result<Question> {
+        let (base, new) = report::base_and_new(loaded, self.baseline.as_deref(), &self.new)?;
         let (mut new, mut metrics) = (new.into_iter(), Vec::<Metric>::new());
         for metric in &self.metrics {
             if !metrics.contains(metric) {
@@ -549,16 +544,16 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     args.take_labels();
     args.read.settle()?;
     let loaded = args.read.load(ALL_TIMES)?;
-    let all = loaded.all();
-    let steps = measured_only(&all, "explain")?;
-    let [base, new] = args.pair.of(steps)?;
+    let runs = Runs::from(&loaded);
+    let steps = measured_only(&runs, "explain")?;
+    let [base, new] = args.pair.of(&steps)?;
     let ExplainArgs { force, format, .. } = args;
     let latest = args.read.latest;
     let source = args.read.source();
     let notes = args.read.notes();
     let question =
         Question { base, new, force, latest, format, source, notes, ..Question::default() };
-    print_data(&report::explain(steps, &question)?)
+    print_data(&report::explain(&steps, &question)?)
 }
 
 /// Refuses formats that have a meaning for report and compare alone.
@@ -728,7 +723,7 @@ mod tests {
         let steps = measured();
         let picked = |line: &str| {
             let only = parse(line).expect(line).only;
-            only.of((&steps.iter().collect::<Vec<_>>()).into()).map(|steps| steps.measured.len())
+            only.pick(&Runs::from(&steps.iter().collect::<Vec<_>>())).map(|runs| runs.len())
         };
         for (line, count) in [
             ("x", 6),

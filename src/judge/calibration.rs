@@ -1,4 +1,4 @@
-//! What a host can generate at most, as `loadgen calibrate` keeps it.
+//! The most that a host can generate, as `loadgen calibrate` keeps it.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub(crate) struct CalibrationStep {
 }
 
 impl CalibrationStep {
-    /// Who else had the cores, so that it is no ceiling of this host; None where it is one.
+    /// Others that used the cores, so that it is no ceiling of this host; none where it is one.
     pub(crate) fn disturbed(&self) -> Option<Finding> {
         taken(self.other_load, self.steal, "this host").into_iter().next()
     }
@@ -73,7 +73,7 @@ impl Calibration {
     ) -> Option<String> {
         let hardware = |host: &CalibratedHost| format!("{} × {}", host.cores, host.cpu);
         let (kept, name) = (&self.host, |host: &CalibratedHost| host.name.clone());
-        // Of one name, a clone has another id.
+        // A clone has the same name and another id.
         let same = kept.id == host.id;
         let facts = [
             ("its schema is", self.schema.clone(), CALIBRATION.to_owned(), true),

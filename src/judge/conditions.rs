@@ -22,7 +22,7 @@ pub(crate) const ABSENT: &str = "(absent)";
 pub(crate) enum Weight {
     /// A cell takes both; a note names the difference.
     Noted,
-    /// Of one invocation a cell takes both, with a note, for hosts change while it goes on; of several
+    /// A cell takes both of one invocation, with a note, for hosts change while it goes on; of several
     /// invocations one only.
     Host,
     /// A cell takes one of both only: the server's version and variables, by which labels differ.
@@ -40,7 +40,7 @@ pub(crate) enum Shown {
     /// Below a table where it is not this.
     Unless(&'static str),
     Differing,
-    /// Where it differs at the same number of clients, which it follows from.
+    /// Only if it differs at the same number of clients, which it follows from.
     ByClients,
     Apart,
 }
@@ -216,7 +216,7 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     });
     if let Some((one, other)) = definition(first).zip(definition(second)) {
         by_name(&mut found, &one, &other, |name| {
-            // What the answers are held against, and what the ledger takes from them, does not make
+            // Expected answers, and the values that the ledger takes from answers, do not make
             // it another operation.
             let checks = [" expect", " missing_if", " effect"].iter().any(|of| name.ends_with(of));
             Some((name.to_owned(), if checks { Weight::Measurement } else { Weight::Operation }))
@@ -328,7 +328,7 @@ fn compare(found: &mut Vec<Difference>, name: &str, first: String, second: Strin
     }
 }
 
-/// Tells whether an option is not as nobody sets it; where that is not known, it counts as set.
+/// Returns true if an option is set; where that is not known, it counts as set.
 fn is_set(step: &Summary, name: &str) -> bool {
     let value = step.workload.options.get(name);
     let usual = step.workload.option_defaults.as_ref().and_then(|usual| usual.get(name));
@@ -366,7 +366,7 @@ fn each<T>(all: &[T], text: fn(&T) -> String) -> String {
     all.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Gives a step that completed; none where it was cut short.
+/// Returns a step that completed; none where it was cut short.
 fn whole(step: &Summary) -> Option<&Summary> {
     (step.outcome == Outcome::Completed).then_some(step)
 }
@@ -379,7 +379,7 @@ fn cores(count: u32, cpu: &str) -> String {
     format!("{count} cores of {cpu}")
 }
 
-/// Tells how often each statement is run; old summaries do not say.
+/// Words how often each statement is run; old summaries do not have it.
 fn repeats(step: &Summary) -> Option<String> {
     let statements = &step.workload.statements;
     let said = step.workload.option_defaults.is_some() || statements.iter().any(|s| s.repeat != 1);
@@ -418,9 +418,8 @@ fn before(step: &Summary) -> Option<String> {
         },
         (!["as-is", ""].contains(&done.ahi.as_str()))
             .then(|| format!("adaptive hash index {}", done.ahi)),
-        done.settle
-            .as_ref()
-            .map(|of| if of.complete { "settled" } else { "settled in part" }.to_owned()),
+        // Whether it was complete is a finding.
+        done.settle.as_ref().map(|_| "--settle".to_owned()),
     ];
     joined(parts, " and ")
 }
@@ -447,7 +446,7 @@ fn suite(step: &Summary) -> Option<String> {
     Some(format!("{} tests: {named}", tests.len()))
 }
 
-/// Tells the rows, statements and bytes of a load, and its tables.
+/// Words the rows, statements and bytes of a load, and its tables.
 fn loaded(step: &Summary) -> Option<String> {
     let load = whole(step)?.load.as_ref()?;
     let (source, rows, statements, bytes) = (&load.source, load.rows, load.statements, load.bytes);
@@ -460,7 +459,7 @@ fn character_sets(step: &Summary) -> Option<String> {
     Some(sets.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", "))
 }
 
-/// Tells the size of tables of which no rows are known, to the next power of two: it is an estimate.
+/// Words the size of tables of unknown rows, to the next power of two: it is an estimate.
 fn own_data(step: &Summary) -> Option<String> {
     let bytes = step.server.data_bytes.filter(|_| step.plan.tables == 0)?;
     let kib = (bytes as f64 / 1024.0).log2().round().exp2();
@@ -468,7 +467,7 @@ fn own_data(step: &Summary) -> Option<String> {
     Some(format!("about {size} {unit}"))
 }
 
-/// Tells where a server has some of its files, which may be another disk; what is below its data
+/// Returns where a server has some of its files, which may be another disk; what is below its data
 /// directory is told from there.
 fn place(step: &Summary, name: &str) -> Option<String> {
     let (place, datadir) = (step.variable(name)?, step.variable("datadir")?);

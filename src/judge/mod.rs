@@ -1,5 +1,5 @@
-//! What numbers are worth: what two of them must share to be of the same thing, what a reader of a
-//! step must know, and whether its number is the server's. Their thresholds are in one file.
+//! Judges numbers: the conditions that two must share to be comparable, the findings that a reader of
+//! a step must know, and the verdict whether its number is the server's. Their thresholds are in one file.
 //!
 //! Above its figure: the table of conditions has a line for each field of a summary.
 
@@ -32,8 +32,8 @@ pub(crate) fn all(step: &Summary) -> Judgement {
     (class, findings, verdict)
 }
 
-/// Tells where a step's pages came from: by those that were read and the sizes, else by the sizes alone;
-/// None where neither is known.
+/// Returns where a step's pages came from: by those that were read and the sizes, else by the sizes alone;
+/// none where neither is known.
 fn class(step: &Summary) -> Option<Class> {
     if step.load.is_some() || step.suite.is_some() {
         return class_by_size(step.server.data_bytes, step.server.buffer_pool_bytes);
@@ -54,7 +54,7 @@ fn class(step: &Summary) -> Option<Class> {
     }
 }
 
-/// Gives the class that sizes alone suggest: data that do not fit into the buffer pool have to be read.
+/// Returns the class that sizes alone suggest: data that do not fit into the buffer pool have to be read.
 fn class_by_size(data_bytes: Option<u64>, pool_bytes: Option<u64>) -> Option<Class> {
     Some(if data_bytes? > pool_bytes? { Class::IoBound } else { Class::Cached })
 }

@@ -24,7 +24,7 @@ pub(crate) const SETTLED_HISTORY: u64 = 1_000;
 
 /// A change of level or a drift is told from this part of the level on.
 pub(crate) const CHANGE_MIN: f64 = 0.05;
-/// And if chance makes one that is as clear this often at most.
+/// The most often that chance may make one that is as clear.
 pub(crate) const CHANGE_P_MAX: f64 = 0.01;
 /// Half of the width of the mean rate's 95 % interval, as a part of the rate.
 pub(crate) const ERROR_MAX: f64 = 0.05;
@@ -55,21 +55,21 @@ pub(crate) const THREAD_IDLE: f64 = 0.20;
 /// Median turn delay, microseconds, up to which that is the kernel's waking an idle thread; one that
 /// is later has been stopped.
 pub(crate) const WAKING_US: f64 = 1000.0;
-/// Of the host's cores, used by others, from which on late turns are theirs.
+/// The share of the host's cores, used by others, from which on late turns are theirs.
 pub(crate) const OTHERS_MOST: f64 = 0.50;
 /// Busy part of an engine thread.
 pub(crate) const THREAD_BUSY: f64 = 0.80;
-/// Of what the calibration says that this host can generate.
+/// The share of the rate that this host can generate by its calibration.
 pub(crate) const OF_CEILING: f64 = 0.60;
-/// Of the window, held back by a control group.
+/// The share of the window in which a control group held threads back.
 pub(crate) const THROTTLED: f64 = 0.01;
 /// Used part of the cores that client and server share.
 pub(crate) const CORES_FULL: f64 = 0.80;
-/// Of the host's cores, used by neither client nor server.
+/// The share of the host's cores used by neither client nor server.
 pub(crate) const OTHER_LOAD: f64 = 0.10;
-/// Of the host's cores, given to others by the hypervisor.
+/// The share of the host's cores that the hypervisor gave to others.
 pub(crate) const STEAL: f64 = 0.02;
-/// Of the window, an engine thread waiting for a core.
+/// The share of the window in which an engine thread waited for a core.
 pub(crate) const DESCHEDULED: f64 = 0.05;
 /// A calibration is used for so many days: kernels, firmware and neighbours change.
 pub(crate) const CALIBRATION_DAYS: i64 = 30;

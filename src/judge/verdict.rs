@@ -1,4 +1,4 @@
-//! What a number is worth: a pure function of a step's summary (docs/reference/verdicts.md).
+//! The verdict on a number: a pure function of a step's summary (docs/reference/verdicts.md).
 
 use std::cmp::Reverse;
 
@@ -63,7 +63,7 @@ fn turns(step: &Summary, share: &Share) -> Option<Found> {
         Some(why) => (Noisy, why),
         None => (ClientBound, "it had too much to do".to_owned()),
     };
-    // Of the time and not of the ops, as the percentiles of latency are.
+    // A percentile of the time and not of the operations, unlike those of latency.
     let part = f64::from(100 - percentile.min(100)) / 100.0;
     Some((kind, finding!(TurnDelay, part, late, limit, TURN_DELAY, why)))
 }
@@ -112,7 +112,7 @@ pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<
     other.into_iter().chain(steal).collect()
 }
 
-/// Tells who made the turns beyond a percentile late, if the client's threads did not wait for a core:
+/// Returns who made the turns beyond a percentile late, if the client's threads did not wait for a core:
 /// the hypervisor, where only these are late and it took as large a part of a core as they are of
 /// all; other programs that had most of the cores; or nobody, where the threads were idle.
 fn others_doing(step: &Summary, share: &Share, percentile: u32, limit_us: f64) -> Option<String> {
@@ -130,12 +130,12 @@ fn others_doing(step: &Summary, share: &Share, percentile: u32, limit_us: f64) -
     joined([idly, used], ", ").filter(|_| idle || others_had_most(share))
 }
 
-/// Tells whether nobody can say what the client would have done with the cores.
+/// Returns true if it is unknown what the client would have done with the cores.
 fn others_had_most(share: &Share) -> bool {
     share.other_load.is_some_and(|other| other > OTHERS_MOST)
 }
 
-/// Tells whether the cores would not be full without other programs, which have most of them. Known
+/// Returns true if the cores would not be full without other programs, which have most of them. Known
 /// only where the server can be told from these.
 fn full_of_others(step: &Summary, share: &Share) -> bool {
     let known = share.host_busy.zip(share.other_load).zip(share.server_cpu_s);
@@ -145,7 +145,7 @@ fn full_of_others(step: &Summary, share: &Share) -> bool {
     })
 }
 
-/// Gives the busy part of the busiest engine thread, without waiting for a core.
+/// Returns the busy part of the busiest engine thread, without waiting for a core.
 fn busiest(step: &Summary, share: &Share) -> f64 {
     let own = |thread: &ThreadShare| {
         // In an open loop it is without that already.
@@ -156,7 +156,7 @@ fn busiest(step: &Summary, share: &Share) -> f64 {
     share.threads.iter().map(own).fold(0.0, f64::max)
 }
 
-/// Tells whether the threads waited for each other: more than cores, with work to do.
+/// Returns true if the threads waited for each other: more than cores, with work to do.
 fn oversubscribed(step: &Summary, share: &Share) -> bool {
     step.plan.engine_threads > step.client.cores.max(1)
         && busiest(step, share) > THREAD_IDLE

@@ -1,4 +1,4 @@
-//! What a reader of a step's numbers must know, told from its summary alone, and which server was
+//! Findings that a reader of a step's numbers must know, from its summary alone, and which server was
 //! measured. docs/user/notes.md has every code, its meaning and what to do.
 
 use std::str::FromStr;
@@ -59,7 +59,7 @@ fn pool(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option
 
 /// The things that `--settle` waits for, by what the server tells.
 pub(crate) struct Left {
-    /// Says that there is more of it than `--settle` is content with.
+    /// True if there is more of it than `--settle` accepts.
     pub(crate) more: bool,
     pub(crate) unknown: Vec<&'static str>,
 }
@@ -144,12 +144,12 @@ fn restored(levels: &Levels) -> Option<Finding> {
     restored.then(|| finding!(RestoredPool, "had restored", clipped))
 }
 
-/// Tells whether a step that began at these levels would pay for what was written before.
+/// Returns true if a step that began at these levels would pay for what was written before.
 pub(crate) fn in_debt(server: &Server, levels: &Levels) -> bool {
     debt(server, levels).is_some()
 }
 
-/// Tells what the test before left to be written and purged, which this one pays for.
+/// Returns what the test before left to be written and purged, which this one pays for.
 fn debt(server: &Server, levels: &Levels) -> Option<Finding> {
     let above = |part: Option<(u64, u64)>, limit: f64| {
         let (part, of) = part.filter(|(_, of)| *of > 0)?;
@@ -205,7 +205,7 @@ fn query_cache(step: &Summary) -> Option<Finding> {
     Some(finding!(QueryCache, bytes, hits))
 }
 
-/// Tells whether the window kept its level, and was long enough to tell.
+/// Finds whether the window kept its level, and was long enough to tell.
 fn window(step: &Summary) -> Option<Finding> {
     if step.measured_s > 0.0 && step.totals.ops == 0 {
         return nothing_completed(step);
@@ -234,7 +234,7 @@ fn window(step: &Summary) -> Option<Finding> {
     Some(too_short(Some(error.min(1.0))))
 }
 
-/// Says what became of the ops, as rates of nothing say nothing.
+/// Words what became of the operations: a rate of nothing says nothing.
 fn nothing_completed(step: &Summary) -> Option<Finding> {
     let (issued, given_up) = (step.latency.service.count, step.totals.abandoned);
     let became = [
@@ -251,7 +251,7 @@ fn nothing_completed(step: &Summary) -> Option<Finding> {
 struct Series {
     what: &'static str,
     values: Vec<f64>,
-    /// Where the interval of each begins, seconds into the window.
+    /// The beginning of each interval, seconds into the window.
     starts_s: Vec<f64>,
 }
 
@@ -348,7 +348,7 @@ fn shows_another(change: &SettingChange) -> bool {
     ANOTHER.split(' ').any(|name| name == change.name)
 }
 
-/// Says why a step during which this changed is no result.
+/// Words why a step during which this changed is no result.
 pub(crate) fn no_result(changed: &[SettingChange]) -> Option<Error> {
     let conditions = changed.iter().filter(|change| !is_identity(&change.name));
     // The version first.

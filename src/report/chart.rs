@@ -7,13 +7,14 @@ use maud::{Markup, html};
 
 use super::escape;
 use super::histogram::{EACH_NINE, NINES_MAX, curve_us, nines, shares};
-use super::notes::label;
-use super::page::{decimals, number};
-use super::table::{Cell, Column, Labels, Line, Table, position};
+use super::labels::{Labels, position};
+use super::names::label;
+use super::table::{LabelRow, TableCell, WorkloadTable};
+use super::value::{decimals, number};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::Summary;
-use crate::terms;
+use crate::terms::{self, Cell};
 
 /// Ticks that an axis of round numbers aims at.
 const TICKS: f64 = 5.0;
@@ -21,7 +22,7 @@ pub(crate) const MS: f64 = 1e3;
 
 /// A value this many times the usual ones is cut.
 const BURST_MIN: f64 = 3.0;
-/// The mark of a value that is cut, from the upper edge of the plot.
+/// Marks a value above the plot, at its upper edge.
 const CUT: &str = "l-4,7h8z";
 
 #[derive(Debug, Clone)]
@@ -35,9 +36,9 @@ pub(crate) struct Chart {
     pub spans: Vec<Span>,
     /// A value that all is to be seen against.
     pub rule: Option<f64>,
-    /// Says a value across; none where pixels tell it well enough.
+    /// Words a value of the x axis; none where pixels are exact enough.
     pub across: Option<fn(f64) -> String>,
-    /// Says a value of a point without details; likewise.
+    /// Words the value of a point without details; likewise.
     pub up: Option<fn(f64) -> String>,
 }
 
@@ -89,7 +90,7 @@ pub(super) const ERRORS: Shade = ("errors", "errors");
 
 impl Chart {
     pub(super) fn new(
-        table: &Table,
+        table: &WorkloadTable,
         title: String,
         x: Axis,
         y: Axis,
@@ -109,21 +110,21 @@ pub(crate) fn drawn(charts: &[Chart]) -> BTreeSet<usize> {
     charts.iter().flat_map(|chart| &chart.series).map(|series| series.label).collect()
 }
 
-/// Says what the bars at the points of charts are, where there are any.
+/// Explains the bars at the points of charts, where there are any.
 pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
     let any = charts.iter().flat_map(Chart::points).any(|point| point.bounds() != [None, None]);
     any.then_some("Bars with caps: 95 % interval. Thin bars: smallest to largest run.")
 }
 
-pub(crate) fn at(column: &Column) -> String {
+pub(crate) fn at(column: &Cell) -> String {
     let rate = column.rate.map_or_else(String::new, |rate| format!(" at {rate} ops/s"));
     terms::clients(column.clients) + &rate
 }
 
 /// Draws a table's numbers from zero, or its ratios around 1, over the clients of closed loops, and over
 /// the rates of each number of clients. Nothing but a baseline itself is no chart.
-pub(crate) fn over_clients(table: &Table, labels: &Labels) -> Vec<Chart> {
-    let mut groups: BTreeMap<Option<u32>, Vec<Column>> = BTreeMap::new();
+pub(crate) fn over_clients(table: &WorkloadTable, labels: &Labels) -> Vec<Chart> {
+    let mut groups: BTreeMap<Option<u32>, Vec<Cell>> = BTreeMap::new();
     for column in &table.columns {
         groups.entry(column.rate.map(|_| column.clients)).or_default().push(*column);
     }
@@ -131,20 +132,25 @@ pub(crate) fn over_clients(table: &Table, labels: &Labels) -> Vec<Chart> {
     charts.flatten().collect()
 }
 
-fn group(table: &Table, labels: &Labels, open: Option<u32>, columns: &[Column]) -> Option<Chart> {
+fn group(
+    table: &WorkloadTable,
+    labels: &Labels,
+    open: Option<u32>,
+    columns: &[Cell],
+) -> Option<Chart> {
     let base = table.baseline.as_deref();
-    let across = |column: &Column| column.per_s().unwrap_or(f64::from(column.clients));
+    let across = |column: &Cell| column.per_s().unwrap_or(f64::from(column.clients));
     let (unit, name) = match (base, table.metric.unit()) {
         (Some(_), _) => (1.0, "ratio, higher is better"),
         (None, (unit, name, _)) => (unit, name),
     };
-    let decimals = if base.is_some() { 3 } else { table.metric.decimals(table.shown()) };
-    let of_line = |line: &Line| {
-        let point = |column: &Column| {
+    let decimals = if base.is_some() { 3 } else { table.metric.decimals(table.numbers()) };
+    let of_line = |line: &LabelRow| {
+        let point = |column: &Cell| {
             let cell = line.at(column)?;
             let (y, bounds) = (table.number(cell)? / unit, bounds(table, cell, unit));
             let mut said = number(y, decimals);
-            let [shown, runs] = bounds_shown(bounds, decimals);
+            let [shown, runs] = bounds_in_words(bounds, decimals);
             said.extend(shown.map(|interval| format!(" {interval}")));
             said.extend(runs.map(|range| format!(" ({range} of {})", cell.spread.n)));
             let detail = Some(Box::new(Detail { bounds, said }));
@@ -180,7 +186,7 @@ fn group(table: &Table, labels: &Labels, open: Option<u32>, columns: &[Column]) 
 pub(crate) type Bounds = Option<(f64, f64)>;
 
 /// Returns the 95 % interval of a cell's number, and what its runs lie between, in a unit.
-pub(crate) fn bounds(table: &Table, cell: &Cell, unit: f64) -> [Bounds; 2] {
+pub(crate) fn bounds(table: &WorkloadTable, cell: &TableCell, unit: f64) -> [Bounds; 2] {
     let spread = &cell.spread;
     let bounds = match table.baseline {
         Some(_) => [cell.relative_interval, None],
@@ -190,7 +196,10 @@ pub(crate) fn bounds(table: &Table, cell: &Cell, unit: f64) -> [Bounds; 2] {
 }
 
 /// Writes them as `[low, high]` and `low..high`.
-pub(crate) fn bounds_shown([interval, range]: [Bounds; 2], decimals: usize) -> [Option<String>; 2] {
+pub(crate) fn bounds_in_words(
+    [interval, range]: [Bounds; 2],
+    decimals: usize,
+) -> [Option<String>; 2] {
     let shown = |value| number(value, decimals);
     [
         interval.map(|(low, high)| format!("[{}, {}]", shown(low), shown(high))),
@@ -200,9 +209,9 @@ pub(crate) fn bounds_shown([interval, range]: [Bounds; 2], decimals: usize) -> [
 
 /// Draws latency by percentile, a chart for each column: the medians of the repeats' percentiles, up to
 /// the last one beyond which the repeat with the fewest values has enough of them.
-pub(crate) fn percentiles(table: &Table, labels: &Labels) -> Result<Vec<Chart>> {
+pub(crate) fn percentiles(table: &WorkloadTable, labels: &Labels) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
-    let mut all: BTreeMap<Column, Vec<Series>> = BTreeMap::new();
+    let mut all: BTreeMap<Cell, Vec<Series>> = BTreeMap::new();
     for line in &table.lines {
         for (column, steps) in line.steps_by_column() {
             let (label, points) = (position(labels, line.label), curve(&steps)?);
@@ -246,7 +255,7 @@ fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
 /// `p99.9`, with so many digits that it is told from its neighbours.
 fn percentile(share: f64) -> String {
     let nines = -(1.0 - share).max(1e-12).log10();
-    // What is a whole nine but for rounding counts as one.
+    // Rounding must not turn a whole nine into less.
     let text = format!("{:.*}", (nines + 1e-6) as usize, share * 100.0);
     let text = if text.contains('.') { text.trim_end_matches('0') } else { &text };
     format!("p{}", text.trim_end_matches('.'))
@@ -278,7 +287,7 @@ fn ends(values: impl Iterator<Item = f64>) -> Bounds {
 }
 
 impl Axis {
-    /// Tells where a value lies between 0 and 1.
+    /// Returns the position of a value, from 0 to 1.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let [value, from, to] = [value, self.from, self.to].map(self.warp);
         let at = (value - from) / (to - from);
@@ -422,7 +431,7 @@ pub(crate) fn class(label: usize) -> String {
 }
 
 /// Returns marker and dashes of a label. Eight differ in everything, and 320 in something.
-fn look(label: usize) -> (&'static str, Option<&'static str>) {
+fn marker_and_dashes(label: usize) -> (&'static str, Option<&'static str>) {
     let round = label / MARKERS.len();
     let marker = MARKERS[(label + round / DASHES.len()) % MARKERS.len()];
     (marker, DASHES[round % DASHES.len()])
@@ -433,7 +442,7 @@ pub(crate) const STYLE: &str = include_str!("html/style.css");
 
 /// Returns a piece of a label's line with its marker, 28 by 12.
 pub(crate) fn sample(label: usize) -> Markup {
-    let (marker, dashes) = look(label);
+    let (marker, dashes) = marker_and_dashes(label);
     html! {
         path.l d="M1,6H27" stroke-dasharray=[dashes] {}
         path.m d={ "M14,6" (marker) } {}
@@ -454,7 +463,7 @@ pub(crate) struct Plot<'a> {
 
 impl Plot<'_> {
     /// Leaves room for the texts of the axes around it.
-    pub(crate) fn of(chart: &Chart, size: Size) -> Plot<'_> {
+    pub(crate) fn new(chart: &Chart, size: Size) -> Plot<'_> {
         let widest = chart.y.ticks.iter().map(|(_, text)| text.chars().count()).max();
         let left = widest.unwrap_or(1) as f64 * CHAR + 12.0;
         let inset = if chart.across.is_some() { INSET } else { 0.0 };
@@ -496,10 +505,10 @@ pub(crate) fn px(value: f64) -> String {
 }
 
 pub(crate) fn draw(chart: &Chart, size: Size) -> Markup {
-    let plot = Plot::of(chart, size);
+    let plot = Plot::new(chart, size);
     let across = plot.spaced();
     let levels: String = chart.y.ticks.iter().map(|(at, _)| plot.level(plot.y(*at))).collect();
-    // How far the bars of a line stand beside its points: they hide no other's.
+    // The bars of each line stand at their own distance from the points, so that none hides another.
     let of = chart.series.len() as f64;
     let aside = |at: usize| ((at as f64 + 0.5) / of - 0.5) * (of * BARS_APART).min(BARS_MAX);
     let feet = across.iter().map(|(x, _)| format!("M{},{}v4", px(*x), px(plot.bottom)));
@@ -524,7 +533,7 @@ pub(crate) fn draw(chart: &Chart, size: Size) -> Markup {
 }
 
 fn line(plot: Plot, series: &Series, aside: f64) -> Markup {
-    let (marker, dashes) = look(series.label);
+    let (marker, dashes) = marker_and_dashes(series.label);
     let points = &series.points;
     let place = |point: &Point| format!("{},{}", px(plot.x(point.x)), px(plot.y(point.y)));
     let bars = |which: usize, cap: f64| -> String {
@@ -660,9 +669,10 @@ mod tests {
 
     #[test]
     fn many_labels_look_different() {
-        let looks: BTreeSet<_> = (0..320).map(|label| (class(label), look(label))).collect();
-        assert_eq!(looks.len(), 320);
-        let first: BTreeSet<&str> = (0..8).map(|label| look(label).0).collect();
+        let styles: BTreeSet<_> =
+            (0..320).map(|label| (class(label), marker_and_dashes(label))).collect();
+        assert_eq!(styles.len(), 320);
+        let first: BTreeSet<&str> = (0..8).map(|label| marker_and_dashes(label).0).collect();
         assert_eq!(first.len(), 8);
     }
 }

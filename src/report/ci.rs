@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use maud::{PreEscaped, html};
 use serde_json::{Map, Value as Json, json};
 
-use super::Format;
 use super::escape::markup;
-use super::page::{Page, pretty, records};
+use super::json::pretty;
+use super::page::{Page, records};
+use crate::terms::Format;
 
 type Record = Map<String, Json>;
 
-/// What a case of JUnit's is, by its verdict; empty where it passes.
+/// JUnit's outcome of a case by its verdict; empty where it passes.
 const OUTCOMES: [(&str, &str); 15] = [
     ("holds", ""),
     ("better", ""),

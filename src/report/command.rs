@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::notes::listed;
+use super::names::listed;
 use crate::summary::Summary;
 use crate::terms::{OnError, Rate, StatementMode};
 use crate::workload::builtin;

@@ -1,51 +1,57 @@
-//! What changes from one label to another, and what it costs.
+//! Changes from one label to another, and their cost.
 
-use super::compare::{nothing_in_common, of_two, pair};
-use super::escape;
-use super::notes::{at_clients, codes, entry, is_marked, label, marked, push_new};
-use super::page::{self, Conditions, Page, Rows};
+use super::columns::Rows;
+use super::distinct::{entry, push_new};
+use super::metric::Metric;
+use super::names::{at_clients, label};
+use super::notes::{codes, is_marked, marked};
+use super::options::Options;
+use super::page::{Conditions, Page};
+use super::question::{nothing_in_common, of_two, pair};
 use super::ratio::{Ratio, Ratios, common};
+use super::run::Runs;
 use super::table::{
-    Cell, Column, NO_RATIO, Table, is_comparable, merit, not_comparable, own_ratio, ratio, speed,
+    NO_RATIO, TableCell, WorkloadTable, is_comparable, merit, not_comparable, own_ratio, ratio,
+    speed,
 };
-use super::{Metric, Options};
+use super::{escape, value};
 use crate::error::Result;
+use crate::terms::Cell;
 
 /// From here on the decimals of a percentage say nothing.
 const WHOLE_FROM: f64 = 10.0;
 
 struct Pair {
-    column: Column,
+    column: Cell,
     from: f64,
     to: f64,
     /// Percent; none where it would be a division by 0, or of totals of unequal work.
     change: Option<f64>,
-    /// Of totals of unequal work, the metric to use.
+    /// The metric to use instead of totals of unequal work.
     instead: Option<&'static str>,
 }
 
-fn labels_of(tables: &[Table], options: &Options) -> Result<[String; 2]> {
+fn labels_of(tables: &[WorkloadTable], options: &Options) -> Result<[String; 2]> {
     let given = [&options.baseline, &options.new].map(Option::as_deref);
-    let runs = tables.iter().map(Table::runs).reduce(|mut all, more| {
-        all.measured.extend(more.measured);
-        all.imported.extend(more.imported);
-        all
-    });
-    pair(runs.unwrap_or_default(), given)
+    let runs = tables.iter().flat_map(|table| table.runs().to_vec());
+    pair(runs.collect::<Runs>(), given)
 }
 
 /// Returns the tables of the two labels only, with their notes.
-pub(crate) fn of_pair<'a>(tables: &[Table<'a>], options: &Options) -> Result<Vec<Table<'a>>> {
+pub(crate) fn of_pair<'a>(
+    tables: &[WorkloadTable<'a>],
+    options: &Options,
+) -> Result<Vec<WorkloadTable<'a>>> {
     of_two(tables, labels_of(tables, options)?.each_ref().map(String::as_str))
 }
 
 /// Returns the tables of the two labels only, and what changes there, of the ratio; without those that
 /// lack one.
 fn pairs<'a>(
-    tables: &[Table<'a>],
+    tables: &[WorkloadTable<'a>],
     options: &Options,
     change: fn(Metric, Option<f64>, [f64; 2]) -> Option<f64>,
-) -> Result<Vec<(Table<'a>, Vec<Pair>)>> {
+) -> Result<Vec<(WorkloadTable<'a>, Vec<Pair>)>> {
     let labels = labels_of(tables, options)?;
     let labels = labels.each_ref().map(String::as_str);
     let mut found = Vec::new();
@@ -53,7 +59,7 @@ fn pairs<'a>(
     let ratios = Ratios::new(&tables);
     for (at, table) in tables.iter().enumerate() {
         let ratios = ratios.between(at, labels);
-        let pair = |(column, cells): (Column, [&Cell; 2])| {
+        let pair = |(column, cells): (Cell, [&TableCell; 2])| {
             let [from, to] = cells.map(|cell| cell.spread.median);
             let is_comparable = is_comparable(table.metric, cells);
             let instead = table.metric.by_work().filter(|_| !is_comparable);
@@ -67,7 +73,7 @@ fn pairs<'a>(
     if found.is_empty() { Err(nothing_in_common(labels[0], &labels[1..], "")) } else { Ok(found) }
 }
 
-pub(super) fn changes(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+pub(super) fn changes(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
     let found = pairs(tables, options, |metric, ratio, [from, to]| {
         // Numbers without logarithms have the ratio of their medians.
         let ratio = ratio.or_else(|| speed(&metric, from, to))?;
@@ -97,7 +103,7 @@ pub(super) fn changes(tables: &[Table], options: &Options) -> Result<Vec<Page>> 
 }
 
 /// Returns what stands below all workloads: the same of many is said once.
-fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
+fn shared(found: &[(WorkloadTable, Vec<Pair>)]) -> Page {
     let mut page = Page::default();
     let [mut short, mut full]: [Vec<(String, Vec<String>)>; 2] = Default::default();
     for (table, _) in found {
@@ -121,8 +127,8 @@ fn shared(found: &[(Table, Vec<Pair>)]) -> Page {
     page
 }
 
-pub(super) fn costs(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
-    // What is lost of a rate, and what is added to a time.
+pub(super) fn costs(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
+    // The part that a rate loses, or that a time gains.
     let found = pairs(tables, options, |metric, turned, [from, to]| {
         let own = turned.map(|of| own_ratio(metric, of)).or_else(|| ratio(to, from))?;
         Some(merit(&metric, own - 1.0) * -100.0)
@@ -130,12 +136,12 @@ pub(super) fn costs(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
     Ok(found.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
 }
 
-fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
+fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
     let sheet = of_pairs(table, pairs)
         .shown("clients", |pair| pair.column.to_string())
-        .shown(&marked(table, 0), |pair| table.metric.shown(pair.from, decimals))
-        .shown(&marked(table, 1), |pair| table.metric.shown(pair.to, decimals))
+        .shown(&marked(table, 0), |pair| table.metric.page_value(pair.from, decimals))
+        .shown(&marked(table, 1), |pair| table.metric.page_value(pair.to, decimals))
         .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
         .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
         .sheet();
@@ -153,12 +159,12 @@ fn cost_page(table: &Table, pairs: &[Pair]) -> Page {
     }
     lines.extend(no_ratio(pairs));
     let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
-    Page::of(title, sheet, lines).footed(table)
+    Page::new(title, sheet, lines).footed(table)
 }
 
-fn of_pairs<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {
+fn of_pairs<'p>(table: &WorkloadTable, pairs: &'p [Pair]) -> Rows<&'p Pair> {
     Rows::new(pairs)
-        .place_and_metric(table, |pair| pair.column)
+        .place_and_metric(table.workload, table.metric, |pair| pair.column)
         .filed("from", |_| table.lines[0].label)
         .filed("to", |_| table.lines[1].label)
         .filed("from_value", |pair| pair.from)
@@ -166,13 +172,13 @@ fn of_pairs<'p>(table: &Table, pairs: &'p [Pair]) -> Rows<&'p Pair> {
 }
 
 /// Returns the least and the largest change, of equal ones at the fewest clients.
-fn extremes(pairs: &[Pair]) -> Option<[(Column, f64); 2]> {
+fn extremes(pairs: &[Pair]) -> Option<[(Cell, f64); 2]> {
     let changes = || pairs.iter().filter_map(|pair| Some((pair.column, pair.change?)));
-    let by = |a: &(Column, f64), b: &(Column, f64)| a.1.total_cmp(&b.1);
+    let by = |a: &(Cell, f64), b: &(Cell, f64)| a.1.total_cmp(&b.1);
     Some([changes().min_by(by)?, changes().rev().max_by(by)?])
 }
 
-/// Says why changes are missing, each reason once.
+/// Lists the reasons why changes are missing, each once.
 fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
     let mut reasons = Vec::new();
     for pair in pairs.into_iter().filter(|pair| pair.change.is_none()) {
@@ -185,7 +191,7 @@ fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
 /// Returns `5-16%`; whole percents, as published, where they are as large as that.
 fn range(least: f64, most: f64, whole_from: f64) -> String {
     let decimals = usize::from(least.abs().max(most.abs()) < whole_from);
-    let (low, high) = (page::number(least, decimals), page::number(most, decimals));
+    let (low, high) = (value::number(least, decimals), value::number(most, decimals));
     // A hyphen between signs would be a third one.
     let to = if low.starts_with('-') { " to " } else { "-" };
     if low == high { format!("{low}%") } else { format!("{low}{to}{high}%") }

@@ -1,9 +1,10 @@
 //! Cells that more runs would tell more about.
 
-use super::Options;
-use super::notes::{at_clients, label};
-use super::page::number;
-use super::table::{Cell, tables};
+use super::names::{at_clients, label};
+use super::options::Options;
+use super::table::TableCell;
+use super::tables::tables;
+use super::value::number;
 use crate::error::Result;
 use crate::summary::{Summary, VerdictKind};
 use crate::terms::{self, Code};
@@ -38,7 +39,8 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
     let doubts = tables.iter().flat_map(|table| {
         table.items().filter_map(|item| {
             let (cell, workload) = (item.column, table.workload.to_owned());
-            let why = wide(item.cell, widest).or_else(|| disturbed(&item.cell.steps))?;
+            let why = wide(item.cell, widest)
+                .or_else(|| disturbed(&item.cell.steps().collect::<Vec<_>>()))?;
             let why = format!("{} at {}: {why}", label(item.line.label), at_clients(&cell));
             Some(Doubt { workload, labels: vec![item.line.label.to_owned()], cell, why })
         })
@@ -48,7 +50,7 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
 
 /// More runs make the interval narrow, and never the range: it counts as long as there is no
 /// interval.
-fn wide(cell: &Cell, widest: f64) -> Option<String> {
+fn wide(cell: &TableCell, widest: f64) -> Option<String> {
     let spread = cell.spread;
     let (what, (low, high)) = match cell.interval {
         Some(interval) => ("the 95 % interval of the median", interval),

@@ -9,7 +9,7 @@ pub(crate) fn markup(text: &str) -> String {
     line(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
 }
 
-/// The same of a large text: nearly always it is safe as it is.
+/// Makes a large text safe for markup; does not copy one that is safe.
 pub(crate) fn markup_owned(text: String) -> String {
     let safe = |c: char| !is_hostile(c) && !matches!(c, '\u{fffe}' | '\u{ffff}');
     if text.chars().all(safe) { text } else { markup(&text) }

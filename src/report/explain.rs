@@ -1,17 +1,23 @@
-//! Where the time of an op went: the difference of two labels in parts that add up.
+//! The time of an operation in parts: the difference of two labels, in parts that add up.
 //!
 //! `new / base - 1` of the rates is `-(change of the time of an op) / (time of the new one)`: the same
 //! quotient of each part is its share of the change, and the shares add up.
 
-use super::compare::{self, Question, Row, nothing_in_common};
-use super::metric::{named, own_read_us, read_us, server_cpu_us};
-use super::notes::{both_values, cell_named, label, marked};
-use super::page::{Page, Rows, Sheet, Value, number};
+use super::columns::{Rows, Sheet};
+use super::compared_cell::{self, ComparedCell};
+use super::metric::{Metric, find_figure, own_read_us, read_us, server_cpu_us};
+use super::names::{both_values, cell_named, label};
+use super::notes::marked;
+use super::page::Page;
+use super::question::{Question, nothing_in_common};
 use super::ratio::{Ratio, shift};
-use super::table::Cell;
-use super::{Metric, brief, write};
+use super::run::differences;
+use super::summary_lines;
+use super::table::TableCell;
+use super::value::{PageValue, number, signed};
+use super::writers::write;
 use crate::error::{Error, Result};
-use crate::judge::{self, ABSENT, Difference};
+use crate::judge::{ABSENT, Difference};
 use crate::stats;
 use crate::summary::Summary;
 use crate::terms::{self, joined, units};
@@ -22,7 +28,7 @@ const NAMED_MAX: usize = 24;
 /// Part of the time of an op from which on reads of others are told.
 const OTHERS_MIN: f64 = 0.01;
 
-/// What the last part is, and what stands behind the intervals.
+/// Explains the last part, and the intervals.
 const BELOW: [&str; 2] = [
     "rest: what an op waits for besides, locks, commits, the network, and CPUs that others use",
     "95 % interval of a change: Hodges-Lehmann over the runs, four at least, not corrected",
@@ -46,8 +52,8 @@ struct Part {
 }
 
 struct Split<'r, 't, 's> {
-    row: &'r Row<'t, 's>,
-    cells: [&'t Cell<'s>; 2],
+    row: &'r ComparedCell<'t, 's>,
+    cells: [&'t TableCell<'s>; 2],
     /// The parts that are known, the rest, and the time of an op, which is all of them.
     parts: Vec<Part>,
     cycle_us: [f64; 2],
@@ -56,20 +62,20 @@ struct Split<'r, 't, 's> {
 
 pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     let contrasts = question.contrasts(&steps.into(), Metric::QPS)?.noted();
-    let rows = compare::rows(&contrasts, question);
-    let both = |row: &&Row| row.cells.iter().all(Option::is_some);
+    let rows = compared_cell::rows(&contrasts, question);
+    let both = |row: &&ComparedCell| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     for rows in &rows {
         let (first, mut said) = (pages.len(), String::new());
         for row in rows.iter().filter(both).filter(|row| !row.column.is_open()) {
-            let Some(split) = Split::of(row) else {
-                let cell = cell_named(row.table, &row.column);
+            let Some(split) = Split::new(row) else {
+                let cell = cell_named(row.table.workload, &row.column);
                 idle.push(format!("{cell}: 0 ops a second are not explained"));
                 continue;
             };
             let mut page = split.page();
             // The settings of most cells are those of the one before.
-            let settings = named_settings(&split.differing);
+            let settings = settings_in_words(&split.differing);
             if said != settings {
                 page.below.push(settings.clone());
                 said = settings;
@@ -92,12 +98,12 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     };
     last.below.append(&mut idle);
     last.below.extend(BELOW.map(str::to_owned));
-    let lines = brief::below(&contrasts.tables, &question.notes, &question.source);
+    let lines = summary_lines::below(&contrasts.tables, &question.notes, &question.source);
     Ok(write(&pages, "explain", question.format, None, (&question.notes, &lines)))
 }
 
-fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {
-    let runs = |cell: &Cell| cell.steps.iter().filter_map(|step| of(step)).collect::<Vec<f64>>();
+fn part(name: &'static str, cells: [&TableCell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {
+    let runs = |cell: &TableCell| cell.steps().filter_map(of).collect::<Vec<f64>>();
     let [one, other] = cells.map(runs);
     let us = stats::median(&one).zip(stats::median(&other)).map(|(one, other)| [one, other]);
     let shift = shift(cells, [&one, &other], 1.0);
@@ -106,14 +112,14 @@ fn part(name: &'static str, cells: [&Cell; 2], of: &dyn Fn(&Summary) -> Option<f
 
 impl<'r, 't, 's> Split<'r, 't, 's> {
     /// Splits a row of a closed loop; nothing where a label did nothing.
-    fn of(row: &'r Row<'t, 's>) -> Option<Split<'r, 't, 's>> {
+    fn new(row: &'r ComparedCell<'t, 's>) -> Option<Split<'r, 't, 's>> {
         let cells = row.cells.map(|cell| cell.expect("both have the cell"));
         let busy = f64::from(row.column.clients) * US;
         let tps = |step: &Summary| (step.measured_s > 0.0).then_some(step.totals.tps);
         let rates = part("", cells, &tps).us.filter(|of| of.iter().all(|rate| *rate > 0.0))?;
         let cycle = |step: &Summary| Some(busy / tps(step).filter(|tps| *tps > 0.0)?);
         let mut parts = Vec::from(PARTS.map(|(name, of)| part(name, cells, &of)));
-        // What only one of both knows is in the rest of both.
+        // A part that only one label knows is in the rest of both.
         let known = PARTS.iter().zip(&parts).filter(|(_, part)| part.us.is_some());
         let known: Vec<_> = known.map(|((_, of), _)| of).collect();
         let rest =
@@ -126,7 +132,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let whole = Part { us: Some(cycle_us), ..part("time of an op", cells, &cycle) };
         parts.extend([rest, whole]);
         // Class and durability follow from counters and variables.
-        let mut differing = judge::differences(cells[0].steps[0], cells[1].steps[0]);
+        let mut differing = differences(cells[0].runs[0], cells[1].runs[0]);
         differing.retain(|d| !["class", "durability"].contains(&d.name.as_str()));
         Some(Split { row, cells, parts, cycle_us, differing })
     }
@@ -136,7 +142,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let [one, other] = self.cells.map(|cell| cell.spread.median);
         let title = format!(
             "{}: QPS {} with {}, {} with {}: {} %",
-            cell_named(table, &row.column),
+            cell_named(table.workload, &row.column),
             units::rate(one),
             label(table.lines[0].label),
             units::rate(other),
@@ -146,15 +152,15 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let found =
             |of| format!("QPS new/base over all pairs of runs, as `loadgen compare` has it: {of}");
         let below = row.found().map(found).into_iter().chain(self.remarks());
-        Page::of(title, self.sheet(), below.collect())
+        Page::new(title, self.sheet(), below.collect())
     }
 
     fn sheet(&self) -> Sheet {
         let (table, row) = (self.row.table, self.row);
         let told = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
-        let settings = Value::from(self.differing.iter().map(told).collect::<Vec<_>>());
+        let settings = PageValue::from(self.differing.iter().map(told).collect::<Vec<_>>());
         let change = |part: &&Part| part.us.map(|[one, other]| other - one);
-        // What a change of the time of an op is of the rate.
+        // A change of the time of an operation as a share of the rate.
         let percent = |part: &&Part| Some(-100.0 * change(part)? / self.cycle_us[1]);
         // Below a millisecond a part is a few microseconds.
         let decimals = if self.cycle_us.iter().any(|us| *us < 1e3) { 4 } else { 3 };
@@ -164,7 +170,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let runs = row.ratio.as_ref().map_or([0, 0], |_| row.runs());
         let bounds = row.ratio.as_ref().and_then(Ratio::bounds);
         Rows::new(&self.parts)
-            .place(table, |_| row.column)
+            .place(table.workload, |_| row.column)
             .filed("base", |_| table.lines[0].label)
             .filed("new", |_| table.lines[1].label)
             .filed("base_qps", |_| self.cells[0].spread.median)
@@ -195,7 +201,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let texts = |[one, other]: [f64; 2], decimals| {
             format!("{} and {}", number(one, decimals), number(other, decimals))
         };
-        let reads = medians(&named("innodb-reads").expect("a figure").value);
+        let reads = medians(&find_figure("innodb-reads").expect("a figure").value);
         let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
@@ -223,13 +229,7 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
     }
 }
 
-/// Shows a change: with its sign, but of nothing.
-pub(super) fn signed(value: f64, decimals: usize) -> String {
-    let text = number(value, decimals);
-    if value > 0.0 && text != number(0.0, decimals) { format!("+{text}") } else { text }
-}
-
-fn named_settings(differing: &[Difference]) -> String {
+fn settings_in_words(differing: &[Difference]) -> String {
     let (alone, both): (Vec<&Difference>, Vec<&Difference>) =
         differing.iter().partition(|d| d.first == ABSENT || d.second == ABSENT);
     let both = terms::named(both.into_iter().map(both_values).collect(), NAMED_MAX, "; ");

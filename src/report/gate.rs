@@ -4,15 +4,21 @@
 use std::collections::BTreeSet;
 use std::ops::RangeBounds;
 
+use super::columns::{Rows, Sheet};
 use super::metric::{Metric, Time, errors, failed, failed_share, given_up, with_longer};
-use super::notes::{cell_named, label, marked, noted};
-use super::page::{Page, Rows, Sheet, Value, number};
-use super::table::{Column, Table, among, missing, tables};
-use super::{Format, Options, brief, escape, write};
+use super::names::{cell_named, label};
+use super::notes::{marked, noted};
+use super::options::Options;
+use super::page::Page;
+use super::table::{WorkloadTable, among, missing};
+use super::tables::tables;
+use super::value::{PageValue, number};
+use super::writers::write;
+use super::{escape, summary_lines};
 use crate::error::Result;
 use crate::stats::{self, enough};
 use crate::summary::Summary;
-use crate::terms::{self, Gate, Property, Quantity, units};
+use crate::terms::{self, Cell, Format, Gate, Property, Quantity, units};
 
 const NO_OP: &str = "no op was answered";
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
@@ -32,16 +38,16 @@ pub struct Gates {
     pub scarce: bool,
 }
 
-struct Row<'t, 's> {
+struct GateLine<'t, 's> {
     at: usize,
-    column: Column,
+    column: Cell,
     gate: &'t Gate,
     /// The runs that count.
     runs: Vec<&'s Summary>,
-    found: Found,
+    found: GateOutcome,
 }
 
-struct Found {
+struct GateOutcome {
     /// None where it is not known.
     held: Option<bool>,
     value: Option<f64>,
@@ -53,30 +59,31 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
     let mut gates = Gates::default();
     let mut pages = Vec::new();
     let strict = Options { strict: options.strict || !options.latest, ..options.clone() };
-    let tables: Vec<Table> = tables(&steps.into(), &strict)?.into_iter().map(noted).collect();
+    let tables: Vec<WorkloadTable> =
+        tables(&steps.into(), &strict)?.into_iter().map(noted).collect();
     for table in &tables {
         let rows = rows(table, wanted)?;
         for row in &rows {
             gates.count(table, row);
         }
         let title = format!("{}: gates", escape::line(table.workload));
-        let mut page = Page::of(title, sheet(table, rows, options.format), Vec::new());
+        let mut page = Page::new(title, sheet(table, rows, options.format), Vec::new());
         page.notes.push(WHAT.to_owned());
         pages.push(page.footed(table));
     }
-    let lines = brief::below(&tables, &options.notes, &options.source);
+    let lines = summary_lines::below(&tables, &options.notes, &options.source);
     gates.text = write(&pages, "gates", options.format, None, (&options.notes, &lines));
     Ok(gates)
 }
 
-fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>>> {
+fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<GateLine<'t, 's>>> {
     let mut rows = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
         for column in &table.columns {
             let cell = line.at(column);
-            let completed = cell.map_or(&[][..], |cell| &cell.steps);
+            let completed: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
             let left_out = among(column, &line.left_out);
-            let (missing, all) = missing(completed, &left_out);
+            let (missing, all) = missing(&completed, &left_out);
             let lacking = match completed.len() {
                 0 => "no step completed".to_owned(),
                 _ => format!("{missing} of {all} runs did not complete"),
@@ -84,53 +91,58 @@ fn rows<'t, 's>(table: &Table<'s>, wanted: &'t [Gate]) -> Result<Vec<Row<'t, 's>
             for gate in wanted.iter().filter(|_| cell.is_some() || !left_out.is_empty()) {
                 let of_errors = metric(gate.quantity).is_none();
                 let counted = if of_errors { &left_out[..] } else { &[] };
-                let runs = [completed, counted].concat();
+                let runs = [&completed[..], counted].concat();
                 let mut found = judge(gate, &runs)?;
                 // Errors that are too many already become no fewer by what is missing.
                 let is_sure = of_errors && found.held == Some(false);
                 if missing > 0 && found.held.is_some() && !is_sure {
-                    found = Found::of(gate, Err(lacking.clone()));
+                    found = GateOutcome::compare(gate, Err(lacking.clone()));
                 }
-                rows.push(Row { at, column: *column, gate, runs, found });
+                rows.push(GateLine { at, column: *column, gate, runs, found });
             }
         }
     }
     Ok(rows)
 }
 
-impl Found {
+impl GateOutcome {
     /// Holds a value against a gate, or tells why there is none.
-    fn of(gate: &Gate, value: Result<f64, String>) -> Found {
+    fn compare(gate: &Gate, value: Result<f64, String>) -> GateOutcome {
         let held = value.as_ref().ok().map(|value| gate.range.contains(value));
-        Found { held, value: value.as_ref().ok().copied(), why: value.err().unwrap_or_default() }
+        GateOutcome {
+            held,
+            value: value.as_ref().ok().copied(),
+            why: value.err().unwrap_or_default(),
+        }
     }
 }
 
-fn judge(gate: &Gate, runs: &[&Summary]) -> Result<Found> {
-    let over = |quantity| over(quantity, runs).map(|value| Found::of(gate, value));
+fn judge(gate: &Gate, runs: &[&Summary]) -> Result<GateOutcome> {
+    let over =
+        |quantity| median_or_sum(quantity, runs).map(|value| GateOutcome::compare(gate, value));
     let found = over(gate.quantity)?;
     let Quantity::Latency(Property::Percentile(p)) = gate.quantity else { return Ok(found) };
-    // Where a percentile has too few values beyond it, and one that has enough is too high already, so
+    // If a percentile has too few values beyond it, and one that has enough is too high already, so
     // is this one.
     for lower in p.lower().filter(|_| found.held.is_none() && gate.range.contains(&0.0)) {
         let found = over(Quantity::Latency(Property::Percentile(lower)))?;
         if found.held == Some(false) {
-            return Ok(Found { why: "the value is a lower bound".to_owned(), ..found });
+            return Ok(GateOutcome { why: "the value is a lower bound".to_owned(), ..found });
         }
     }
     Ok(found)
 }
 
-fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
+fn sheet(table: &WorkloadTable, rows: Vec<GateLine>, format: Format) -> Sheet {
     // Markdown has no exit status to look at.
     let [yes, no, unknown] =
         if format == Format::Markdown { ["✓ ", "✗ ", "? "] } else { [""; 3] };
     Rows::new(rows)
         .shown("clients", |row| row.column.to_string())
-        .place(table, |row| row.column)
+        .place(table.workload, |row| row.column)
         .filed("label", |row| table.lines[row.at].label)
         .both("gate", "gate", |row| row.gate.text.as_str())
-        .shown("it is", Row::shown)
+        .shown("it is", GateLine::value_in_words)
         .filed("value", |row| row.found.value)
         .filed("unit", |row| match row.gate.quantity {
             Quantity::ErrorShare => "share",
@@ -138,7 +150,7 @@ fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
         })
         .both("runs", "runs", |row| row.runs.len())
         .both("verdict", "verdict", |row| match row.found.held {
-            Some(true) => Value::from(("holds".to_owned(), format!("{yes}holds"))),
+            Some(true) => PageValue::from(("holds".to_owned(), format!("{yes}holds"))),
             Some(false) => ("fails".to_owned(), format!("{no}FAILS")).into(),
             None => {
                 ("undecided".to_owned(), format!("{unknown}undecided: {}", row.found.why)).into()
@@ -146,14 +158,14 @@ fn sheet(table: &Table, rows: Vec<Row>, format: Format) -> Sheet {
         })
         .text("label", |row| marked(table, row.at))
         .filed("reason", |row| row.found.why.clone())
-        .filed("sentence", Row::verdict_sentence)
+        .filed("sentence", GateLine::verdict_sentence)
         .sheet()
 }
 
-impl Row<'_, '_> {
-    fn shown(&self) -> Option<String> {
+impl GateLine<'_, '_> {
+    fn value_in_words(&self) -> Option<String> {
         let above = if self.found.why.is_empty() { "" } else { "above " };
-        Some(format!("{above}{}", quantity_shown(self.gate.quantity, self.found.value?)))
+        Some(format!("{above}{}", quantity_in_words(self.gate.quantity, self.found.value?)))
     }
 
     /// Returns the verdict with the value that decided it, or with the reason why there is none.
@@ -164,7 +176,7 @@ impl Row<'_, '_> {
             None => return format!("is undecided: {}", self.found.why),
         };
         let (quantity, runs) = (self.gate.quantity, self.runs.len());
-        let value = self.shown().expect("what is decided has a value");
+        let value = self.value_in_words().expect("what is decided has a value");
         let (value, pooled) = match metric(quantity) {
             Some(metric) => {
                 let metric = metric.in_loop(self.column.is_open());
@@ -182,14 +194,15 @@ impl Row<'_, '_> {
 }
 
 impl Gates {
-    fn count(&mut self, table: &Table, row: &Row) {
+    fn count(&mut self, table: &WorkloadTable, row: &GateLine) {
         let sentences = match row.found.held {
             Some(true) => &mut self.held,
             Some(false) => &mut self.failed,
             None => &mut self.undecided,
         };
         self.gates.insert(row.gate.text.clone());
-        let (cell, label) = (cell_named(table, &row.column), label(table.lines[row.at].label));
+        let (cell, label) =
+            (cell_named(table.workload, &row.column), label(table.lines[row.at].label));
         sentences.push(format!("{cell}, {label}: {} {}", row.gate.text, row.verdict_sentence()));
         let scarce = |step: &&Summary| metric(row.gate.quantity)?.scarce(step);
         let is_undecided = row.found.held.is_none();
@@ -197,20 +210,20 @@ impl Gates {
     }
 }
 
-/// Tells whether one step holds it as a service level, and its number; nothing where that is not
+/// Returns whether one step holds it as a service level, and its number; none where that is not
 /// known. A failed op is slower than any level.
 pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
     if step.measured_s <= 0.0 {
         return Ok((None, None));
     }
     let found = match with_failed(gate, step)? {
-        Some(value) => Found::of(gate, Ok(value)),
+        Some(value) => GateOutcome::compare(gate, Ok(value)),
         None => judge(gate, &[step])?,
     };
     Ok((found.held, found.value))
 }
 
-/// Tells whether some answer of a step is within it: else more of them would not make it hold.
+/// Returns true if some answer of a step is within it: else more of them would not make it hold.
 pub(crate) fn may_hold(gate: &Gate, step: &Summary) -> bool {
     let within = |us: f64| gate.range.contains(&us);
     match gate.quantity {
@@ -241,7 +254,7 @@ fn metric(quantity: Quantity) -> Option<Metric> {
     }
 }
 
-fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
+fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
     let Some(metric) = metric(quantity) else {
         let errors = quantity == Quantity::Errors;
         let value = if errors { known_errors(steps) } else { failed_share(steps) };
@@ -249,7 +262,7 @@ fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
     };
     let mut values = Vec::new();
     for step in steps {
-        let Some(value) = metric.value(step)? else {
+        let Some(value) = metric.value(*step)? else {
             return Ok(Err(match metric.scarce(step) {
                 _ if step.measured_s <= 0.0 => "nothing was measured".to_owned(),
                 Some((percentile, count)) => {
@@ -264,7 +277,7 @@ fn over(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, String>> {
     Ok(stats::median(&values).ok_or_else(|| "no step completed".to_owned()))
 }
 
-pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
+pub(crate) fn quantity_in_words(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Qps | Quantity::Tps => format!("{}/s", units::rate(value)),
         Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
@@ -273,7 +286,7 @@ pub(crate) fn quantity_shown(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// Says what the share of failed ops is one of: older summaries know less.
+/// Words the share of failed operations; older summaries know less.
 fn share_in_words(steps: &[&Summary]) -> String {
     let knows_less = |step: &&Summary| {
         step.latency.abandoned.is_none() && step.totals.in_doubt.max(step.totals.abandoned) > 0

@@ -2,21 +2,21 @@
 
 use std::io::Read;
 
-use crate::stats::{BEYOND_MIN, nearest_rank};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
+use crate::stats::{BEYOND_MIN, nearest_rank};
 use crate::summary::Distribution;
 
 /// Largest payload that is inflated, bytes. One hour in nanoseconds at three digits has 36,864
 /// buckets of nine bytes at most.
 const PAYLOAD_MAX: u64 = 4 << 20;
-/// What stands before the payload of `HdrHistogram` V2, bytes.
+/// Bytes before the payload of `HdrHistogram` V2.
 const HEADER: usize = 40;
-/// Of the length, which stands between the cookie and the deflated bytes, bytes.
+/// Bytes of the length, between the cookie and the deflated bytes.
 const LENGTH: usize = 4;
 /// The cookie of `HdrHistogram` V2, deflated.
 const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
@@ -66,7 +66,7 @@ impl Curve {
         self.0.len()
     }
 
-    /// Gives the least and the largest value that it holds, in the nanoseconds of its buckets.
+    /// Returns the least and the largest value that it holds, in the nanoseconds of its buckets.
     pub(crate) fn range(&self) -> (u64, u64) {
         (self.0.min().max(1), self.0.max().max(1))
     }

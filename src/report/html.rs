@@ -8,27 +8,30 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::brief::{self, MARK};
 use super::chart::{self, Chart, Plot, Size, bounds, px};
+use super::columns::{CLIENTS, PageColumn, Rows, Sheet};
 use super::command::command;
-use super::compare::{ASKED_FOR, answers};
+use super::compare::answers;
 use super::escape::{clip, markup, markup_owned};
-use super::layout;
+use super::labels::{self, Labels, position, require_label};
 use super::legend::legend;
-use super::notes::{self, instant, is_all_marked, is_marked, label, noted};
-use super::page::{self, CLIENTS, Page, Rows, Sheet, number};
-use super::ratio::{Ratio, Ratios, is_asked_for};
-use super::settings;
-use super::table::{
-    self, Cell, Column, Item, Labels, Line, Table, in_time, is_comparable, known, merit, position,
-};
+use super::names::{self, instant, label};
+use super::note::{self, MARK};
+use super::notes::{self, is_all_marked, is_marked, noted};
+use super::options::Options;
+use super::page::Page;
+use super::ratio::{ASKED_FOR, Ratio, Ratios, is_asked_for};
+use super::run::{Run, Runs, ending};
+use super::table::{Item, LabelRow, TableCell, WorkloadTable, is_comparable, merit};
+use super::tables::{self, tables_to_show};
 use super::timeline::{self, RATE_COURSES, TIME_COURSES};
-use super::{Options, counted, imported};
+use super::value::number;
+use super::{imported, layout, metric, settings, summary_lines};
 use crate::error::Result;
 use crate::stats;
-use crate::summary::{Outcome, Reported, Summary, VerdictKind, counter};
+use crate::summary::{Imported, Outcome, Summary, VerdictKind, counter};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, named};
+use crate::terms::{self, Cell, named};
 
 const SCRIPT: &str = include_str!("html/script.js");
 /// More than these are folded away, and labels have a search in place of a legend of each chart.
@@ -46,10 +49,10 @@ const TEXT_MAX: usize = 80;
 const PLACES_MAX: usize = 2;
 /// A table of more columns is not put beside a chart.
 const BESIDE_MAX: usize = 6;
-/// How much more or less than the window the server's counters may cover to be held against it.
+/// The most by which the time that the server's counters cover may differ from the window.
 const COVERED_MORE_MAX: f64 = 0.01;
 
-/// Said where there is an open loop.
+/// Explains times where there is an open loop.
 const TIMES: &str = "Service times run from the call to its return; response times from the intended \
                      instant, which only columns with a rate have. Where no time is \
                      named, these show the response time, all others the service time.";
@@ -73,34 +76,43 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
                       percentiles come from a histogram of every operation, three digits exact.";
 
 /// Returns the page of some steps.
-pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<String> {
-    let reported = steps.into();
-    let tables: Vec<Table> = counted(&reported, options)?.into_iter().map(noted).collect();
+pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
+    let runs = runs.into();
+    let tables: Vec<WorkloadTable> =
+        tables_to_show(&runs, options)?.into_iter().map(noted).collect();
     if let Some(label) = &options.baseline {
-        known(&table::labels(&tables), "--baseline", label)?;
+        require_label(&labels::labels(&tables), "--baseline", label)?;
     }
-    let labels = table::labels(&tables);
-    let mut steps: Vec<&Summary> = tables.iter().flat_map(Table::all).collect();
-    steps.sort_by_cached_key(|step| in_time(step));
+    let labels = labels::labels(&tables);
+    let mut steps: Vec<&Summary> = tables.iter().flat_map(WorkloadTable::all_steps).collect();
+    steps.sort_by_cached_key(|step| Run::Measured(step).sort_key());
+    let shown: Vec<Run> = tables.iter().flat_map(|table| table.runs().to_vec()).collect();
+    let imported: Vec<&Imported> = shown.iter().filter_map(|run| run.imported()).collect();
     let ends = steps.first().into_iter().chain(steps.last());
     let mut ends: Vec<String> = ends.map(|step| instant(&step.started_at)).collect();
     ends.dedup();
-    let counts = [(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
-    let mut counts = counts.map(|(count, of)| terms::counted(count as u64, of)).to_vec();
-    counts.extend(imported::counted(&tables));
+    let mut counts =
+        vec![(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
+    counts.extend((!imported.is_empty()).then_some((imported.len(), "imported run")));
+    let counted = |(count, noun): (usize, &str)| terms::counted(count as u64, noun);
+    let counts: Vec<String> = counts.into_iter().map(counted).collect();
     let ratios = &Ratios::new(&tables);
-    let shown = Shown { options, tables: &tables, ratios, labels: &labels, steps: &steps };
+    let page = ReportPage { options, tables: &tables, ratios, labels: &labels, steps: &steps };
     let body = html! {
-        header { h1 { "loadgen report" } @for line in answers(&reported, options) { p.result { (line) } } p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } } }
+        header {
+            h1 { "loadgen report" }
+            @for line in answers(&runs, options) { p.result { (line) } }
+            p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } }
+        }
         (switches(&labels, &counts[1]))
         main {
             // All notes are on the page.
-            @for line in brief::short(&tables).lines { p.note { (line) } }
+            @for line in summary_lines::short(&tables).lines { p.note { (line) } }
             // A part of many labels is large: it is made only when the one before is written.
             @for (at, table) in tables.iter().enumerate() { section {
-                (shown.numbers(at))
-                @for part in Shown::DETAILS { (part(&shown, at)?) }
-                @for part in shown.timelines(table) { (part) }
+                (page.numbers(at))
+                @for part in ReportPage::DETAILS { (part(&page, at)?) }
+                @for part in page.timelines(table) { (part) }
             } }
             section #settings {
                 h2 { "Settings that differ" }
@@ -109,12 +121,12 @@ pub fn page<'a>(steps: impl Into<Reported<'a>>, options: &Options) -> Result<Str
             section #origin {
                 h2 { "How the numbers were obtained" }
                 p.faint { (ORIGIN) }
-                @let imported = imported::origin(&tables);
-                @if imported.rows > 0 {
-                    (fold(false, &format!("Imported: {}", imported.rows), &of_sheets(&[&imported], &[])))
+                @if !imported.is_empty() {
+                    @let sheet = imported::origin(&imported);
+                    (fold(false, &format!("Imported: {}", imported.len()), &of_sheets(&[&sheet], &[])))
                 }
-                (shown.plans())
-                (shown.step_list())
+                (page.plans())
+                (page.step_list())
             }
         }
         footer { p.faint {
@@ -191,7 +203,7 @@ fn key(at: usize, label: &str) -> Markup {
             svg class={ "sample " (chart::class(at)) } viewBox="0 0 28 12" aria-hidden="true" {
                 (chart::sample(at))
             }
-            " " (notes::label(label))
+            " " (names::label(label))
         }
     }
 }
@@ -206,7 +218,7 @@ fn charts(charts: &[Chart], labels: &Labels, size: Size) -> Markup {
 }
 
 fn figure(chart: &Chart, labels: &Labels, size: Size) -> Markup {
-    let plot = Plot::of(chart, size);
+    let plot = Plot::new(chart, size);
     let places = chart.across.map(|said| {
         let mut places: Vec<f64> = chart.points().map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
@@ -214,7 +226,7 @@ fn figure(chart: &Chart, labels: &Labels, size: Size) -> Markup {
         let places = places.iter().map(|x| format!("{}:{}", px(plot.x(*x)), said(*x)));
         places.collect::<Vec<String>>().join("|")
     });
-    // What the script computes values from, where they are not said.
+    // The script computes values from these where the page does not have them.
     let [left, right, top, bottom] = [plot.left, plot.right, plot.top, plot.bottom].map(px);
     let (x, y) = (chart.x.to, chart.y.to);
     let scales = places.is_none().then(|| format!("{left} {right} {top} {bottom} {x} {y}"));
@@ -242,7 +254,7 @@ fn fold(open: bool, head: &str, what: &Markup) -> Markup {
 
 /// Writes a list or a table with its title, without what belongs below it.
 fn of_page(page: &Page) -> Markup {
-    let sheets: Vec<&Sheet> = page.shown().collect();
+    let sheets: Vec<&Sheet> = page.visible_sheets().collect();
     let list = sheets.first().filter(|sheet| sheet.list);
     html! {
         p.title { @for line in &page.title { (line) " " } }
@@ -255,21 +267,21 @@ fn of_page(page: &Page) -> Markup {
 /// Writes sheets of the same columns as a table: numbers to the right, texts to the left. Rows with a
 /// label go with its switch.
 fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
-    let side = |column: &page::Column, text: &str| {
+    let side = |column: &PageColumn, text: &str| {
         column.left.then_some(if text.len() > LINE_MAX { "text long" } else { "text" })
     };
     html! {
         @if let Some(first) = sheets.first() { div.scroll { table {
-            thead { tr { @for (column, head) in first.shown().zip(first.heads()) {
+            thead { tr { @for (column, head) in first.visible_columns().zip(first.heads()) {
                 th class=[side(column, "")] scope="col" { (head) }
             } } }
             @for sheet in sheets { tbody {
                 @if let Some(rule) = &sheet.rule {
-                    tr { th.text.rule colspan=(first.shown().count()) { (rule.trim_start_matches("--- ")) } }
+                    tr { th.text.rule colspan=(first.visible_columns().count()) { (rule.trim_start_matches("--- ")) } }
                 }
                 @for (at, cells) in sheet.texts().enumerate() {
                     tr class=[labels.get(at).map(|label| format!("s{label}"))] {
-                        @for (column, cell) in first.shown().zip(cells) {
+                        @for (column, cell) in first.visible_columns().zip(cells) {
                             td class=[side(column, &cell)] { (cell) }
                         }
                     }
@@ -280,16 +292,16 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
 }
 
 /// Everything that a page shows.
-struct Shown<'a> {
+struct ReportPage<'a> {
     options: &'a Options,
-    tables: &'a [Table<'a>],
+    tables: &'a [WorkloadTable<'a>],
     ratios: &'a Ratios<'a, 'a>,
     labels: &'a Labels<'a>,
     /// Those that did not complete, too: what they were asked is worth knowing.
     steps: &'a [&'a Summary],
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ReportPage<'a> {
     /// The parts of the section of one table that follow its numbers, but for its timelines.
     const DETAILS: [fn(&Self, usize) -> Result<Markup>; 4] =
         [Self::latency, Self::curves, Self::costs, Self::per_op];
@@ -311,13 +323,13 @@ impl<'a> Shown<'a> {
             @for line in notes::conditions_in_short(plain).iter().chain(&notes::below(plain)) {
                 p.faint { (line) }
             }
-            @let full: Vec<String> = notes::in_full(&plain.notes);
+            @let full: Vec<String> = note::in_full(&plain.notes);
             @let full = full.into_iter().chain(notes::conditions_in_full(plain));
             (fold(false, "All notes and conditions", &html! { @for note in full { p.note { (note) } } }))
             @if let Some(related) = &related { (main_table(related, labels)) }
             @for remark in &remarks { p.faint { (remark) } }
             (errors(plain, labels))
-            @if plain.all().any(|step| !step.outages.is_empty()) {
+            @if plain.all_steps().any(|step| !step.outages.is_empty()) {
                 @let page = layout::outages(plain);
                 (of_page(&page))
                 @for line in &page.below { p.faint { (line) } }
@@ -326,7 +338,7 @@ impl<'a> Shown<'a> {
     }
 
     fn latency(&self, at: usize) -> Result<Markup> {
-        let is_open = self.tables[at].columns.iter().any(Column::is_open);
+        let is_open = self.tables[at].columns.iter().any(Cell::is_open);
         let metrics = ["response-p50", "response-p99", "service-p50", "service-p99"];
         let drawn = self.charts(&self.tables[at], &metrics)?;
         Ok(self.folded(true, "Latency", is_open.then_some(TIMES), &drawn))
@@ -368,8 +380,12 @@ impl<'a> Shown<'a> {
 
     /// Relates a workload to the label that was asked for, else to the first that was measured, and
     /// tells what else is to be said of it.
-    fn ratios(&self, at: usize, plain: &Table<'a>) -> (Option<Table<'a>>, Vec<String>) {
-        let first = || plain.lines.iter().find(|line| line.is_shown()).map(|l| l.label);
+    fn ratios(
+        &self,
+        at: usize,
+        plain: &WorkloadTable<'a>,
+    ) -> (Option<WorkloadTable<'a>>, Vec<String>) {
+        let first = || plain.lines.iter().find(|line| !line.runs.is_empty()).map(|l| l.label);
         let base = self.options.baseline.as_deref().or_else(first);
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
         let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
@@ -383,26 +399,26 @@ impl<'a> Shown<'a> {
         (any.then_some(table), remarks)
     }
 
-    fn charts(&self, table: &Table, metrics: &[&str]) -> Result<Vec<Chart>> {
+    fn charts(&self, table: &WorkloadTable, metrics: &[&str]) -> Result<Vec<Chart>> {
         let steps = table.runs();
         let mut charts = Vec::new();
         for metric in metrics {
             let options = Options { metric: metric.parse()?, ..self.options.clone() };
-            let tables = table::tables(&steps, &options)?;
+            let tables = tables::tables(&steps, &options)?;
             charts.extend(tables.iter().flat_map(|of| chart::over_clients(of, self.labels)));
         }
         Ok(charts)
     }
 
     /// Draws the course of every step, a fold for each label.
-    fn timelines<'t>(&'t self, table: &'t Table<'a>) -> impl Iterator<Item = Markup> {
+    fn timelines<'t>(&'t self, table: &'t WorkloadTable<'a>) -> impl Iterator<Item = Markup> {
         let steps = self.steps.len();
         let courses: &[_] =
             if steps > RATES_ONLY_FROM { &[RATE_COURSES] } else { &[RATE_COURSES, TIME_COURSES] };
         let vertices = timeline::vertices_each(steps * courses.len());
         let draw = |course: &&'static _| timeline::timelines(table, self.labels, course, vertices);
         let each: Vec<_> = courses.iter().map(draw).collect();
-        let fold = move |line: &Line| {
+        let fold = move |line: &LabelRow| {
             let drawn: Vec<Vec<Chart>> = each.iter().map(|draw| draw(line)).collect();
             let (any, of) =
                 (drawn.iter().any(|of| !of.is_empty()), position(self.labels, line.label));
@@ -437,9 +453,9 @@ impl<'a> Shown<'a> {
             .text("started", |step| instant(&step.started_at))
             .shown("seconds", |step| (step.measured_s, 1))
             .shown("ops", |step| step.totals.ops)
-            .shown("errors", |step| super::metric::errors(step))
+            .shown("errors", |step| metric::errors(step))
             .shown("QPS", |step| (step.totals.qps, decimals))
-            .text("outcome", |step| clip(&notes::ending(step), TEXT_MAX))
+            .text("outcome", |step| clip(&ending(step), TEXT_MAX))
             .sheet();
         fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places))
     }
@@ -484,10 +500,10 @@ impl<'a> Shown<'a> {
 
 /// Returns the positions, line and column, of the best of each column: of the best median, and of all
 /// that the runs do not tell from it. There is none without a choice, or of what was asked for.
-fn best(table: &Table) -> BTreeSet<(usize, Column)> {
+fn best(table: &WorkloadTable) -> BTreeSet<(usize, Cell)> {
     let mut best = BTreeSet::new();
-    let merit = |cell: &Cell| merit(&table.metric, cell.spread.median);
-    let mut columns: BTreeMap<Column, Vec<Item>> = BTreeMap::new();
+    let merit = |cell: &TableCell| merit(&table.metric, cell.spread.median);
+    let mut columns: BTreeMap<Cell, Vec<Item>> = BTreeMap::new();
     for item in table.items().filter(|item| merit(item.cell).is_finite()) {
         columns.entry(item.column).or_default().push(item);
     }
@@ -500,7 +516,7 @@ fn best(table: &Table) -> BTreeSet<(usize, Column)> {
         }
         for item in cells {
             let interval =
-                Ratio::of([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());
+                Ratio::between([top.cell, item.cell], table.metric, 1.0).and_then(|r| r.bounds());
             let is_level = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
             if is_level || merit(item.cell).total_cmp(&merit(top.cell)).is_eq() {
                 best.insert((item.at, *column));
@@ -512,13 +528,13 @@ fn best(table: &Table) -> BTreeSet<(usize, Column)> {
 
 /// Returns a workload's numbers, one label a line, with their title, what marks and small numbers mean,
 /// and the footnotes of what is no ratio.
-fn main_table(table: &Table, labels: &Labels) -> Markup {
+fn main_table(table: &WorkloadTable, labels: &Labels) -> Markup {
     let (best, is_related) = (best(table), table.baseline.is_some());
     // Two digits after the point would often hide a ratio's interval.
-    let decimals = if is_related { 3 } else { table.metric.decimals(table.shown()) };
+    let decimals = if is_related { 3 } else { table.metric.decimals(table.numbers()) };
     // The 95 % interval, and what the runs lie between: too few for an interval have the latter alone.
     let unit = if is_related { 1.0 } else { table.metric.unit().0 };
-    let small = |cell: &Cell| chart::bounds_shown(bounds(table, cell, unit), decimals);
+    let small = |cell: &TableCell| chart::bounds_in_words(bounds(table, cell, unit), decimals);
     let of_small = if is_related { SMALL_RATIOS } else { SMALL };
     let mut legend: Vec<&str> = Vec::new();
     legend.extend((!best.is_empty()).then_some(BEST));
@@ -526,8 +542,8 @@ fn main_table(table: &Table, labels: &Labels) -> Markup {
     let ratios = table.baseline.as_ref().map(|label| notes::title_of_ratios(table, label));
     let title = ratios.unwrap_or_else(|| notes::title(table));
     let shown_decimals = layout::decimals(table);
-    let doubt = |cell: &Cell| {
-        let mut verdicts = cell.steps.iter().filter_map(|step| step.verdict.as_ref());
+    let doubt = |cell: &TableCell| {
+        let mut verdicts = cell.steps().filter_map(|step| step.verdict.as_ref());
         verdicts.any(|verdict| verdict.kind != VerdictKind::Ok)
     };
     html! {
@@ -572,17 +588,19 @@ fn star() -> Markup {
 
 /// Returns the table of errors by their code, else their class, and of steps that did not complete by how
 /// they ended, where there are any.
-fn errors(table: &Table, labels: &Labels) -> Markup {
-    type Places<'s> = BTreeMap<Column, BTreeSet<&'s str>>;
+fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
+    type Places<'s> = BTreeMap<Cell, BTreeSet<&'s str>>;
     // By line, how it ended, and code: the count, the first message, the columns of the steps.
     let mut rows: BTreeMap<_, (u64, String, Places)> = BTreeMap::new();
-    for (label, step) in table.lines.iter().flat_map(|of| of.all().map(|step| (of.label, step))) {
+    for (label, step) in
+        table.lines.iter().flat_map(|of| of.all_steps().map(|step| (of.label, step)))
+    {
         let of_step = step.totals.errors.iter().map(|error| {
             let class = || clip(&error.class.to_string(), TEXT_MAX);
             let code = error.code.map_or_else(class, |code| code.to_string());
             (None, code, error.count, clip(&error.message, MESSAGE_MAX))
         });
-        let ended = (step.outcome != Outcome::Completed).then(|| notes::ending(step));
+        let ended = (step.outcome != Outcome::Completed).then(|| ending(step));
         let ended = ended.map(|how| (Some(how.clone()), "did not complete".to_owned(), 1, how));
         for (ended, code, count, message) in of_step.chain(ended) {
             let of = (position(labels, label), ended, code);
@@ -609,11 +627,11 @@ fn errors(table: &Table, labels: &Labels) -> Markup {
     html! { @if !of.is_empty() { (fold(of.len() <= MANY, head, &of_sheets(&[&sheet], &of))) } }
 }
 
-/// Tells whether the server counted the same, whose the numbers are, how busy the client was, what it
+/// Words the facts behind the numbers: the server's count, the verdicts, how busy the client was, what it
 /// could have done, and where it ran.
-fn behind(table: &Table) -> String {
-    let steps: Vec<&Summary> = table.lines.iter().flat_map(|line| &line.steps).copied().collect();
-    if steps.is_empty() && table.lines.iter().any(Line::is_shown) {
+fn behind(table: &WorkloadTable) -> String {
+    let steps: Vec<&Summary> = table.lines.iter().flat_map(LabelRow::steps).collect();
+    if steps.is_empty() && table.lines.iter().any(|line| !line.runs.is_empty()) {
         return "what other programs printed, and nothing else".to_owned();
     }
     let of = |value: &dyn Fn(&Summary) -> Option<f64>, decimals| {
@@ -665,7 +683,7 @@ fn behind(table: &Table) -> String {
     facts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }
 
-/// Tells the server's count of statements in percent of the client's, over what the readings cover.
+/// Words the server's count of statements in percent of the client's, over the time of the readings.
 fn counts(steps: &[&Summary]) -> String {
     let (shares, reasons): (Vec<_>, Vec<_>) =
         steps.iter().map(|s| share(s)).partition(Result::is_ok);
@@ -682,7 +700,7 @@ fn counts(steps: &[&Summary]) -> String {
 fn share(step: &Summary) -> Result<f64, String> {
     let status = step.server.status.as_ref().ok_or("its counters could not be read")?;
     let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
-    // Where the readings cover much more, the rate outside the window is not known.
+    // If the readings cover much more, the rate outside the window is not known.
     if (covered - step.measured_s).abs() > step.measured_s * COVERED_MORE_MAX {
         let off = number(status.first_s.abs(), 2);
         let how = if status.first_s < 0.0 { "before" } else { "after" };

@@ -1,16 +1,21 @@
-//! What a person sees below the table of a sweep: percentiles, operations done and failed of each cell,
+//! The text below the table of a sweep: percentiles, operations done and failed of each cell,
 //! and the shape of the last one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bars::bar;
+use super::columns::{Rows, Sheet};
 use super::histogram::Curve;
-use super::metric::{Metric, Time};
-use super::page::{self, Page, Rows, Sheet, Value, bar};
-use super::{Format, Notes, escape};
+use super::metric::{self, Metric, Time};
+use super::options::Notes;
+use super::page::Page;
+use super::run::Run;
+use super::value::{self, PageValue};
+use super::{escape, writers};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::Summary;
-use crate::terms::{self, Cell, Percentile, Property};
+use crate::terms::{self, Cell, Format, Percentile, Property};
 
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Rows of the histogram at most.
@@ -21,7 +26,7 @@ const US_PER_MS: f64 = 1e3;
 const ROWS_MAX: usize = 40;
 
 /// The completed runs of a cell.
-type Runs<'a> = Vec<&'a Summary>;
+type CellSteps<'a> = Vec<&'a Summary>;
 
 /// The workload, the label and the cell of some runs.
 type Key<'a> = (&'a str, &'a str, Cell);
@@ -29,7 +34,7 @@ type Key<'a> = (&'a str, &'a str, Cell);
 /// Returns the percentiles of each cell, and the histogram of the last, for a terminal of so many
 /// columns; nothing where nothing was measured, or too many cells were.
 pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<String> {
-    let mut cells: BTreeMap<Key, Runs> = BTreeMap::new();
+    let mut cells: BTreeMap<Key, CellSteps> = BTreeMap::new();
     for step in steps {
         let key = (step.workload.name.as_str(), step.label.as_str(), step.cell());
         cells.entry(key).or_default().push(step);
@@ -48,13 +53,13 @@ pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<Strin
     let mut pages = vec![tabulate(&cells, head_table(last, repeats))?];
     if let Some(sheet) = count_by_time(last)? {
         let title = format!("The operations of {named}{at} by {} time, ms", name_time(last[0]));
-        pages.push(Page::of(title, sheet, Vec::new()));
+        pages.push(Page::new(title, sheet, Vec::new()));
     }
-    Ok(page::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
+    Ok(writers::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
 }
 
-/// Tells whether there are several workloads, and several labels.
-fn several_names(cells: &BTreeMap<Key, Runs>) -> [bool; 2] {
+/// Returns whether there are several workloads, and several labels.
+fn several_names(cells: &BTreeMap<Key, CellSteps>) -> [bool; 2] {
     let distinct = |of: fn(&Key) -> String| cells.keys().map(of).collect::<BTreeSet<_>>().len() > 1;
     [distinct(|key| key.0.to_owned()), distinct(|key| key.1.to_owned())]
 }
@@ -69,7 +74,7 @@ fn head_table(last: &[&Summary], repeats: usize) -> String {
     format!("{name} time in ms{}", if repeats > 1 { &runs } else { "" })
 }
 
-fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
+fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String) -> Result<Page> {
     let [workloads, labels] = several_names(cells);
     let mut rows = Rows::new(cells).shown("clients", |((.., cell), _)| cell.clients);
     if cells.keys().any(|(.., cell)| cell.rate.is_some()) {
@@ -80,33 +85,39 @@ fn tabulate(cells: &BTreeMap<Key, Runs>, title: String) -> Result<Page> {
         let metric = Metric::Time(Time::Own, Property::Percentile(Percentile(p)));
         let mut values: BTreeMap<&Key, Option<f64>> = BTreeMap::new();
         for (key, runs) in cells {
-            values.insert(key, stats::median(&metric.values(runs, &[])?));
+            values.insert(
+                key,
+                stats::median(
+                    &metric.values(&runs.iter().copied().map(Run::Measured).collect::<Vec<_>>())?,
+                ),
+            );
         }
         let decimals = metric.decimals(values.values().flatten().copied());
-        let shown = |key: &Key| values[key].map(|value| metric.shown(value, decimals));
-        rows = rows.shown(&format!("p{p}"), |(key, _)| Value::from(shown(key)));
+        let shown = |key: &Key| values[key].map(|value| metric.page_value(value, decimals));
+        rows = rows.shown(&format!("p{p}"), |(key, _)| PageValue::from(shown(key)));
     }
-    let max = |runs: &Runs| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
-    let decimals = page::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
+    let max =
+        |runs: &CellSteps| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
+    let decimals = value::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
     rows = rows
         .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
         .shown("done", |(_, runs)| add_up(runs, |run| run.totals.ops))
-        .shown("failed", |(_, runs)| add_up(runs, super::metric::errors));
+        .shown("failed", |(_, runs)| add_up(runs, metric::errors));
     if workloads {
         rows = rows.text("workload", |((name, ..), _)| escape::line(name));
     }
     if labels {
         rows = rows.text("label", |((_, label, _), _)| escape::line(label));
     }
-    Ok(Page::of(title, rows.sheet(), Vec::new()))
+    Ok(Page::new(title, rows.sheet(), Vec::new()))
 }
 
-fn add_up(runs: &Runs, of: fn(&Summary) -> u64) -> u64 {
+fn add_up(runs: &CellSteps, of: fn(&Summary) -> u64) -> u64 {
     runs.iter().map(|run| of(run)).fold(0, u64::saturating_add)
 }
 
 /// Counts the operations of some runs by their time; each row is as much longer than the last.
-fn count_by_time(runs: &Runs) -> Result<Option<Sheet>> {
+fn count_by_time(runs: &CellSteps) -> Result<Option<Sheet>> {
     let read = |run: &&Summary| {
         let curve = Curve::read(&run.latency.own().histogram);
         curve.map_err(|why| Error::data(format!("the histogram of {}: {why}", run.step_id)))
@@ -132,7 +143,7 @@ fn count_by_time(runs: &Runs) -> Result<Option<Sheet>> {
         })
         .collect();
     let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0) as f64;
-    let decimals = page::decimals(bins.iter().map(|(ms, _)| *ms));
+    let decimals = value::decimals(bins.iter().map(|(ms, _)| *ms));
     let drawn = bins.iter().map(|(_, count)| bar(Some(*count as f64), most)).collect();
     let sheet = Rows::new(bins)
         .shown("up to", |(ms, _)| (*ms, decimals))

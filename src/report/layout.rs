@@ -3,53 +3,41 @@
 //! variables of their servers; numbers beside the same relative to one label, as the fourth has them; what an
 //! op costs, in the form in which Mark Callaghan publishes it; and what changes from one label to another.
 
-use super::brief::MARK;
+use super::bars::{bar, shape};
+use super::columns::{CLIENTS, Rows, Sheet};
 use super::escape::{self, clip};
+use super::json::{Node, SCHEMA, nodes, pretty};
+use super::labels::{labels, require_label};
+use super::metric::{self, Metric};
+use super::names::{at_clients, label};
+use super::note::{MARK, Note};
 use super::notes::{
-    Note, at_clients, codes, is_all_marked, is_marked, label, marked, noted, of_conditions, title,
+    codes, conditions_in_json, is_all_marked, is_marked, mark, marked, noted, title,
 };
-use super::page::{
-    self, CLIENTS, Node, Page, Rows, SCHEMA, Sheet, Value, bar, nodes, pretty, ratio_decimals,
-    shape,
-};
+use super::options::Options;
+use super::page::Page;
 use super::ratio::{Ratio, Ratios};
 use super::table::{
-    Cell, Column, Item, Line, Table, cell, is_comparable, known, labels, merit, own_ratio, ratio,
+    Item, LabelRow, OF_ZERO, TableCell, WorkloadTable, is_comparable, merit, own_ratio, ratio,
     speed,
 };
-use super::{Layout, Metric, Options, delta, metric, settings, slo, suites};
-use crate::error::{Error, Result};
+use super::tables::cell;
+use super::value::{self, PageValue, ratio_decimals};
+use super::{delta, settings, slo, suites};
+use crate::error::Result;
 use crate::summary::{Outage, Summary};
-use crate::terms;
+use crate::terms::{self, Cell, Layout};
 
-/// Refuses labels that a layout does nothing with, and the lack of those that it needs.
-pub(crate) fn check(options: &Options) -> Result<()> {
-    let layout = options.layout;
-    let (wrong, hint) = if !layout.compares() && options.new.is_some() {
-        let hint = "--layout delta and --layout overhead do; --baseline relates all labels";
-        ("takes no --new", hint)
-    } else if options.spread && layout != Layout::Versions {
-        ("takes no --spread", "--layout versions, the default, does")
-    } else if !layout.has_metric() && !options.also.is_empty() {
-        ("takes no second --metric", "it has its own columns: leave --metric out")
-    } else if !layout.relates() && !layout.compares() && options.baseline.is_some() {
-        ("takes no --baseline", "--layout versions, relative and per-op do")
-    } else {
-        return Ok(());
-    };
-    Err(Error::usage(format!("--layout {layout} {wrong}")).hint(hint))
-}
-
-pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
+pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
     let baseline = options.baseline.as_deref().filter(|_| !options.layout.compares());
     if let Some(label) = baseline {
-        known(&labels(tables), "--baseline", label)?;
+        require_label(&labels(tables), "--baseline", label)?;
     }
-    let slices = || tables.iter().flat_map(Table::by_column).map(noted);
+    let slices = || tables.iter().flat_map(WorkloadTable::by_column).map(noted);
     match options.layout {
         Layout::Versions => Ok(plain(tables, options)),
-        Layout::List => Ok(list(&slices().collect::<Vec<Table>>())),
-        Layout::Peak => Ok(tables.iter().map(|table| peak(&noted(table.clone()))).collect()),
+        Layout::List => Ok(list(&slices().collect::<Vec<WorkloadTable>>())),
+        Layout::Peak => Ok(tables.iter().map(|table| peak(table)).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Settings => Ok(vec![settings::page(tables)]),
         Layout::Relative => {
@@ -58,8 +46,8 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
         Layout::PerOp => {
             by_slice(tables, |slice, at, ratios| per_op(&slice, baseline, at, ratios).map(Some))
         }
-        Layout::Slo => slo::pages(tables.iter().flat_map(Table::all)),
-        Layout::Suite => suites::some(by_slice(tables, |slice, at, ratios| {
+        Layout::Slo => slo::pages(tables.iter().flat_map(WorkloadTable::all_steps)),
+        Layout::Suite => suites::require_some(by_slice(tables, |slice, at, ratios| {
             Ok(suites::page(&slice, at, ratios))
         })?),
         Layout::Delta => delta::changes(tables, options),
@@ -69,8 +57,8 @@ pub(crate) fn pages(tables: &[Table], options: &Options) -> Result<Vec<Page>> {
 
 /// Makes a page of each column of each table, which has the place of its table among all.
 fn by_slice<'s>(
-    tables: &[Table<'s>],
-    page: impl Fn(Table<'s>, usize, &Ratios) -> Result<Option<Page>>,
+    tables: &[WorkloadTable<'s>],
+    page: impl Fn(WorkloadTable<'s>, usize, &Ratios) -> Result<Option<Page>>,
 ) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     let ratios = Ratios::new(tables);
@@ -87,24 +75,24 @@ const PITCH: usize = 8;
 const RUNS: &str = "a run is one value; the interval covers the median of such runs with 95 %, \
                     whatever their distribution (order statistics), and needs six of them";
 
-fn plain(tables: &[Table], options: &Options) -> Vec<Page> {
+fn plain(tables: &[WorkloadTable], options: &Options) -> Vec<Page> {
     let tables = related(tables, options);
-    let plain = |table: &Table| table.metric == Metric::QPS && table.baseline.is_none();
+    let plain = |table: &WorkloadTable| table.metric == Metric::QPS && table.baseline.is_none();
     let below = matches!(tables.as_slice(), [table] if plain(table));
     tables.iter().map(|table| Page { title_below: below, ..page(table) }).collect()
 }
 
-/// Returns the tables with their ratios to the baseline and their footnotes.
-fn related<'a>(tables: &[Table<'a>], options: &Options) -> Vec<Table<'a>> {
-    let ratios = Ratios::new(tables);
-    let related = tables.iter().cloned().enumerate().map(|(at, mut table)| {
-        options.baseline.iter().for_each(|label| ratios.relate(at, &mut table, label));
-        noted(table)
-    });
-    related.collect()
+/// Returns the tables with their ratios to the baseline.
+fn related<'a>(tables: &[WorkloadTable<'a>], options: &Options) -> Vec<WorkloadTable<'a>> {
+    let mut related = tables.to_vec();
+    if let Some(label) = &options.baseline {
+        let ratios = Ratios::new(tables);
+        related.iter_mut().enumerate().for_each(|(at, table)| ratios.relate(at, table, label));
+    }
+    related
 }
 
-fn page(table: &Table) -> Page {
+fn page(table: &WorkloadTable) -> Page {
     let mut rows = Rows::new(table.lines.iter().enumerate());
     let (heads, of_labels) = heads(&table.columns);
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
@@ -113,11 +101,11 @@ fn page(table: &Table) -> Page {
         let blank = " ".repeat(behind.first().map_or(0, |text| text.chars().count()));
         rows = rows.shown(&(head + &blank), |(at, line)| {
             let median = line.at(column).map(|cell| cell.spread.median);
-            let number = median.map(|median| table.metric.shown(median, decimals));
-            Value::from(number).shown + &behind[*at]
+            let number = median.map(|median| table.metric.page_value(median, decimals));
+            PageValue::from(number).shown + &behind[*at]
         });
     }
-    let labelled = |(at, line): &(usize, &Line)| {
+    let labelled = |(at, line): &(usize, &LabelRow)| {
         let mark = if is_all_marked(table, *at) { " *" } else { "" };
         label(line.label) + mark
     };
@@ -128,8 +116,8 @@ fn page(table: &Table) -> Page {
     Page { title, sheets, ..Page::default() }.footed(table)
 }
 
-/// Says what ± is, where cells have several runs.
-fn explain_uncertainty(table: &Table) -> &'static str {
+/// Explains ±, where cells have several runs.
+fn explain_uncertainty(table: &WorkloadTable) -> &'static str {
     let several = || table.cells().filter(|cell| cell.spread.n > 1);
     let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
     match (some, all, several().any(|cell| cell.interval.is_some())) {
@@ -142,7 +130,7 @@ fn explain_uncertainty(table: &Table) -> &'static str {
 
 /// Returns the heads of columns, and that of their labels: open loops at as many clients differ in
 /// their rates alone.
-fn heads(columns: &[Column]) -> (Vec<String>, String) {
+fn heads(columns: &[Cell]) -> (Vec<String>, String) {
     let rates: Option<Vec<_>> = columns.iter().map(|column| column.rate).collect();
     let alike = columns.iter().all(|column| column.clients == columns[0].clients);
     match rates {
@@ -150,22 +138,22 @@ fn heads(columns: &[Column]) -> (Vec<String>, String) {
             let rates = rates.iter().map(|rate| format!("rate {rate}/s")).collect();
             (rates, format!("clients {}", columns[0].clients))
         }
-        Some(_) => (columns.iter().map(Column::to_string).collect(), "label".to_owned()),
-        None => (columns.iter().map(Column::to_string).collect(), CLIENTS.to_owned()),
+        Some(_) => (columns.iter().map(Cell::to_string).collect(), "label".to_owned()),
+        None => (columns.iter().map(Cell::to_string).collect(), CLIENTS.to_owned()),
     }
 }
 
 /// Returns what follows the numbers of a column: how well they are known, ratios to the baseline, and
 /// marks, as in `12793 ±88 (2.18x)`. All are as wide, so that the numbers stand below each other.
-fn behind(table: &Table, column: &Column, decimals: usize) -> Vec<String> {
-    let (ratio_decimals, base) = (ratio_decimals(table.shown()), table.baseline.as_deref());
-    let of_line = |(at, line): (usize, &Line)| {
+fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> {
+    let (ratio_decimals, base) = (ratio_decimals(table.numbers()), table.baseline.as_deref());
+    let of_line = |(at, line): (usize, &LabelRow)| {
         let cell = line.at(column);
-        let uncertainty = cell.and_then(Cell::uncertainty);
+        let uncertainty = cell.and_then(TableCell::uncertainty);
         let uncertainty =
-            uncertainty.map(|of| format!(" ±{}", table.metric.shown(of, decimals).shown));
+            uncertainty.map(|of| format!(" ±{}", table.metric.page_value(of, decimals).shown));
         let ratio = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
-        let ratio = ratio.map(|of| format!(" ({}x)", page::number(of, ratio_decimals)));
+        let ratio = ratio.map(|of| format!(" ({}x)", value::number(of, ratio_decimals)));
         let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
         let mark = if is_marked { MARK } else { "" };
         uncertainty.unwrap_or_default() + &ratio.unwrap_or_default() + mark
@@ -175,25 +163,29 @@ fn behind(table: &Table, column: &Column, decimals: usize) -> Vec<String> {
     texts.into_iter().map(|text| format!("{text:<width$}")).collect()
 }
 
-pub(crate) fn decimals(table: &Table) -> usize {
+pub(crate) fn decimals(table: &WorkloadTable) -> usize {
     match &table.baseline {
-        Some(_) => ratio_decimals(table.shown()),
-        None => table.metric.decimals(table.shown()),
+        Some(_) => ratio_decimals(table.numbers()),
+        None => table.metric.decimals(table.numbers()),
     }
 }
 
-pub(crate) fn number(table: &Table, cell: Option<&Cell>, decimals: usize) -> Value {
+pub(crate) fn number(
+    table: &WorkloadTable,
+    cell: Option<&TableCell>,
+    decimals: usize,
+) -> PageValue {
     let value = cell.and_then(|cell| table.number(cell));
     let shown = |value| match table.baseline {
-        Some(_) => Value::from((value, decimals)),
-        None => table.metric.shown(value, decimals),
+        Some(_) => PageValue::from((value, decimals)),
+        None => table.metric.page_value(value, decimals),
     };
     value.map(shown).into()
 }
 
-fn shapes(table: &Table) -> Vec<String> {
-    let max = table.shown().filter(|value| value.is_finite()).fold(0.0, f64::max);
-    let shape = |line: &Line| {
+fn shapes(table: &WorkloadTable) -> Vec<String> {
+    let max = table.numbers().filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let shape = |line: &LabelRow| {
         let value = |column| line.at(column).and_then(|cell| table.number(cell));
         let values = table.columns.iter().map(value);
         if table.columns.len() > 1 { shape(values, max) } else { String::new() }
@@ -202,7 +194,7 @@ fn shapes(table: &Table) -> Vec<String> {
 }
 
 /// Returns one row a cell with everything that identifies it. New columns are added at the end.
-fn records(table: &Table) -> Sheet {
+fn records(table: &WorkloadTable) -> Sheet {
     fn condition(name: &'static str) -> impl Fn(&Item) -> Option<String> {
         move |of| of.cell.condition(name)
     }
@@ -229,18 +221,18 @@ fn records(table: &Table) -> Sheet {
         .filed("notes", |of| codes(table, &[of.at], &of.column))
         .filed("class", condition("class"))
         .filed("durability", condition("durability"))
-        .filed("data_bytes", |of| of.cell.steps.first()?.server.data_bytes)
-        .filed("buffer_pool_bytes", |of| of.cell.steps.first()?.server.buffer_pool_bytes)
+        .filed("data_bytes", |of| of.cell.steps().next()?.server.data_bytes)
+        .filed("buffer_pool_bytes", |of| of.cell.steps().next()?.server.buffer_pool_bytes)
         .sheet()
 }
 
-/// Tells how the runs of each cell spread, a page for each table.
-pub(crate) fn spread(table: &Table) -> Page {
+/// Makes the page of a table that shows how the runs of each cell spread.
+pub(crate) fn spread(table: &WorkloadTable) -> Page {
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
-    let shown = |value| table.metric.shown(value, decimals);
+    let shown = |value| table.metric.page_value(value, decimals);
     let sheet = Rows::new(table.items())
         .shown("clients", |of| of.column.to_string())
-        .place_and_metric(table, |of| of.column)
+        .place_and_metric(table.workload, table.metric, |of| of.column)
         .filed("label", |of| of.line.label)
         .both("runs", "runs", |of| of.cell.spread.n)
         .both("median", "median", |of| shown(of.cell.spread.median))
@@ -264,7 +256,7 @@ pub(crate) fn spread(table: &Table) -> Page {
         table.metric.name(),
         table.metric.unit().2
     );
-    Page::of(title, sheet, vec![RUNS.to_owned()])
+    Page::new(title, sheet, vec![RUNS.to_owned()])
 }
 
 /// A node whose fields are named values, themselves nodes or what JSON has.
@@ -275,28 +267,28 @@ macro_rules! fields {
 }
 
 /// Writes the tables as JSON: lines of cells, which are more than rows.
-pub(crate) fn json(tables: &[Table], options: &Options) -> String {
+pub(crate) fn json(tables: &[WorkloadTable], options: &Options) -> String {
     let tables = related(tables, options);
     pretty(&fields! {
         schema: SCHEMA,
         layout: "versions",
-        metric: tables.first().map_or(Node::from(()), of_metric),
+        metric: tables.first().map_or(Node::from(()), metric_in_json),
         baseline: options.baseline.as_deref(),
-        tables: nodes(&tables, of_table),
+        tables: nodes(&tables, table_in_json),
     })
 }
 
-fn of_metric(table: &Table) -> Node {
+fn metric_in_json(table: &WorkloadTable) -> Node {
     let (name, figure) = (table.metric.to_string(), table.metric.figure());
     fields! { name: name, unit: figure.unit, higher_is_better: figure.higher_is_better }
 }
 
-fn of_table(table: &Table) -> Node {
-    let column = |column: &Column| {
+fn table_in_json(table: &WorkloadTable) -> Node {
+    let column = |column: &Cell| {
         let metric = table.metric_at(column).to_string();
         fields! { clients: column.clients, rate: column.per_s(), metric: metric }
     };
-    let cell = |cell: &Cell| {
+    let cell = |cell: &TableCell| {
         let spread = cell.spread;
         let mut fields = vec![
             ("value", spread.median.into()),
@@ -304,20 +296,21 @@ fn of_table(table: &Table) -> Node {
             ("max", spread.max.into()),
             ("steps", spread.n.into()),
             ("relative", cell.relative.into()),
-            ("step_ids", nodes(&cell.steps, |step| step.step_id.as_str())),
+            ("step_ids", nodes(cell.steps(), |step| step.step_id.as_str())),
         ];
-        if !cell.imported.is_empty() {
-            let file = nodes(&cell.imported, |run| run.source.file.as_str());
+        if cell.is_imported() {
+            let imported = cell.runs.iter().filter_map(|run| run.imported());
+            let file = nodes(imported, |run| run.source.file.as_str());
             fields.push(("imported_from", file));
         }
         Node::Fields(fields)
     };
-    let line = |line: &Line| {
+    let line = |line: &LabelRow| {
         let cell = |column| line.at(column).map_or(Node::from(()), cell);
-        let (conditions, cells) = (of_conditions(line), nodes(&table.columns, cell));
+        let (conditions, cells) = (conditions_in_json(line), nodes(&table.columns, cell));
         fields! { label: line.label, conditions: conditions, cells: cells }
     };
-    // Where a note holds: positions in `lines`, and of each in `columns`.
+    // The places of a note: positions in `lines`, and of each in `columns`.
     let note = |note: &Note| {
         let places = nodes(&note.places, |(line, columns)| {
             let held = (0..table.columns.len()).filter(|at| columns.contains(&table.columns[*at]));
@@ -326,7 +319,7 @@ fn of_table(table: &Table) -> Node {
         fields! { code: note.finding.name(), text: note.text.as_str(), places: places }
     };
     fields! {
-        workload: table.workload, metric: of_metric(table), columns: nodes(&table.columns, column),
+        workload: table.workload, metric: metric_in_json(table), columns: nodes(&table.columns, column),
         lines: nodes(&table.lines, line), notes: nodes(table.notes.iter(), note),
     }
 }
@@ -340,14 +333,14 @@ const OUTAGES: [&str; 2] = [
      interval with 95 % of the earlier rate",
 ];
 
-fn list(tables: &[Table]) -> Vec<Page> {
+fn list(tables: &[WorkloadTable]) -> Vec<Page> {
     let alone = tables.len() == 1;
     tables.iter().map(|table| Page { title_below: alone, ..ranked(table) }).collect()
 }
 
-fn ranked(table: &Table) -> Page {
+fn ranked(table: &WorkloadTable) -> Page {
     let column = table.columns[0];
-    let value = |line: &Line| line.cell().map(|cell| cell.spread.median);
+    let value = |line: &LabelRow| line.cell().map(|cell| cell.spread.median);
     let mut rows: Vec<(usize, Option<f64>)> = table.lines.iter().map(value).enumerate().collect();
     // Equal ones stay in the order of their labels; what has no number comes last.
     let merit = |value: f64| merit(&table.metric, value);
@@ -361,9 +354,10 @@ fn ranked(table: &Table) -> Page {
     let drawn = rows.iter().map(|row| bar(finite(row), max)).collect();
     let (_, unit) = table.metric.short();
     let sheet = Rows::new(rows.into_iter().zip(1_usize..))
-        .place_and_metric(table, |_| column)
+        .place_and_metric(table.workload, table.metric, |_| column)
         .shown("", |((at, value), _)| {
-            let value = Value::from(value.map(|value| table.metric.shown(value, decimals))).shown;
+            let value =
+                PageValue::from(value.map(|value| table.metric.page_value(value, decimals))).shown;
             format!("{value} {unit} - {}", marked(table, *at))
         })
         .filed("rank", |((_, value), rank)| value.map(|_| *rank))
@@ -372,10 +366,10 @@ fn ranked(table: &Table) -> Page {
         .filed("notes", |((at, _), _)| codes(table, &[*at], &column))
         .sheet();
     let title = format!("{}; {}", title(table), at_clients(&column));
-    Page::of(title, Sheet { list: true, drawn, ..sheet }, Vec::new()).footed(table)
+    Page::new(title, Sheet { list: true, drawn, ..sheet }, Vec::new()).footed(table)
 }
 
-fn peak(table: &Table) -> Page {
+fn peak(table: &WorkloadTable) -> Page {
     let value = |item: &Item| item.cell.spread.median;
     // The first of equal ones: fewer clients reach it.
     let merit = |item: &Item| merit(&table.metric, value(item));
@@ -388,17 +382,17 @@ fn peak(table: &Table) -> Page {
     let decimals = table.metric.decimals(found().map(|item| value(&item)));
     let top = found().reduce(best);
     let seen = Rows::new(peaks.iter().enumerate())
-        .shown("peak", |(_, peak)| peak.map(|item| table.metric.shown(value(&item), decimals)))
+        .shown("peak", |(_, peak)| peak.map(|item| table.metric.page_value(value(&item), decimals)))
         .shown("clients", |(_, peak)| peak.map(|item| item.column.to_string()))
         .text("label", |(at, _)| marked(table, *at));
     let records = Rows::new(found())
-        .place_and_metric(table, |item| item.column)
+        .place_and_metric(table.workload, table.metric, |item| item.column)
         .filed("label", |item| item.line.label)
         .filed("value", value)
         .filed("relative", |item| {
             let cells = [top?.cell, item.cell];
             let of = || speed(&table.metric, value(&top?), value(item));
-            let ratio = Ratio::of(cells, table.metric, 1.0).map(|ratio| ratio.estimate());
+            let ratio = Ratio::between(cells, table.metric, 1.0).map(|ratio| ratio.estimate());
             ratio.or_else(of).filter(|_| is_comparable(table.metric, cells))
         })
         .filed("notes", |item| codes(table, &[item.at], &item.column));
@@ -408,9 +402,9 @@ fn peak(table: &Table) -> Page {
 }
 
 /// Returns the outages of a workload's steps; those that did not complete are in it, too.
-pub(crate) fn outages(table: &Table) -> Page {
+pub(crate) fn outages(table: &WorkloadTable) -> Page {
     let lines = table.lines.iter().enumerate();
-    let steps = lines.flat_map(|(at, line)| line.all().map(move |step| (at, step)));
+    let steps = lines.flat_map(|(at, line)| line.all_steps().map(move |step| (at, step)));
     let mut steps: Vec<(usize, &Summary)> = steps.collect();
     steps.sort_by_key(|(at, step)| (*at, &step.started_at));
     let outages = steps.iter().flat_map(|(_, step)| step.outages.iter().map(|of| (*step, of)));
@@ -418,21 +412,21 @@ pub(crate) fn outages(table: &Table) -> Page {
     let (many, steps) = (rows.len(), terms::counted(steps.len() as u64, "step"));
     let title = format!("{}: outages, {many} in {steps}", escape::line(table.workload));
     if rows.is_empty() {
-        return Page::of(title, Sheet::default(), Vec::new());
+        return Page::new(title, Sheet::default(), Vec::new());
     }
     let until = |outage: &Outage, instant_s: Option<f64>| {
         instant_s.map(|s| ((s - outage.first_error_s).max(0.0), 2))
     };
     let sheet = Rows::new(rows)
         .shown("clients", |(step, _)| step.cell().to_string())
-        .place(table, |(step, _)| step.cell())
+        .place(table.workload, |(step, _)| step.cell())
         .filed("label", |(step, _)| step.label.as_str())
         .filed("step_id", |(step, _)| step.step_id.as_str())
         .both("at s", "first_error_s", |(_, outage)| (outage.first_error_s, 2))
         .filed("last_error_s", |(_, outage)| outage.last_error_s)
         .shown("gap s", |(_, outage)| {
             let more = if outage.first_success_s.is_none() { "> " } else { "" };
-            format!("{more}{}", page::number(outage.gap_s, 2))
+            format!("{more}{}", value::number(outage.gap_s, 2))
         })
         .filed("gap_s", |(_, outage)| outage.gap_s)
         .both("to success s", "to_success_s", |(_, outage)| until(outage, outage.first_success_s))
@@ -447,13 +441,13 @@ pub(crate) fn outages(table: &Table) -> Page {
         .filed("last_error", |(_, outage)| outage.last_error.as_str())
         .filed("refused", |(_, outage)| outage.refused)
         .sheet();
-    Page::of(title, sheet, OUTAGES.map(str::to_owned).into())
+    Page::new(title, sheet, OUTAGES.map(str::to_owned).into())
 }
 
 /// The note of a step that explains its label: `--note note=TEXT`.
 const REMARK: &str = "note";
 
-fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios) -> Page {
+fn relative(mut table: WorkloadTable, baseline: Option<&str>, at: usize, ratios: &Ratios) -> Page {
     let measured = table.lines.iter().find(|line| line.cell().is_some());
     let base = baseline.unwrap_or(measured.unwrap_or(&table.lines[0]).label).to_owned();
     ratios.relate(at, &mut table, &base);
@@ -464,13 +458,13 @@ fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios
     let of_base = format!("{short}-for-{}", escape::line(&base));
     let higher = table.metric.higher_is_better();
     let [over, under] = if higher { [&short, &of_base] } else { [&of_base, &short] };
-    let decimals = table.metric.decimals(table.shown());
+    let decimals = table.metric.decimals(table.numbers());
     let ratios = ratio_decimals(table.cells().filter_map(|cell| cell.relative));
     let sheet = Rows::new(table.lines.iter().enumerate())
-        .place_and_metric(&table, |_| column)
+        .place_and_metric(table.workload, table.metric, |_| column)
         .both("", "label", |(_, line)| (line.label.to_owned(), label(line.label)))
         .both(&short, "value", |(_, line)| {
-            Some(table.metric.shown(line.cell()?.spread.median, decimals))
+            Some(table.metric.page_value(line.cell()?.spread.median, decimals))
         })
         .filed("baseline", |_| base.as_str())
         // As published: the baseline is 1, and what merely equals it 1.00.
@@ -479,9 +473,7 @@ fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios
         })
         // The mark ends the line: numbers follow the label alone.
         .text("", |(at, line)| {
-            let remark = line.steps.iter().find_map(|step| step.notes.get(REMARK));
-            let imported = || line.imported.iter().find_map(|run| run.notes.get(REMARK));
-            let remark = remark.or_else(imported);
+            let remark = line.runs.iter().find_map(|run| run.note(REMARK));
             let remark = remark.map_or_else(String::new, |n| format!(" -> {}", escape::line(n)));
             (mark(&table, *at).to_owned() + &remark).trim().to_owned()
         })
@@ -490,10 +482,6 @@ fn relative(mut table: Table, baseline: Option<&str>, at: usize, ratios: &Ratios
     let title = format!("{}; {}", title(&table), at_clients(&column));
     let title = vec![title, format!("Relative-perf is {over} / {under}")];
     Page { title, sheets: vec![sheet], ..footed }
-}
-
-pub(crate) fn mark(table: &Table, at: usize) -> &'static str {
-    if is_marked(table, at, None) { MARK } else { "" }
 }
 
 /// Head, names in files (absolute and relative), metric and decimals of what an op costs.
@@ -517,29 +505,29 @@ pub(crate) const LEGEND: [&str; 3] = [
 ];
 
 fn cost_metrics() -> [Metric; COSTS.len()] {
-    COSTS.map(|of| Metric::Figure(metric::named(of.2).expect("a figure")))
+    COSTS.map(|of| Metric::Figure(metric::find_figure(of.2).expect("a figure")))
 }
 
-/// Gives the ratios of the costs of a line to those of a base, the numbers' own: of costs, less is better.
-fn cost_ratios([base, line]: [&[Option<Cell>]; 2], times: f64) -> Vec<Option<f64>> {
+/// Returns the ratios of the costs of a line to those of a base; less is better.
+fn cost_ratios([base, line]: [&[Option<TableCell>]; 2], times: f64) -> Vec<Option<f64>> {
     let pairs = base.iter().zip(line).zip(cost_metrics());
-    let of_pair = |((one, other), metric): ((&Option<Cell>, &Option<Cell>), Metric)| {
+    let of_pair = |((one, other), metric): ((&Option<TableCell>, &Option<TableCell>), Metric)| {
         let pair = [one.as_ref()?, other.as_ref()?];
         let of_medians = || ratio(pair[1].spread.median, pair[0].spread.median);
-        let turned = Ratio::of(pair, metric, times).map(|ratio| ratio.estimate());
+        let turned = Ratio::between(pair, metric, times).map(|ratio| ratio.estimate());
         turned.map(|turned| own_ratio(metric, turned)).or_else(of_medians)
     };
     pairs.map(of_pair).collect()
 }
 
 /// Makes the cells of all costs from the runs of a line.
-fn cost_cells<'a>(line: &Line<'a>) -> Result<Vec<Option<Cell<'a>>>> {
-    let cell = |of: Metric| cell(line.steps.clone(), line.imported.clone(), &of);
+fn cost_cells<'a>(line: &LabelRow<'a>) -> Result<Vec<Option<TableCell<'a>>>> {
+    let cell = |of: Metric| cell(line.runs.clone(), &of);
     cost_metrics().into_iter().map(cell).collect()
 }
 
 pub(crate) fn per_op(
-    table: &Table,
+    table: &WorkloadTable,
     baseline: Option<&str>,
     at: usize,
     ratios: &Ratios,
@@ -551,7 +539,7 @@ pub(crate) fn per_op(
         None => Some(0),
     };
     let base_cells = base.map(|base| cost_cells(&table.lines[base])).transpose()?;
-    let median = |cell: &Option<Cell>| cell.as_ref().map(|cell| cell.spread.median);
+    let median = |cell: &Option<TableCell>| cell.as_ref().map(|cell| cell.spread.median);
     let (mut costs, mut all_ratios) = (Vec::new(), Vec::new());
     for line in &table.lines {
         let cells = cost_cells(line)?;
@@ -567,7 +555,7 @@ pub(crate) fn per_op(
     let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
-    below.extend((base.is_some() && by_zero).then(|| super::table::OF_ZERO.to_owned()));
+    below.extend((base.is_some() && by_zero).then(|| OF_ZERO.to_owned()));
     // A rate has as many decimals as its smallest needs.
     let decimals = |at: usize, of: usize| match metrics[at] {
         rate if rate.is_rate() => rate.decimals(costs.iter().filter_map(|line| line[at])),
@@ -576,7 +564,7 @@ pub(crate) fn per_op(
     // A 0 has no decimals.
     let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
     let mut all = Rows::new(lines.clone())
-        .place(table, |_| column)
+        .place(table.workload, |_| column)
         .filed("label", |line| table.lines[*line].label);
     let mut others = Rows::new(lines.filter(|line| Some(*line) != base));
     for (at, (head, names, _, of)) in COSTS.iter().enumerate() {
@@ -604,7 +592,7 @@ mod tests {
     #[test]
     fn every_cost_has_a_figure() {
         for (head, _, name, _) in COSTS {
-            assert_eq!(metric::named(name).map(|figure| figure.name), Some(name), "{head}");
+            assert_eq!(metric::find_figure(name).map(|figure| figure.name), Some(name), "{head}");
         }
     }
 }

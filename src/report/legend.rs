@@ -1,10 +1,10 @@
-//! What tells the labels of a page's chart apart, in the drawing itself.
+//! The legend of a page's chart, in the drawing itself.
 
 use maud::{Markup, html};
 
 use super::chart::{CHAR, LINE, MARGIN, Size, class, px, sample};
 use super::escape::clip;
-use super::notes::label;
+use super::names::label;
 
 /// Places what tells labels apart side by side below a drawing, in lines as wide as it: the position
 /// of each, and the height of all.

@@ -1,19 +1,20 @@
-//! What a table shows: one number of each step.
+//! The number of a run that a table shows.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::histogram::Curve;
-use super::page::{self, Value};
+use super::run::Run;
+use super::value::{self, PageValue};
 use crate::error::{Error, Result};
-use crate::stats::{is_scarce, rank};
+use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, Percentile, Property};
+use crate::terms::{self, Finding, Percentile, Property, finding};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Metric {
-    /// What the workload is measured in: statements a second, or seconds for what ran to its
+    /// The usual number of the workload: statements a second, or seconds for what ran to its
     /// end, such as a load.
     #[default]
     Natural,
@@ -81,7 +82,7 @@ impl FromStr for Metric {
         if name == "natural" {
             return Ok(Metric::Natural);
         }
-        if let Some(figure) = named(&name) {
+        if let Some(figure) = find_figure(&name) {
             return Ok(Metric::Figure(figure));
         }
         let times = [Time::Service, Time::Response, Time::Wait, Time::Unnamed];
@@ -107,20 +108,16 @@ impl Metric {
     const RETRIED: Metric = Metric::Figure(&FIGURES[4]);
     const SECONDS: Metric = Metric::Figure(&FIGURES[5]);
 
-    /// Returns itself, or what the steps of one workload are measured in: of a time, which one. The
-    /// others were imported.
-    pub(crate) fn of<'a>(
-        self,
-        mut steps: impl Iterator<Item = &'a Summary> + Clone,
-        imported: impl Iterator<Item = &'a Imported>,
-    ) -> Metric {
+    /// Returns itself, or what the runs of one workload are measured in; of a time, which one.
+    pub(crate) fn of_runs<'a>(self, mut runs: impl Iterator<Item = Run<'a>>) -> Metric {
         let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
         match self {
-            Metric::Natural if steps.next().is_some_and(to_its_end) => Metric::SECONDS,
+            Metric::Natural if runs.find_map(Run::measured).is_some_and(to_its_end) => {
+                Metric::SECONDS
+            }
             Metric::Natural => Metric::QPS,
             Metric::Time(Time::Unnamed, property) => {
-                let open = steps.map(|step| step.latency.response.is_some());
-                let open: Vec<bool> = open.chain(imported.map(|run| run.rate.is_some())).collect();
+                let open: Vec<bool> = runs.map(Run::has_response_time).collect();
                 match (open.contains(&true), !open.contains(&false)) {
                     (true, false) => Metric::Time(Time::Own, property),
                     (any, _) => self.in_loop(any),
@@ -147,12 +144,12 @@ impl Metric {
         }
     }
 
-    /// Tells whether it is a number that an open loop is asked for.
+    /// Returns true if an open loop is asked for this number.
     pub(crate) fn is_rate(self) -> bool {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
     }
 
-    /// Tells whether it is how long something took that ran to its end.
+    /// Returns true if it is the duration of work that ran to its end.
     pub(crate) fn is_seconds(self) -> bool {
         self == Metric::SECONDS
     }
@@ -181,11 +178,11 @@ impl Metric {
     }
 
     /// Makes a value of a number, for files and people.
-    pub(crate) fn shown(self, value: f64, decimals: usize) -> Value {
-        (value, page::number(value / self.unit().0, decimals)).into()
+    pub(crate) fn page_value(self, value: f64, decimals: usize) -> PageValue {
+        (value, value::number(value / self.unit().0, decimals)).into()
     }
 
-    /// Gives the decimals of numbers in the unit that people see.
+    /// Returns the decimals of numbers in the unit that people see.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
         if [Metric::ERRORS, Metric::RETRIED].contains(&self) {
             // A median of two may lie between counts.
@@ -196,7 +193,7 @@ impl Metric {
             return rate_decimals(values);
         }
         let unit = self.unit().0;
-        page::decimals(values.into_iter().map(|value| value / unit))
+        value::decimals(values.into_iter().map(|value| value / unit))
     }
 
     pub(crate) fn name(self) -> String {
@@ -214,7 +211,15 @@ impl Metric {
         }
     }
 
-    pub(crate) fn value(self, summary: &Summary) -> Result<Option<f64>> {
+    /// Returns the number of a run; none where it has none.
+    pub(crate) fn value<'a>(self, run: impl Into<Run<'a>>) -> Result<Option<f64>> {
+        match run.into() {
+            Run::Measured(step) => self.measured(step),
+            Run::Imported(run) => Ok(self.printed(run)),
+        }
+    }
+
+    fn measured(self, summary: &Summary) -> Result<Option<f64>> {
         // Without a window there is no rate, and a latency of nothing.
         if summary.measured_s <= 0.0 {
             return Ok(None);
@@ -232,15 +237,12 @@ impl Metric {
         })
     }
 
-    /// Returns the values of steps, then those of imported runs.
-    pub(crate) fn values(self, steps: &[&Summary], imported: &[&Imported]) -> Result<Vec<f64>> {
-        let measured = steps.iter().filter_map(|step| self.value(step).transpose());
-        let printed = imported.iter().filter_map(|run| self.printed(run)).map(Ok);
-        measured.chain(printed).collect()
+    pub(crate) fn values(self, runs: &[Run]) -> Result<Vec<f64>> {
+        runs.iter().filter_map(|run| self.value(*run).transpose()).collect()
     }
 
     /// Returns the number of an imported run; none where its output does not have it.
-    pub(crate) fn printed(self, run: &Imported) -> Option<f64> {
+    fn printed(self, run: &Imported) -> Option<f64> {
         let (totals, latency) = (&run.totals, &run.latency);
         if run.measured_s <= 0.0 {
             return None;
@@ -278,6 +280,24 @@ impl Metric {
         }
     }
 
+    /// Explains that a run has no number of it, or none that is to be shown.
+    pub(crate) fn finding(self, run: Run) -> Option<Finding> {
+        match run {
+            Run::Measured(step) => self.scarce(step).map(|(percentile, count)| {
+                finding!(Scarce, percentile.to_string(), count, enough(percentile.0))
+            }),
+            Run::Imported(run) if self.printed(run).is_some() => None,
+            Run::Imported(run) => {
+                let instead = match run.latency.percentile {
+                    _ if self.percentile().is_none() => "none".to_owned(),
+                    Some(of) => format!("p{} alone", of.percentile),
+                    None => "no percentile".to_owned(),
+                };
+                Some(finding!(NotPrinted, self.to_string(), instead))
+            }
+        }
+    }
+
     pub(crate) fn percentile(self) -> Option<Percentile> {
         match self {
             Metric::Time(_, Property::Percentile(percentile)) => Some(percentile),
@@ -311,7 +331,7 @@ fn percentile_of(p: Percentile, of: &Distribution, step: &Summary) -> Result<Opt
     kept.map_or_else(|| of_histogram(p, p.0, of, step), |(_, value)| Ok(value))
 }
 
-/// Gives a percentile of a step's own times and so many more that are longer than any of these, as
+/// Returns a percentile of a step's own times and so many more that are longer than any of these, as
 /// are those that were given up, which are among them: infinite, where it is one of both.
 pub(crate) fn with_longer(
     percentile: Percentile,
@@ -359,7 +379,7 @@ pub struct Figure {
     pub heading: &'static str,
     pub unit_in_words: &'static str,
     pub higher_is_better: bool,
-    /// Of a total, the metric that compares runs whose work is not the same.
+    /// The metric that compares runs of unequal work; a total does not.
     pub(crate) by_work: Option<&'static str>,
     pub(crate) value: fn(&Summary) -> Option<f64>,
 }
@@ -469,7 +489,7 @@ pub(super) fn errors(step: &Summary) -> u64 {
 
 pub fn failed_share(steps: &[&Summary]) -> Option<f64> {
     let count = |of: fn(&Summary) -> u64| steps.iter().map(|step| of(step) as f64).sum::<f64>();
-    // What was given up is among the times with its age.
+    // An operation that was given up is among the times with its age.
     let all = count(failed) + count(|step| step.latency.own().count);
     let bad = count(failed) + count(given_up);
     (all > 0.0).then(|| (bad / all).min(1.0))
@@ -518,7 +538,7 @@ pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
     Some(read_us(step)? * part)
 }
 
-pub(crate) fn named(name: &str) -> Option<&'static Figure> {
+pub(crate) fn find_figure(name: &str) -> Option<&'static Figure> {
     FIGURES.iter().find(|figure| figure.name == name || figure.aliases.contains(&name))
 }
 

@@ -1,84 +1,37 @@
-//! What stands around a table: its title, the conditions below it, footnotes, and the settings by
+//! The texts around a table: its title, the conditions below it, footnotes, and the settings by
 //! which labels differ.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::Hash;
-use std::ops::Deref;
 
 use serde_json::{Map, Value as Json};
 
-use super::brief::{MARK, follows};
-use super::escape::line as shown_line;
-use super::imported;
-use super::table::{Column, Line, NO_RATIO, Table, is_comparable, not_comparable};
+use super::distinct::{Distinct, entry, push_new};
+use super::names::{NAMED_MAX, both_values, label, list_some, listed, value_instead};
+use super::note::{Footnotes, MARK, Note, grouped};
+use super::run::{Run, ending, imported_conditions, options_in_words};
+use super::table::{LabelRow, NO_RATIO, WorkloadTable, is_comparable, not_comparable};
+use super::{escape, imported};
 use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
-use crate::stats::enough;
-use crate::summary::{Outcome, Summary, TEXT_MAX, Verdict, VerdictKind, in_queues};
-use crate::terms::{self, Code, Finding, Rank, finding, joined, merge, units};
+use crate::summary::{Outcome, Summary};
+use crate::terms::{self, Cell, Code, Finding, finding, joined, units};
 
-/// Lines, and settings, that one note names.
-const NAMED_MAX: usize = 6;
-/// Said where more settings differ than are named.
+/// Refers to the rest where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings)";
 /// Conditions that only all notes have.
 const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 
-#[derive(Debug, Clone)]
-pub(crate) struct Note {
-    pub(crate) finding: Finding,
-    /// Its sentence, and where it holds.
-    pub(crate) text: String,
-    /// Positions of the lines that it is about, and the columns in which it holds there.
-    pub(crate) places: BTreeMap<usize, BTreeSet<Column>>,
-    /// What it tells to differ.
-    pub(crate) differs: Vec<Difference>,
-    /// It makes what it is about doubtful: that is marked.
-    pub(crate) doubtful: bool,
-}
-
-/// The footnotes of a table in their order, and those of each line.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Footnotes {
-    all: Vec<Note>,
-    of_lines: HashMap<usize, Vec<usize>>,
-}
-
-impl Deref for Footnotes {
-    type Target = [Note];
-
-    fn deref(&self) -> &Self::Target {
-        &self.all
-    }
-}
-
-impl Footnotes {
-    fn new(all: Vec<Note>) -> Footnotes {
-        let mut of_lines: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (at, note) in all.iter().enumerate() {
-            for line in note.places.keys() {
-                of_lines.entry(*line).or_default().push(at);
-            }
-        }
-        Footnotes { all, of_lines }
-    }
-
-    /// Returns the notes of a line with their positions, in their order.
-    fn of_line(&self, line: usize) -> impl Iterator<Item = (usize, &Note)> {
-        self.of_lines.get(&line).into_iter().flatten().map(|at| (*at, &self.all[*at]))
-    }
-}
-
 /// Fills in the footnotes of a table, in the order in which its lines need them.
-pub(crate) fn noted(table: Table) -> Table {
-    let reference = table.lines.iter().find(|line| !line.steps.is_empty()).map(Reference::new);
+pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
+    let reference =
+        table.lines.iter().find(|line| line.steps().next().is_some()).map(Reference::new);
     let first = table.lines.iter().find(|line| line.cell().is_some());
     let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
-        let own = reference.iter().flat_map(|reference| of_line(line, reference));
-        let imported = first.and_then(|first| imported::of_line(line, first));
+        let own = reference.iter().flat_map(|reference| differing_row(line, reference));
+        let imported = first.and_then(|first| imported::differing_row(line, first));
         for note in own.chain(imported).chain(clash(line)) {
             let columns = table.columns.iter().copied().collect();
             let key = (note.finding.name().to_owned(), note.text.clone());
@@ -91,114 +44,44 @@ pub(crate) fn noted(table: Table) -> Table {
     notes.extend(grouped(found));
     notes.sort_by_key(|note| note.places.keys().next().copied());
     for note in &mut notes {
-        note.text += &place(&table, &note.places);
+        note.text += &places_in_words(&table, &note.places);
     }
-    Table { notes: Footnotes::new(notes), ..table }
+    WorkloadTable { notes: Footnotes::new(notes), ..table }
 }
 
-/// Tells of the settings in which invocations of a line clash.
-fn clash(line: &Line) -> Option<Note> {
-    let differences = some(line.clashes.iter().map(both_values).collect(), "; ");
+/// Notes the settings in which invocations of a line clash.
+fn clash(line: &LabelRow) -> Option<Note> {
+    let differences = list_some(line.clashes.iter().map(both_values).collect(), "; ");
     let differences = Some(differences).filter(|differences| !differences.is_empty());
     let clash = || finding!(Clash, label(line.label), line.clashing, differences);
     (line.clashing > 0).then(|| Note::new(clash(), line.clashes.iter()))
 }
 
-/// Makes notes of what is found in steps: one of each code, by the first line.
-pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Column, Finding)>) -> Vec<Note> {
-    let mut groups: BTreeMap<String, (Vec<Finding>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
-    for (at, column, finding) in found {
-        let group = groups.entry(finding.name().to_owned()).or_default();
-        group.0.push(finding);
-        group.1.entry(at).or_default().insert(column);
-    }
-    let note = |(found, places): (Vec<Finding>, _)| Note {
-        places,
-        ..Note::new(merge(&found).swap_remove(0), [])
-    };
-    groups.into_values().map(note).collect()
-}
-
-impl Note {
-    /// Makes a note without places, of a finding and what it tells to differ.
-    pub(super) fn new<'d>(
-        finding: Finding,
-        differs: impl IntoIterator<Item = &'d Difference>,
-    ) -> Note {
-        Note {
-            text: finding.to_string(),
-            places: BTreeMap::new(),
-            differs: differs.into_iter().cloned().collect(),
-            doubtful: finding.code().is_some_and(|code| code.rank() <= Rank::Doubt),
-            finding,
-        }
-    }
-
-    /// Tells whether a number, or all numbers of a line, are marked for it.
-    pub(crate) fn marks(&self, line: usize, column: Option<&Column>) -> bool {
-        let here = |columns: &BTreeSet<Column>| column.is_none_or(|of| columns.contains(of));
-        self.doubtful && self.places.get(&line).is_some_and(here)
-    }
-}
-
-/// Tells whether a note makes a number doubtful; without a column, any number of the line.
-pub(crate) fn is_marked(table: &Table, line: usize, column: Option<&Column>) -> bool {
+/// Returns true if a note makes a number doubtful; without a column, any number of the line.
+pub(crate) fn is_marked(table: &WorkloadTable, line: usize, column: Option<&Cell>) -> bool {
     table.notes.of_line(line).any(|(_, note)| note.marks(line, column))
 }
 
-/// Tells whether all numbers of a line are marked: then its label is.
-pub(crate) fn is_all_marked(table: &Table, line: usize) -> bool {
+/// Returns true if all numbers of a line are marked: then its label is.
+pub(crate) fn is_all_marked(table: &WorkloadTable, line: usize) -> bool {
     let mut cells = table.lines[line].cells.iter().map(|(column, _)| column).peekable();
     let any = cells.peek().is_some();
     let all = cells.all(|column| is_marked(table, line, Some(column)));
     if any { all } else { is_marked(table, line, None) }
 }
 
-fn findings(table: &Table, line: &Line) -> Vec<(Column, Finding)> {
-    let of_step = |step: &Summary| {
-        let few = table.metric.scarce(step).map(|(percentile, count)| {
-            finding!(Scarce, percentile.to_string(), count, enough(percentile.0))
-        });
-        let said = remarks(step).into_iter().chain(few);
-        said.map(|said| (step.cell(), said)).collect::<Vec<_>>()
+fn findings(table: &WorkloadTable, line: &LabelRow) -> Vec<(Cell, Finding)> {
+    let of_run = |run: &Run| {
+        let metric = table.metric_at(&run.cell());
+        let findings = run.findings().into_iter().chain(metric.finding(*run));
+        let cell = run.cell();
+        findings.map(move |finding| (cell, finding)).collect::<Vec<_>>()
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)));
-    let steps = line.steps.iter().flat_map(|step| of_step(step));
-    let imported = line.imported.iter().flat_map(|run| imported::findings(table, run));
-    steps.chain(line.left_out.iter().map(left_out)).chain(imported).collect()
+    line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out)).collect()
 }
 
-/// Returns what a reader of any number of a step must know.
-pub fn remarks(step: &Summary) -> Vec<Finding> {
-    let partial = step.outcome != Outcome::Completed;
-    let shared = step.verdict.as_ref().is_some_and(|of| of.kind == VerdictKind::SharedHost);
-    let same_host = step.client.same_host && !shared && !step.is_warned(Code::SameHost);
-    let queues = step.plan.queues.filter(|queues| *queues > 1);
-    let debug = step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild);
-    let own = [
-        partial.then(|| finding!(Partial, ending(step))),
-        step.verdict.as_ref().and_then(Verdict::finding),
-        same_host.then(|| finding!(SameHost)),
-        queues.map(|queues| finding!(Queues, in_queues(queues, step.workload.spread))),
-        debug.then(|| finding!(DebugBuild)),
-    ];
-    own.into_iter().flatten().chain(step.warnings.iter().map(Finding::from)).collect()
-}
-
-/// Shows an instant to people.
-pub(super) fn instant(text: &str) -> String {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => clip(text, VALUE_MAX),
-    }
-}
-
-pub(crate) fn ending(step: &Summary) -> String {
-    let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
-    step.outcome.name().to_owned() + &reason.collect::<String>()
-}
-
-fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
+fn places_in_words(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell>>) -> String {
     let mut whole = places.len() == table.lines.len();
     let named = places.iter().map(|(at, columns)| {
         let (line, label) = (&table.lines[*at], clip(table.lines[*at].label, VALUE_MAX));
@@ -208,19 +91,15 @@ fn place(table: &Table, places: &BTreeMap<usize, BTreeSet<Column>>) -> String {
         whole = false;
         format!("{label} at {}", listed(columns, ", "))
     });
-    let named = some(named.collect(), "; ");
+    let named = list_some(named.collect(), "; ");
     if whole { String::new() } else { format!(" ({named})") }
 }
 
-pub(crate) fn listed<T: ToString>(items: &BTreeSet<T>, separator: &str) -> String {
-    items.iter().map(T::to_string).collect::<Vec<String>>().join(separator)
-}
-
 /// The values of a condition, in their order, and the columns that have them.
-type Held = Vec<(String, BTreeSet<Column>)>;
+type ConditionValues = Vec<(String, BTreeSet<Cell>)>;
 
-fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
-    let mut all: Vec<(Cow<'static, str>, Held)> = Vec::new();
+fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, ConditionValues)> {
+    let mut all: Vec<(Cow<'static, str>, ConditionValues)> = Vec::new();
     for step in steps {
         for (name, value, _) in judge::conditions(step) {
             entry(entry(&mut all, name), value).insert(step.cell());
@@ -231,74 +110,30 @@ fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, Held)> {
 
 /// Returns the conditions of a line, and all options of its workload in one text: the others are
 /// those that are not as usual.
-pub(crate) fn of_conditions(line: &Line) -> Map<String, Json> {
+pub(crate) fn conditions_in_json(line: &LabelRow) -> Map<String, Json> {
     let mut texts: Vec<String> = Vec::new();
-    for step in &line.steps {
-        let options = step.workload.options.iter().map(|(k, v)| Some(format!("{k} {v}")));
-        push_new(&mut texts, joined(options, " and ").unwrap_or_else(|| "none".to_owned()));
+    let steps: Vec<&Summary> = line.steps().collect();
+    for step in &steps {
+        push_new(&mut texts, options_in_words(&step.workload.options));
     }
     let options = (!texts.is_empty()).then(|| ("options".to_owned(), texts.into()));
-    let named = conditions(&line.steps)
+    let named = conditions(&steps)
         .into_iter()
         .map(|(name, values)| (name, values.into_iter().map(|(value, _)| value).collect()))
         .map(|(name, values)| (name.to_lowercase().replace([' ', '-'], "_"), values));
-    imported::conditions(line).chain(named).chain(options).collect()
-}
-
-pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
-    let at = all.iter().position(|(known, _)| *known == key).unwrap_or(all.len());
-    if at == all.len() {
-        all.push((key, V::default()));
-    }
-    &mut all[at].1
-}
-
-/// Different items in the order in which they came.
-#[derive(Debug, Clone)]
-pub(crate) struct Distinct<T>(HashMap<T, usize>);
-
-impl<T> Default for Distinct<T> {
-    fn default() -> Self {
-        Distinct(HashMap::new())
-    }
-}
-
-impl<T: Eq + Hash> Distinct<T> {
-    /// Adds an item that is not here yet.
-    pub(crate) fn push(&mut self, item: T) {
-        let place = self.0.len();
-        self.0.entry(item).or_insert(place);
-    }
-}
-
-impl<T> IntoIterator for Distinct<T> {
-    type Item = T;
-    type IntoIter = std::vec::IntoIter<T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        let mut items: Vec<(T, usize)> = self.0.into_iter().collect();
-        items.sort_by_key(|(_, place)| *place);
-        items.into_iter().map(|(item, _)| item).collect::<Vec<T>>().into_iter()
-    }
-}
-
-pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
-    if !all.contains(&new) {
-        all.push(new);
-    }
-}
-
-pub(crate) fn some(texts: Vec<String>, joined: &str) -> String {
-    terms::named(texts, NAMED_MAX, joined)
+    let imported = imported_conditions(&line.runs);
+    let imported = imported.map(|(name, value)| (name, vec![Json::from(value)].into()));
+    imported.chain(named).chain(options).collect()
 }
 
 /// The line that the caption describes, ready to have many others held against it.
 struct Reference<'t, 'a> {
-    line: &'t Line<'a>,
-    columns: BTreeMap<Column, Known<'a>>,
+    line: &'t LabelRow<'a>,
+    steps: Vec<&'a Summary>,
+    columns: BTreeMap<Cell, Known<'a>>,
 }
 
-/// What the reference knows of a column.
+/// The reference's steps and values of a column.
 struct Known<'a> {
     /// The first of each kind of knowledge.
     firsts: Vec<&'a Summary>,
@@ -308,16 +143,17 @@ struct Known<'a> {
 }
 
 impl<'t, 'a> Reference<'t, 'a> {
-    fn new(line: &'t Line<'a>) -> Reference<'t, 'a> {
-        let known = |(column, steps): (Column, Vec<&'a Summary>)| (column, Known::new(&steps));
-        Reference { line, columns: line.steps_by_column().into_iter().map(known).collect() }
+    fn new(line: &'t LabelRow<'a>) -> Reference<'t, 'a> {
+        let known = |(column, steps): (Cell, Vec<&'a Summary>)| (column, Known::new(&steps));
+        let columns = line.steps_by_column().into_iter().map(known).collect();
+        Reference { line, steps: line.steps().collect(), columns }
     }
 }
 
 impl<'a> Known<'a> {
     fn new(steps: &[&'a Summary]) -> Known<'a> {
         let mut values: HashMap<&str, HashSet<String>> = HashMap::new();
-        // What is only noted, and the hosts, may differ from repeat to repeat.
+        // Conditions that are only noted, and hosts, may differ from repeat to repeat.
         for condition in CONDITIONS.iter().filter(|condition| condition.weight <= Weight::Host) {
             let held = steps.iter().filter_map(|step| (condition.value)(step));
             values.insert(condition.name, held.collect());
@@ -333,11 +169,11 @@ impl<'a> Known<'a> {
 
 /// Returns what a line does not share with the one that the caption describes, and what its own runs
 /// do not share: notes without places.
-fn of_line(line: &Line, reference: &Reference) -> Vec<Note> {
+fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
     let last = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
-    // What both have, and what follows from nothing else, comes first.
+    // Settings that both have, and that follow from no other, come first.
     differences.sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || last(&d.name)));
     let other_version = differences.iter().any(|(d, _)| d.name == "version");
     let mut others: BTreeMap<Code, (Vec<String>, Vec<&Difference>)> = BTreeMap::new();
@@ -356,7 +192,8 @@ fn of_line(line: &Line, reference: &Reference) -> Vec<Note> {
             _ if code == Code::OtherQueues => {
                 format!("queues {other} instead of {one} at {}", listed(columns, ", "))
             }
-            name => format!("{} {other} instead of {one}", clip(name, VALUE_MAX)),
+            words if code == Code::Overheads => format!("{words} {other} instead of {one}"),
+            _ => value_instead(d),
         });
         differs.push(d);
     }
@@ -364,19 +201,19 @@ fn of_line(line: &Line, reference: &Reference) -> Vec<Note> {
         let own = |d: &&Difference| !follows(&d.name, other_version);
         let doubtful = code == Code::Conditions && differs.iter().any(own);
         let all = if code == Code::Settings && found.len() > NAMED_MAX { SETTINGS } else { "" };
-        let differences = terms::Value::One((some(found, ", ") + all).into());
+        let differences = terms::Value::One((list_some(found, ", ") + all).into());
         let finding = Finding::Known(code, vec![differences]);
         Note { doubtful, ..Note::new(finding, differs) }
     });
     let unknown = (!unknown.is_empty()).then(|| {
-        let named = some(unknown.into_iter().map(str::to_owned).collect(), ", ");
+        let named = list_some(unknown.into_iter().map(str::to_owned).collect(), ", ");
         Note::new(finding!(UnknownConditions, named), [])
     });
     let mixed = mixed(line, std::ptr::eq(line, reference.line));
     others.chain(unknown).chain(mixed).collect()
 }
 
-type Differences = Vec<(Difference, BTreeSet<Column>)>;
+type Differences = Vec<(Difference, BTreeSet<Cell>)>;
 
 fn condition(difference: &Difference) -> Option<&'static Condition> {
     CONDITIONS.iter().find(|condition| condition.name == difference.name)
@@ -385,17 +222,17 @@ fn condition(difference: &Difference) -> Option<&'static Condition> {
 /// Returns the differences of a line from another one with the columns that have them, and the
 /// conditions that only one of them knows. Steps are held against those of the same column, else
 /// against the first one of the other line that is of the same kind of loop.
-fn against(line: &Line, reference: &Reference) -> (Differences, BTreeSet<&'static str>) {
+fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'static str>) {
     let (mut found, mut unknown) = (HashMap::new(), BTreeSet::new());
-    // What was cut short may lack more.
+    // A step that was cut short may know less.
     let completed = |step: &&&Summary| step.outcome == Outcome::Completed;
     for (column, steps) in line.steps_by_column() {
         let there = reference.columns.get(&column);
         let same = |other: &&&Summary| other.cell().is_open() == column.is_open();
-        let same = || reference.line.steps.iter().filter(same);
+        let same = || reference.steps.iter().filter(same);
         let of_column = there.and_then(|known| known.completed);
         let known = of_column.or_else(|| same().find(completed).copied());
-        let alike = || same().next().or(reference.line.steps.first()).copied();
+        let alike = || same().next().or(reference.steps.first()).copied();
         let others: Vec<&Summary> = match there {
             Some(known) => known.firsts.clone(),
             None => alike().into_iter().collect(),
@@ -424,12 +261,12 @@ fn against(line: &Line, reference: &Reference) -> (Differences, BTreeSet<&'stati
     (found.into_iter().map(|(difference, (_, columns))| (difference, columns)).collect(), unknown)
 }
 
-/// Tells in what the steps of one line differ, but for what the caption tells. Of other lines it does
-/// not tell what one cell has of both.
-fn mixed(line: &Line, captioned: bool) -> Option<Note> {
-    let of_line = pairs(&line.steps).map(|pair| (false, pair));
+/// Lists the conditions in which the steps of one line differ, without those in the caption; of a line
+/// that the caption does not describe, without those that differ within one cell.
+fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
+    let of_line = pairs(line.steps().collect()).map(|pair| (false, pair));
     let cells = line.cells().filter(|_| !captioned);
-    let of_cells = cells.flat_map(|cell| pairs(&cell.steps)).map(|pair| (true, pair));
+    let of_cells = cells.flat_map(|cell| pairs(cell.steps().collect())).map(|pair| (true, pair));
     let (mut found, mut names) = (Distinct::default(), HashSet::new());
     for (in_cell, (first, step)) in of_line.chain(of_cells) {
         for difference in judge::differences(first, step) {
@@ -446,29 +283,25 @@ fn mixed(line: &Line, captioned: bool) -> Option<Note> {
         }
     }
     let found: Vec<Difference> = found.into_iter().collect();
-    let named = some(found.iter().map(both_values).collect(), ", ");
+    let named = list_some(found.iter().map(both_values).collect(), ", ");
     (!found.is_empty()).then(|| Note::new(finding!(Invocations, named), &found))
 }
 
 /// Pairs the first step of each kind of knowledge with all others.
-fn pairs<'a>(steps: &[&'a Summary]) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
+fn pairs<'a>(steps: Vec<&'a Summary>) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
+    let firsts = judge::by_knowledge(&steps);
     let pairs = move |first: &'a Summary| {
-        let others = steps.iter().filter(move |step| !std::ptr::eq(first, **step));
-        others.map(move |step| (first, *step))
+        let others = steps.clone().into_iter().filter(move |step| !std::ptr::eq(first, *step));
+        others.map(move |step| (first, step))
     };
-    judge::by_knowledge(steps).into_iter().flat_map(pairs)
-}
-
-pub(crate) fn both_values(difference: &Difference) -> String {
-    let (one, other) = told_apart(&difference.first, &difference.second);
-    format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
+    firsts.into_iter().flat_map(pairs)
 }
 
 /// Paths of a build's own files: two builds of one version differ in nothing else.
 pub(crate) const BUILD: &[&str] =
     &["basedir", "character_sets_dir", "lc_messages_dir", "plugin_dir", "tmpdir"];
 
-pub(crate) fn title(table: &Table) -> String {
+pub(crate) fn title(table: &WorkloadTable) -> String {
     let unit = table.metric.unit().2;
     let ratios =
         table.baseline.iter().map(|label| format!("; in brackets {}", related(table, label)));
@@ -476,20 +309,20 @@ pub(crate) fn title(table: &Table) -> String {
 }
 
 /// Returns the title of a table that shows ratios alone.
-pub(crate) fn title_of_ratios(table: &Table, label: &str) -> String {
+pub(crate) fn title_of_ratios(table: &WorkloadTable, label: &str) -> String {
     format!("{} {}{}", number_of(table), related(table, label), medians(table))
 }
 
-fn number_of(table: &Table) -> String {
-    format!("{}: {}", shown_line(table.workload), table.metric.name())
+fn number_of(table: &WorkloadTable) -> String {
+    format!("{}: {}", escape::line(table.workload), table.metric.name())
 }
 
-fn related(table: &Table, label: &str) -> String {
+fn related(table: &WorkloadTable, label: &str) -> String {
     let how = if table.metric.higher_is_better() { "value/base" } else { "base/value" };
-    format!("relative to {}, {how}: higher is better", shown_line(label))
+    format!("relative to {}, {how}: higher is better", escape::line(label))
 }
 
-fn medians(table: &Table) -> String {
+fn medians(table: &WorkloadTable) -> String {
     let runs: BTreeSet<usize> = table.cells().map(|cell| cell.spread.n).collect();
     let ends: BTreeSet<usize> = runs.first().into_iter().chain(runs.last()).copied().collect();
     if runs.last() > Some(&1) {
@@ -500,27 +333,28 @@ fn medians(table: &Table) -> String {
 }
 
 /// Returns the conditions of a table's first line with their names, as `--notes` shows them.
-pub(crate) fn conditions_in_full(table: &Table) -> Option<String> {
-    let line = table.lines.iter().find(|line| !line.steps.is_empty())?;
-    let columns: BTreeSet<Column> = line.steps.iter().map(|step| step.cell()).collect();
+pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
+    let line = table.lines.iter().find(|line| line.steps().next().is_some())?;
+    let columns: BTreeSet<Cell> = line.steps().map(Summary::cell).collect();
     let said = shown_conditions(line).filter_map(|(name, values)| {
         let alike = values.len() == 1 || columns.len() == 1;
         let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
             value if alike => value,
             value => format!("{value} ({})", listed(of, "; ")),
         });
-        let held = some(held.collect(), " and ");
+        let held = list_some(held.collect(), " and ");
         let name = clip(name.strip_prefix("option ").unwrap_or(&name), VALUE_MAX);
         (!held.is_empty()).then(|| format!("{name} {held}"))
     });
     joined(said.map(Some), ", ")
 }
 
-fn shown_conditions(line: &Line) -> impl Iterator<Item = (Cow<'static, str>, Held)> {
-    let suite = line.steps.iter().all(|step| step.suite.is_some());
-    let load = line.steps.iter().all(|step| step.load.is_some());
-    conditions(&line.steps).into_iter().filter(move |(name, values)| {
-        // What is not in the table is an option.
+fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>, ConditionValues)> {
+    let suite = line.steps().all(|step| step.suite.is_some());
+    let load = line.steps().all(|step| step.load.is_some());
+    let steps: Vec<&Summary> = line.steps().collect();
+    conditions(&steps).into_iter().filter(move |(name, values)| {
+        // A name that is not in the table is an option.
         let known = CONDITIONS.iter().find(|condition| condition.name == *name);
         let (shown, of) = known.map_or((Shown::Always, Of::All), |c| (c.shown, c.of));
         let is_shown = match shown {
@@ -533,14 +367,14 @@ fn shown_conditions(line: &Line) -> impl Iterator<Item = (Cow<'static, str>, Hel
 
 /// Returns the conditions of a table's first line as people say them: `8 tables x 20k rows, uniform
 /// keys, socket, 1 s warm-up + 6 s, in memory`.
-pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
-    let line = table.lines.iter().find(|line| !line.steps.is_empty())?;
+pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
+    let line = table.lines.iter().find(|line| line.steps().next().is_some())?;
     let shown = shown_conditions(line).filter_map(|(name, values)| {
         let values = values.iter().map(|(value, _)| match name.as_ref() {
             "rows" => value.parse().map_or_else(|_| clip(value, VALUE_MAX), units::count),
             _ => clip(value, VALUE_MAX),
         });
-        let values = some(values.filter(|value| !value.is_empty()).collect(), " and ");
+        let values = list_some(values.filter(|value| !value.is_empty()).collect(), " and ");
         (!values.is_empty() && !UNTOLD.contains(&name.as_ref())).then_some((name, values))
     });
     let mut held: Vec<(Cow<str>, String)> = shown.collect();
@@ -558,7 +392,7 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
     let keys = take("distribution").map(|distribution| format!("{distribution} keys"));
     let statements = take("statements").filter(|how| how != "prepared");
     let statements = statements.map(|how| format!("{how} statements"));
-    let beside = line.steps.iter().all(|step| step.client.same_host);
+    let beside = line.steps().all(|step| step.client.same_host);
     let transport = take("transport").map(|transport| match transport.as_str() {
         "tcp" if beside => "tcp on one host".to_owned(),
         _ => transport,
@@ -583,7 +417,7 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
     });
     let others = held.iter().map(|(name, values)| {
         let name = name.strip_prefix("option ").unwrap_or(name);
-        // What was done before the steps reads as a sentence: `rows read before`.
+        // Work before the steps reads as a sentence: `rows read before`.
         let name = clip(name, VALUE_MAX);
         Some(if name == "before" { format!("{values} before") } else { format!("{name} {values}") })
     });
@@ -592,7 +426,7 @@ pub(crate) fn conditions_in_short(table: &Table) -> Option<String> {
 }
 
 /// Returns what the columns of a table need explained.
-pub(crate) fn below(table: &Table) -> Vec<String> {
+pub(crate) fn below(table: &WorkloadTable) -> Vec<String> {
     // Which time the columns have where some are closed loops and some open ones.
     let [open, closed] = [true, false].map(|is| table.columns.iter().any(|c| c.is_open() == is));
     let which = table.metric.of_closed_loops().filter(|_| open && closed);
@@ -601,7 +435,7 @@ pub(crate) fn below(table: &Table) -> Vec<String> {
 
 /// Names the columns that have cells, but none of the baseline; and tells of a cell beside one of the
 /// baseline that has no ratio to it.
-pub(crate) fn unrelated(table: &Table) -> Vec<String> {
+pub(crate) fn unrelated(table: &WorkloadTable) -> Vec<String> {
     let Some(label) = &table.baseline else { return Vec::new() };
     let base = table.line(label);
     let (mut lacking, mut by_zero, mut unequal) = (Vec::new(), false, false);
@@ -617,42 +451,24 @@ pub(crate) fn unrelated(table: &Table) -> Vec<String> {
             lacking.push(column.to_string());
         }
     }
-    let (label, columns) = (shown_line(label), lacking.join(", "));
+    let (label, columns) = (escape::line(label), lacking.join(", "));
     let text = || format!("{label} has no cell at {columns}: nothing to relate to there");
     let lacking = (!lacking.is_empty()).then(text);
     let unequal = table.metric.by_work().filter(|_| unequal).map(not_comparable);
     lacking.into_iter().chain(by_zero.then(|| NO_RATIO.to_owned())).chain(unequal).collect()
 }
 
-/// Returns `8 clients`, or `clients 8, rate 100/s`.
-pub(crate) fn at_clients(column: &Column) -> String {
-    if column.is_open() { column.to_string() } else { terms::clients(column.clients) }
+pub(crate) fn mark(table: &WorkloadTable, at: usize) -> &'static str {
+    if is_marked(table, at, None) { MARK } else { "" }
 }
 
-pub(crate) fn cell_named(table: &Table, column: &Column) -> String {
-    format!("{} at {}", shown_line(table.workload), at_clients(column))
-}
-
-pub(crate) fn label(label: &str) -> String {
-    if label.trim().is_empty() { "(no label)".to_owned() } else { shown_line(label) }
-}
-
-/// Returns all notes as lines, each with what to do.
-pub(crate) fn in_full(notes: &[Note]) -> Vec<String> {
-    let line = |note: &Note| match note.finding.advice() {
-        "" => format!("{MARK} {}", note.text),
-        advice => format!("{MARK} {}; {advice}", note.text),
-    };
-    notes.iter().map(line).collect()
-}
-
-pub(crate) fn marked(table: &Table, at: usize) -> String {
+pub(crate) fn marked(table: &WorkloadTable, at: usize) -> String {
     let mark = if is_marked(table, at, None) { " *" } else { "" };
     label(table.lines[at].label) + mark
 }
 
 /// Returns the codes of the footnotes that hold for a column, in any of these lines.
-pub(crate) fn codes(table: &Table, lines: &[usize], column: &Column) -> String {
+pub(crate) fn codes(table: &WorkloadTable, lines: &[usize], column: &Cell) -> String {
     let of_lines =
         lines.iter().flat_map(|line| table.notes.of_line(*line).map(move |of| (line, of)));
     let here = of_lines.filter(|(line, (_, note))| note.places[line].contains(column));
@@ -660,7 +476,7 @@ pub(crate) fn codes(table: &Table, lines: &[usize], column: &Column) -> String {
     notes.values().map(|note| note.finding.name()).collect::<Vec<&str>>().join(" ")
 }
 
-/// How a server was spoken to.
+/// Conditions of the connection to a server.
 const SPOKEN: [&str; 3] = ["statements", "transport", "TLS"];
 
 /// Returns the settings of the second step that the first has not, for a legend: its variables but for
@@ -677,3 +493,15 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     });
     differences
 }
+
+/// Returns true if a difference follows from another one, given whether versions differ.
+pub(crate) fn follows(name: &str, other_version: bool) -> bool {
+    name == DURABILITY || other_version && FOLLOWING.contains(&name)
+}
+
+/// Differences that follow from those of versions.
+pub(super) const FOLLOWING: [&str; 4] =
+    ["driver", "character sets", "table formats", "version_comment"];
+
+/// The settings of commits in one word: what differs in it is named as a setting, too.
+pub(super) const DURABILITY: &str = "durability";

@@ -1,9 +1,9 @@
-//! What reports read of summaries: their largest parts are left out where an output has no use for them.
+//! Parts of summaries that reports read: the largest are left out where an output has no use for them.
 
 use super::histogram::curve_us;
-use super::{Layout, Metric};
+use super::metric::Metric;
 use crate::summary::{Latency, Summary};
-use crate::terms::Code;
+use crate::terms::{Code, Layout};
 
 /// Histograms that an output needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

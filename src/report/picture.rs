@@ -8,16 +8,18 @@ use super::chart::{
     CHAR, Chart, LINE, MARGIN, STYLE, Shade, Size, bars, class, draw, drawn, over_clients,
     percentiles, px, sample,
 };
-use super::compare::ASKED_FOR;
 use super::escape::{clip, markup};
-use super::notes::{label, noted};
-use super::ratio::{Ratios, is_asked_for};
-use super::table::{Labels, Table, known, labels};
+use super::labels::{Labels, labels, require_label};
+use super::names::label;
+use super::notes::noted;
+use super::options::Options;
+use super::ratio::{ASKED_FOR, Ratios, is_asked_for};
+use super::run::Runs;
+use super::table::WorkloadTable;
+use super::tables::tables_to_show;
 use super::timeline::{RATE_COURSES, TIME_COURSES, timelines, vertices_each};
-use super::{Options, Picture, counted};
 use crate::error::{Error, Result};
-use crate::summary::Reported;
-use crate::terms::{Code, Raised};
+use crate::terms::{Code, Picture, Raised};
 
 /// One chart takes all of the width of a file.
 const WIDE: Size = (720.0, 420.0);
@@ -36,12 +38,8 @@ fn rules_of_file() -> String {
 }
 
 /// Draws a standalone file; nothing to draw is an error.
-pub fn picture<'a>(
-    steps: impl Into<Reported<'a>>,
-    options: &Options,
-    what: Picture,
-) -> Result<String> {
-    let tables = counted(&steps.into(), options)?;
+pub fn picture<'a>(runs: impl Into<Runs<'a>>, options: &Options, what: Picture) -> Result<String> {
+    let tables = tables_to_show(&runs.into(), options)?;
     let labels = labels(&tables);
     let ratios = Ratios::new(&tables);
     let mut charts = Vec::new();
@@ -50,13 +48,13 @@ pub fn picture<'a>(
             Picture::Qps => over_clients(table, &labels),
             Picture::Relative => {
                 let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
-                known(&labels, "--baseline", base)?;
+                require_label(&labels, "--baseline", base)?;
                 let related = ratios.related(at, table, base).into_iter();
                 related.flat_map(|table| over_clients(&table, &labels)).collect()
             }
             Picture::Latency => percentiles(table, &labels)?,
             Picture::Timeline => {
-                let vertices = vertices_each(table.all().count() * 2);
+                let vertices = vertices_each(table.all_steps().count() * 2);
                 let draw = |courses| timelines(table, &labels, courses, vertices);
                 let drawn = |courses| table.lines.iter().flat_map(draw(courses)).collect();
                 interleave(drawn(RATE_COURSES), drawn(TIME_COURSES))
@@ -64,7 +62,8 @@ pub fn picture<'a>(
         });
     }
     if charts.is_empty() {
-        let of = |table: &Table| table.columns.iter().any(|column| is_asked_for(table, column));
+        let of =
+            |table: &WorkloadTable| table.columns.iter().any(|column| is_asked_for(table, column));
         let asked_for = what == Picture::Relative && tables.iter().any(of);
         let error = Error::data("there is nothing to draw in these summaries")
             .hint("another --chart, or --format text for what they hold");
@@ -89,8 +88,8 @@ fn interleave(rates: Vec<Chart>, times: Vec<Chart>) -> Vec<Chart> {
     charts
 }
 
-/// Tells what lines do not share with the first one, or within themselves, but for servers' settings.
-fn differences(table: Table) -> Vec<String> {
+/// Lists the notes of what differs between lines, or within one, without those of servers' settings.
+fn differences(table: WorkloadTable) -> Vec<String> {
     let table = noted(table);
     let is_shown = |code: Code| code.raised() == Raised::OfLabel && code != Code::Settings;
     let notes = table.notes.iter().filter(|note| note.finding.code().is_some_and(is_shown));

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::notes::both_values;
-use crate::error::{Error, Result, VALUE_MAX, clip};
+use super::names::both_values;
+use super::run::{Run, differences, steps_among};
+use crate::error::{Error, Result, VALUE_MAX, clip, told_apart};
 use crate::judge::{self, Difference, Knowledge, Weight};
-use crate::summary::Summary;
+use crate::summary::{Imported, Summary, TEXT_MAX};
 use crate::terms;
 
 const DIFFERENCES_MAX: usize = 10;
-/// Said where two invocations of a label do not fit together.
+/// Advice where two invocations of a label do not fit together.
 const NEWEST: &str = "--latest takes each label's newest invocation only";
-/// The same of one invocation.
+/// Advice where the steps of one invocation do not.
 pub(crate) const NEWEST_SETTINGS: &str = "--latest takes the newest of these settings only";
 
 /// Steps of one cell that agree, invocation by invocation.
@@ -26,17 +27,52 @@ pub(crate) struct Pool<'a> {
 
 type Values<'a> = BTreeMap<String, &'a Summary>;
 
+/// Refuses runs of one cell that are not the same measurement.
+pub(crate) fn agree(runs: &[Run]) -> Result<()> {
+    agree_steps(steps_among(runs))?;
+    agree_imported(runs)
+}
+
 /// Refuses steps of one cell that are not the same measurement.
-pub(crate) fn agree(steps: &[&Summary]) -> Result<()> {
-    let mut runs: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut in_order: Vec<Vec<&Summary>> = Vec::new();
+pub(crate) fn agree_steps<'a>(steps: impl Iterator<Item = &'a Summary>) -> Result<()> {
+    let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut invocations: Vec<Vec<&Summary>> = Vec::new();
     for step in steps {
-        let at = *runs.entry(&step.run_id).or_insert(in_order.len());
-        in_order.resize_with(in_order.len().max(at + 1), Vec::new);
-        in_order[at].push(step);
+        let at = *positions.entry(&step.run_id).or_insert(invocations.len());
+        invocations.resize_with(invocations.len().max(at + 1), Vec::new);
+        invocations[at].push(step);
     }
     let mut pool = Pool::default();
-    in_order.iter().try_for_each(|run| pool.add(run))
+    invocations.iter().try_for_each(|steps| pool.add(steps))
+}
+
+/// Refuses imported runs of a cell that was measured, or that differ in what their outputs tell.
+fn agree_imported(runs: &[Run]) -> Result<()> {
+    let imported: Vec<&Imported> = runs.iter().filter_map(|run| run.imported()).collect();
+    let Some(first) = imported.first() else { return Ok(()) };
+    let (label, workload) = (clip(&first.label, VALUE_MAX), clip(&first.workload, VALUE_MAX));
+    let cell = format!("'{label}' of {workload} at {}", terms::clients(first.clients));
+    let file = |run: &Imported| clip(&run.source.file, TEXT_MAX);
+    let refused = |text| {
+        let hint = "import them again, each configuration under a --label of its own";
+        Err(Error::data(text).hint(hint))
+    };
+    if imported.len() < runs.len() {
+        return refused(format!("{cell} was measured, and imported, too: {}", file(first)));
+    }
+    for (at, other) in imported.iter().enumerate() {
+        for one in &imported[..at] {
+            let differences = differences(Run::Imported(one), Run::Imported(other));
+            if let Some(Difference { name, first, second, .. }) = differences.first() {
+                let (first, second) = told_apart(first, second);
+                let files = [file(one), file(other)].join(" and ");
+                return refused(format!(
+                    "{cell} was imported with {name} {first} and {second}, from {files}"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Pool<'a> {

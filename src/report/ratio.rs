@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::Metric;
-use super::page::number;
-use super::table::{Cell, Column, Line, Table, is_comparable, speed};
+use super::metric::Metric;
+use super::run::Run;
+use super::table::{LabelRow, TableCell, WorkloadTable, is_comparable, speed};
+use super::value::number;
 use crate::judge::thresholds::ALPHA;
 use crate::stats::{self, Shift};
 use crate::summary::Summary;
+use crate::terms::Cell;
 
-/// How a label relates to a base: above 1 where it is better.
+/// The ratio of a label to a base: above 1 where it is better.
 pub(crate) struct Ratio {
     estimate: f64,
     /// The shift of the logarithms, turned so that more is better.
@@ -21,23 +23,23 @@ pub(crate) struct Ratio {
     pub(super) blocks: bool,
     /// Corrected within the workload, over all of them, and for the looks.
     pub p: f64,
-    /// What the clearest p of a cell is multiplied by where no other cell differs.
+    /// Multiplies the clearest p of a cell where no other cell differs.
     pub times: f64,
 }
 
 impl Ratio {
     /// Relates a cell to a base, p being multiplied by so much; nothing where a run has no logarithm.
-    pub(super) fn of(cells: [&Cell; 2], metric: Metric, times: f64) -> Option<Ratio> {
+    pub(super) fn between(cells: [&TableCell; 2], metric: Metric, times: f64) -> Option<Ratio> {
         if !is_comparable(metric, cells) {
             return None;
         }
         let runs = cells.map(|cell| cell.values.as_slice());
-        Ratio::of_runs(cells, runs, metric.higher_is_better(), times)
+        Ratio::of_values(cells, runs, metric.higher_is_better(), times)
     }
 
     /// Relates numbers of the runs of two cells.
-    pub(super) fn of_runs(
-        cells: [&Cell; 2],
+    pub(super) fn of_values(
+        cells: [&TableCell; 2],
         [base, new]: [&[f64]; 2],
         higher_is_better: bool,
         times: f64,
@@ -73,24 +75,24 @@ pub(super) fn has_log(value: f64) -> bool {
 }
 
 /// The cells of two labels, by the columns that both have.
-pub(super) type Pairs<'t, 's> = Vec<(Column, [&'t Cell<'s>; 2])>;
+pub(super) type Pairs<'t, 's> = Vec<(Cell, [&'t TableCell<'s>; 2])>;
 
-pub(super) fn common<'t, 's>(table: &'t Table<'s>) -> Pairs<'t, 's> {
+pub(super) fn common<'t, 's>(table: &'t WorkloadTable<'s>) -> Pairs<'t, 's> {
     let [base, new] = table.lines.as_slice() else { return Vec::new() };
     in_both([base, new])
 }
 
 /// Returns the cells of the columns that two lines have.
-pub(super) fn in_both<'t, 's>([one, other]: [&'t Line<'s>; 2]) -> Pairs<'t, 's> {
+pub(super) fn in_both<'t, 's>([one, other]: [&'t LabelRow<'s>; 2]) -> Pairs<'t, 's> {
     let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.at(at)?])));
     both.collect()
 }
 
-pub(crate) fn is_asked_for(table: &Table, column: &Column) -> bool {
+pub(crate) fn is_asked_for(table: &WorkloadTable, column: &Cell) -> bool {
     column.is_open() && table.metric.is_rate()
 }
 
-/// What is corrected together: all that a comparison shows, over workloads, new labels and metrics.
+/// The ratios that are corrected together: all of a comparison, over workloads, new labels and metrics.
 #[derive(Clone, Copy)]
 pub(super) struct Family {
     /// Tables of two labels with a cell whose number was not asked for, and with one whose was.
@@ -101,7 +103,7 @@ pub(super) struct Family {
 
 impl Family {
     pub(super) fn new<'t, 's: 't>(
-        contrasts: impl Iterator<Item = (&'t Table<'s>, [&'t Line<'s>; 2])>,
+        contrasts: impl Iterator<Item = (&'t WorkloadTable<'s>, [&'t LabelRow<'s>; 2])>,
         repeats_max: u32,
     ) -> Family {
         let mut family = Family { tables: [0, 0], looks: 1 };
@@ -112,7 +114,7 @@ impl Family {
                 family.tables[usize::from(asked_for)] += usize::from(has);
             }
             let looks = shared.iter().flat_map(|(_, cells)| *cells);
-            let looks = looks.map(|cell| looks_at(cell, repeats_max)).max();
+            let looks = looks.map(|cell| count_looks(cell, repeats_max)).max();
             family.looks = family.looks.max(looks.unwrap_or(1));
         }
         family
@@ -120,7 +122,7 @@ impl Family {
 
     /// Returns what the p of a cell is multiplied by at most: the cells of its kind in its table, the tables
     /// with such, the looks.
-    pub(super) fn times(&self, table: &Table, shared: &Pairs, column: &Column) -> f64 {
+    pub(super) fn times(&self, table: &WorkloadTable, shared: &Pairs, column: &Cell) -> f64 {
         let asked_for = is_asked_for(table, column);
         let alike = shared.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();
         (alike * self.tables[usize::from(asked_for)]) as f64 * f64::from(self.looks)
@@ -129,29 +131,30 @@ impl Family {
 
 /// Counts the looks at a cell: where one run (or what continues it) has steps that were planned with
 /// fewer repeats and steps that were planned with more, somebody looked and went on.
-pub(super) fn looks_at(cell: &Cell, repeats_max: u32) -> u32 {
+pub(super) fn count_looks(cell: &TableCell, repeats_max: u32) -> u32 {
     let mut planned: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for step in &cell.steps {
+    for step in cell.steps() {
         planned.entry(&step.run_id).or_default().insert(step.plan.repeats);
     }
     let ends = planned.values().map(|all| all.first().zip(all.last()).expect("a step"));
     let looks = ends.map(|(least, most)| stats::looks(*least, repeats_max.max(*most)));
-    // What was imported was looked at once.
+    // An imported run was looked at once.
     looks.max().unwrap_or(1)
 }
 
 /// The ratios of some tables, each as a comparison of all their labels with a base has it.
 pub(crate) struct Ratios<'t, 's> {
-    tables: &'t [Table<'s>],
-    lines: Vec<BTreeMap<&'s str, &'t Line<'s>>>,
+    tables: &'t [WorkloadTable<'s>],
+    lines: Vec<BTreeMap<&'s str, &'t LabelRow<'s>>>,
     /// By the base, as they were wanted.
     families: RefCell<BTreeMap<String, Family>>,
 }
 
 impl<'t, 's> Ratios<'t, 's> {
-    pub(crate) fn new(tables: &'t [Table<'s>]) -> Ratios<'t, 's> {
-        let lines =
-            |table: &'t Table<'s>| table.lines.iter().map(|line| (line.label, line)).collect();
+    pub(crate) fn new(tables: &'t [WorkloadTable<'s>]) -> Ratios<'t, 's> {
+        let lines = |table: &'t WorkloadTable<'s>| {
+            table.lines.iter().map(|line| (line.label, line)).collect()
+        };
         let families = RefCell::default();
         Ratios { tables, lines: tables.iter().map(lines).collect(), families }
     }
@@ -160,13 +163,14 @@ impl<'t, 's> Ratios<'t, 's> {
         if let Some(family) = self.families.borrow().get(base) {
             return *family;
         }
-        let of_table = |(table, lines): (&'t Table<'s>, &BTreeMap<&str, &'t Line<'s>>)| {
-            let one = lines.get(base).copied();
-            let others = table.lines.iter().filter(|line| line.label != base);
-            one.into_iter()
-                .flat_map(|one| others.clone().map(move |other| (table, [one, other])))
-                .collect::<Vec<_>>()
-        };
+        let of_table =
+            |(table, lines): (&'t WorkloadTable<'s>, &BTreeMap<&str, &'t LabelRow<'s>>)| {
+                let one = lines.get(base).copied();
+                let others = table.lines.iter().filter(|line| line.label != base);
+                one.into_iter()
+                    .flat_map(|one| others.clone().map(move |other| (table, [one, other])))
+                    .collect::<Vec<_>>()
+            };
         let family = Family::new(self.tables.iter().zip(&self.lines).flat_map(of_table), 0);
         self.families.borrow_mut().insert(base.to_owned(), family);
         family
@@ -178,24 +182,24 @@ impl<'t, 's> Ratios<'t, 's> {
     }
 
     /// Returns what decides whether runs of two labels are compared in blocks, for a column of a table.
-    pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Column) -> f64 {
+    pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Cell) -> f64 {
         self.family(labels[0]).times(&self.tables[at], &self.shared(at, labels), column)
     }
 
-    /// Gives the ratios of a label to a base in one table, by columns.
-    pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Column, Ratio> {
+    /// Returns the ratios of a label to a base in one table, by columns.
+    pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Cell, Ratio> {
         let (table, family) = (&self.tables[at], self.family(labels[0]));
         let shared = self.shared(at, labels);
-        let ratio = |(column, cells): &(Column, [&Cell; 2])| {
+        let ratio = |(column, cells): &(Cell, [&TableCell; 2])| {
             let times = family.times(table, &shared, column);
-            Some((*column, Ratio::of(*cells, table.metric, times)?))
+            Some((*column, Ratio::between(*cells, table.metric, times)?))
         };
         shared.iter().filter_map(ratio).collect()
     }
 
     /// Fills the ratios of the cells of a table, which is one of all or a part of it, to a label. Of
     /// numbers without logarithms they are those of the medians.
-    pub(crate) fn relate(&self, at: usize, table: &mut Table, label: &str) {
+    pub(crate) fn relate(&self, at: usize, table: &mut WorkloadTable, label: &str) {
         let Some(base) = self.lines[at].get(label) else { return };
         for line in &mut table.lines {
             let is_base = line.label == label;
@@ -215,7 +219,12 @@ impl<'t, 's> Ratios<'t, 's> {
 
     /// Returns a table with its ratios to a label, without the columns whose number was asked for;
     /// nothing where it has no such label.
-    pub(crate) fn related(&self, at: usize, table: &Table<'s>, base: &str) -> Option<Table<'s>> {
+    pub(crate) fn related(
+        &self,
+        at: usize,
+        table: &WorkloadTable<'s>,
+        base: &str,
+    ) -> Option<WorkloadTable<'s>> {
         table.line(base)?;
         let mut related = table.clone();
         self.relate(at, &mut related, base);
@@ -224,12 +233,16 @@ impl<'t, 's> Ratios<'t, 's> {
     }
 }
 
-/// Tells how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
+/// Returns how far the new runs lie above those of the base. Interleaved ones are compared in blocks,
 /// where there are enough of them for p times so much to decide: a difference between two runs
 /// beside each other does not hold what drifts over an hour.
-pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<(Shift, bool)> {
+pub(crate) fn shift(
+    cells: [&TableCell; 2],
+    runs: [&[f64]; 2],
+    times: f64,
+) -> Option<(Shift, bool)> {
     let [one, other] = runs;
-    let whole = cells.iter().zip(runs).all(|(cell, runs)| cell.steps.len() == runs.len());
+    let whole = cells.iter().zip(runs).all(|(cell, runs)| cell.runs.len() == runs.len());
     if whole && one.len() == other.len() && are_blocks(cells) {
         let differences: Vec<f64> = one.iter().zip(other).map(|(a, b)| b - a).collect();
         if let Some(shift) = stats::pairs(&differences).filter(|shift| !is_too_few(shift, times)) {
@@ -239,21 +252,26 @@ pub(crate) fn shift(cells: [&Cell; 2], runs: [&[f64]; 2], times: f64) -> Option<
     Some((stats::two_samples(one, other)?, false))
 }
 
-pub(super) fn are_blocks([one, other]: [&Cell; 2]) -> bool {
+pub(super) fn are_blocks([one, other]: [&TableCell; 2]) -> bool {
     let at = |step: &Summary| step.started_at.parse::<Timestamp>().ok();
-    let ends = |(a, b): (&&Summary, &&Summary)| {
+    let ends = |(a, b): (&Run, &Run)| {
+        let (a, b) = (a.measured()?, b.measured()?);
         let (first, second) = (at(a)?, at(b)?);
         let same = a.plan.repeat_index == b.plan.repeat_index;
         same.then(|| (first.min(second), first.max(second)))
     };
-    if !one.imported.is_empty() || !other.imported.is_empty() {
-        return false;
-    }
-    // The steps of a cell are sorted by time.
-    let blocks: Option<Vec<_>> = one.steps.iter().zip(&other.steps).map(ends).collect();
+    // The steps of a cell are sorted by time; imported runs are in no order.
+    let blocks: Option<Vec<_>> = one.runs.iter().zip(&other.runs).map(ends).collect();
     blocks.is_some_and(|blocks| blocks.windows(2).all(|two| two[1].0 > two[0].1))
 }
 
 pub(super) fn is_too_few(shift: &Shift, times: f64) -> bool {
     shift.p_least * times > ALPHA
 }
+
+pub(super) fn p_text(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
+}
+
+pub(crate) const ASKED_FOR: &str =
+    "at a given rate QPS is what was asked for, not what was found: --metric p99";

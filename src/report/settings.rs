@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::columns::{Rows, Sheet};
 use super::escape::{self, clip};
-use super::notes::{label, legend};
-use super::page::{Page, Rows, Sheet};
-use super::table::Table;
+use super::names::label;
+use super::notes::legend;
+use super::page::Page;
+use super::table::WorkloadTable;
 use crate::error::{VALUE_MAX, told_apart};
 use crate::judge::{ABSENT, Difference};
 use crate::summary::Summary;
@@ -13,23 +15,24 @@ use crate::terms::named;
 
 const SETTINGS_MAX: usize = 12;
 
-pub(super) fn page(tables: &[Table]) -> Page {
-    let lines = tables.iter().flat_map(|table| &table.lines).filter(|line| !line.steps.is_empty());
+pub(super) fn page(tables: &[WorkloadTable]) -> Page {
+    let lines =
+        tables.iter().flat_map(|table| &table.lines).filter(|line| line.steps().next().is_some());
     // The first step of a label stands for it.
-    let mut labels: Vec<Labelled> = Vec::new();
+    let mut labels: Vec<LabelSteps> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for line in lines {
         let at = *places.entry(line.label).or_insert(labels.len());
         if at == labels.len() {
             labels.push((line.label, Vec::new()));
         }
-        labels[at].1.extend(&line.steps);
+        labels[at].1.extend(line.steps());
     }
     let mixed = |steps: &[&Summary]| {
         let is_mixed = steps.iter().any(|step| !legend(steps[0], step).is_empty());
         if is_mixed { "; its runs differ, this is the first" } else { "" }
     };
-    let described = described(&labels);
+    let described = describe_labels(&labels);
     let sheet = Rows::new(labels.iter().zip(described))
         .shown("", |((of, steps), (said, ..))| format!("{} - {said}{}", label(of), mixed(steps)))
         .filed("label", |((label, _), _)| *label)
@@ -39,11 +42,11 @@ pub(super) fn page(tables: &[Table]) -> Page {
         .filed("settings", |(_, (.., settings))| settings.clone())
         .sheet();
     let title = "labels, by the settings of their servers".to_owned();
-    Page { title_below: true, ..Page::of(title, Sheet { list: true, ..sheet }, Vec::new()) }
+    Page { title_below: true, ..Page::new(title, Sheet { list: true, ..sheet }, Vec::new()) }
 }
 
 /// A label with its steps.
-type Labelled<'a> = (&'a str, Vec<&'a Summary>);
+type LabelSteps<'a> = (&'a str, Vec<&'a Summary>);
 
 fn build(step: &Summary) -> (&str, &str) {
     (&step.server.version, &step.server.version_comment)
@@ -56,17 +59,17 @@ const MODELS_MAX: usize = 16;
 /// Labels of one build.
 #[derive(Default)]
 struct Build<'l, 'a> {
-    labels: Vec<&'l Labelled<'a>>,
+    labels: Vec<&'l LabelSteps<'a>>,
     /// The first of each kind of settings, [`MODELS_MAX`] at most.
-    models: Vec<&'l Labelled<'a>>,
+    models: Vec<&'l LabelSteps<'a>>,
 }
 
-/// What people read of a label, the earlier label that it is like, and its settings.
-type Described<'a> = (String, &'a str, Vec<(String, String)>);
+/// The description of a label, the earlier label that it is like, and its settings.
+type Description<'a> = (String, &'a str, Vec<(String, String)>);
 
 /// Describes labels by the settings of their servers: those that the earlier label with the fewest other
 /// settings has not; of the first of a build, all in which labels of it differ.
-fn described<'a>(labels: &[Labelled<'a>]) -> Vec<Described<'a>> {
+fn describe_labels<'a>(labels: &[LabelSteps<'a>]) -> Vec<Description<'a>> {
     let mut builds: HashMap<(&str, &str), Build> = HashMap::new();
     for label in labels {
         builds.entry(build(label.1[0])).or_default().labels.push(label);
@@ -90,17 +93,17 @@ fn described<'a>(labels: &[Labelled<'a>]) -> Vec<Described<'a>> {
         if !is_alike && of.models.len() < MODELS_MAX {
             of.models.push(label);
         }
-        described.push(describe(step, nearest.as_ref(), &of.labels));
+        described.push(describe_label(step, nearest.as_ref(), &of.labels));
     }
     described
 }
 
-fn describe<'a>(
+fn describe_label<'a>(
     step: &Summary,
     nearest: Option<&(&'a str, Vec<Difference>)>,
-    of_build: &[&Labelled<'a>],
-) -> Described<'a> {
-    // Of a long value what differs, else it looks like the other one.
+    of_build: &[&LabelSteps<'a>],
+) -> Description<'a> {
+    // A long value is cut to the part that differs, else it looks like the other one.
     let differs = |d: &Difference| (d.name.clone(), told_apart(&d.first, &d.second).1);
     let value = |d: Difference| (d.name, d.second);
     let (settings, texts): (Vec<_>, Vec<_>) = if let Some((_, found)) = nearest {

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::columns::{Rows, Sheet};
 use super::escape;
-use super::gate::{holds, may_hold, quantity_shown};
+use super::gate::{holds, may_hold, quantity_in_words};
 use super::metric::failed_share;
-use super::notes::{grouped, in_full, label, remarks};
-use super::page::{Page, Rows, Sheet, Value};
-use super::table::{Column, in_time};
+use super::names::label;
+use super::note::{grouped, in_full};
+use super::page::Page;
+use super::run::Run;
+use super::value::PageValue;
 use crate::error::{Error, Result};
 use crate::judge::thresholds::LEVEL_FAILED_MAX;
 use crate::plan::search::{Found, STEPS_MAX, Search};
@@ -17,7 +20,7 @@ use crate::summary::{Outcome, Summary, VerdictKind};
 use crate::terms::units::rate_decimals;
 use crate::terms::{self, Cell, Code, Gate, Quantity, joined};
 
-/// What one step says about its rate.
+/// The result of one step at its rate.
 pub(crate) struct Probe<'s> {
     step: &'s Summary,
     /// The number of each condition, where it is known; infinite where ops failed.
@@ -45,7 +48,7 @@ pub(crate) fn probe<'s>(level: &[Gate], step: &'s Summary) -> Result<Probe<'s>> 
     Ok(Probe { step, numbers, held, why, scarce })
 }
 
-/// Says why a step counts as failed whatever its latencies are.
+/// Words why a step counts as failed whatever its latencies are.
 fn lost(step: &Summary) -> Option<String> {
     if step.outcome != Outcome::Completed {
         return Some("it did not complete".to_owned());
@@ -58,11 +61,11 @@ fn lost(step: &Summary) -> Option<String> {
 }
 
 fn failed(share: f64) -> String {
-    format!("{} failed", quantity_shown(Quantity::ErrorShare, share))
+    format!("{} failed", quantity_in_words(Quantity::ErrorShare, share))
 }
 
-/// One search at a number of clients, as its steps tell it.
-struct One<'s> {
+/// SearchSteps search at a number of clients, as its steps tell it.
+struct SearchSteps<'s> {
     search: Search,
     probes: Vec<Probe<'s>>,
 }
@@ -71,25 +74,25 @@ struct One<'s> {
 pub(crate) struct Searches<'s> {
     first: &'s Summary,
     level: Vec<Gate>,
-    all: BTreeMap<(u32, u32), One<'s>>,
+    all: BTreeMap<(u32, u32), SearchSteps<'s>>,
 }
 
-/// How the searches ended, for people; and where no rate held, and where that is not known.
+/// The end of the searches in words; the cells in which no rate held, and those of which that is not known.
 #[derive(Default)]
 pub(crate) struct Ending {
     pub lines: Vec<String>,
     pub none: Vec<String>,
     pub open: Vec<String>,
-    /// Where no rate held, the lowest ones had too few answers to tell.
+    /// No rate held, and the lowest ones had too few answers to tell.
     pub scarce: bool,
 }
 
-/// Tells the searches that steps are of again: what a step came to follows from its summary.
+/// Rebuilds searches from their steps' summaries.
 pub(crate) fn searches<'s>(
     steps: impl IntoIterator<Item = &'s Summary>,
 ) -> Result<Vec<Searches<'s>>> {
     let mut steps: Vec<&Summary> = steps.into_iter().collect();
-    steps.sort_by_cached_key(|step| in_time(step));
+    steps.sort_by_cached_key(|step| Run::Measured(step).sort_key());
     let mut found: Vec<Searches> = Vec::new();
     for step in steps {
         let (Some(of), Some(rate)) = (&step.plan.search, step.plan.rate) else { continue };
@@ -106,7 +109,7 @@ pub(crate) fn searches<'s>(
         let Searches { level, all, .. } = &mut found[at];
         let probe = probe(level, step)?;
         let time = step.plan.time_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let new = || One {
+        let new = || SearchSteps {
             search: Search::of_level(of.start, of.resolution, level, time),
             probes: Vec::new(),
         };
@@ -124,7 +127,7 @@ fn parsed(text: &str, step: &Summary) -> Result<Gate> {
     })
 }
 
-impl One<'_> {
+impl SearchSteps<'_> {
     fn remarks(&self, found: &Found) -> Vec<String> {
         let noisy = "noisy: one rate both held and failed; a longer --time tells more";
         let end = match self.search.next() {
@@ -137,7 +140,7 @@ impl One<'_> {
         [found.noisy.then(|| noisy.to_owned()), limited, end, few].into_iter().flatten().collect()
     }
 
-    /// Tells whether it is not known which rate holds.
+    /// Returns true if it is not known which rate holds.
     fn is_open(&self, found: &Found) -> bool {
         let scarce = self.probes.iter().any(|probe| probe.scarce);
         let all_failed = found.rate.is_none() && found.failed.is_some() && !scarce;
@@ -163,14 +166,14 @@ impl Searches<'_> {
 
     pub(crate) fn ending(&self) -> Ending {
         let mut ending = Ending::default();
-        let mut by_clients: BTreeMap<u32, Vec<(&One, Found)>> = BTreeMap::new();
+        let mut by_clients: BTreeMap<u32, Vec<(&SearchSteps, Found)>> = BTreeMap::new();
         for ((clients, _), one) in &self.all {
             by_clients.entry(*clients).or_default().push((one, one.search.found()));
         }
         for (clients, here) in by_clients {
             let (open, settled): (Vec<_>, Vec<_>) =
                 here.iter().partition(|(one, found)| one.is_open(found));
-            let told = |(_, found): &&(&One, Found)| {
+            let told = |(_, found): &&(&SearchSteps, Found)| {
                 Cell::new(clients, found.unknown.or(found.rate)).told()
             };
             ending.open.extend(open.iter().map(told));
@@ -182,8 +185,8 @@ impl Searches<'_> {
         ending
     }
 
-    /// Says what the searches at a number of clients found.
-    fn line(&self, clients: u32, here: &[(&One, Found)], open: bool) -> String {
+    /// Words the result of the searches at a number of clients.
+    fn line(&self, clients: u32, here: &[(&SearchSteps, Found)], open: bool) -> String {
         let (level, at) = (self.level(), format!("at {}", terms::clients(clients)));
         let rates: Vec<f64> = here.iter().filter_map(|(_, found)| found.rate).collect();
         let mut said: Vec<String> = Vec::new();
@@ -198,7 +201,7 @@ impl Searches<'_> {
         let lowest = probes.filter_map(|probe| probe.step.plan.rate).reduce(f64::min);
         let text = match stats::spread(&rates) {
             Some(Spread { n, min, median, max }) if here.len() > 1 => {
-                let (median, all) = (quantity_shown(Quantity::Tps, median), here.len());
+                let (median, all) = (quantity_in_words(Quantity::Tps, median), here.len());
                 let of = format!("the median of {n} of {all} searches, {min} to {max}");
                 said.insert(0, of);
                 format!("Highest rate with {level} {at}: {median}")
@@ -225,8 +228,8 @@ impl Searches<'_> {
             all.flat_map(|((_, number), one)| one.probes.iter().map(move |p| (*number, p, one)))
         };
         let notes = grouped(steps().enumerate().flat_map(|(at, (_, probe, _))| {
-            let column = Column::new(probe.step.plan.clients, probe.step.plan.rate);
-            remarks(probe.step).into_iter().map(move |said| (at, column, said))
+            let column = Cell::new(probe.step.plan.clients, probe.step.plan.rate);
+            Run::Measured(probe.step).findings().into_iter().map(move |said| (at, column, said))
         }));
         let mark = |at: usize| {
             if notes.iter().any(|note| note.marks(at, None)) { " *" } else { "" }
@@ -245,7 +248,7 @@ impl Searches<'_> {
             rows = rows.shown(&gate.text, |(_, (_, probe, _))| {
                 probe.numbers[at].map(|value| match value {
                     value if value.is_infinite() => "failed".to_owned(),
-                    value => quantity_shown(gate.quantity, value),
+                    value => quantity_in_words(gate.quantity, value),
                 })
             });
         }
@@ -255,7 +258,7 @@ impl Searches<'_> {
                 let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
                 format!("{held}{why}{}", mark(*at))
             })
-            .filed("held", |(_, (_, probe, _))| Value::from(probe.held))
+            .filed("held", |(_, (_, probe, _))| PageValue::from(probe.held))
             .filed("highest", |(_, (_, probe, one))| {
                 one.search.found().rate == probe.step.plan.rate
             })

@@ -1,11 +1,14 @@
 //! Suites of external commands, test by test, as sql-bench's runs are published.
 
+use super::columns::Rows;
+use super::distinct::push_new;
 use super::escape;
-use super::layout::mark;
-use super::notes::{label, push_new, title};
-use super::page::{Page, Rows, ratio_decimals};
+use super::names::label;
+use super::notes::{mark, title};
+use super::page::Page;
 use super::ratio::{Ratio, Ratios};
-use super::table::{Line, NO_RATIO, Table, ratio};
+use super::table::{LabelRow, NO_RATIO, WorkloadTable, ratio};
+use super::value::ratio_decimals;
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::{Suite, SuiteTest};
@@ -16,7 +19,7 @@ const TOTAL: &str = "total";
 type Times = [f64; 3];
 
 /// Returns the pages of suites, or says that there are none.
-pub(crate) fn some(pages: Vec<Page>) -> Result<Vec<Page>> {
+pub(crate) fn require_some(pages: Vec<Page>) -> Result<Vec<Page>> {
     if pages.is_empty() {
         return Err(Error::data("there is no suite of commands among these summaries")
             .hint("a profile's run makes one: suite = { name = \"…\", tests = [ … ] }"));
@@ -25,9 +28,9 @@ pub(crate) fn some(pages: Vec<Page>) -> Result<Vec<Page>> {
 }
 
 /// Returns the page of a table of one column that has suites.
-pub(crate) fn page(table: &Table, place: usize, ratios: &Ratios) -> Option<Page> {
+pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Option<Page> {
     // In the order of the first label that has them; the sums come last.
-    let steps = table.lines.iter().flat_map(|line| &line.steps);
+    let steps = table.lines.iter().flat_map(LabelRow::steps);
     let mut suites = steps.filter_map(|step| step.suite.as_ref()).peekable();
     let mut names: Vec<&str> = Vec::new();
     suites.peek()?;
@@ -67,8 +70,8 @@ pub(crate) fn page(table: &Table, place: usize, ratios: &Ratios) -> Option<Page>
 
 /// Returns the ratio of the wall times of a test, as comparisons have it; none where a run has no logarithm.
 fn relative(
-    table: &Table,
-    [first, line]: [&Line; 2],
+    table: &WorkloadTable,
+    [first, line]: [&LabelRow; 2],
     name: &str,
     place: usize,
     ratios: &Ratios,
@@ -76,23 +79,23 @@ fn relative(
     let walls = [first, line].map(|line| seconds(line, name, |test| test.wall_s));
     let times = ratios.times(place, [first.label, line.label], &table.columns[0]);
     let cells = [first.cell()?, line.cell()?];
-    let ratio = Ratio::of_runs(cells, walls.each_ref().map(Vec::as_slice), false, times);
+    let ratio = Ratio::of_values(cells, walls.each_ref().map(Vec::as_slice), false, times);
     ratio.map(|ratio| ratio.estimate())
 }
 
 /// Returns the medians over a label's runs of the times of a test, or of the sum of all.
-fn times(line: &Line, name: &str) -> Option<Times> {
+fn times(line: &LabelRow, name: &str) -> Option<Times> {
     let median = |of: fn(&SuiteTest) -> f64| stats::median(&seconds(line, name, of));
     Some([median(|test| test.wall_s)?, median(|test| test.user_s)?, median(|test| test.sys_s)?])
 }
 
 /// Returns seconds of a test, or of the sum of all, in each of a label's runs that has it.
-fn seconds(line: &Line, name: &str, of: fn(&SuiteTest) -> f64) -> Vec<f64> {
+fn seconds(line: &LabelRow, name: &str, of: fn(&SuiteTest) -> f64) -> Vec<f64> {
     let sum = |run: &Suite| {
         // A test of this name hides the sum.
         let sums = name == TOTAL && run.tests.iter().all(|test| test.name != TOTAL);
         let picked = run.tests.iter().filter(|test| sums || test.name == name);
         picked.map(of).reduce(|sum, s| sum + s)
     };
-    line.steps.iter().filter_map(|step| sum(step.suite.as_ref()?)).collect()
+    line.steps().filter_map(|step| sum(step.suite.as_ref()?)).collect()
 }

@@ -1,13 +1,15 @@
-//! What happens in the course of steps: the rate and the times of their intervals, as charts.
+//! Charts of the intervals of steps: rate and latency over time.
 
 use std::collections::BTreeMap;
 
 use super::chart::{Axis, Chart, ERRORS, MS, OUTAGE, Point, Series, Span, UNCOUNTED, at};
 use super::escape;
-use super::notes::label;
-use super::table::{Column, Labels, Line, Table, position};
+use super::labels::{Labels, position};
+use super::names::label;
+use super::table::{LabelRow, WorkloadTable};
 use crate::stats::is_scarce;
 use crate::summary::{Interval, Phase, Summary};
+use crate::terms::Cell;
 
 /// Vertices of all timelines of a page: more would make it too large to open at once.
 const VERTICES: usize = 60_000;
@@ -61,32 +63,31 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
 /// Makes what draws a line of a table: the repeats of each column over each other, and those that did not
 /// complete: there, errors and outages matter most. A column has one scale, so that labels can be compared.
 pub(crate) fn timelines(
-    table: &Table,
+    table: &WorkloadTable,
     labels: &Labels,
     courses: &'static [Course],
     vertices: usize,
-) -> impl Fn(&Line) -> Vec<Chart> {
-    let mut steps_of: BTreeMap<Column, Vec<&Summary>> = BTreeMap::new();
-    for step in table.all() {
+) -> impl Fn(&LabelRow) -> Vec<Chart> {
+    let mut steps_of: BTreeMap<Cell, Vec<&Summary>> = BTreeMap::new();
+    for step in table.all_steps() {
         steps_of.entry(step.cell()).or_default().push(step);
     }
-    let scale = |(column, steps): (&Column, &Vec<&Summary>)| {
+    let scale = |(column, steps): (&Cell, &Vec<&Summary>)| {
         let course = choose_course(courses, steps);
         let values = steps.iter().flat_map(|step| points(step, course)).flatten();
         let name = course.names[usize::from(column.is_open())];
         (*column, (course, Axis::of_bulk(name, values.map(|point| point.y).collect())))
     };
-    let scales: BTreeMap<Column, (&Course, Axis)> = steps_of.iter().map(scale).collect();
+    let scales: BTreeMap<Cell, (&Course, Axis)> = steps_of.iter().map(scale).collect();
     move |line| {
         let position = position(labels, line.label);
         let of = format!("{}, {}", escape::line(table.workload), label(line.label));
         let mut charts = Vec::new();
         for (column, of_column) in line.by_column() {
+            let steps: Vec<&Summary> = of_column.steps().collect();
             // A column that was imported has no steps.
             let Some((course, y)) = scales.get(&column) else { continue };
-            for (steps, ended) in
-                [(&of_column.steps, ""), (&of_column.left_out, ", did not complete")]
-            {
+            for (steps, ended) in [(&steps, ""), (&of_column.left_out, ", did not complete")] {
                 let runs = steps.iter().flat_map(|step| runs(&points(step, course), vertices));
                 let series = runs.map(|points| Series { label: position, points }).collect();
                 let timeline = steps.iter().flat_map(|step| &step.timeline);

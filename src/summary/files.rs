@@ -265,35 +265,6 @@ impl Loaded {
     pub fn steps(&self) -> Vec<&Summary> {
         self.summaries.iter().map(|(_, summary)| summary).collect()
     }
-
-    /// Gives the summaries and the imported runs.
-    pub fn all(&self) -> Reported<'_> {
-        Reported {
-            measured: self.steps(),
-            imported: self.imported.iter().map(|(_, run)| run).collect(),
-        }
-    }
-}
-
-/// The steps of a report: what loadgen measured, and what other programs' outputs say.
-#[derive(Debug, Clone, Default)]
-pub struct Reported<'a> {
-    pub measured: Vec<&'a Summary>,
-    pub imported: Vec<&'a Imported>,
-}
-
-impl Reported<'_> {
-    /// Returns the numbers of clients of all of them.
-    pub fn clients(&self) -> impl Iterator<Item = u32> {
-        let measured = self.measured.iter().map(|step| step.plan.clients);
-        measured.chain(self.imported.iter().map(|run| run.clients))
-    }
-}
-
-impl<'a, T: AsRef<[&'a Summary]> + ?Sized> From<&T> for Reported<'a> {
-    fn from(measured: &T) -> Reported<'a> {
-        Reported { measured: measured.as_ref().to_vec(), imported: Vec::new() }
-    }
 }
 
 /// Reads summaries from files and directories (their `*.json`, without what lies deeper or is

@@ -26,8 +26,8 @@ use crate::terms::{
 pub use crate::terms::{Class, ErrorClass, VerdictKind};
 
 pub use files::{
-    Loaded, Location, Record, Reported, Store, collect, file_name, from_json, load, load_each,
-    records, to_json,
+    Loaded, Location, Record, Store, collect, file_name, from_json, load, load_each, records,
+    to_json,
 };
 pub(crate) use files::{escape_hostile, part};
 pub(crate) use imported::IMPORTED;
@@ -840,13 +840,13 @@ impl Summary {
         let before_end = || self.timeline.iter().filter(|entry| entry.phase != Phase::Drain);
         let mut measured = before_end().filter(|entry| entry.phase == Phase::Measure);
         let origin = measured.next().map_or(0.0, |entry| entry.start_s);
-        let part = |entry: &Interval| {
+        let overlap = |entry: &Interval| {
             let from = (entry.start_s - origin).max(from_s);
             let to = (entry.start_s - origin + entry.length_s).min(to_s);
             ((to - from) / entry.length_s).clamp(0.0, 1.0)
         };
         let lasting = before_end().filter(|entry| entry.length_s > 0.0);
-        lasting.map(|entry| entry.ops as f64 * part(entry)).sum()
+        lasting.map(|entry| entry.ops as f64 * overlap(entry)).sum()
     }
 
     /// Divides a cost between two readings by the ops that the server did in that time.

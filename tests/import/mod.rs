@@ -423,7 +423,7 @@ fn one_read() -> String {
 fn a_run_that_names_no_workload_is_that_of_its_file_s_name_when_its_statements_fit() {
     let desk = Desk::new();
     desk.file("oltp_point_select-1.txt", one_read());
-    desk.file("oltp_update_index-1.txt", one_read().replace("500.00 per", "500.00  per"));
+    desk.file("oltp_update_index-1.txt", one_read().replace("1.0000s", "1.0001s"));
     let output = desk.run(&["import", "sysbench", "oltp_point_select-1.txt"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(desk.imported()[0]["workload"], "point-select");
@@ -439,10 +439,10 @@ fn tabs_and_utf_16_are_read_when_a_shell_or_an_editor_made_them() {
     let utf16 = |to_bytes: fn(u16) -> [u8; 2], text: &str| -> Vec<u8> {
         "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(to_bytes).collect()
     };
-    let other = |tps: &str| usual.replace("500.00 per", &format!("{tps} per"));
+    let other = |time: &str| usual.replace("1.0000s", time);
     desk.file("tabs.txt", usual.replace("  ", "\t").replace(" (", "\t("));
-    desk.file("little.txt", utf16(u16::to_le_bytes, &other("501.00")));
-    desk.file("big.txt", utf16(u16::to_be_bytes, &other("502.00")));
+    desk.file("little.txt", utf16(u16::to_le_bytes, &other("1.0001s")));
+    desk.file("big.txt", utf16(u16::to_be_bytes, &other("1.0002s")));
     let output = desk.run(&["import", "sysbench", "tabs.txt", "little.txt", "big.txt"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(desk.imported().len(), 3);

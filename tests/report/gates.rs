@@ -85,8 +85,8 @@ fn an_open_loop_is_judged_by_its_response_time() {
     let told = judged(&[closed.clone()], &[below("p99", p99 + 1.0)], &Options::default());
     assert_eq!((told.held.len(), told.failed.len()), (1, 0));
     let told = judged(&[closed, paced], &[below("p99", 1.0)], &Options::default());
-    assert!(told.failed[0].contains("FAILS, p99 service time is "), "{:?}", told.failed);
-    assert!(told.failed[1].contains("FAILS, p99 response time is "), "{:?}", told.failed);
+    assert!(told.failed[0].contains("p99 service time"), "{:?}", told.failed);
+    assert!(told.failed[1].contains("p99 response time"), "{:?}", told.failed);
 }
 
 #[test]

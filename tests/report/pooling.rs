@@ -46,7 +46,7 @@ fn invocations_pool_only_when_their_settings_agree() {
     let both = [first.clone(), second.clone()];
     let text = plain(&both);
     assert_eq!(grid(&text)[1], "200 ±100  a");
-    assert!(text.contains("* its runs differ in: server hostname db1 and elsewhere"), "{text}");
+    assert!(text.contains("server hostname db1 and elsewhere"), "{text}");
     assert_eq!(lines_of(&both, "invocations"), [0]);
 
     let changes: [Change; 8] = [

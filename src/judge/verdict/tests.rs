@@ -265,7 +265,7 @@ fn a_client_with_hardly_an_op_to_do_is_not_the_limit() {
 fn a_client_among_programs_that_have_most_of_the_cores_is_not_the_limit() {
     let of = |other| {
         judged(|step, share| {
-            // Of more threads than cores, too.
+            // The same with more threads than cores.
             step.plan.engine_threads = 16;
             late(share, 6_200.0, 2_000.0);
             share.other_load = Some(other);
@@ -396,7 +396,7 @@ fn the_server_s_host_counts_where_it_was_looked_at() {
     };
     assert_eq!(noisy(&with(probed(215.0, 0.0, 0.0))), ("other_load".to_owned(), 135.0));
     assert_eq!(noisy(&with(probed(150.0, 0.0, 12.0))), ("steal".to_owned(), 25.0));
-    // Who the server is, is not known.
+    // It is not known which process is the server.
     let mut unknown = probed(210.0, 0.0, 0.0);
     unknown.process = None;
     assert_eq!(of(&with(unknown)), ok);

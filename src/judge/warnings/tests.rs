@@ -131,7 +131,7 @@ fn a_pool_that_could_hold_the_data_and_did_not_was_cold() {
 fn a_pool_that_fills_or_misses_less_and_less_is_warming() {
     let filling = codes(|_, c| c.window[0].pool_free_pages = Some(40_000));
     assert_eq!(filling, ["warming_pool"]);
-    // Where the pages are free, misses need not be known.
+    // If the pages are free, misses need not be known.
     let unknown = codes(|_, c| {
         c.window.truncate(1);
         c.window[0].pool_free_pages = Some(40_000);
@@ -186,7 +186,7 @@ fn debt_of_the_test_before() {
     assert_eq!(levels(|l| l.checkpoint_age_bytes = Some(600 << 20)), ["debt"]);
     assert_eq!(levels(|l| l.history_list_length = Some(10_001)), ["debt"]);
     assert_eq!(levels(|l| l.checkpoint_age_max_bytes = Some(0)), [""; 0]);
-    // Where the server does not tell the most, the log's size does.
+    // If the server does not tell the maximum, the log's size does.
     let by_size = codes(|s, c| {
         let set = &mut s.server.variables;
         set.insert("innodb_log_file_size".to_owned(), (50 << 20).to_string());
@@ -295,7 +295,7 @@ fn a_window_that_does_not_keep_its_level() {
     assert_eq!(paced, ["level_change"]);
 }
 
-/// What is said of an open loop of a minute with other times.
+/// Returns the findings of an open loop of a minute with other times.
 fn paced(change: impl Fn(u32, &mut Interval)) -> Vec<Warning> {
     let mut step = sound();
     step.plan.rate = Some(10_000.0);
@@ -359,7 +359,7 @@ fn a_window_that_is_too_short() {
     let said = of(&step);
     let short = said.iter().find(|warning| warning.code == "too_short").expect("it is");
     assert_eq!(value(short, "error"), Json::from(1.0));
-    // The same noise, in the long run.
+    // Noise of this size, in the long run.
     let long = codes(|s, _| {
         s.timeline = (0..60).map(|i| interval(i, [9_000, 11_000][i as usize % 2])).collect();
     });

@@ -1,9 +1,12 @@
-//! What a report says of its notes by default: the few lines that change a conclusion.
+//! The few lines of notes below a report by default: those that change a conclusion.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::notes::{Distinct, Note, entry};
-use super::table::Table;
+use super::distinct::{Distinct, entry};
+use super::note::{MARK, Note};
+use super::notes::{DURABILITY, FOLLOWING};
+use super::options::Notes;
+use super::table::WorkloadTable;
 use crate::error::clip;
 use crate::judge::Difference;
 use crate::summary::Summary;
@@ -16,9 +19,6 @@ const LINE_MAX: usize = 90;
 const VALUE_MAX: usize = 24;
 /// Characters of the paths that the last line names.
 const SOURCE_MAX: usize = 50;
-
-/// Stands at the numbers and labels that a note makes doubtful.
-pub(crate) const MARK: &str = "*";
 
 /// Settings by which most differences are explained, the most important first.
 const IMPORTANT: [&str; 12] = [
@@ -35,29 +35,8 @@ const IMPORTANT: [&str; 12] = [
     "performance_schema",
     "version",
 ];
-/// Differences that follow from those of versions.
-const FOLLOWING: [&str; 4] = ["driver", "character sets", "table formats", "version_comment"];
-/// What has sizes of its own, which go with it.
+/// A variable whose sizes differ with it.
 const SCHEMA: &str = "performance_schema";
-/// The settings of commits in one word: what differs in it is named as a setting, too.
-const DURABILITY: &str = "durability";
-
-/// Where the reader finds all notes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Notes {
-    /// In a report of these paths.
-    #[default]
-    Brief,
-    /// Below the tables of this one.
-    All,
-    /// Below a later part of this one.
-    Later,
-}
-
-/// Tells whether a difference is there because of another one, given whether versions differ.
-pub(crate) fn follows(name: &str, other_version: bool) -> bool {
-    name == DURABILITY || other_version && FOLLOWING.contains(&name)
-}
 
 /// The notes of a report in short.
 pub(crate) struct Short {
@@ -67,7 +46,7 @@ pub(crate) struct Short {
 }
 
 /// Returns the lines below a report, unless its pages have all notes or a later part has them.
-pub(crate) fn below(tables: &[Table], notes: &Notes, source: &str) -> Vec<String> {
+pub(crate) fn below(tables: &[WorkloadTable], notes: &Notes, source: &str) -> Vec<String> {
     if *notes != Notes::Brief {
         return Vec::new();
     }
@@ -79,8 +58,8 @@ pub(crate) fn below(tables: &[Table], notes: &Notes, source: &str) -> Vec<String
     lines
 }
 
-/// Tells what changes a conclusion most, in a few lines.
-pub(crate) fn short(tables: &[Table]) -> Short {
+/// Returns the notes that change a conclusion most, in a few lines.
+pub(crate) fn short(tables: &[WorkloadTable]) -> Short {
     let mut found: BTreeMap<(Rank, Option<Code>, &str), Vec<&Finding>> = BTreeMap::new();
     for Note { finding, .. } in tables.iter().flat_map(|table| table.notes.iter()) {
         let code = finding.code();
@@ -90,7 +69,7 @@ pub(crate) fn short(tables: &[Table]) -> Short {
     let of =
         |wanted| found.keys().filter(move |(rank, ..)| *rank == wanted).map(|(.., name)| *name);
     let differs = differences(tables);
-    // What labels differ in has a line, unless too much failed.
+    // The differences of labels have a line, unless too much failed.
     let is_kept = differs.is_some() && of(Rank::Failed).count() < LINES_MAX;
     let room = LINES_MAX - usize::from(is_kept);
     let (mut lines, mut told) = (Vec::new(), BTreeSet::new());
@@ -112,14 +91,14 @@ pub(crate) fn short(tables: &[Table]) -> Short {
 }
 
 /// Returns the line of what labels differ in, and whether it has all of it.
-fn differences(tables: &[Table]) -> Option<(String, bool)> {
+fn differences(tables: &[WorkloadTable]) -> Option<(String, bool)> {
     let (mut all, mut mark) = (Vec::<(&str, Distinct<&str>)>::new(), "");
     for table in tables {
         let by_schema =
             table.notes.iter().flat_map(|note| &note.differs).any(|of| of.name == SCHEMA);
         for note in table.notes.iter() {
             for Difference { name, first, second, .. } in &note.differs {
-                if is_said(table, note, name, by_schema) {
+                if is_in_labels(table, note, name, by_schema) {
                     continue;
                 }
                 let values = entry(&mut all, name.as_str());
@@ -132,7 +111,7 @@ fn differences(tables: &[Table]) -> Option<(String, bool)> {
     let several = all.len() > 1;
     let all = all.into_iter().filter(|(name, _)| !several || *name != DURABILITY);
     let all: Vec<_> = all.map(|(name, values)| (name, values.into_iter().collect())).collect();
-    let logs = tables.iter().flat_map(Table::all).any(has_binary_log);
+    let logs = tables.iter().flat_map(WorkloadTable::all_steps).any(has_binary_log);
     (!all.is_empty()).then(|| differing_line(mark, all, logs))
 }
 
@@ -148,9 +127,9 @@ fn line(finding: &Finding) -> (String, bool) {
     }
 }
 
-/// Tells whether the labels name a difference themselves: `8.0.33 innodb_doublewrite=0`; sizes of
+/// Returns true if the labels name a difference themselves: `8.0.33 innodb_doublewrite=0`; sizes of
 /// performance_schema go with it.
-fn is_said(table: &Table, note: &Note, name: &str, by_schema: bool) -> bool {
+fn is_in_labels(table: &WorkloadTable, note: &Note, name: &str, by_schema: bool) -> bool {
     let in_label = |name: &str| {
         let names = format!("{name}=");
         let is_there = |label: &str| label.split(' ').any(|word| word.starts_with(&names));
@@ -159,7 +138,7 @@ fn is_said(table: &Table, note: &Note, name: &str, by_schema: bool) -> bool {
     in_label(name) || by_schema && name != SCHEMA && name.starts_with(SCHEMA)
 }
 
-/// Tells whether a server wrote a binary log; where that is not known, it may have.
+/// Returns true if a server wrote a binary log, or may have.
 fn has_binary_log(step: &Summary) -> bool {
     let value = step.server.variables.get("log_bin");
     value.is_none_or(|value| !["OFF", "0"].contains(&value.as_str()))
@@ -188,7 +167,7 @@ fn differing_line(
     let mut line = format!("{mark}Differs: ");
     for (at, (name, values)) in differences.iter().enumerate() {
         let comma = if at > 0 { ", " } else { "" };
-        let next = format!("{line}{comma}{}", with_values(name, values));
+        let next = format!("{line}{comma}{}", difference_in_words(name, values));
         let room = LINE_MAX - end(at + 1).chars().count();
         let fits = next.chars().count() <= room;
         if !fits {
@@ -201,8 +180,8 @@ fn differing_line(
 }
 
 /// Returns `tables 8 and 1`; the name alone where values are too long to be told apart.
-fn with_values(name: &str, values: &[&str]) -> String {
-    let shown: Vec<String> = values.iter().map(|value| value_shown(name, value)).collect();
+fn difference_in_words(name: &str, values: &[&str]) -> String {
+    let shown: Vec<String> = values.iter().map(|value| value_in_words(name, value)).collect();
     let distinct: BTreeSet<&String> = shown.iter().collect();
     let name_shown = clip(name, VALUE_MAX * 2);
     match shown.split_last() {
@@ -214,7 +193,7 @@ fn with_values(name: &str, values: &[&str]) -> String {
 }
 
 /// Shows sizes as servers are told them: `128M`.
-fn value_shown(name: &str, value: &str) -> String {
+fn value_in_words(name: &str, value: &str) -> String {
     let bytes = value.parse::<u64>().ok().filter(|_| name.ends_with("_size"));
     let of = |(unit, shift): &(&str, u32)| {
         let bytes = bytes.filter(|bytes| *bytes > 0 && bytes.trailing_zeros() >= *shift)?;
@@ -276,8 +255,8 @@ mod tests {
     fn values_that_look_alike_are_not_shown() {
         let long = "x".repeat(100);
         let values = [format!("{long}one"), format!("{long}two")];
-        let said = with_values("optimizer_switch", &[&values[0], &values[1]]);
+        let said = difference_in_words("optimizer_switch", &[&values[0], &values[1]]);
         assert_eq!(said, "optimizer_switch");
-        assert_eq!(with_values("init_connect", &["", "a"]), "init_connect (empty) and a");
+        assert_eq!(difference_in_words("init_connect", &["", "a"]), "init_connect (empty) and a");
     }
 }

@@ -1,0 +1,66 @@
+//! Options of a report.
+
+use super::metric::Metric;
+use crate::error::{Error, Result};
+use crate::terms::{Format, Layout};
+
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag by itself")]
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    pub metric: Metric,
+    /// Further ones: a table each, behind those of the first.
+    pub also: Vec<Metric>,
+    pub layout: Layout,
+    pub format: Format,
+    /// All labels are related to it; where two are compared, the new one is.
+    pub baseline: Option<String>,
+    /// The label that is compared with the baseline.
+    pub new: Option<String>,
+    /// Labels in the order of their lines; others follow by the time of their first step.
+    pub order: Vec<String>,
+    /// Use only the newest invocation of each label and workload.
+    pub latest: bool,
+    /// Refuse a label whose invocations clash: else the newest one is shown.
+    pub strict: bool,
+    pub partial: bool,
+    /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
+    pub terminal: Option<usize>,
+    /// The place of all notes.
+    pub notes: Notes,
+    /// The paths of the summaries, as they were typed.
+    pub source: String,
+    /// Show also how the runs of each cell spread.
+    pub spread: bool,
+}
+
+/// The place where the reader finds all notes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Notes {
+    /// In a report of these paths.
+    #[default]
+    Brief,
+    /// Below the tables of this one.
+    All,
+    /// Below a later part of this one.
+    Later,
+}
+
+impl Options {
+    /// Refuses labels that the layout does nothing with, and the lack of those that it needs.
+    pub(super) fn check(&self) -> Result<()> {
+        let layout = self.layout;
+        let (wrong, hint) = if !layout.compares() && self.new.is_some() {
+            let hint = "--layout delta and --layout overhead do; --baseline relates all labels";
+            ("takes no --new", hint)
+        } else if self.spread && layout != Layout::Versions {
+            ("takes no --spread", "--layout versions, the default, does")
+        } else if !layout.has_metric() && !self.also.is_empty() {
+            ("takes no second --metric", "it has its own columns: leave --metric out")
+        } else if !layout.relates() && !layout.compares() && self.baseline.is_some() {
+            ("takes no --baseline", "--layout versions, relative and per-op do")
+        } else {
+            return Ok(());
+        };
+        Err(Error::usage(format!("--layout {layout} {wrong}")).hint(hint))
+    }
+}

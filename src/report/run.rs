@@ -1,0 +1,280 @@
+//! A run of a report: a step that loadgen measured, or a run that another program's output tells of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+
+use jiff::Timestamp;
+
+use crate::error::{VALUE_MAX, clip};
+use crate::judge::{self, CONDITIONS, Difference, Weight};
+use crate::summary::{
+    Imported, Loaded, Outcome, Summary, TEXT_MAX, Verdict, VerdictKind, in_queues,
+};
+use crate::terms::{Cell, Code, Finding, finding};
+
+#[derive(Debug, Clone, Copy)]
+pub enum Run<'a> {
+    Measured(&'a Summary),
+    Imported(&'a Imported),
+}
+
+/// The runs that a report is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Runs<'a>(Vec<Run<'a>>);
+
+impl<'a> Deref for Runs<'a> {
+    type Target = [Run<'a>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<'a> FromIterator<Run<'a>> for Runs<'a> {
+    fn from_iter<I: IntoIterator<Item = Run<'a>>>(runs: I) -> Self {
+        Runs(runs.into_iter().collect())
+    }
+}
+
+impl<'a, T: AsRef<[&'a Summary]> + ?Sized> From<&T> for Runs<'a> {
+    fn from(steps: &T) -> Runs<'a> {
+        steps.as_ref().iter().copied().map(Run::Measured).collect()
+    }
+}
+
+impl<'a> From<&'a Loaded> for Runs<'a> {
+    fn from(loaded: &'a Loaded) -> Runs<'a> {
+        let measured = loaded.summaries.iter().map(|(_, step)| Run::Measured(step));
+        let imported = loaded.imported.iter().map(|(_, run)| Run::Imported(run));
+        measured.chain(imported).collect()
+    }
+}
+
+impl<'a> From<&'a Summary> for Run<'a> {
+    fn from(step: &'a Summary) -> Run<'a> {
+        Run::Measured(step)
+    }
+}
+
+/// Conditions that imported runs may know, in the order of importance.
+const KNOWN_OF_IMPORTED: [(&str, Weight); 6] = [
+    ("tables", Weight::Operation),
+    ("rows", Weight::Operation),
+    ("distribution", Weight::Operation),
+    ("statements", Weight::Operation),
+    ("reads, writes and others an op", Weight::Operation),
+    ("version", Weight::Server),
+];
+
+/// Stands for an option that only one of two command lines has.
+const DEFAULT_VALUE: &str = "(usual)";
+
+type Options = BTreeMap<String, String>;
+
+impl<'a> Run<'a> {
+    pub fn label(self) -> &'a str {
+        match self {
+            Run::Measured(step) => &step.label,
+            Run::Imported(run) => &run.label,
+        }
+    }
+
+    pub fn workload(self) -> &'a str {
+        match self {
+            Run::Measured(step) => &step.workload.name,
+            Run::Imported(run) => &run.workload,
+        }
+    }
+
+    pub fn cell(self) -> Cell {
+        match self {
+            Run::Measured(step) => step.cell(),
+            Run::Imported(run) => run.cell(),
+        }
+    }
+
+    pub(crate) fn started_at(self) -> &'a str {
+        match self {
+            Run::Measured(step) => &step.started_at,
+            Run::Imported(run) => &run.started_at,
+        }
+    }
+
+    /// Returns what runs are sorted by: their beginning (last where it is no instant), and what tells
+    /// those of one instant apart.
+    pub(crate) fn sort_key(self) -> (Timestamp, &'a str, u32) {
+        let at = self.started_at().parse().unwrap_or(Timestamp::MAX);
+        match self {
+            Run::Measured(step) => (at, &step.step_id, 0),
+            Run::Imported(run) => (at, &run.source.sha256, run.source.run),
+        }
+    }
+
+    pub fn measured(self) -> Option<&'a Summary> {
+        match self {
+            Run::Measured(step) => Some(step),
+            Run::Imported(_) => None,
+        }
+    }
+
+    pub fn imported(self) -> Option<&'a Imported> {
+        match self {
+            Run::Measured(_) => None,
+            Run::Imported(run) => Some(run),
+        }
+    }
+
+    pub(crate) fn is_complete(self) -> bool {
+        self.measured().is_none_or(|step| step.outcome == Outcome::Completed)
+    }
+
+    /// Returns true if its latency is a response time.
+    pub(crate) fn has_response_time(self) -> bool {
+        match self {
+            Run::Measured(step) => step.latency.response.is_some(),
+            Run::Imported(run) => run.rate.is_some(),
+        }
+    }
+
+    /// Returns the text of a `--note`.
+    pub(crate) fn note(self, name: &str) -> Option<&'a str> {
+        let notes = match self {
+            Run::Measured(step) => &step.notes,
+            Run::Imported(run) => &run.notes,
+        };
+        notes.get(name).map(String::as_str)
+    }
+
+    /// Returns the work of a run that did all that it was asked for, in operations, or in rows of a load;
+    /// none where the time ended it.
+    pub(crate) fn fixed_work(self) -> Option<u64> {
+        match self {
+            Run::Measured(step) => {
+                let is_whole = step.plan.time_s.is_none() && self.is_complete();
+                is_whole.then(|| step.plan.ops.unwrap_or(step.totals.rows))
+            }
+            // The output does not tell what was asked for.
+            Run::Imported(run) => Some(run.totals.ops),
+        }
+    }
+
+    /// Returns a condition by its name, and the server's version; none where nothing tells.
+    pub(crate) fn condition(self, name: &str) -> Option<String> {
+        match self {
+            Run::Measured(step) if name == "version" => Some(step.server.version.clone()),
+            Run::Measured(step) => {
+                (CONDITIONS.iter().find(|known| known.name == name)?.value)(step)
+            }
+            Run::Imported(run) => run.condition(name),
+        }
+    }
+
+    /// Returns the options of its workload; none where nothing tells.
+    pub(crate) fn options(self) -> Option<Options> {
+        match self {
+            Run::Measured(step) => {
+                let options = step.workload.options.iter();
+                Some(options.map(|(name, value)| (name.clone(), value.to_string())).collect())
+            }
+            Run::Imported(run) => run.options.clone(),
+        }
+    }
+
+    /// Returns the findings that hold for any number of the run.
+    pub(crate) fn findings(self) -> Vec<Finding> {
+        let step = match self {
+            Run::Measured(step) => step,
+            Run::Imported(run) => {
+                let file = clip(&run.source.file, TEXT_MAX);
+                let imported = finding!(Imported, clip(&run.program(), VALUE_MAX), file);
+                return std::iter::once(imported)
+                    .chain(run.warnings.iter().map(Finding::from))
+                    .collect();
+            }
+        };
+        let shared = step.verdict.as_ref().is_some_and(|of| of.kind == VerdictKind::SharedHost);
+        let same_host = step.client.same_host && !shared && !step.is_warned(Code::SameHost);
+        let queues = step.plan.queues.filter(|queues| *queues > 1);
+        let debug = step.loadgen.profile != "release" && !step.is_warned(Code::DebugBuild);
+        let own = [
+            (!self.is_complete()).then(|| finding!(Partial, ending(step))),
+            step.verdict.as_ref().and_then(Verdict::finding),
+            same_host.then(|| finding!(SameHost)),
+            queues.map(|queues| finding!(Queues, in_queues(queues, step.workload.spread))),
+            debug.then(|| finding!(DebugBuild)),
+        ];
+        own.into_iter().flatten().chain(step.warnings.iter().map(Finding::from)).collect()
+    }
+}
+
+/// Returns the steps among some runs.
+pub(crate) fn steps_among<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Summary> + Clone {
+    runs.iter().filter_map(|run| run.measured())
+}
+
+/// Returns how a step ended, with the reason.
+pub(crate) fn ending(step: &Summary) -> String {
+    let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
+    step.outcome.name().to_owned() + &reason.collect::<String>()
+}
+
+/// Returns the runs that stand for all: of steps the first of each kind of knowledge.
+pub(crate) fn by_knowledge<'a>(runs: &[Run<'a>]) -> Vec<Run<'a>> {
+    let steps: Vec<&Summary> = steps_among(runs).collect();
+    let firsts = judge::by_knowledge(&steps).into_iter().map(Run::Measured);
+    firsts.chain(runs.iter().filter(|run| run.imported().is_some()).copied()).collect()
+}
+
+/// Lists the conditions in which two runs differ; of imported ones those that both know.
+pub(crate) fn differences(one: Run, other: Run) -> Vec<Difference> {
+    if let [Some(one), Some(other)] = [one, other].map(Run::measured) {
+        return judge::differences(one, other);
+    }
+    let known = KNOWN_OF_IMPORTED.iter().filter_map(|(name, weight)| {
+        let (first, second) = (one.condition(name)?, other.condition(name)?);
+        difference((*name).to_owned(), first, second, *weight)
+    });
+    let options = one.options().zip(other.options()).map(|(mut first, mut second)| {
+        // A measured workload has no options of other programs.
+        if [one, other].iter().any(|run| run.measured().is_some()) {
+            first.retain(|name, _| second.contains_key(name));
+            second.retain(|name, _| first.contains_key(name));
+        }
+        option_differences(&first, &second)
+    });
+    known.chain(options.into_iter().flatten()).collect()
+}
+
+fn difference(name: String, first: String, second: String, weight: Weight) -> Option<Difference> {
+    (first != second).then_some(Difference { name, first, second, weight })
+}
+
+fn option_differences(one: &Options, other: &Options) -> Vec<Difference> {
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let value = |all: &Options, name: &str| {
+        all.get(name).cloned().unwrap_or_else(|| DEFAULT_VALUE.to_owned())
+    };
+    let differing = |name: &String| {
+        let (first, second) = (value(one, name), value(other, name));
+        difference(format!("option {name}"), first, second, Weight::Operation)
+    };
+    names.into_iter().filter_map(differing).collect()
+}
+
+/// Returns the conditions that the imported ones among some runs tell, with their names in JSON.
+pub(crate) fn imported_conditions(runs: &[Run]) -> impl Iterator<Item = (String, String)> {
+    let imported: Vec<&Imported> = runs.iter().filter_map(|run| run.imported()).collect();
+    let known = KNOWN_OF_IMPORTED.map(|(name, _)| {
+        let value = imported.iter().find_map(|run| run.condition(name));
+        (name.replace(", ", "_").replace(' ', "_"), value)
+    });
+    let options = imported.iter().find_map(|run| run.options.as_ref());
+    let options = ("options".to_owned(), options.map(options_in_words));
+    known.into_iter().chain([options]).filter_map(|(name, value)| Some((name, value?)))
+}
+
+/// Returns `NAME VALUE and NAME VALUE`, or `none`.
+pub(crate) fn options_in_words<V: std::fmt::Display>(options: &BTreeMap<String, V>) -> String {
+    let options: Vec<String> = options.iter().map(|(k, v)| format!("{k} {v}")).collect();
+    if options.is_empty() { "none".to_owned() } else { options.join(" and ") }
+}

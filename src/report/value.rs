@@ -1,0 +1,122 @@
+//! Values of a page: what files hold, and what people see.
+
+use serde_json::Value as Json;
+
+/// A value of one cell.
+#[derive(Debug, Clone)]
+pub(crate) struct PageValue {
+    /// As files have it, in full; nothing that was not measured, or is not to be known.
+    pub filed: Json,
+    /// As people see it.
+    pub shown: String,
+}
+
+/// A part of one, which people see in percent.
+pub(crate) struct Share(pub f64);
+
+fn value(filed: impl Into<Json>, shown: impl Into<String>) -> PageValue {
+    PageValue { filed: filed.into(), shown: shown.into() }
+}
+
+macro_rules! values {
+    ($($of:ty: $value:expr;)*) => {
+        $(impl From<$of> for PageValue { fn from(of: $of) -> PageValue { $value(of) } })*
+    };
+}
+
+values! {
+    &str: |text: &str| value(text, text);
+    String: |text: String| value(text.as_str(), text.clone());
+    // A text for files, and how people see it.
+    (String, String): |(text, shown): (String, String)| value(text, shown);
+    // A number for files, and how people see it.
+    (f64, String): |(of, shown)| value(of + 0.0, shown);
+    // With so many decimals for people; and for files, which need none.
+    (f64, usize): |(of, decimals)| value(of + 0.0, number(of, decimals));
+    f64: |of| PageValue::from((of, 0));
+    Share: |of: Share| value(of.0, format!("{:.0}%", of.0 * 100.0));
+    u64: |count: u64| value(count, count.to_string());
+    u32: |count: u32| value(count, count.to_string());
+    usize: |count: usize| value(count, count.to_string());
+    bool: |is: bool| value(is, is.to_string());
+    Vec<(String, String)>: |pairs: Vec<(String, String)>| {
+        let shown: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        value(pairs.into_iter().collect::<Json>(), shown.join("; "))
+    };
+}
+
+impl<V: Into<PageValue>> From<Option<V>> for PageValue {
+    fn from(of: Option<V>) -> PageValue {
+        of.map_or_else(|| value((), "-"), Into::into)
+    }
+}
+
+/// From here on digits say nothing and make a table unreadable.
+const PLAIN_MAX: f64 = 1e15;
+
+pub(crate) fn number(value: f64, decimals: usize) -> String {
+    if value.abs() >= PLAIN_MAX {
+        return format!("{value:.2e}");
+    }
+    let text = format!("{value:.decimals$}");
+    // Minus nothing reads like a fault.
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().all(|b| b == b'0' || b == b'.') => rest.to_owned(),
+        _ => text,
+    }
+}
+
+/// Counts the limits that the smallest of some values, but for zeros, stays below.
+fn below(values: impl IntoIterator<Item = f64>, limits: &[f64]) -> usize {
+    let values = values.into_iter().map(f64::abs);
+    let least = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    limits.iter().filter(|limit| least < **limit).count()
+}
+
+/// Digits after the point that give the smallest of the values three significant digits: one
+/// number for a whole table, so that its points stand below each other.
+pub(crate) fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
+    below(values, &[100.0, 10.0, 1.0])
+}
+
+/// Digits after the point for ratios: two, as `0.87`, and more where two would hide one.
+pub(crate) fn ratio_decimals(values: impl IntoIterator<Item = f64>) -> usize {
+    2 + below(values, &[0.1, 0.01])
+}
+
+/// Shows a change: with its sign, but of nothing.
+pub(super) fn signed(value: f64, decimals: usize) -> String {
+    let text = number(value, decimals);
+    if value > 0.0 && text != number(0.0, decimals) { format!("+{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_give_the_smallest_three_digits() {
+        assert_eq!(decimals([1234.5, 100.0]), 0);
+        assert_eq!(decimals([1234.5, 42.0, 0.0]), 1);
+        assert_eq!(decimals([7.25]), 2);
+        assert_eq!(decimals([0.02]), 3);
+        assert_eq!(decimals([]), 0);
+    }
+
+    #[test]
+    fn ratios_keep_digits_when_they_are_small() {
+        assert_eq!(ratio_decimals([1.0, 0.87]), 2);
+        assert_eq!(ratio_decimals([1.0, 0.087]), 3);
+        assert_eq!(ratio_decimals([0.001]), 4);
+    }
+
+    #[test]
+    fn numbers_stay_short_when_they_are_absurd() {
+        assert_eq!(number(26747.4, 0), "26747");
+        assert_eq!(number(-0.2, 0), "0");
+        assert_eq!(number(-0.0, 2), "0.00");
+        assert_eq!(number(-3.0, 0), "-3");
+        assert_eq!(number(f64::MAX, 0), "1.80e308");
+        assert_eq!(number(f64::INFINITY, 2), "inf");
+    }
+}
