@@ -9,12 +9,14 @@ use super::question::{ComparedTables, Question};
 use super::ratio::{
     Family, Pairs, Ratio, are_blocks, has_log, in_both, is_asked_for, is_too_few, p_text,
 };
-use super::table::{TableCell, WorkloadTable, among, is_comparable, missing, not_comparable};
+use super::table::{
+    LabelRow, TableCell, WorkloadTable, among, is_comparable, missing, not_comparable,
+};
 use super::value::number;
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::stats::{Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
-use crate::terms::{Cell, Compared, Quantity, joined};
+use crate::terms::{Cell, Compared, Quantity, counted, joined};
 
 /// The least distance of a ratio from that of the medians at which a reader sees a contradiction.
 const OPPOSITE_LEAST: f64 = 0.01;
@@ -111,20 +113,33 @@ impl ComparedCell<'_, '_> {
             let cell = self.cells[at];
             let steps: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
             let values = cell.map_or(&[][..], |cell| &cell.values);
-            let not_measured = cell.is_none() && left_out.is_empty();
+            let scarce = self.table.line(self.labels[at]).and_then(|line| self.scarce_runs(line));
+            let not_measured = cell.is_none() && left_out.is_empty() && scarce.is_none();
             said.extend(not_measured.then(|| format!("not measured by {label}")));
+            said.extend(
+                scarce.map(|runs| format!("{runs} of {label} too short for this percentile")),
+            );
             let mut of_runs = |count: usize, of: usize, what: &str| {
                 said.extend((count > 0).then(|| format!("{count} of {of} runs of {label} {what}")));
             };
             let (missing, all) = missing(&steps, &left_out);
             of_runs(missing, all, "did not complete");
-            let is_none = |value: &&f64| both && is_comparable && !has_log(**value);
+            let may_be_none = !metric.begins_at_zero();
+            let is_none = |value: &&f64| may_be_none && both && is_comparable && !has_log(**value);
             let none = values.iter().filter(is_none).count();
             of_runs(none, values.len(), &format!("had no {} above 0", metric.name()));
             let share = quantity_in_words(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
             said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
         joined(said.into_iter().map(Some), ", ")
+    }
+
+    /// Counts the runs of a label that have too few operations for the percentile, where there are some.
+    fn scarce_runs(&self, line: &LabelRow) -> Option<String> {
+        let runs = line.runs.iter().filter(|run| run.cell() == self.column);
+        let steps = runs.filter_map(|run| run.measured());
+        let scarce = steps.filter(|step| self.table.metric.scarce(step).is_some()).count();
+        (scarce > 0).then(|| counted(scarce as u64, "run"))
     }
 
     pub(super) fn at(&self, said: &str) -> String {

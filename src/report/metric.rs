@@ -305,6 +305,11 @@ impl Metric {
         }
     }
 
+    /// Returns true if 0 is a usual number of it, and a good one.
+    pub(crate) fn begins_at_zero(self) -> bool {
+        [Metric::ERRORS, Metric::ERROR_SHARE, Metric::RETRIED].contains(&self)
+    }
+
     /// Returns the percentile that a step has too few values for, and how many it has.
     pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
         let Metric::Time(of, _) = self else { return None };

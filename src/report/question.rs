@@ -199,6 +199,10 @@ pub fn base_and_new<'a>(
     if found.is_empty() {
         return Err(no_pair(&labels));
     }
+    if found.contains(&base) {
+        let what = format!("{} is compared with itself", escape::line(base));
+        return Err(Error::usage(what).hint("--baseline and --new name two labels"));
+    }
     Ok((base.to_owned(), found.into_iter().map(str::to_owned).collect()))
 }
 

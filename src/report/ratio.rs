@@ -34,7 +34,12 @@ impl Ratio {
             return None;
         }
         let runs = cells.map(|cell| cell.values.as_slice());
-        Ratio::of_values(cells, runs, metric.higher_is_better(), times)
+        let better = metric.higher_is_better();
+        if !metric.begins_at_zero() {
+            return Ratio::of_values(cells, runs, better, times);
+        }
+        let runs = above_zero(runs);
+        Ratio::of_values(cells, runs.each_ref().map(Vec::as_slice), better, times)
     }
 
     /// Relates numbers of the runs of two cells.
@@ -68,6 +73,15 @@ impl Ratio {
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         self.shift.interval.map(|(low, high)| (low.exp(), high.exp()))
     }
+}
+
+/// Puts half of the least number above 0 of all runs in the place of each 0: it has a logarithm and ranks
+/// below the others. The ratio becomes a bound, its p stays exact.
+fn above_zero(runs: [&[f64]; 2]) -> [Vec<f64>; 2] {
+    let numbers = runs.iter().flat_map(|runs| runs.iter().copied());
+    let least = numbers.filter(|number| *number > 0.0).min_by(f64::total_cmp).unwrap_or(2.0);
+    let lifted = |number: &f64| if *number == 0.0 { least / 2.0 } else { *number };
+    runs.map(|runs| runs.iter().map(lifted).collect())
 }
 
 pub(super) fn has_log(value: f64) -> bool {

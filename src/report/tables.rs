@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::imported::not_printed;
+use super::labels::{labels, require_label};
 use super::metric::Metric;
 use super::note::Footnotes;
 use super::options::Options;
@@ -25,6 +26,8 @@ pub(super) fn tables_to_show<'a>(
     let of_metric = |metric: &Metric| tables(runs, &Options { metric: *metric, ..options.clone() });
     let tables: Vec<WorkloadTable> =
         metrics.map(of_metric).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    let labels = labels(&tables);
+    options.order.iter().try_for_each(|label| require_label(&labels, "--order", label))?;
     // If invocations clash, the newest is the result, also if nothing of it completed.
     let has_result = |line: &LabelRow| !line.runs.is_empty() || line.clashing > 0;
     let any = tables.iter().flat_map(|table| &table.lines).any(has_result);
@@ -221,7 +224,10 @@ fn table<'a>(
 
 pub(crate) fn cell<'a>(runs: Vec<Run<'a>>, metric: &Metric) -> Result<Option<TableCell<'a>>> {
     agree(&runs)?;
-    let values = metric.values(&runs)?;
+    // Without its shortest repeats a percentile would be that of the fast ones.
+    let is_scarce =
+        runs.iter().filter_map(|run| run.measured()).any(|step| metric.scarce(step).is_some());
+    let values = if is_scarce { Vec::new() } else { metric.values(&runs)? };
     let interval = stats::median_interval(&values);
     let (relative, relative_interval, spread) = (None, None, stats::spread(&values));
     let cell = |spread| TableCell { values, spread, interval, relative, relative_interval, runs };

@@ -853,13 +853,17 @@ impl Summary {
     pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
         let covered_s = self.covered_s(first_s)?;
         let lead_s = covered_s - self.measured_s;
-        let has_lead = self.timeline.iter().any(|entry| entry.phase == Phase::Warmup);
+        let counted = |phase| self.timeline.iter().filter(move |entry| entry.phase == phase);
+        let is_whole =
+            counted(Phase::Measure).map(|entry| entry.ops).sum::<u64>() == self.totals.ops;
         let lead = match lead_s > 0.0 {
-            true if has_lead => self.ops_between(-lead_s, 0.0),
-            true => lead_s * self.totals.tps,
-            false => -self.ops_between(0.0, -lead_s),
+            true if is_whole && counted(Phase::Warmup).next().is_some() => {
+                self.ops_between(-lead_s, 0.0)
+            }
+            false if is_whole => -self.ops_between(0.0, -lead_s),
+            _ => lead_s * self.totals.tps,
         };
-        let ops = self.totals.ops as f64 + lead;
+        let ops = self.measured_s * self.totals.tps + lead;
         (ops > 0.0).then(|| cost / ops)
     }
 

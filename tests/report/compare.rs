@@ -1,7 +1,8 @@
 //! Labels compared with a baseline by statistics: verdicts, corrections, blocks, refusals.
 
+use loadgen::error::Kind;
 use loadgen::report::{Comparison, Layout, Question, base_and_new, compare, page, pair};
-use loadgen::summary::Outcome;
+use loadgen::summary::{ErrorCount, Outcome};
 
 use super::*;
 
@@ -53,6 +54,66 @@ fn runs(label: &str, clients: u32, from_minute: u32, qps: &[f64]) -> Vec<Summary
         run
     };
     qps.iter().enumerate().map(run).collect()
+}
+
+/// Repeats of two labels with so many errors among 600,000 ops.
+fn with_errors(old: &[u64], new: &[u64]) -> Vec<Summary> {
+    let counts = [("old", 0, old), ("new", 200, new)];
+    let of = |(label, minute, counts): (&str, u32, &[u64])| {
+        let mut all = runs(label, 8, minute, &vec![1000.0; counts.len()]);
+        for (run, count) in all.iter_mut().zip(counts) {
+            let error = ErrorCount { count: *count, ..ErrorCount::default() };
+            run.totals.errors = Vec::from_iter((*count > 0).then_some(error));
+        }
+        all
+    };
+    counts.into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn errors_are_compared_when_a_label_has_none() {
+    for metric in [Metric::ERRORS, Metric::ERROR_SHARE] {
+        let asked = Question { format: Format::Json, metric, ..question("old", "new") };
+        let verdict = |old: &[u64], new: &[u64]| {
+            let found = compared(&with_errors(old, new), &asked).expect("a comparison");
+            let json: Value = serde_json::from_str(&found.text).expect("JSON");
+            json["rows"][0]["verdict"].as_str().expect("a verdict").to_owned()
+        };
+        assert_eq!(verdict(&[0; 6], &[0; 6]), "same", "{metric}");
+        assert_eq!(verdict(&[0; 6], &[30_000; 6]), "worse", "{metric}");
+        assert_eq!(verdict(&[0, 0, 1, 0, 0, 0], &[40_000; 6]), "worse", "{metric}");
+        assert_eq!(verdict(&[500; 6], &[0; 6]), "better", "{metric}");
+    }
+}
+
+#[test]
+fn a_label_is_not_compared_with_itself() {
+    let steps = with_errors(&[0; 6], &[0; 6]);
+    let steps: Vec<&Summary> = steps.iter().collect();
+    let error = base_and_new(&steps, Some("old"), &["old".to_owned()]).expect_err("one label");
+    assert_eq!(error.kind(), Kind::Usage);
+}
+
+#[test]
+fn a_percentile_has_no_cell_when_a_repeat_is_too_short_for_it() {
+    let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 200, &OLD)].concat();
+    let p99: Metric = "p99".parse().expect("a metric");
+    let asked = Question { metric: p99, format: Format::Json, ..question("old", "new") };
+    let verdict = |steps: &[Summary]| {
+        let found = compared(steps, &asked).map(|found| found.text);
+        let json: Option<Value> = found.ok().and_then(|text| serde_json::from_str(&text).ok());
+        json.map(|json| json["rows"][0]["verdict"].clone())
+    };
+    assert_eq!(verdict(&steps), Some("same".into()));
+    // The slowest repeat of one label: without it the label would be called faster.
+    steps[3].latency.service.count = 40;
+    assert_ne!(verdict(&steps), Some("same".into()));
+    let all: Vec<&Summary> = steps.iter().collect();
+    let options = Options { metric: p99, format: Format::Json, ..Options::default() };
+    let text = render(&all, &options).expect("a report");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let cells = |line: usize| json["tables"][0]["lines"][line]["cells"].as_array().map(Vec::len);
+    assert_eq!([cells(0), cells(1)], [Some(0), Some(1)], "{text}");
 }
 
 const OLD: [f64; 6] = [1000.0, 1004.0, 996.0, 1002.0, 998.0, 1001.0];
