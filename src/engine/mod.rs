@@ -7,10 +7,13 @@
 mod alarm;
 mod answer;
 mod client;
+mod compiled;
 mod connection;
 mod errors;
 mod job;
+mod operation;
 mod pacing;
+mod program;
 mod self_watch;
 mod setup;
 mod state;
@@ -31,8 +34,8 @@ use crate::summary::{
     ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status, TableOps,
 };
 
+pub use errors::{ClientAction, EndReason};
 use setup::ThreadCounts;
-pub use setup::{ClientAction, EndReason};
 pub use step::run_step;
 pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
 pub(crate) use summarise::{findings, plan, program, workload};

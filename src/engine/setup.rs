@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
-use super::errors::{Failures, OpError, OutageWatch, add_entry};
+use super::errors::{Failures, OpError, OpenError, OutageWatch, add_entry};
 use super::job::Job;
 use super::pacing::{PacingCounts, StepWindow};
 use super::self_watch::ThreadUsage;
 use crate::error::Error;
-use crate::mysql::{Failure, ServerLink};
+use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval};
 use crate::summary::LedgerEntry;
 
@@ -55,14 +55,14 @@ pub(crate) enum Go {
 pub(crate) enum ThreadEvent {
     Opened,
     Waiting(Error),
-    NotOpened(Error),
+    NotOpened(OpenError),
     /// An open loop's queues are not late, or drained: the window may begin.
     Warm,
     Interval(usize, Box<RecordedInterval>),
     /// The step cannot go on, after what happened to a client (from 0).
     Abort(u32, OpError),
-    /// It comes before the end that follows from it.
-    Ending(EndReason),
+    /// More arrivals wait than the queue holds.
+    QueueFull,
     Done(usize, Box<ThreadCounts>),
     Broken(Error),
 }
@@ -100,28 +100,6 @@ impl StepSetup {
         // Nobody listens only when the step is over.
         let _ = self.events.send(event);
     }
-}
-
-/// A reason for which a step ends.
-#[derive(Debug, Clone)]
-pub enum EndReason {
-    /// A client was refused what it asked for.
-    Client(ClientAction, Failure),
-    /// More arrivals wait than `Rules::queue_max`.
-    Queue,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClientAction {
-    Connect,
-    Prepare,
-    /// A prepared statement.
-    Execute(String),
-    Query(String),
-    /// A bulk statement, because its next row does not fit.
-    Rows(String),
-    /// The last rows of a bulk statement, when the run is over.
-    Rest(String),
 }
 
 pub(crate) async fn tick<T>(setup: Arc<StepSetup>) -> T {

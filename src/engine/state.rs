@@ -11,16 +11,15 @@ use std::time::{Duration, Instant};
 
 use super::alarm::{Alarm, Pauses};
 use super::errors::{Event, Events, Failures, OpError, Pending, add_error};
-use super::job::Job;
+use super::job::{Job, TableShare};
 use super::pacing::{Pacing, StepWindow};
 use super::self_watch::SelfWatch;
-use super::setup::{EndReason, StepSetup, ThreadCounts, ThreadEvent};
+use super::setup::{StepSetup, ThreadCounts, ThreadEvent};
 use crate::error::Result;
 use crate::mysql::wire::Inbox;
-use crate::observe::{Ns, Phases, Recorder};
-use crate::plan::{AtEnd, StatementMode, StopAt, limits};
+use crate::observe::{EventCounts, Ns, Phases, Recorder};
+use crate::plan::{AtEnd, StopAt, limits};
 use crate::summary::LedgerEntry;
-use crate::workload::Sampler;
 
 /// The state that the clients of one engine thread share. Nothing here is borrowed across an await.
 pub(crate) struct ThreadState {
@@ -32,13 +31,9 @@ pub(crate) struct ThreadState {
     pub recorder: RefCell<Recorder>,
     pub ops_by_table: Vec<Cell<u64>>,
     pub ledger: RefCell<Vec<LedgerEntry>>,
-    /// By table: the most rows that a range has lacked, as the server counts them.
-    pub lacking: Vec<Cell<u64>>,
     pub failures: RefCell<Failures>,
     pub watch: RefCell<SelfWatch>,
-    pub picks: Vec<Vec<Sampler>>,
-    /// By table: SQL of each statement around its parameters; empty unless in text mode.
-    pub texts: Vec<Vec<Vec<String>>>,
+    pub tables: Vec<TableShare>,
     pub pacing: Option<Pacing>,
     pub pauses: Option<Pauses>,
     pub clients: Vec<Rc<ClientState>>,
@@ -88,7 +83,6 @@ impl ThreadState {
             recorder.count_events(job.step.clients);
         }
         let tables = 0..job.places();
-        let text = job.plan.statements == StatementMode::Text;
         let client =
             |client: &u32| Rc::new(ClientState { client: *client, ..ClientState::default() });
         let entry = |table| {
@@ -104,13 +98,11 @@ impl ThreadState {
             recorder: RefCell::new(recorder),
             ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
             ledger: RefCell::new(tables.clone().map(entry).collect()),
-            lacking: tables.clone().map(|_| Cell::default()).collect(),
             failures: RefCell::default(),
             watch: RefCell::new(SelfWatch::new()),
-            picks: tables.clone().map(|t| job.picks(t)).collect(),
+            tables: tables.map(|table| job.table_share(table)).collect(),
             pacing: pacing.transpose()?,
             pauses: job.plan.think.map(|_| Pauses::new(window.end)).transpose()?,
-            texts: tables.filter(|_| text).map(|t| job.text_pieces(t)).collect(),
             clients: clients.iter().map(client).collect(),
         })
     }
@@ -138,7 +130,7 @@ impl ThreadState {
             let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
             let waiting = pacing.waiting(now);
             if self.job().plan.rules.queue_max.is_some_and(|max| waiting > max) {
-                self.setup.tell(ThreadEvent::Ending(EndReason::Queue));
+                self.setup.tell(ThreadEvent::QueueFull);
             }
             self.setup.queue[0].store(waiting, Ordering::Relaxed);
             self.setup.queue[1].store(busy as u64, Ordering::Relaxed);
@@ -219,6 +211,14 @@ impl ThreadState {
             if late || (over && client.offline.get()) {
                 client.give_up();
             }
+        }
+    }
+
+    /// Adds to the counts of sysbench's at an instant, where there are any.
+    #[inline]
+    pub(crate) fn count(&self, now: Ns, add: impl FnOnce(&mut EventCounts)) {
+        if let Some(events) = self.recorder.borrow_mut().events(now) {
+            add(events);
         }
     }
 

@@ -12,10 +12,10 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::alarm::NEVER;
-use super::errors::{OutageWatch, abort_error};
+use super::errors::{EndReason, OpError, OpenError, OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
 use super::pacing::StepWindow;
-use super::setup::{EndReason, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent, tick};
+use super::setup::{Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent, tick};
 use super::summarise::LiveLine;
 use super::{Counted, MeasuredStep, Readings, StepContext, thread};
 use crate::error::{Error, Result};
@@ -349,7 +349,10 @@ impl Running<'_> {
                     self.progress.note(&format!("waiting for the server: {error}"));
                 }
             }
-            ThreadEvent::NotOpened(error) => {
+            ThreadEvent::NotOpened(OpenError { error, refused }) => {
+                if let Some((action, failure)) = refused.map(|refused| *refused) {
+                    self.tell_end(&EndReason::Client(action, failure));
+                }
                 return Err(match self.seen.opened {
                     0 => error,
                     opened => error.context(format!("after {}", counted(opened, "connection"))),
@@ -367,6 +370,9 @@ impl Running<'_> {
                 return Ok(ops + errors + answers > 0);
             }
             ThreadEvent::Abort(client, error) => {
+                if let OpError::Failure(failure, Some(action)) = &error {
+                    self.tell_end(&EndReason::Client(*action.clone(), failure.clone()));
+                }
                 let plan = &self.context.plan;
                 let error =
                     abort_error(client, &error, plan.policy.on_error, plan.workload.built_in);
@@ -377,17 +383,20 @@ impl Running<'_> {
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
             }
-            ThreadEvent::Ending(reason) => {
-                self.context.observer.iter().for_each(|observer| observer.end(&reason));
-                if matches!(reason, EndReason::Queue) {
-                    let text = "more arrivals wait than the queue holds";
-                    self.end_early(Outcome::Aborted, Error::failed(text));
-                }
+            ThreadEvent::QueueFull => {
+                self.tell_end(&EndReason::Queue);
+                let text = "more arrivals wait than the queue holds";
+                self.end_early(Outcome::Aborted, Error::failed(text));
             }
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Broken(error) => return Err(error),
         }
         Ok(false)
+    }
+
+    /// Tells who shows it for which reason the step ends.
+    fn tell_end(&self, reason: &EndReason) {
+        self.context.observer.iter().for_each(|observer| observer.end(reason));
     }
 
     fn complete(&mut self, intervals: &[RecordedInterval]) {

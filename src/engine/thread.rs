@@ -41,7 +41,7 @@ async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<(
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(origin)) = start else {
-        close_all(connections.into_iter().map(Connection::into_closed).collect()).await;
+        close_all(connections.into_iter().map(|opened| opened.into_closed(false)).collect()).await;
         return Ok(());
     };
     let state = Rc::new(ThreadState::new(setup, inbox, index, origin, clients)?);
@@ -79,8 +79,8 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
         let (began, mut pauses) = (Instant::now(), pauses(client, 0));
         loop {
             match connection::open(&setup, &inbox, client).await {
-                Err(error) if waits && error.may_pass() && began.elapsed() < limits::OUTAGE => {
-                    setup.tell(ThreadEvent::Waiting(error));
+                Err(e) if waits && e.error.may_pass() && began.elapsed() < limits::OUTAGE => {
+                    setup.tell(ThreadEvent::Waiting(e.error));
                 }
                 opened => break opened,
             }
