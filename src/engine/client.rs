@@ -47,7 +47,7 @@ pub(crate) async fn run(
             }
         };
         if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error)) {
-            thread.setup.tell(ThreadEvent::Abort(state.client, error.clone()));
+            thread.tell(ThreadEvent::Abort(state.client, error.clone()));
             return None;
         }
         // First the old connection goes: the server may have none to spare.
@@ -103,9 +103,9 @@ async fn reopen(
             Ok(Err(failure)) => failure,
             Err(_) => return None,
         };
-        thread.failures.borrow_mut().count_refused_reconnect(thread.now(), failure);
+        thread.refused_reconnect(failure);
     };
-    thread.setup.reopened.notify_one();
+    thread.tell(ThreadEvent::Reopened);
     state.offline.set(false);
     thread.failures.borrow_mut().reconnects += 1;
     thread.count(thread.now(), |events| events.reconnects += 1);
@@ -158,7 +158,7 @@ impl<'a> Client<'a> {
                     let Some(rest) = quota.checked_sub(1) else { break };
                     *quota = rest;
                 }
-                if !thread.may_begin() {
+                if !thread.may_begin().await {
                     break;
                 }
             }
@@ -198,7 +198,7 @@ impl<'a> Client<'a> {
             if arrival.measured {
                 self.measure();
             }
-            if arrival.measured && !self.thread.may_begin() {
+            if arrival.measured && !self.thread.may_begin().await {
                 break;
             }
             self.state.intended.set(Some(arrival.intended));

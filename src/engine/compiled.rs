@@ -33,7 +33,6 @@ pub(crate) struct CompiledProgram {
 }
 
 /// The server's numbers of what a client has prepared.
-#[derive(Default)]
 struct Handles {
     /// By table of the client, then by prepared statement.
     statements: Vec<u32>,

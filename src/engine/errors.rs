@@ -12,6 +12,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, plain};
 use crate::mysql::{Failure, LOST, Tried, class, hint, recurs};
 use crate::observe::{Ns, seconds};
@@ -29,7 +31,7 @@ pub enum EndReason {
     Queue,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientAction {
     Connect,
     Prepare,
@@ -43,7 +45,7 @@ pub enum ClientAction {
 }
 
 /// A connection that was not opened; with the refusal as it came where somebody shows it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenError {
     pub error: Error,
     pub refused: Option<Box<(ClientAction, Failure)>>,
@@ -65,7 +67,7 @@ impl From<Error> for OpenError {
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
 const KINDS_MAX: usize = 1000;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OpError {
     /// With the request where somebody shows it (`Rules::raw_refusals`).
     Failure(Failure, Option<Box<ClientAction>>),
@@ -148,12 +150,10 @@ impl std::fmt::Display for OpError {
 }
 
 /// The counts of an engine thread's ops without a result.
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Failures {
     /// By class and code; the text is that of the first.
     errors: Vec<ErrorCount>,
-    /// Errors since the last report to the watch over outages.
-    pub new: Events,
     pub reconnects: u64,
     /// Ops with writes that may have been done or not.
     pub in_doubt: u64,
@@ -166,10 +166,7 @@ pub(crate) struct Failures {
 
 impl Failures {
     /// Counts a connection that could not be opened again: no op of anybody's.
-    pub(crate) fn count_refused_reconnect(&mut self, now: Ns, failure: Failure) {
-        let text = format!("cannot connect: {failure}");
-        let refused = OpError::from(failure);
-        self.new.push((now, Event::Refused(refused.code(), text.into())));
+    pub(crate) fn count_refused_reconnect(&mut self, refused: &OpError) {
         self.count(ErrorCount { class: ErrorClass::Connect, ..refused.count() });
     }
 
@@ -244,6 +241,7 @@ const RECOVERED: f64 = 0.95;
 const EARLIER: usize = 10;
 
 /// An observation of one thread, from an instant on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// Successes, the last one at another instant.
     Success(Ns),
@@ -574,8 +572,8 @@ mod tests {
             message: "Too many connections".to_owned(),
         };
         errors.count(OpError::from(full()).count());
-        errors.count_refused_reconnect(0, full());
-        errors.count_refused_reconnect(0, full());
+        errors.count_refused_reconnect(&full().into());
+        errors.count_refused_reconnect(&full().into());
         let counts = errors.take_errors();
         assert_eq!((&counts[0].class, counts[0].count), (&ErrorClass::Connect, 2));
         assert_eq!((&counts[1].class, counts[1].code), (&ErrorClass::Full, Some(1040)));

@@ -11,6 +11,7 @@ mod compiled;
 mod connection;
 mod errors;
 mod job;
+mod op_share;
 mod operation;
 mod pacing;
 mod program;
@@ -35,6 +36,7 @@ use crate::summary::{
 };
 
 pub use errors::{ClientAction, EndReason};
+pub use setup::QueueLength;
 use setup::ThreadCounts;
 pub use step::run_step;
 pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
@@ -64,8 +66,8 @@ pub trait Observer {
     /// Takes note that all clients are connected.
     fn started(&self);
 
-    /// Takes a complete interval, and the approximate queue of an open loop: waiting arrivals, busy clients.
-    fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]);
+    /// Takes a complete interval, and the queue of an open loop.
+    fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
     /// Takes the reason for which the step ends.
     fn end(&self, reason: &EndReason);

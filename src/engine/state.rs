@@ -5,17 +5,18 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::alarm::{Alarm, Pauses};
 use super::errors::{Event, Events, Failures, OpError, Pending, add_error};
 use super::job::{Job, TableShare};
+use super::op_share::OpShare;
 use super::pacing::{Pacing, StepWindow};
 use super::self_watch::SelfWatch;
-use super::setup::{StepSetup, ThreadCounts, ThreadEvent};
+use super::setup::{QueueLength, ServiceReport, StepSetup, ThreadCounts, ThreadEvent};
 use crate::error::Result;
+use crate::mysql::Failure;
 use crate::mysql::wire::Inbox;
 use crate::observe::{EventCounts, Ns, Phases, Recorder};
 use crate::plan::{AtEnd, StopAt, limits};
@@ -32,10 +33,13 @@ pub(crate) struct ThreadState {
     pub ops_by_table: Vec<Cell<u64>>,
     pub ledger: RefCell<Vec<LedgerEntry>>,
     pub failures: RefCell<Failures>,
+    /// Errors since the last report of the service.
+    seen: RefCell<Events>,
     pub watch: RefCell<SelfWatch>,
     pub tables: Vec<TableShare>,
     pub pacing: Option<Pacing>,
     pub pauses: Option<Pauses>,
+    share: Option<OpShare>,
     pub clients: Vec<Rc<ClientState>>,
 }
 
@@ -67,10 +71,8 @@ impl ThreadState {
         clients: &[u32],
     ) -> Result<Self> {
         let (window, job) = (*setup.window.borrow(), &setup.job);
-        let events = setup.events.clone();
-        let sink = move |interval| {
-            let _ = events.send(ThreadEvent::Interval(index, Box::new(interval)));
-        };
+        let told = Arc::clone(setup);
+        let sink = move |interval| told.tell(index, ThreadEvent::Interval(Box::new(interval)));
         let phases = Phases {
             window_start: window.start,
             window_end: window.end,
@@ -99,9 +101,11 @@ impl ThreadState {
             ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
             ledger: RefCell::new(tables.clone().map(entry).collect()),
             failures: RefCell::default(),
+            seen: RefCell::default(),
             watch: RefCell::new(SelfWatch::new()),
             tables: tables.map(|table| job.table_share(table)).collect(),
             pacing: pacing.transpose()?,
+            share: setup.grants.get(index).map(|grant| OpShare::new(grant, clients.len())),
             pauses: job.plan.think.map(|_| Pauses::new(window.end)).transpose()?,
             clients: clients.iter().map(client).collect(),
         })
@@ -124,17 +128,8 @@ impl ThreadState {
     pub(crate) fn tick(&self, now: Ns) {
         self.follow();
         self.give_up(now);
-        self.report(now);
+        self.report(now, self.pacing.as_ref().map(|pacing| self.queue(pacing, now)));
         self.sample(now);
-        if let Some(pacing) = &self.pacing {
-            let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
-            let waiting = pacing.waiting(now);
-            if self.job().plan.rules.queue_max.is_some_and(|max| waiting > max) {
-                self.setup.tell(ThreadEvent::QueueFull);
-            }
-            self.setup.queue[0].store(waiting, Ordering::Relaxed);
-            self.setup.queue[1].store(busy as u64, Ordering::Relaxed);
-        }
         self.recorder.borrow_mut().roll(now);
     }
 
@@ -157,11 +152,15 @@ impl ThreadState {
         }
     }
 
+    pub(crate) fn tell(&self, event: ThreadEvent) {
+        self.setup.tell(self.index, event);
+    }
+
     /// Takes one of the ops that all clients share; false after the last one.
     #[inline]
-    pub(crate) fn may_begin(&self) -> bool {
-        let Some(left) = &self.setup.left else { return true };
-        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    pub(crate) async fn may_begin(&self) -> bool {
+        let Some(share) = &self.share else { return true };
+        share.take(|| self.tell(ThreadEvent::NeedsOps)).await
     }
 
     fn follow(&self) {
@@ -182,14 +181,18 @@ impl ThreadState {
         pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
     }
 
-    /// Tells the watch over outages what happened up to now; the drain has none.
-    fn report(&self, now: Ns) {
+    /// Tells what happened up to an instant, for the watch over outages.
+    fn report(&self, until: Ns, queue: Option<QueueLength>) {
         let mut recorder = self.recorder.borrow_mut();
-        let mut events: Events = std::mem::take(&mut self.failures.borrow_mut().new);
-        events.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
-        let so_far = (now, recorder.ops());
-        let mut outages = self.setup.outages.lock().expect("nobody panics with it");
-        outages.report(self.index, so_far, events, self.window.get().end);
+        let mut seen = std::mem::take(&mut *self.seen.borrow_mut());
+        seen.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
+        let ops = recorder.ops();
+        self.tell(ThreadEvent::Service(ServiceReport { until, ops, seen, queue }));
+    }
+
+    fn queue(&self, pacing: &Pacing, now: Ns) -> QueueLength {
+        let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
+        QueueLength { waiting: pacing.waiting(now), busy: busy as u64 }
     }
 
     pub(crate) fn sample(&self, now: Ns) {
@@ -243,6 +246,15 @@ impl ThreadState {
         }
     }
 
+    /// Counts a connection that could not be opened again.
+    pub(crate) fn refused_reconnect(&self, failure: Failure) {
+        let text = format!("cannot connect: {failure}");
+        let refused = OpError::from(failure);
+        let event = Event::Refused(refused.code(), text.into());
+        self.seen.borrow_mut().push((self.now(), event));
+        self.failures.borrow_mut().count_refused_reconnect(&refused);
+    }
+
     /// Tells an error to the watch over outages, and the ledger what it leaves in doubt; returns whether
     /// it leaves something. No op has failed yet: it may begin again.
     pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
@@ -251,7 +263,7 @@ impl ThreadState {
             client.pending.borrow_mut().clear();
         }
         client.issued.set(None);
-        add_error(&mut self.failures.borrow_mut().new, now, error.code(), &error.to_string());
+        add_error(&mut self.seen.borrow_mut(), now, error.code(), &error.to_string());
         self.enter_doubt(client)
     }
 
@@ -284,7 +296,7 @@ impl ThreadState {
 
     pub(crate) fn into_counts(self) -> ThreadCounts {
         self.abandon();
-        self.report(Ns::MAX);
+        self.report(Ns::MAX, None);
         let ended = self.now();
         let spins = self.alarm().is_some();
         self.recorder.into_inner().finish(ended);
