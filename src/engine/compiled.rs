@@ -325,9 +325,12 @@ impl CompiledProgram {
         }
         let answer = outcome.map_err(|failure| {
             op.drop_unsent_doubt();
-            failed_request(op, failure, |session| match statement.text {
-                true => ClientAction::Query(session.sent_text()),
-                false => ClientAction::Execute(job.sql(index, table)),
+            failed_request(op, failure, |session| {
+                if statement.text {
+                    ClientAction::Query(session.sent_text())
+                } else {
+                    ClientAction::Execute(job.sql(index, table))
+                }
             })
         })?;
         let known = statement.range.map_or(0, |range| range.rows(&self.values));

@@ -7,11 +7,12 @@ use tokio::sync::watch;
 
 use super::setup::OpGrant;
 
-/// The largest block, and that of the smallest at the end: one op.
+/// The most ops of a block: so many are granted in one message.
 const BLOCK_MAX: u64 = 1024;
 
-/// The step's side: what nobody has been granted yet.
+/// The step's side.
 pub(super) struct SharedOps {
+    /// Not granted to anybody yet.
     left: u64,
     threads: Vec<watch::Sender<OpGrant>>,
 }
@@ -51,7 +52,7 @@ pub(super) struct OpShare {
     begun: Cell<u64>,
     /// More are on their way.
     asked: Cell<bool>,
-    /// With so many left more are asked for, so that no client waits.
+    /// More are asked for when only so many are left, so that no client waits.
     few: u64,
 }
 
@@ -118,6 +119,15 @@ mod tests {
     }
 
     #[test]
+    fn thread_that_asks_is_told_the_end_when_no_more_are_to_begin() {
+        let mut shared = SharedOps::new(Some(1_000_000), 1);
+        shared.end();
+        shared.grant(0);
+        let told = shared.receivers()[0].borrow().to_owned();
+        assert_eq!(told, OpGrant { ops: BLOCK_MAX, last: true });
+    }
+
+    #[test]
     fn thread_takes_what_it_is_granted_and_asks_before_it_is_without() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let shared = std::cell::RefCell::new(SharedOps::new(Some(5000), 2));
@@ -133,7 +143,6 @@ mod tests {
         });
         assert_eq!(taken, 5000);
         // The first one took all but the block that the other one had at once.
-        assert_eq!(granted(&shared.borrow())[1], BLOCK_MAX);
-        shared.borrow_mut().end();
+        assert_eq!(granted(&shared.borrow()), [5000 - BLOCK_MAX, BLOCK_MAX]);
     }
 }

@@ -53,13 +53,13 @@ pub(crate) enum Go {
 /// The ops that a thread may begin, of those that all clients share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpGrant {
-    /// From the start on.
+    /// All since the start.
     pub ops: u64,
     /// No more follow.
     pub last: bool,
 }
 
-/// An event of a thread, and of which of its client groups, where it concerns clients.
+/// An event of a thread, and the group of its clients, where it concerns clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ThreadMessage {
     pub thread: usize,
@@ -94,7 +94,7 @@ pub(crate) struct ServiceReport {
     /// Its ops so far.
     pub ops: u64,
     pub seen: Events,
-    /// Of an open loop.
+    /// None in a closed loop.
     pub queue: Option<QueueLength>,
 }
 
@@ -253,12 +253,12 @@ mod tests {
         events.into_iter().map(|event| (number(&event), event)).collect()
     }
 
-    fn assert_is_read_back<T>(message: T)
+    fn assert_is_read_back<T>(message: &T)
     where
         T: Serialize + for<'de> Deserialize<'de> + PartialEq + std::fmt::Debug,
     {
-        let json = serde_json::to_string(&message).expect("plain data");
-        assert_eq!(serde_json::from_str::<T>(&json).expect(&json), message);
+        let json = serde_json::to_string(message).expect("plain data");
+        assert_eq!(serde_json::from_str::<T>(&json).expect(&json), *message);
     }
 
     #[test]
@@ -267,11 +267,11 @@ mod tests {
         numbers.dedup();
         assert_eq!(numbers, (0..11).collect::<Vec<_>>(), "one is missing");
         for (_, event) in events() {
-            assert_is_read_back(ThreadMessage { thread: 3, group: MEASURED, event });
+            assert_is_read_back(&ThreadMessage { thread: 3, group: MEASURED, event });
         }
-        [Go::Wait, Go::Start(17), Go::Cancel].into_iter().for_each(assert_is_read_back);
-        assert_is_read_back(StepWindow { start: 1, end: Ns::MAX, early: true, last: 4 });
-        assert_is_read_back(OpGrant { ops: 1024, last: true });
+        [Go::Wait, Go::Start(17), Go::Cancel].iter().for_each(assert_is_read_back);
+        assert_is_read_back(&StepWindow { start: 1, end: Ns::MAX, early: true, last: 4 });
+        assert_is_read_back(&OpGrant { ops: 1024, last: true });
     }
 
     #[test]
@@ -280,7 +280,8 @@ mod tests {
         times.record(1_000);
         let json = serde_json::to_string(&times).expect("plain data");
         let mut read: Times = serde_json::from_str(&json).expect("times");
-        [&mut times, &mut read].into_iter().for_each(|times| times.record(1_000_000_000));
+        times.record(1_000_000_000);
+        read.record(1_000_000_000);
         assert_eq!(read, times);
     }
 }

@@ -257,7 +257,7 @@ impl Running<'_> {
         let reading = async {
             let first = match before {
                 Some(before) => before,
-                None => ServerReading::take(control, probe).await,
+                None => Box::pin(ServerReading::take(control, probe)).await,
             };
             is_read.notify_one();
             first
@@ -274,12 +274,13 @@ impl Running<'_> {
         let own_first = own_first?;
         self.window_ends().await?;
         let own = ClientReading::now(probe).since(&own_first);
-        let last = async {
+        // Boxed: a step keeps no room for it.
+        let last = self.take_during(Box::pin(async {
             let mut last = ServerReading::take(control, probe).await;
             last.take_again(context.link).await;
             last
-        };
-        let last = self.take_during(last).await?;
+        }));
+        let last = last.await?;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
             let event = self.events.recv().await;
