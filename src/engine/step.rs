@@ -275,12 +275,12 @@ impl Running<'_> {
         self.window_ends().await?;
         let own = ClientReading::now(probe).since(&own_first);
         // Boxed: a step keeps no room for it.
-        let last = self.take_during(Box::pin(async {
+        let reading = Box::pin(async {
             let mut last = ServerReading::take(control, probe).await;
             last.take_again(context.link).await;
             last
-        }));
-        let last = last.await?;
+        });
+        let last = self.take_during(reading).await?;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
             let event = self.events.recv().await;
