@@ -46,41 +46,10 @@ pub async fn run_step(
     control: &mut Option<Session>,
     progress: &mut Progress,
 ) -> Result<MeasuredStep> {
-    let StepContext { plan, step, .. } = *context;
-    let (told, events) = mpsc::unbounded_channel();
-    let (setup, orders) = setup(context, told);
-    let handles = spawn(&setup, step.clients)?;
-    let entry = plan.interval.as_nanos() as Ns;
-    let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
-    timeline.log.clone_from(&context.log);
-    let mut beside = JoinSet::new();
-    beside.spawn(tick(orders.window.clone()));
-    let seen = ObservedSoFar::new(plan, setup.job.threads);
-    if let Some(server) = context.server {
-        let reopened = Arc::clone(&seen.reopened);
-        beside.spawn(guard(reopened, context.link.clone(), server.clone()));
-    }
-    // An open loop may have nothing to do: a gap of 30 means is one of 10 billions. A rate may be so
-    // low that there is no such time.
-    let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
-    let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
-    let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
-    let line = LiveLine::new(plan, step, context.later);
-    let go = orders.go.clone();
-    let running = Running {
-        context,
-        beside,
-        events,
-        progress,
-        origin,
-        silence,
-        timeline,
-        line,
-        seen,
-        setup,
-        orders,
-    };
-    let run = running.run(control).await;
+    let (setup, channels) = setup(context);
+    let handles = spawn(&setup, context.step.clients)?;
+    let go = channels.go.clone();
+    let run = Running::new(context, progress, setup, channels).run(control).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
     join(handles).await;
@@ -109,27 +78,27 @@ fn ahead(context: &StepContext<'_>) -> Duration {
     NOTICE + TICK + lead(context.probe.as_ref())
 }
 
-/// The messages to all threads: each is a value that replaces the one before.
-struct Orders {
+/// The step's ends of the channels to its threads and from them.
+struct Channels {
     go: watch::Sender<Go>,
     window: watch::Sender<StepWindow>,
     ops: SharedOps,
+    events: mpsc::UnboundedReceiver<ThreadMessage>,
 }
 
-fn setup(
-    context: &StepContext<'_>,
-    events: mpsc::UnboundedSender<ThreadMessage>,
-) -> (Arc<StepSetup>, Orders) {
+fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
     let StepContext { plan, step, .. } = *context;
     let job = Job::new(plan, context.spread, context.tables, step);
     let warmup = plan.warmup.as_nanos() as Ns;
     // An open loop's window begins when the backlog of its warm-up is gone.
     let start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
-    let orders = Orders {
+    let (told, events) = mpsc::unbounded_channel();
+    let channels = Channels {
         go: watch::Sender::new(Go::Wait),
         window: watch::Sender::new(window(plan, start)),
         ops: SharedOps::new(plan.rules.shared_ops, job.threads),
+        events,
     };
     let setup = StepSetup {
         link: context.link.clone(),
@@ -137,14 +106,14 @@ fn setup(
         // An even part of a longer one.
         interval: interval / interval.div_ceil(look).max(1),
         opening: Instant::now(),
-        go: orders.go.subscribe(),
-        window: orders.window.subscribe(),
-        grants: orders.ops.receivers(),
+        go: channels.go.subscribe(),
+        window: channels.window.subscribe(),
+        grants: channels.ops.receivers(),
         warm_check: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
-        events,
+        events: told,
         job,
     };
-    (Arc::new(setup), orders)
+    (Arc::new(setup), channels)
 }
 
 fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
@@ -186,7 +155,6 @@ struct Running<'a> {
     context: &'a StepContext<'a>,
     /// The tick, and the watch over the server, which ends with the settings that differ.
     beside: JoinSet<Vec<SettingChange>>,
-    events: mpsc::UnboundedReceiver<ThreadMessage>,
     progress: &'a mut Progress,
     origin: Instant,
     /// A server that has not answered anybody for so long hangs.
@@ -195,7 +163,7 @@ struct Running<'a> {
     line: LiveLine<'a>,
     seen: ObservedSoFar,
     setup: Arc<StepSetup>,
-    orders: Orders,
+    channels: Channels,
 }
 
 #[derive(Default)]
@@ -225,7 +193,44 @@ impl ObservedSoFar {
     }
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
+    fn new(
+        context: &'a StepContext<'a>,
+        progress: &'a mut Progress,
+        setup: Arc<StepSetup>,
+        channels: Channels,
+    ) -> Running<'a> {
+        let StepContext { plan, step, .. } = *context;
+        let entry = plan.interval.as_nanos() as Ns;
+        let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
+        timeline.log.clone_from(&context.log);
+        let seen = ObservedSoFar::new(plan, setup.job.threads);
+        let mut beside = JoinSet::new();
+        beside.spawn(tick(channels.window.clone()));
+        if let Some(server) = context.server {
+            let reopened = Arc::clone(&seen.reopened);
+            beside.spawn(guard(reopened, context.link.clone(), server.clone()));
+        }
+        // An open loop may have nothing to do: a gap of 30 means is one of 10 billions. A rate may be so
+        // low that there is no such time.
+        let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
+        let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
+        let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
+        let line = LiveLine::new(plan, step, context.later);
+        Running {
+            context,
+            beside,
+            progress,
+            origin,
+            silence,
+            timeline,
+            line,
+            seen,
+            setup,
+            channels,
+        }
+    }
+
     async fn run(mut self, control: &mut Option<Session>) -> Result<MeasuredStep> {
         self.open().await?;
         (self.context.first_write)()?;
@@ -246,7 +251,7 @@ impl Running<'_> {
             locked(log).origin(started_at);
         }
         let start = self.origin.duration_since(self.setup.opening).as_nanos() as Ns;
-        self.orders.go.send_replace(Go::Start(start));
+        self.channels.go.send_replace(Go::Start(start));
         self.warm_up().await?;
         let warmup = Duration::from_nanos(self.window_start());
         let window_start = self.origin + warmup;
@@ -283,7 +288,7 @@ impl Running<'_> {
         let last = self.take_during(reading).await?;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
-            let event = self.events.recv().await;
+            let event = self.channels.events.recv().await;
             self.take(event)?;
         }
         self.judge(true);
@@ -294,7 +299,8 @@ impl Running<'_> {
     async fn open(&mut self) -> Result<()> {
         while self.seen.opened < self.setup.job.step.clients {
             let told =
-                or_stop(&self.context.link.stop, async { Ok(self.events.recv().await) }).await;
+                or_stop(&self.context.link.stop, async { Ok(self.channels.events.recv().await) })
+                    .await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
         }
         self.progress.restart();
@@ -311,19 +317,19 @@ impl Running<'_> {
         self.follow(self.origin + (plan.warmup * 2).saturating_sub(ahead)).await?;
         if self.seen.early.is_none() {
             let start = (self.origin.elapsed() + ahead).max(plan.warmup).as_nanos() as Ns;
-            self.orders.window.send_replace(window(plan, start));
+            self.channels.window.send_replace(window(plan, start));
         }
         Ok(())
     }
 
     /// Gives the start, [`NEVER`] until it is decided, or an early end before it.
     fn window_start(&self) -> Ns {
-        let window = self.orders.window.borrow();
+        let window = self.channels.window.borrow();
         window.start.min(window.end)
     }
 
     fn window_end(&self) -> Ns {
-        self.orders.window.borrow().end
+        self.channels.window.borrow().end
     }
 
     async fn window_ends(&mut self) -> Result<()> {
@@ -349,7 +355,7 @@ impl Running<'_> {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until.into()) => break,
-                event = self.events.recv() => {
+                event = self.channels.events.recv() => {
                     if self.take(event)? {
                         silence = Instant::now() + self.silence;
                     }
@@ -390,7 +396,7 @@ impl Running<'_> {
         loop {
             tokio::select! {
                 done = &mut work => return Ok(done),
-                event = self.events.recv() => {
+                event = self.channels.events.recv() => {
                     self.take(event)?;
                 }
             }
@@ -426,7 +432,7 @@ impl Running<'_> {
                 let answers = interval.events.as_ref().map_or(0, |events| events.answers());
                 let complete = self.timeline.add(thread, *interval);
                 self.complete(&complete);
-                self.progress.measuring(|| self.line.state(*self.orders.window.borrow()));
+                self.progress.measuring(|| self.line.state(*self.channels.window.borrow()));
                 self.judge(false);
                 return Ok(ops + errors + answers > 0);
             }
@@ -445,7 +451,7 @@ impl Running<'_> {
                 self.complete(&complete);
             }
             ThreadEvent::Service(report) => self.take_report(thread, report),
-            ThreadEvent::NeedsOps => self.orders.ops.grant(thread),
+            ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Broken(error) => return Err(error),
@@ -499,9 +505,9 @@ impl Running<'_> {
     fn end_early(&mut self, outcome: Outcome, error: Error) {
         if self.seen.early.is_none() {
             if !self.all_done() {
-                self.orders.ops.end();
+                self.channels.ops.end();
                 let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
-                self.orders.window.send_modify(|window| {
+                self.channels.window.send_modify(|window| {
                     (window.end, window.early) = (now.min(window.end), true);
                     window.last = now.min(window.last);
                 });
