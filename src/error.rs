@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What went wrong, for the person at the terminal: it decides the exit status. The worst first: of
 /// several errors it is the one that is shown. Usage never meets another, because nothing has run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Stopped by SIGINT (130). What was measured is saved.
     Interrupted,
@@ -47,7 +49,7 @@ impl Kind {
 /// An error as it is shown: what happened, then `hint:` what to do about it.
 ///
 /// Messages never hold a password; texts of servers and files lose their terminal escapes here.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     kind: Kind,
     message: String,

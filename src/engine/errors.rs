@@ -12,6 +12,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, plain};
 use crate::mysql::{Failure, LOST, Tried, class, hint, recurs};
 use crate::observe::{Ns, seconds};
@@ -20,12 +22,55 @@ use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
 use crate::terms::{ErrorClass, add};
 use crate::workload::Effect;
 
+/// A reason for which a step ends.
+#[derive(Debug, Clone)]
+pub enum EndReason {
+    /// A client was refused what it asked for.
+    Client(ClientAction, Failure),
+    /// More arrivals wait than `Rules::queue_max`.
+    Queue,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClientAction {
+    Connect,
+    Prepare,
+    /// A prepared statement.
+    Execute(String),
+    Query(String),
+    /// A bulk statement, because its next row does not fit.
+    Rows(String),
+    /// The last rows of a bulk statement, when the run is over.
+    Rest(String),
+}
+
+/// A connection that was not opened; with the refusal as it came where somebody shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OpenError {
+    pub error: Error,
+    pub refused: Option<Box<(ClientAction, Failure)>>,
+}
+
+impl OpenError {
+    pub(super) fn refused(action: ClientAction, failure: Failure) -> OpenError {
+        let error = Error::server(failure.to_string());
+        OpenError { error, refused: Some(Box::new((action, failure))) }
+    }
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> OpenError {
+        OpenError { error, refused: None }
+    }
+}
+
 /// Different errors kept apart at most; a server that makes up codes must not fill memory.
 const KINDS_MAX: usize = 1000;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OpError {
-    Failure(Failure),
+    /// With the request where somebody shows it (`Rules::raw_refusals`).
+    Failure(Failure, Option<Box<ClientAction>>),
     Wrong(String),
     /// No answer for so long: given up, and the connection with it.
     Timeout(Duration),
@@ -36,8 +81,8 @@ pub(crate) enum OpError {
 impl OpError {
     fn class(&self) -> ErrorClass {
         match self {
-            OpError::Failure(Failure::Server { code, .. }) => class(*code),
-            OpError::Failure(Failure::Lost(_)) => ErrorClass::Lost,
+            OpError::Failure(Failure::Server { code, .. }, _) => class(*code),
+            OpError::Failure(Failure::Lost(_), _) => ErrorClass::Lost,
             OpError::Wrong(_) => ErrorClass::Wrong,
             OpError::Timeout(_) => ErrorClass::Timeout,
             OpError::LeftOpen(error) => error.class(),
@@ -58,14 +103,14 @@ impl OpError {
     }
 
     pub(crate) fn goes_on(&self, policy: OnError) -> bool {
-        let usual = matches!(self, OpError::Failure(Failure::Server { code, .. })
+        let usual = matches!(self, OpError::Failure(Failure::Server { code, .. }, _)
             if class(*code) == ErrorClass::Session);
         usual || (self.keeps_session() && policy != OnError::Abort)
     }
 
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
-            OpError::Failure(Failure::Server { code, .. }) => Some(*code),
+            OpError::Failure(Failure::Server { code, .. }, _) => Some(*code),
             OpError::LeftOpen(error) => error.code(),
             _ => None,
         }
@@ -73,10 +118,10 @@ impl OpError {
 
     pub(crate) fn count(&self) -> ErrorCount {
         let (sqlstate, message) = match self {
-            OpError::Failure(Failure::Server { sqlstate, message, .. }) => {
+            OpError::Failure(Failure::Server { sqlstate, message, .. }, _) => {
                 (Some(sqlstate.clone()), message.clone())
             }
-            OpError::Failure(Failure::Lost(what)) | OpError::Wrong(what) => (None, what.clone()),
+            OpError::Failure(Failure::Lost(what), _) | OpError::Wrong(what) => (None, what.clone()),
             OpError::Timeout(_) => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
@@ -85,10 +130,16 @@ impl OpError {
     }
 }
 
+impl From<Failure> for OpError {
+    fn from(failure: Failure) -> OpError {
+        OpError::Failure(failure, None)
+    }
+}
+
 impl std::fmt::Display for OpError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            OpError::Failure(failure) => failure.fmt(f),
+            OpError::Failure(failure, _) => failure.fmt(f),
             OpError::Wrong(what) => write!(f, "wrong answer: {what}"),
             OpError::Timeout(limit) => {
                 write!(f, "no answer within {} (--op-timeout)", units::duration(*limit))
@@ -99,12 +150,10 @@ impl std::fmt::Display for OpError {
 }
 
 /// The counts of an engine thread's ops without a result.
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Failures {
     /// By class and code; the text is that of the first.
     errors: Vec<ErrorCount>,
-    /// Errors since the last report to the watch over outages.
-    pub new: Events,
     pub reconnects: u64,
     /// Ops with writes that may have been done or not.
     pub in_doubt: u64,
@@ -117,10 +166,7 @@ pub(crate) struct Failures {
 
 impl Failures {
     /// Counts a connection that could not be opened again: no op of anybody's.
-    pub(crate) fn count_refused_reconnect(&mut self, now: Ns, failure: Failure) {
-        let text = format!("cannot connect: {failure}");
-        let refused = OpError::Failure(failure);
-        self.new.push((now, Event::Refused(refused.code(), text.into())));
+    pub(crate) fn count_refused_reconnect(&mut self, refused: &OpError) {
         self.count(ErrorCount { class: ErrorClass::Connect, ..refused.count() });
     }
 
@@ -151,7 +197,7 @@ impl Failures {
 /// says that the workload is loadgen's own.
 pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_in: bool) -> Error {
     let hints: Vec<&str> = match error {
-        OpError::Failure(Failure::Lost(_)) => vec![LOST, RECONNECT],
+        OpError::Failure(Failure::Lost(_), _) => vec![LOST, RECONNECT],
         OpError::Wrong(_) if built_in => {
             vec!["the tables are not what this workload needs; loadgen prepare makes them"]
         }
@@ -163,7 +209,7 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
         OpError::Timeout(_) | OpError::LeftOpen(_) => {
             vec!["--on-error reconnect drops the connection and goes on with another one"]
         }
-        OpError::Failure(Failure::Server { code, message, .. }) => {
+        OpError::Failure(Failure::Server { code, message, .. }, _) => {
             let goes_on = match policy {
                 // Each op would fail.
                 _ if recurs(*code, message) => None,
@@ -195,6 +241,7 @@ const RECOVERED: f64 = 0.95;
 const EARLIER: usize = 10;
 
 /// An observation of one thread, from an instant on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// Successes, the last one at another instant.
     Success(Ns),
@@ -420,7 +467,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn server(code: u16) -> OpError {
-        OpError::Failure(Failure::Server {
+        OpError::from(Failure::Server {
             code,
             sqlstate: "40001".to_owned(),
             message: format!("text of {code} \u{1b}[2J"),
@@ -434,7 +481,7 @@ mod tests {
         errors.count(server(1213).count());
         let mut more = Failures::default();
         more.count(server(1213).count());
-        more.count(OpError::Failure(Failure::Lost("reset".to_owned())).count());
+        more.count(OpError::from(Failure::Lost("reset".to_owned())).count());
         more.count(OpError::Wrong("0 rows".to_owned()).count());
         errors.merge(more);
         let counts = errors.take_errors();
@@ -445,7 +492,7 @@ mod tests {
 
     #[test]
     fn each_policy_does_more_than_the_one_before() {
-        let lost = || OpError::Failure(Failure::Lost(String::new()));
+        let lost = || OpError::from(Failure::Lost(String::new()));
         let goes_on = |error: OpError| {
             [OnError::Abort, OnError::Continue, OnError::Reconnect].map(|on| error.goes_on(on))
         };
@@ -482,7 +529,7 @@ mod tests {
                 sqlstate: "HY000".to_owned(),
                 message: "--read-only".to_owned(),
             };
-            let hints = abort_error(1, &OpError::Failure(error), policy, true).hints().join(" ");
+            let hints = abort_error(1, &OpError::from(error), policy, true).hints().join(" ");
             let named = [Continue, Reconnect]
                 .into_iter()
                 .find(|policy| hints.contains(&format!("--on-error {policy}")));
@@ -524,9 +571,9 @@ mod tests {
             sqlstate: "08004".to_owned(),
             message: "Too many connections".to_owned(),
         };
-        errors.count(OpError::Failure(full()).count());
-        errors.count_refused_reconnect(0, full());
-        errors.count_refused_reconnect(0, full());
+        errors.count(OpError::from(full()).count());
+        errors.count_refused_reconnect(&full().into());
+        errors.count_refused_reconnect(&full().into());
         let counts = errors.take_errors();
         assert_eq!((&counts[0].class, counts[0].count), (&ErrorClass::Connect, 2));
         assert_eq!((&counts[1].class, counts[1].code), (&ErrorClass::Full, Some(1040)));

@@ -1,6 +1,7 @@
 //! The work of a step's clients, compiled from the plan before the first op: shared and read only. And
 //! the values of parameters, and SQL with them.
 
+use std::cell::Cell;
 use std::io::Write as _;
 use std::iter::StepBy;
 use std::ops::{Range, RangeFrom};
@@ -379,6 +380,12 @@ impl Job {
         ]
     }
 
+    pub(crate) fn table_share(&self, table: u32) -> TableShare {
+        let text = self.plan.statements == StatementMode::Text;
+        let texts = if text { self.text_pieces(table) } else { Vec::new() };
+        TableShare { picks: self.picks(table), texts, lacking: Cell::default() }
+    }
+
     pub(crate) fn picks(&self, table: u32) -> Vec<Sampler> {
         let hot_seed = seed_of(&[self.plan.seed, u64::from(table)]);
         self.draws.iter().map(|draw| sampler(*draw, hot_seed)).collect()
@@ -414,7 +421,7 @@ impl Job {
         self.with_table(&sql, table)
     }
 
-    pub(crate) fn text_pieces(&self, table: u32) -> Vec<Vec<String>> {
+    fn text_pieces(&self, table: u32) -> Vec<Vec<String>> {
         let piece = |p: &String| self.with_table(p, table);
         self.statements.iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
     }
@@ -455,6 +462,15 @@ fn inserted_k(statement: &Statement, options: &Options) -> Vec<usize> {
     let Some(list) = list else { return vec![of - 1] };
     let (rows, before) = (list.rows(options), statement.before_list());
     (0..rows).map(|row| before + row * list.params.len() + of - 1).collect()
+}
+
+/// What the clients of an engine thread share of a table.
+pub(crate) struct TableShare {
+    pub picks: Vec<Sampler>,
+    /// SQL of each statement around its parameters; empty unless in text mode.
+    pub texts: Vec<Vec<String>>,
+    /// The most rows that a range has lacked, as the server counts them.
+    pub lacking: Cell<u64>,
 }
 
 pub(crate) struct Generator {

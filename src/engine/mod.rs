@@ -7,10 +7,14 @@
 mod alarm;
 mod answer;
 mod client;
+mod compiled;
 mod connection;
 mod errors;
 mod job;
+mod op_share;
+mod operation;
 mod pacing;
+mod program;
 mod self_watch;
 mod setup;
 mod state;
@@ -31,8 +35,9 @@ use crate::summary::{
     ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status, TableOps,
 };
 
+pub use errors::{ClientAction, EndReason};
+pub use setup::QueueLength;
 use setup::ThreadCounts;
-pub use setup::{ClientAction, EndReason};
 pub use step::run_step;
 pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
 pub(crate) use summarise::{findings, plan, program, workload};
@@ -61,8 +66,8 @@ pub trait Observer {
     /// Takes note that all clients are connected.
     fn started(&self);
 
-    /// Takes a complete interval, and the approximate queue of an open loop: waiting arrivals, busy clients.
-    fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]);
+    /// Takes a complete interval, and the queue of an open loop.
+    fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
     /// Takes the reason for which the step ends.
     fn end(&self, reason: &EndReason);

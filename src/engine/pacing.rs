@@ -13,6 +13,8 @@ use std::io;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use super::alarm::{Alarm, NEVER};
 use super::job::{Job, intern, queues};
 use crate::error::Result;
@@ -91,7 +93,7 @@ pub(crate) struct DueOp {
     pub measured: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PacingCounts {
     pub intended: u64,
     pub backlog: u64,
@@ -114,7 +116,7 @@ impl PacingCounts {
 }
 
 /// The window on the step's clock, as far as it is decided; what is not is [`NEVER`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StepWindow {
     pub start: Ns,
     /// [`NEVER`] with `--ops`, too.

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use super::pacing::StepWindow;
@@ -35,6 +36,7 @@ struct ThreadSample {
     spun: Ns,
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ThreadUsage {
     pub share: ThreadShare,
     delays: TurnDelays,

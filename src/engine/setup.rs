@@ -1,17 +1,17 @@
-//! The shared set-up of a step's threads, and the events that they send to the step.
+//! What a step's threads are made of, and the messages between them and the step: all of these are
+//! values that could be written down.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::errors::{Failures, OpError, OutageWatch, add_entry};
+use super::errors::{Events, Failures, OpError, OpenError, add_entry};
 use super::job::Job;
 use super::pacing::{PacingCounts, StepWindow};
 use super::self_watch::ThreadUsage;
 use crate::error::Error;
-use crate::mysql::{Failure, ServerLink};
+use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval};
 use crate::summary::LedgerEntry;
 
@@ -22,52 +22,92 @@ use crate::summary::LedgerEntry;
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 /// The lead with which an end of the window is set: every thread sees it within this time.
 pub(crate) const NOTICE: Duration = Duration::from_millis(50);
+/// The group of clients that is measured.
+pub(crate) const MEASURED: u8 = 0;
 
 pub(crate) struct StepSetup {
     pub job: Job,
     pub link: ServerLink,
     /// Bounds the logins under way over all threads.
     pub logins: Semaphore,
-    /// A lost connection is open again.
-    pub reopened: Notify,
     pub interval: Ns,
-    pub outages: Mutex<OutageWatch>,
     pub opening: Instant,
-    /// Ops that are still to begin, where all clients share a number of them.
-    pub left: Option<AtomicU64>,
-    /// The approximate queue of an open loop, for display: waiting arrivals and busy clients.
-    pub queue: [AtomicU64; 2],
-    pub go: watch::Receiver<Go>,
-    /// Also wakes every thread each tick.
-    pub window: watch::Sender<StepWindow>,
     /// The instant from which an open loop checks whether its warm-up has a backlog.
     pub warm_check: Ns,
-    pub events: mpsc::UnboundedSender<ThreadEvent>,
+    pub go: watch::Receiver<Go>,
+    /// Also wakes every thread each tick.
+    pub window: watch::Receiver<StepWindow>,
+    /// By thread: its part of the ops, where all clients share a number of them.
+    pub grants: Vec<watch::Receiver<OpGrant>>,
+    pub events: mpsc::UnboundedSender<ThreadMessage>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Go {
     Wait,
-    Start(Instant),
+    /// The origin of the step's clock, from [`StepSetup::opening`] on.
+    Start(Ns),
     Cancel,
 }
 
+/// The ops that a thread may begin, of those that all clients share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OpGrant {
+    /// All since the start.
+    pub ops: u64,
+    /// No more follow.
+    pub last: bool,
+}
+
+/// An event of a thread, and the group of its clients, where it concerns clients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ThreadMessage {
+    pub thread: usize,
+    pub group: u8,
+    pub event: ThreadEvent,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ThreadEvent {
     Opened,
     Waiting(Error),
-    NotOpened(Error),
+    NotOpened(OpenError),
+    /// A lost connection is open again.
+    Reopened,
     /// An open loop's queues are not late, or drained: the window may begin.
     Warm,
-    Interval(usize, Box<RecordedInterval>),
+    /// The thread's part of the ops that all clients share comes to its end.
+    NeedsOps,
+    Service(ServiceReport),
+    Interval(Box<RecordedInterval>),
     /// The step cannot go on, after what happened to a client (from 0).
     Abort(u32, OpError),
-    /// It comes before the end that follows from it.
-    Ending(EndReason),
-    Done(usize, Box<ThreadCounts>),
+    Done(Box<ThreadCounts>),
     Broken(Error),
 }
 
-#[derive(Default)]
+/// What a thread saw of the service since its last report, one a tick.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ServiceReport {
+    /// It saw all until then; `Ns::MAX` when it has ended.
+    pub until: Ns,
+    /// Its ops so far.
+    pub ops: u64,
+    pub seen: Events,
+    /// None in a closed loop.
+    pub queue: Option<QueueLength>,
+}
+
+/// The approximate queue of an open loop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueLength {
+    /// Arrivals that wait.
+    pub waiting: u64,
+    /// Clients with an op in flight.
+    pub busy: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ThreadCounts {
     pub ops_by_client: Vec<u64>,
     pub ops_by_table: Vec<u64>,
@@ -96,37 +136,152 @@ impl ThreadCounts {
 }
 
 impl StepSetup {
-    pub(crate) fn tell(&self, event: ThreadEvent) {
+    pub(crate) fn tell(&self, thread: usize, event: ThreadEvent) {
         // Nobody listens only when the step is over.
-        let _ = self.events.send(event);
+        let _ = self.events.send(ThreadMessage { thread, group: MEASURED, event });
     }
 }
 
-/// A reason for which a step ends.
-#[derive(Debug, Clone)]
-pub enum EndReason {
-    /// A client was refused what it asked for.
-    Client(ClientAction, Failure),
-    /// More arrivals wait than `Rules::queue_max`.
-    Queue,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClientAction {
-    Connect,
-    Prepare,
-    /// A prepared statement.
-    Execute(String),
-    Query(String),
-    /// A bulk statement, because its next row does not fit.
-    Rows(String),
-    /// The last rows of a bulk statement, when the run is over.
-    Rest(String),
-}
-
-pub(crate) async fn tick<T>(setup: Arc<StepSetup>) -> T {
+pub(crate) async fn tick<T>(window: watch::Sender<StepWindow>) -> T {
     loop {
         tokio::time::sleep(TICK).await;
-        setup.window.send_modify(|_| {});
+        window.send_modify(|_| {});
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::super::errors::{ClientAction, Event, add_error};
+    use super::super::self_watch::SelfWatch;
+    use super::*;
+    use crate::mysql::Failure;
+    use crate::observe::{Op, Phases, Recorder, Times};
+    use crate::summary::Doubt;
+
+    fn refusal() -> Failure {
+        Failure::Server {
+            code: 1213,
+            sqlstate: "40001".to_owned(),
+            message: "Deadlock \u{1f}".to_owned(),
+        }
+    }
+
+    fn interval() -> RecordedInterval {
+        let phases =
+            Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: Ns::MAX };
+        let intervals = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&intervals);
+        let mut recorder = Recorder::new(phases, 2, Box::new(move |i| sink.borrow_mut().push(i)));
+        recorder.count_events(3);
+        // The second time is longer than a histogram holds.
+        for (issued, completed) in [(2_000, 70_000), (80_000, 5_000_000_000_000)] {
+            let (intended, measured) = (Some(1_000), true);
+            let (statements, rows) = (2, 7);
+            recorder.succeeded(Op { intended, issued, measured, completed, statements, rows });
+            recorder.statement(1, true, completed - issued);
+            recorder.failed(issued, true, completed);
+            recorder.events(completed).expect("counts").event(1, completed - issued);
+        }
+        recorder.finish(5_000_000_000_000);
+        intervals.take().remove(0)
+    }
+
+    fn counts() -> ThreadCounts {
+        let mut failures = Failures::default();
+        (failures.reconnects, failures.in_doubt) = (1, 2);
+        failures.count(OpError::from(refusal()).count());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let mut watch = SelfWatch::new();
+        let window = StepWindow { start: 0, end: Ns::MAX, early: false, last: Ns::MAX };
+        runtime.block_on(async { watch.sample(1_000, window, 10) });
+        watch.turn(1_000, 3_000, window, true);
+        ThreadCounts {
+            ops_by_client: vec![3, 4],
+            ops_by_table: vec![7],
+            ledger: vec![LedgerEntry {
+                table: "sbtest1".to_owned(),
+                k_added: -5,
+                doubt: Some(Doubt { k_removed: u64::MAX, ..Doubt::default() }),
+                ..LedgerEntry::default()
+            }],
+            failures,
+            usage: vec![watch.into_usage(true)],
+            ended: 9,
+            paced: Some(PacingCounts { intended: 8, behind: 0.1 + 0.2, ..Default::default() }),
+        }
+    }
+
+    /// One of each, and its number.
+    fn events() -> Vec<(usize, ThreadEvent)> {
+        let error = Error::server("no room").hint("wait").passing(true);
+        let mut seen = vec![(1, Event::Success(5)), (6, Event::Refused(None, "gone".into()))];
+        add_error(&mut seen, 7, Some(1213), "Deadlock");
+        add_error(&mut seen, 8, Some(1213), "Deadlock");
+        let queue = Some(QueueLength { waiting: 3, busy: 2 });
+        let asked = Some(Box::new(ClientAction::Execute("COMMIT".to_owned())));
+        let events = vec![
+            ThreadEvent::Opened,
+            ThreadEvent::Waiting(error.clone()),
+            ThreadEvent::NotOpened(OpenError::refused(ClientAction::Connect, refusal())),
+            ThreadEvent::Reopened,
+            ThreadEvent::Warm,
+            ThreadEvent::NeedsOps,
+            ThreadEvent::Service(ServiceReport { until: Ns::MAX, ops: 12, seen, queue }),
+            ThreadEvent::Interval(Box::new(interval())),
+            ThreadEvent::Abort(7, OpError::Failure(refusal(), asked)),
+            ThreadEvent::Abort(7, OpError::Timeout(Duration::from_millis(1500))),
+            ThreadEvent::Abort(7, OpError::Wrong("0 rows".to_owned()).left_open(refusal().into())),
+            ThreadEvent::Done(Box::new(counts())),
+            ThreadEvent::Broken(error),
+        ];
+        let number = |event: &ThreadEvent| match event {
+            ThreadEvent::Opened => 0,
+            ThreadEvent::Waiting(_) => 1,
+            ThreadEvent::NotOpened(_) => 2,
+            ThreadEvent::Reopened => 3,
+            ThreadEvent::Warm => 4,
+            ThreadEvent::NeedsOps => 5,
+            ThreadEvent::Service(_) => 6,
+            ThreadEvent::Interval(_) => 7,
+            ThreadEvent::Abort(..) => 8,
+            ThreadEvent::Done(_) => 9,
+            ThreadEvent::Broken(_) => 10,
+        };
+        events.into_iter().map(|event| (number(&event), event)).collect()
+    }
+
+    fn assert_is_read_back<T>(message: &T)
+    where
+        T: Serialize + for<'de> Deserialize<'de> + PartialEq + std::fmt::Debug,
+    {
+        let json = serde_json::to_string(message).expect("plain data");
+        assert_eq!(serde_json::from_str::<T>(&json).expect(&json), *message);
+    }
+
+    #[test]
+    fn every_message_is_read_back_as_equal_when_it_is_written_down() {
+        let mut numbers: Vec<usize> = events().iter().map(|(number, _)| *number).collect();
+        numbers.dedup();
+        assert_eq!(numbers, (0..11).collect::<Vec<_>>(), "one is missing");
+        for (_, event) in events() {
+            assert_is_read_back(&ThreadMessage { thread: 3, group: MEASURED, event });
+        }
+        [Go::Wait, Go::Start(17), Go::Cancel].iter().for_each(assert_is_read_back);
+        assert_is_read_back(&StepWindow { start: 1, end: Ns::MAX, early: true, last: 4 });
+        assert_is_read_back(&OpGrant { ops: 1024, last: true });
+    }
+
+    #[test]
+    fn times_that_were_written_down_take_longer_ones() {
+        let mut times = Times::new();
+        times.record(1_000);
+        let json = serde_json::to_string(&times).expect("plain data");
+        let mut read: Times = serde_json::from_str(&json).expect("times");
+        times.record(1_000_000_000);
+        read.record(1_000_000_000);
+        assert_eq!(read, times);
     }
 }

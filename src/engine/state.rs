@@ -5,22 +5,22 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::alarm::{Alarm, Pauses};
 use super::errors::{Event, Events, Failures, OpError, Pending, add_error};
-use super::job::Job;
+use super::job::{Job, TableShare};
+use super::op_share::OpShare;
 use super::pacing::{Pacing, StepWindow};
 use super::self_watch::SelfWatch;
-use super::setup::{EndReason, StepSetup, ThreadCounts, ThreadEvent};
+use super::setup::{QueueLength, ServiceReport, StepSetup, ThreadCounts, ThreadEvent};
 use crate::error::Result;
+use crate::mysql::Failure;
 use crate::mysql::wire::Inbox;
-use crate::observe::{Ns, Phases, Recorder};
-use crate::plan::{AtEnd, StatementMode, StopAt, limits};
+use crate::observe::{EventCounts, Ns, Phases, Recorder};
+use crate::plan::{AtEnd, StopAt, limits};
 use crate::summary::LedgerEntry;
-use crate::workload::Sampler;
 
 /// The state that the clients of one engine thread share. Nothing here is borrowed across an await.
 pub(crate) struct ThreadState {
@@ -32,15 +32,14 @@ pub(crate) struct ThreadState {
     pub recorder: RefCell<Recorder>,
     pub ops_by_table: Vec<Cell<u64>>,
     pub ledger: RefCell<Vec<LedgerEntry>>,
-    /// By table: the most rows that a range has lacked, as the server counts them.
-    pub lacking: Vec<Cell<u64>>,
     pub failures: RefCell<Failures>,
+    /// Errors since the last report of the service.
+    seen: RefCell<Events>,
     pub watch: RefCell<SelfWatch>,
-    pub picks: Vec<Vec<Sampler>>,
-    /// By table: SQL of each statement around its parameters; empty unless in text mode.
-    pub texts: Vec<Vec<Vec<String>>>,
+    pub tables: Vec<TableShare>,
     pub pacing: Option<Pacing>,
     pub pauses: Option<Pauses>,
+    share: Option<OpShare>,
     pub clients: Vec<Rc<ClientState>>,
 }
 
@@ -72,10 +71,8 @@ impl ThreadState {
         clients: &[u32],
     ) -> Result<Self> {
         let (window, job) = (*setup.window.borrow(), &setup.job);
-        let events = setup.events.clone();
-        let sink = move |interval| {
-            let _ = events.send(ThreadEvent::Interval(index, Box::new(interval)));
-        };
+        let told = Arc::clone(setup);
+        let sink = move |interval| told.tell(index, ThreadEvent::Interval(Box::new(interval)));
         let phases = Phases {
             window_start: window.start,
             window_end: window.end,
@@ -88,7 +85,6 @@ impl ThreadState {
             recorder.count_events(job.step.clients);
         }
         let tables = 0..job.places();
-        let text = job.plan.statements == StatementMode::Text;
         let client =
             |client: &u32| Rc::new(ClientState { client: *client, ..ClientState::default() });
         let entry = |table| {
@@ -104,13 +100,13 @@ impl ThreadState {
             recorder: RefCell::new(recorder),
             ops_by_table: tables.clone().map(|_| Cell::default()).collect(),
             ledger: RefCell::new(tables.clone().map(entry).collect()),
-            lacking: tables.clone().map(|_| Cell::default()).collect(),
             failures: RefCell::default(),
+            seen: RefCell::default(),
             watch: RefCell::new(SelfWatch::new()),
-            picks: tables.clone().map(|t| job.picks(t)).collect(),
+            tables: tables.map(|table| job.table_share(table)).collect(),
             pacing: pacing.transpose()?,
+            share: setup.grants.get(index).map(|grant| OpShare::new(grant, clients.len())),
             pauses: job.plan.think.map(|_| Pauses::new(window.end)).transpose()?,
-            texts: tables.filter(|_| text).map(|t| job.text_pieces(t)).collect(),
             clients: clients.iter().map(client).collect(),
         })
     }
@@ -132,17 +128,8 @@ impl ThreadState {
     pub(crate) fn tick(&self, now: Ns) {
         self.follow();
         self.give_up(now);
-        self.report(now);
+        self.report(now, self.pacing.as_ref().map(|pacing| self.queue(pacing, now)));
         self.sample(now);
-        if let Some(pacing) = &self.pacing {
-            let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
-            let waiting = pacing.waiting(now);
-            if self.job().plan.rules.queue_max.is_some_and(|max| waiting > max) {
-                self.setup.tell(ThreadEvent::Ending(EndReason::Queue));
-            }
-            self.setup.queue[0].store(waiting, Ordering::Relaxed);
-            self.setup.queue[1].store(busy as u64, Ordering::Relaxed);
-        }
         self.recorder.borrow_mut().roll(now);
     }
 
@@ -165,11 +152,15 @@ impl ThreadState {
         }
     }
 
+    pub(crate) fn tell(&self, event: ThreadEvent) {
+        self.setup.tell(self.index, event);
+    }
+
     /// Takes one of the ops that all clients share; false after the last one.
     #[inline]
-    pub(crate) fn may_begin(&self) -> bool {
-        let Some(left) = &self.setup.left else { return true };
-        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    pub(crate) async fn may_begin(&self) -> bool {
+        let Some(share) = &self.share else { return true };
+        share.take(|| self.tell(ThreadEvent::NeedsOps)).await
     }
 
     fn follow(&self) {
@@ -190,14 +181,18 @@ impl ThreadState {
         pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
     }
 
-    /// Tells the watch over outages what happened up to now; the drain has none.
-    fn report(&self, now: Ns) {
+    /// Tells what happened up to an instant, for the watch over outages.
+    fn report(&self, until: Ns, queue: Option<QueueLength>) {
         let mut recorder = self.recorder.borrow_mut();
-        let mut events: Events = std::mem::take(&mut self.failures.borrow_mut().new);
-        events.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
-        let so_far = (now, recorder.ops());
-        let mut outages = self.setup.outages.lock().expect("nobody panics with it");
-        outages.report(self.index, so_far, events, self.window.get().end);
+        let mut seen = std::mem::take(&mut *self.seen.borrow_mut());
+        seen.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
+        let ops = recorder.ops();
+        self.tell(ThreadEvent::Service(ServiceReport { until, ops, seen, queue }));
+    }
+
+    fn queue(&self, pacing: &Pacing, now: Ns) -> QueueLength {
+        let busy = self.clients.iter().filter(|client| client.issued.get().is_some()).count();
+        QueueLength { waiting: pacing.waiting(now), busy: busy as u64 }
     }
 
     pub(crate) fn sample(&self, now: Ns) {
@@ -222,6 +217,14 @@ impl ThreadState {
         }
     }
 
+    /// Adds to the counts of sysbench's at an instant, where there are any.
+    #[inline]
+    pub(crate) fn count(&self, now: Ns, add: impl FnOnce(&mut EventCounts)) {
+        if let Some(events) = self.recorder.borrow_mut().events(now) {
+            add(events);
+        }
+    }
+
     /// Counts an op that failed for good.
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
         let in_doubt = self.note_error(client, now, error);
@@ -243,6 +246,15 @@ impl ThreadState {
         }
     }
 
+    /// Counts a connection that could not be opened again.
+    pub(crate) fn refused_reconnect(&self, failure: Failure) {
+        let text = format!("cannot connect: {failure}");
+        let refused = OpError::from(failure);
+        let event = Event::Refused(refused.code(), text.into());
+        self.seen.borrow_mut().push((self.now(), event));
+        self.failures.borrow_mut().count_refused_reconnect(&refused);
+    }
+
     /// Tells an error to the watch over outages, and the ledger what it leaves in doubt; returns whether
     /// it leaves something. No op has failed yet: it may begin again.
     pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
@@ -251,7 +263,7 @@ impl ThreadState {
             client.pending.borrow_mut().clear();
         }
         client.issued.set(None);
-        add_error(&mut self.failures.borrow_mut().new, now, error.code(), &error.to_string());
+        add_error(&mut self.seen.borrow_mut(), now, error.code(), &error.to_string());
         self.enter_doubt(client)
     }
 
@@ -284,7 +296,7 @@ impl ThreadState {
 
     pub(crate) fn into_counts(self) -> ThreadCounts {
         self.abandon();
-        self.report(Ns::MAX);
+        self.report(Ns::MAX, None);
         let ended = self.now();
         let spins = self.alarm().is_some();
         self.recorder.into_inner().finish(ended);

@@ -3,8 +3,8 @@
 //! the server's counters, process and host outside of the window, each with its instant.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::pin::pin;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,14 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::alarm::NEVER;
-use super::errors::{OutageWatch, abort_error};
+use super::errors::{EndReason, OpError, OpenError, OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
+use super::op_share::SharedOps;
 use super::pacing::StepWindow;
-use super::setup::{EndReason, Go, NOTICE, StepSetup, TICK, ThreadCounts, ThreadEvent, tick};
+use super::setup::{
+    Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
+    ThreadMessage, tick,
+};
 use super::summarise::LiveLine;
 use super::{Counted, MeasuredStep, Readings, StepContext, thread};
 use crate::error::{Error, Result};
@@ -29,7 +33,7 @@ use crate::plan::{AtEnd, Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
 use crate::summary::{self, Outcome, Probed, SettingChange, Status, TableOps, in_queues};
-use crate::terms::counted;
+use crate::terms::{add, counted};
 
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
 const LOOK: Duration = Duration::from_secs(1);
@@ -42,28 +46,10 @@ pub async fn run_step(
     control: &mut Option<Session>,
     progress: &mut Progress,
 ) -> Result<MeasuredStep> {
-    let StepContext { plan, step, .. } = *context;
-    let (go, go_in) = watch::channel(Go::Wait);
-    let (told, events) = mpsc::unbounded_channel();
-    let setup = Arc::new(setup(context, go_in, told));
-    let handles = spawn(&setup, step.clients)?;
-    let entry = plan.interval.as_nanos() as Ns;
-    let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
-    timeline.log.clone_from(&context.log);
-    let mut beside = JoinSet::new();
-    beside.spawn(tick(Arc::clone(&setup)));
-    if let Some(server) = context.server {
-        beside.spawn(guard(Arc::clone(&setup), server.clone()));
-    }
-    // An open loop may have nothing to do: a gap of 30 means is one of 10 billions. A rate may be so
-    // low that there is no such time.
-    let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
-    let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
-    let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
-    let (line, seen) = (LiveLine::new(plan, step, context.later), ObservedSoFar::default());
-    let running =
-        Running { context, beside, events, progress, origin, silence, timeline, line, seen, setup };
-    let run = running.run(control, &go).await;
+    let (setup, channels) = setup(context);
+    let handles = spawn(&setup, context.step.clients)?;
+    let go = channels.go.clone();
+    let run = Running::new(context, progress, setup, channels).run(control).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
     join(handles).await;
@@ -92,34 +78,42 @@ fn ahead(context: &StepContext<'_>) -> Duration {
     NOTICE + TICK + lead(context.probe.as_ref())
 }
 
-fn setup(
-    context: &StepContext<'_>,
-    go: watch::Receiver<Go>,
-    events: mpsc::UnboundedSender<ThreadEvent>,
-) -> StepSetup {
+/// The step's ends of the channels to its threads and from them.
+struct Channels {
+    go: watch::Sender<Go>,
+    window: watch::Sender<StepWindow>,
+    ops: SharedOps,
+    events: mpsc::UnboundedReceiver<ThreadMessage>,
+}
+
+fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
     let StepContext { plan, step, .. } = *context;
     let job = Job::new(plan, context.spread, context.tables, step);
     let warmup = plan.warmup.as_nanos() as Ns;
     // An open loop's window begins when the backlog of its warm-up is gone.
     let start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
-    let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
-    StepSetup {
+    let (told, events) = mpsc::unbounded_channel();
+    let channels = Channels {
+        go: watch::Sender::new(Go::Wait),
+        window: watch::Sender::new(window(plan, start)),
+        ops: SharedOps::new(plan.rules.shared_ops, job.threads),
+        events,
+    };
+    let setup = StepSetup {
         link: context.link.clone(),
         logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
-        reopened: Notify::new(),
         // An even part of a longer one.
         interval: interval / interval.div_ceil(look).max(1),
-        outages: Mutex::new(OutageWatch::new(job.threads, pause)),
         opening: Instant::now(),
-        left: plan.rules.shared_ops.map(AtomicU64::new),
-        queue: Default::default(),
-        go,
-        window: watch::Sender::new(window(plan, start)),
+        go: channels.go.subscribe(),
+        window: channels.window.subscribe(),
+        grants: channels.ops.receivers(),
         warm_check: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
-        events,
+        events: told,
         job,
-    }
+    };
+    (Arc::new(setup), channels)
 }
 
 fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
@@ -130,7 +124,7 @@ fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
             let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
             // Else the step would wait for its end.
             if let Err(error) = catch_unwind(run).unwrap_or_else(|_| Err(broken())) {
-                setup.tell(ThreadEvent::Broken(error));
+                setup.tell(index, ThreadEvent::Broken(error));
             }
         };
         std::thread::Builder::new().name(format!("engine-{index}")).spawn(run).map_err(|e| {
@@ -161,7 +155,6 @@ struct Running<'a> {
     context: &'a StepContext<'a>,
     /// The tick, and the watch over the server, which ends with the settings that differ.
     beside: JoinSet<Vec<SettingChange>>,
-    events: mpsc::UnboundedReceiver<ThreadEvent>,
     progress: &'a mut Progress,
     origin: Instant,
     /// A server that has not answered anybody for so long hangs.
@@ -170,6 +163,7 @@ struct Running<'a> {
     line: LiveLine<'a>,
     seen: ObservedSoFar,
     setup: Arc<StepSetup>,
+    channels: Channels,
 }
 
 #[derive(Default)]
@@ -180,17 +174,64 @@ struct ObservedSoFar {
     warm: usize,
     ops: u64,
     errors: u64,
+    outages: OutageWatch,
+    /// Notified where a lost connection is open again.
+    reopened: Arc<Notify>,
+    /// By thread.
+    queues: Vec<QueueLength>,
     done: Vec<ThreadCounts>,
     changed: Option<Vec<SettingChange>>,
     early: Option<(Outcome, Error)>,
 }
 
-impl Running<'_> {
-    async fn run(
-        mut self,
-        control: &mut Option<Session>,
-        go: &watch::Sender<Go>,
-    ) -> Result<MeasuredStep> {
+impl ObservedSoFar {
+    fn new(plan: &Plan, threads: usize) -> ObservedSoFar {
+        let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
+        let outages = OutageWatch::new(threads, pause);
+        let queues = vec![QueueLength::default(); threads];
+        ObservedSoFar { outages, queues, ..ObservedSoFar::default() }
+    }
+}
+
+impl<'a> Running<'a> {
+    fn new(
+        context: &'a StepContext<'a>,
+        progress: &'a mut Progress,
+        setup: Arc<StepSetup>,
+        channels: Channels,
+    ) -> Running<'a> {
+        let StepContext { plan, step, .. } = *context;
+        let entry = plan.interval.as_nanos() as Ns;
+        let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
+        timeline.log.clone_from(&context.log);
+        let seen = ObservedSoFar::new(plan, setup.job.threads);
+        let mut beside = JoinSet::new();
+        beside.spawn(tick(channels.window.clone()));
+        if let Some(server) = context.server {
+            let reopened = Arc::clone(&seen.reopened);
+            beside.spawn(guard(reopened, context.link.clone(), server.clone()));
+        }
+        // An open loop may have nothing to do: a gap of 30 means is one of 10 billions. A rate may be so
+        // low that there is no such time.
+        let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
+        let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
+        let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
+        let line = LiveLine::new(plan, step, context.later);
+        Running {
+            context,
+            beside,
+            progress,
+            origin,
+            silence,
+            timeline,
+            line,
+            seen,
+            setup,
+            channels,
+        }
+    }
+
+    async fn run(mut self, control: &mut Option<Session>) -> Result<MeasuredStep> {
         self.open().await?;
         (self.context.first_write)()?;
         self.context.observer.iter().for_each(|observer| observer.started());
@@ -209,34 +250,45 @@ impl Running<'_> {
         if let Some(log) = &context.log {
             locked(log).origin(started_at);
         }
-        go.send_replace(Go::Start(self.origin));
+        let start = self.origin.duration_since(self.setup.opening).as_nanos() as Ns;
+        self.channels.go.send_replace(Go::Start(start));
         self.warm_up().await?;
         let warmup = Duration::from_nanos(self.window_start());
         let window_start = self.origin + warmup;
         context.window.send_replace(Some(window_start));
         let lead = lead(probe).min(warmup / 2);
         self.follow(self.origin + warmup.saturating_sub(lead)).await?;
+        let is_read = Notify::new();
         let reading = async {
-            match before {
+            let first = match before {
                 Some(before) => before,
-                None => ServerReading::take(control, probe).await,
-            }
+                None => Box::pin(ServerReading::take(control, probe)).await,
+            };
+            is_read.notify_one();
+            first
         };
         let starting = async {
             if self.seen.early.is_none() {
                 self.follow(window_start).await?;
             }
-            Ok::<_, Error>(ClientReading::now(probe))
+            let own = ClientReading::now(probe);
+            self.take_during(is_read.notified()).await?;
+            Ok::<_, Error>(own)
         };
         let (first, own_first) = tokio::join!(reading, starting);
         let own_first = own_first?;
         self.window_ends().await?;
         let own = ClientReading::now(probe).since(&own_first);
-        let mut last = ServerReading::take(control, probe).await;
-        last.take_again(context.link).await;
+        // Boxed: a step keeps no room for it.
+        let reading = Box::pin(async {
+            let mut last = ServerReading::take(control, probe).await;
+            last.take_again(context.link).await;
+            last
+        });
+        let last = self.take_during(reading).await?;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
-            let event = self.events.recv().await;
+            let event = self.channels.events.recv().await;
             self.take(event)?;
         }
         self.judge(true);
@@ -247,7 +299,8 @@ impl Running<'_> {
     async fn open(&mut self) -> Result<()> {
         while self.seen.opened < self.setup.job.step.clients {
             let told =
-                or_stop(&self.context.link.stop, async { Ok(self.events.recv().await) }).await;
+                or_stop(&self.context.link.stop, async { Ok(self.channels.events.recv().await) })
+                    .await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
         }
         self.progress.restart();
@@ -264,19 +317,19 @@ impl Running<'_> {
         self.follow(self.origin + (plan.warmup * 2).saturating_sub(ahead)).await?;
         if self.seen.early.is_none() {
             let start = (self.origin.elapsed() + ahead).max(plan.warmup).as_nanos() as Ns;
-            self.setup.window.send_replace(window(plan, start));
+            self.channels.window.send_replace(window(plan, start));
         }
         Ok(())
     }
 
     /// Gives the start, [`NEVER`] until it is decided, or an early end before it.
     fn window_start(&self) -> Ns {
-        let window = self.setup.window.borrow();
+        let window = self.channels.window.borrow();
         window.start.min(window.end)
     }
 
     fn window_end(&self) -> Ns {
-        self.setup.window.borrow().end
+        self.channels.window.borrow().end
     }
 
     async fn window_ends(&mut self) -> Result<()> {
@@ -302,7 +355,7 @@ impl Running<'_> {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until.into()) => break,
-                event = self.events.recv() => {
+                event = self.channels.events.recv() => {
                     if self.take(event)? {
                         silence = Instant::now() + self.silence;
                     }
@@ -337,9 +390,23 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Takes events while other work goes on.
+    async fn take_during<T>(&mut self, work: impl Future<Output = T>) -> Result<T> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                event = self.channels.events.recv() => {
+                    self.take(event)?;
+                }
+            }
+        }
+    }
+
     /// Takes one event; says whether it shows that the server answers.
-    fn take(&mut self, event: Option<ThreadEvent>) -> Result<bool> {
-        match event.ok_or_else(broken)? {
+    fn take(&mut self, message: Option<ThreadMessage>) -> Result<bool> {
+        let ThreadMessage { thread, group: _, event } = message.ok_or_else(broken)?;
+        match event {
             ThreadEvent::Opened => {
                 self.seen.opened += 1;
                 self.progress.update(|| self.line.opening(self.seen.opened));
@@ -349,51 +416,74 @@ impl Running<'_> {
                     self.progress.note(&format!("waiting for the server: {error}"));
                 }
             }
-            ThreadEvent::NotOpened(error) => {
+            ThreadEvent::NotOpened(OpenError { error, refused }) => {
+                if let Some((action, failure)) = refused.map(|refused| *refused) {
+                    self.tell_end(&EndReason::Client(action, failure));
+                }
                 return Err(match self.seen.opened {
                     0 => error,
                     opened => error.context(format!("after {}", counted(opened, "connection"))),
                 });
             }
-            ThreadEvent::Interval(thread, interval) => {
+            ThreadEvent::Interval(interval) => {
                 let (ops, errors) = (interval.ops, interval.errors);
                 (self.seen.ops, self.seen.errors) =
                     (self.seen.ops + ops, self.seen.errors + errors);
                 let answers = interval.events.as_ref().map_or(0, |events| events.answers());
                 let complete = self.timeline.add(thread, *interval);
                 self.complete(&complete);
-                self.progress.measuring(|| self.line.state(*self.setup.window.borrow()));
+                self.progress.measuring(|| self.line.state(*self.channels.window.borrow()));
                 self.judge(false);
                 return Ok(ops + errors + answers > 0);
             }
             ThreadEvent::Abort(client, error) => {
+                if let OpError::Failure(failure, Some(action)) = &error {
+                    self.tell_end(&EndReason::Client(*action.clone(), failure.clone()));
+                }
                 let plan = &self.context.plan;
                 let error =
                     abort_error(client, &error, plan.policy.on_error, plan.workload.built_in);
                 self.end_early(Outcome::Aborted, error);
             }
-            ThreadEvent::Done(thread, counts) => {
+            ThreadEvent::Done(counts) => {
                 self.seen.done.push(*counts);
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
             }
-            ThreadEvent::Ending(reason) => {
-                self.context.observer.iter().for_each(|observer| observer.end(&reason));
-                if matches!(reason, EndReason::Queue) {
-                    let text = "more arrivals wait than the queue holds";
-                    self.end_early(Outcome::Aborted, Error::failed(text));
-                }
-            }
+            ThreadEvent::Service(report) => self.take_report(thread, report),
+            ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
+            ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Broken(error) => return Err(error),
         }
         Ok(false)
     }
 
+    fn take_report(&mut self, thread: usize, report: ServiceReport) {
+        let ServiceReport { until, ops, seen, queue } = report;
+        let end = self.window_end();
+        self.seen.outages.report(thread, (until, ops), seen, end);
+        let Some(queue) = queue else { return };
+        self.seen.queues[thread] = queue;
+        if self.context.plan.rules.queue_max.is_some_and(|max| queue.waiting > max) {
+            self.tell_end(&EndReason::Queue);
+            let text = "more arrivals wait than the queue holds";
+            self.end_early(Outcome::Aborted, Error::failed(text));
+        }
+    }
+
+    /// Tells who shows it for which reason the step ends.
+    fn tell_end(&self, reason: &EndReason) {
+        self.context.observer.iter().for_each(|observer| observer.end(reason));
+    }
+
     fn complete(&mut self, intervals: &[RecordedInterval]) {
         self.line.add(intervals);
         let Some(observer) = self.context.observer else { return };
-        let queue = self.setup.queue.each_ref().map(|number| number.load(Ordering::Relaxed));
+        let mut queue = QueueLength::default();
+        for of in &self.seen.queues {
+            add!(queue, of; waiting, busy);
+        }
         for interval in intervals {
             observer.interval(interval, queue);
         }
@@ -415,8 +505,9 @@ impl Running<'_> {
     fn end_early(&mut self, outcome: Outcome, error: Error) {
         if self.seen.early.is_none() {
             if !self.all_done() {
+                self.channels.ops.end();
                 let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
-                self.setup.window.send_modify(|window| {
+                self.channels.window.send_modify(|window| {
                     (window.end, window.early) = (now.min(window.end), true);
                     window.last = now.min(window.last);
                 });
@@ -426,7 +517,7 @@ impl Running<'_> {
     }
 
     fn into_run(
-        self,
+        mut self,
         started_at: jiff::Timestamp,
         client: ClientUse,
         server: ServerUse,
@@ -436,9 +527,7 @@ impl Running<'_> {
         let mut counts = merged.expect("a step has threads");
         // With --ops the window ends with the last answer.
         let window_end = if decided == NEVER { counts.ended } else { decided };
-        let mut watch = self.setup.outages.lock().expect("nobody panics with it");
-        let outages = watch.finish(window_end, &self.timeline.entries);
-        drop(watch);
+        let outages = self.seen.outages.finish(window_end, &self.timeline.entries);
         let (outcome, error) =
             self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
         let tables = self.context.tables.count as usize;
@@ -569,10 +658,14 @@ pub(crate) async fn changes(
 }
 
 /// Reads the server's settings after reconnects, until they differ so that the step has no result.
-pub(super) async fn guard(setup: Arc<StepSetup>, before: summary::Server) -> Vec<SettingChange> {
+async fn guard(
+    reopened: Arc<Notify>,
+    link: ServerLink,
+    before: summary::Server,
+) -> Vec<SettingChange> {
     loop {
-        setup.reopened.notified().await;
-        let changed = changes(&before, &mut None, &setup.link).await;
+        reopened.notified().await;
+        let changed = changes(&before, &mut None, &link).await;
         if let Some(changed) = changed.filter(|changed| no_result(changed).is_some()) {
             return changed;
         }

@@ -1,6 +1,6 @@
 //! Each rule alone against those of loadgen, through a step on a canned server.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -19,7 +19,7 @@ use crate::workload::{Workload, named};
 struct Ran {
     step: Result<MeasuredStep>,
     counts: Counts,
-    ends: usize,
+    seen: Watched,
 }
 
 impl Ran {
@@ -33,15 +33,20 @@ impl Ran {
 }
 
 #[derive(Default)]
-struct Ends(RefCell<usize>);
+struct Watched {
+    ends: Cell<usize>,
+    busy_max: Cell<u64>,
+}
 
-impl Observer for Ends {
+impl Observer for Watched {
     fn started(&self) {}
 
-    fn interval(&self, _: &RecordedInterval, _: [u64; 2]) {}
+    fn interval(&self, _: &RecordedInterval, queue: QueueLength) {
+        self.busy_max.set(self.busy_max.get().max(queue.busy));
+    }
 
     fn end(&self, _: &EndReason) {
-        *self.0.borrow_mut() += 1;
+        self.ends.set(self.ends.get() + 1);
     }
 }
 
@@ -62,7 +67,7 @@ fn measure(plan: &Plan, script: Script) -> Ran {
     let server = Canned::start(script, Listen::Port(0)).expect("a server");
     let target = ConnectOptions::canned(server.port());
     let link = ServerLink::to(target, &Stop::default()).expect("options");
-    let ends = Ends::default();
+    let seen = Watched::default();
     let pinned = plan.workload.table_a_client;
     let step = plan.steps().remove(0);
     let context = StepContext {
@@ -76,7 +81,7 @@ fn measure(plan: &Plan, script: Script) -> Ran {
         log: None,
         first_write: &|| Ok(()),
         window: watch::Sender::new(None),
-        observer: Some(&ends),
+        observer: Some(&seen),
         later: None,
     };
     let runtime =
@@ -86,7 +91,7 @@ fn measure(plan: &Plan, script: Script) -> Ran {
     while server.counts().open > 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    Ran { step, counts: server.counts(), ends: ends.0.into_inner() }
+    Ran { step, counts: server.counts(), seen }
 }
 
 fn each(statements: u64, action: Action) -> Script {
@@ -140,10 +145,23 @@ fn op_counts_by_its_end_when_the_end_finishes_what_has_begun() {
 
 #[test]
 fn all_clients_share_the_ops_when_these_have_a_number() {
-    let plan = plan_of("point-select", 3, StopAt::Time(Duration::from_mins(1)));
-    let rules = Rules { shared_ops: Some(10), ..Rules::loadgen() };
-    let ran = measure(&Plan { rules, ..plan }, Script::default());
-    assert_eq!(ran.counts.executes, 10);
+    for (ops, threads) in [(10, 1), (10, 2), (3000, 1), (3000, 2)] {
+        let plan = plan_of("point-select", 3, StopAt::Time(Duration::from_mins(1)));
+        let rules = Rules { shared_ops: Some(ops), ..Rules::loadgen() };
+        let ran =
+            measure(&Plan { rules, engine_threads: Some(threads), ..plan }, Script::default());
+        assert_eq!((ran.counts.executes, ran.errors()), (ops, 0));
+    }
+}
+
+#[test]
+fn observer_has_the_queues_of_all_threads_when_several_work() {
+    let stop = StopAt::Time(Duration::from_millis(1500));
+    let plan = plan_of("point-select", 2, stop);
+    let plan = Plan { rates: vec![1000.0], engine_threads: Some(2), ..plan };
+    let slow =
+        Script { service: Service::Constant(Duration::from_millis(20)), ..Script::default() };
+    assert_eq!(measure(&plan, slow).seen.busy_max.get(), 2);
 }
 
 #[test]
@@ -161,9 +179,9 @@ fn step_ends_when_more_arrivals_wait_than_the_queue_holds() {
     let slow =
         || Script { service: Service::Constant(Duration::from_millis(20)), ..Script::default() };
     let [ours, theirs] = both(&plan, slow, |rules| rules.queue_max = Some(100));
-    assert_eq!((ours.step().outcome, ours.ends), (Outcome::Completed, 0));
+    assert_eq!((ours.step().outcome, ours.seen.ends.get()), (Outcome::Completed, 0));
     assert_eq!(theirs.step().outcome, Outcome::Aborted);
-    assert!(theirs.ends > 0);
+    assert!(theirs.seen.ends.get() > 0);
 }
 
 #[test]
@@ -173,7 +191,7 @@ fn observer_has_the_refusal_when_it_is_to_be_raw() {
     let [ours, theirs] = both(&plan, closed, |rules| rules.raw_refusals = true);
     assert!(ours.step.is_err_and(|error| !error.hints().is_empty()));
     assert!(theirs.step.is_err_and(|error| error.hints().is_empty()));
-    assert_eq!((ours.ends, theirs.ends), (0, 1));
+    assert_eq!((ours.seen.ends.get(), theirs.seen.ends.get()), (0, 1));
 }
 
 #[test]

@@ -37,17 +37,18 @@ pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Resu
 
 async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<()> {
     let inbox = Inbox::default();
-    let connections = open_all(setup, &inbox, clients).await;
+    let connections = open_all(setup, &inbox, index, clients).await;
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
-    let Ok(Go::Start(origin)) = start else {
-        close_all(connections.into_iter().map(Connection::into_closed).collect()).await;
+    let Ok(Go::Start(start)) = start else {
+        close_all(connections.into_iter().map(|opened| opened.into_closed(false)).collect()).await;
         return Ok(());
     };
+    let origin = setup.opening + Duration::from_nanos(start);
     let state = Rc::new(ThreadState::new(setup, inbox, index, origin, clients)?);
     let sessions = work(&state, connections).await?;
     let state = Rc::into_inner(state).expect("all tasks have ended");
-    setup.tell(ThreadEvent::Done(index, Box::new(state.into_counts())));
+    setup.tell(index, ThreadEvent::Done(Box::new(state.into_counts())));
     // Not while the server's counters are read: what a connection has counted, MySQL 5.6 counts
     // twice while it is being closed.
     let _ = go.wait_for(|go| *go == Go::Cancel).await;
@@ -56,9 +57,14 @@ async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<(
 }
 
 /// Opens a connection for each client; fewer come back when one fails or the step is cancelled.
-async fn open_all(setup: &Arc<StepSetup>, inbox: &Inbox, clients: &[u32]) -> Vec<Connection> {
+async fn open_all(
+    setup: &Arc<StepSetup>,
+    inbox: &Inbox,
+    index: usize,
+    clients: &[u32],
+) -> Vec<Connection> {
     let open = |client: &u32| {
-        tokio::task::spawn_local(open_one(Arc::clone(setup), inbox.clone(), *client))
+        tokio::task::spawn_local(open_one(Arc::clone(setup), inbox.clone(), index, *client))
     };
     let opening: Vec<JoinHandle<Option<Connection>>> = clients.iter().map(open).collect();
     let mut opened = Vec::with_capacity(opening.len());
@@ -70,7 +76,12 @@ async fn open_all(setup: &Arc<StepSetup>, inbox: &Inbox, clients: &[u32]) -> Vec
 
 /// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
 /// waited for; one that is there and says no for good is not.
-async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Connection> {
+async fn open_one(
+    setup: Arc<StepSetup>,
+    inbox: Inbox,
+    index: usize,
+    client: u32,
+) -> Option<Connection> {
     let mut go = setup.go.clone();
     let turn = setup.opening + Duration::from_secs(1) * client / limits::CONNECTS_PER_S;
     let waits = setup.job.plan.policy.reconnects();
@@ -79,8 +90,8 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
         let (began, mut pauses) = (Instant::now(), pauses(client, 0));
         loop {
             match connection::open(&setup, &inbox, client).await {
-                Err(error) if waits && error.may_pass() && began.elapsed() < limits::OUTAGE => {
-                    setup.tell(ThreadEvent::Waiting(error));
+                Err(e) if waits && e.error.may_pass() && began.elapsed() < limits::OUTAGE => {
+                    setup.tell(index, ThreadEvent::Waiting(e.error));
                 }
                 opened => break opened,
             }
@@ -92,11 +103,12 @@ async fn open_one(setup: Arc<StepSetup>, inbox: Inbox, client: u32) -> Option<Co
         opened = opening => opened,
         _ = go.wait_for(|go| *go == Go::Cancel) => return None,
     };
-    setup.tell(match &opened {
-        Ok(_) => ThreadEvent::Opened,
-        Err(error) => ThreadEvent::NotOpened(error.clone()),
-    });
-    opened.ok()
+    let (event, opened) = match opened {
+        Ok(opened) => (ThreadEvent::Opened, Some(opened)),
+        Err(error) => (ThreadEvent::NotOpened(error), None),
+    };
+    setup.tell(index, event);
+    opened
 }
 
 async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<ClosedSession>> {
@@ -112,7 +124,8 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
     }
     let mut helpers = helpers(state);
     let mut warm = state.window.get().start != NEVER;
-    let mut ticks = state.setup.window.subscribe();
+    let mut ticks = state.setup.window.clone();
+    ticks.mark_unchanged();
     let mut sessions = Vec::with_capacity(state.clients.len());
     loop {
         tokio::select! {
@@ -133,7 +146,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
                 let is_warm = |pacing: &Pacing| pacing.queues.borrow_mut().is_warm(now);
                 if !warm && judged && state.pacing.as_ref().is_none_or(is_warm) {
                     warm = true;
-                    state.setup.tell(ThreadEvent::Warm);
+                    state.tell(ThreadEvent::Warm);
                 }
                 if now > state.gives_up_at() {
                     break;

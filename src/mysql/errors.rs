@@ -6,6 +6,7 @@ use mysql_async::{DriverError, IoError, ServerError};
 use mysql_common::constants::CapabilityFlags;
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::ErrPacket;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, clip};
 use crate::terms::ErrorClass;
@@ -77,7 +78,7 @@ pub(super) fn server_error(packet: &[u8]) -> Option<ServerError> {
 }
 
 /// Why a statement has no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// The server said no; the session goes on.
     Server {

@@ -3,6 +3,7 @@
 //! Above its figure: a probe may be here, behind a command or in a container, and each kernel lacks
 //! other files.
 
+mod histogram;
 pub mod host;
 pub mod probe;
 pub(crate) mod process;

@@ -17,6 +17,7 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::histogram::DIGITS;
 use crate::error::{Error, Result, line};
 use crate::stop::locked;
 use crate::terms::add;
@@ -75,7 +76,7 @@ impl Phases {
     }
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordedInterval {
     pub phase: Phase,
     pub start: Ns,
@@ -96,7 +97,7 @@ pub struct RecordedInterval {
 }
 
 /// Ops as sysbench counts them, its events: attempts that begin again count with their statements.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventCounts {
     /// Statements with a result set.
     pub reads: u64,
@@ -115,7 +116,7 @@ pub struct EventCounts {
 }
 
 /// The events of one client, and the sum of their times.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientEvents {
     pub events: u64,
     pub busy_ns: u64,
@@ -156,7 +157,7 @@ impl EventCounts {
     }
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Paced {
     pub response: Times,
     pub wait: Times,
@@ -356,8 +357,6 @@ impl Recorder {
 
 /// The largest time that the histogram distinguishes: one hour, in nanoseconds.
 pub(crate) const RANGE_NS: u64 = 3_600_000_000_000;
-/// Significant digits of a percentile.
-const DIGITS: u8 = 3;
 
 /// A distribution of times. Percentiles come from the histogram (3 significant digits);
 /// min, max, mean and deviation from exact sums. All null when nothing was counted.
@@ -397,8 +396,9 @@ pub struct Distribution {
     pub curve_us: Option<Box<[f64]>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
+    #[serde(with = "super::histogram")]
     histogram: Histogram<u64>,
     overflow: u64,
     min_ns: u64,

@@ -9,7 +9,7 @@ use super::failure::{self, INIT_FAILED};
 use super::output::{self, Counted, Level, Log};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
-use crate::engine::{self, ClientAction, EndReason, Observer, StepContext};
+use crate::engine::{self, ClientAction, EndReason, Observer, QueueLength, StepContext};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval};
@@ -134,14 +134,15 @@ impl Report<'_> {
     }
 
     /// Writes what is due so many seconds after the start.
-    fn due(&self, seen: &mut RunCounts, at_s: u64, [length, running]: [u64; 2]) {
+    fn due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
         let mut log = locked(self.log);
         if every > 0 && at_s.is_multiple_of(every) {
             log.stamped(output, at_s, &output::interval(self.settings, &seen.line.take()));
             if rate > 0 && output != OutputVersion::V0_5 {
-                let line = format!("queue length: {length}, concurrency: {running}");
+                let QueueLength { waiting, busy } = queue;
+                let line = format!("queue length: {waiting}, concurrency: {busy}");
                 log.stamped(output, at_s, &line);
             }
         }
@@ -208,7 +209,7 @@ impl Observer for Report<'_> {
         }
     }
 
-    fn interval(&self, interval: &RecordedInterval, queue: [u64; 2]) {
+    fn interval(&self, interval: &RecordedInterval, queue: QueueLength) {
         let Some(events) = interval.events.as_deref() else { return };
         let seen = &mut *self.seen.borrow_mut();
         // Ops that an early end leaves to the drain are in no report.

@@ -1,0 +1,97 @@
+//! The context between a client's loop and its program: what an operation tells of itself.
+
+use super::errors::{Change, Pending};
+use super::job::{Job, TableShare};
+use super::state::{ClientState, ThreadState};
+use crate::mysql::wire::LeanSession;
+use crate::observe::{EventCounts, Ns};
+use crate::plan::Rules;
+use crate::workload::Effect;
+
+/// One operation on its way: the session that it works over, and those who take note of it.
+pub(crate) struct OpContext<'a> {
+    pub thread: &'a ThreadState,
+    pub state: &'a ClientState,
+    pub session: &'a mut LeanSession,
+}
+
+/// What an operation came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OpDone {
+    /// Its table (index from 0), of several the first.
+    pub table: u32,
+    pub statements: u32,
+    pub rows: u64,
+}
+
+impl<'a> OpContext<'a> {
+    #[inline]
+    pub(crate) fn job(&self) -> &'a Job {
+        self.thread.job()
+    }
+
+    #[inline]
+    pub(crate) fn rules(&self) -> &'a Rules {
+        &self.job().plan.rules
+    }
+
+    #[inline]
+    pub(crate) fn table(&self, table: u32) -> &'a TableShare {
+        &self.thread.tables[table as usize]
+    }
+
+    /// Takes the instant just before a request is sent; the first one is the operation's.
+    #[inline]
+    pub(crate) fn issue(&self) -> Ns {
+        let now = self.thread.now();
+        if self.state.issued.get().is_none() {
+            self.state.issued.set(Some(now));
+        }
+        now
+    }
+
+    /// Notes the time of a statement (an index) that was sent at an instant.
+    #[inline]
+    pub(crate) fn time_statement(&self, index: usize, sent: Ns) {
+        let took = self.thread.now() - sent;
+        self.thread.recorder.borrow_mut().statement(index, self.state.measured.get(), took);
+    }
+
+    /// Replaces what is in doubt if the next answer never comes.
+    #[inline]
+    pub(crate) fn doubt(&self, writes: impl IntoIterator<Item = Pending>) {
+        let mut pending = self.state.pending.borrow_mut();
+        pending.clear();
+        for (table, more, doubt) in writes {
+            match pending.iter_mut().find(|(there, ..)| *there == table) {
+                Some((_, writes, sum)) => {
+                    *writes += more;
+                    sum.add(&doubt);
+                }
+                None => pending.push((table, more, doubt)),
+            }
+        }
+    }
+
+    /// Takes the doubt of a write that failed away, if it never left this program.
+    #[cold]
+    pub(crate) fn drop_unsent_doubt(&self) {
+        if !self.session.has_sent() {
+            self.doubt(None);
+        }
+    }
+
+    /// Enters an acknowledged change in the ledger.
+    #[inline]
+    pub(crate) fn settle(&self, table: u32, change: Change) {
+        if change.effect != Effect::None {
+            change.enter(&mut self.thread.ledger.borrow_mut()[table as usize]);
+        }
+    }
+
+    /// Adds to the counts of answers, where there are any.
+    #[inline]
+    pub(crate) fn count(&self, add: impl FnOnce(&mut EventCounts)) {
+        self.thread.count(self.thread.now(), add);
+    }
+}
