@@ -80,7 +80,7 @@ impl Calibration {
             ("it is of host", name(kept), name(host), same),
             ("it is of", hardware(kept), hardware(host), true),
             ("it is of kernel", kept.kernel.clone(), host.kernel.clone(), true),
-            ("it is of loadgen", told(&self.loadgen), told(program), true),
+            ("it is of loadgen", version_in_words(&self.loadgen), version_in_words(program), true),
         ];
         let differing = facts.into_iter().find(|(_, kept, here, same)| kept != here || !same);
         if let Some((what, kept, here, _)) = differing {
@@ -121,7 +121,7 @@ impl Calibration {
     }
 }
 
-fn told(program: &Program) -> String {
+fn version_in_words(program: &Program) -> String {
     let revision = program.revision.as_deref().unwrap_or("of no revision");
     format!("{} {revision} ({})", program.version, program.profile)
 }

@@ -35,7 +35,7 @@ pub(crate) enum Weight {
 
 /// The place in which a report names the value of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ShownIn {
     Always,
     /// Below a table where it is not this.
     Unless(&'static str),
@@ -47,7 +47,7 @@ pub(crate) enum Shown {
 
 /// The measurements that have a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum HeldBy {
     All,
     /// Sweeps and loads: no suite.
     Tables,
@@ -58,8 +58,8 @@ pub(crate) enum Of {
 pub(crate) struct Condition {
     pub(crate) name: &'static str,
     pub(crate) weight: Weight,
-    pub(crate) shown: Shown,
-    pub(crate) of: Of,
+    pub(crate) shown: ShownIn,
+    pub(crate) of: HeldBy,
     /// Its value; none where a step does not know it.
     pub(crate) value: fn(&Summary) -> Option<String>,
 }
@@ -72,8 +72,8 @@ macro_rules! conditions {
         pub(crate) const CONDITIONS: &[Condition] = &[$(Condition {
             name: $name,
             weight: Weight::$weight,
-            shown: Shown::$shown$(($usual))?,
-            of: Of::$of,
+            shown: ShownIn::$shown$(($usual))?,
+            of: HeldBy::$of,
             value: |$s| $value.map(|value| value.to_string()),
         }),*];
     };
@@ -367,7 +367,7 @@ fn each<T>(all: &[T], text: fn(&T) -> String) -> String {
 }
 
 /// Returns a step that completed; none where it was cut short.
-fn whole(step: &Summary) -> Option<&Summary> {
+fn completed(step: &Summary) -> Option<&Summary> {
     (step.outcome == Outcome::Completed).then_some(step)
 }
 
@@ -382,8 +382,9 @@ fn cores(count: u32, cpu: &str) -> String {
 /// Words how often each statement is run; old summaries do not have it.
 fn repeats(step: &Summary) -> Option<String> {
     let statements = &step.workload.statements;
-    let said = step.workload.option_defaults.is_some() || statements.iter().any(|s| s.repeat != 1);
-    said.then(|| each(statements, |statement| statement.repeat.to_string()))
+    let is_known =
+        step.workload.option_defaults.is_some() || statements.iter().any(|s| s.repeat != 1);
+    is_known.then(|| each(statements, |statement| statement.repeat.to_string()))
 }
 
 fn window(step: &Summary) -> String {
@@ -430,25 +431,25 @@ fn settle_limit(step: &Summary) -> Option<String> {
 }
 
 fn commands(step: &Summary) -> Option<String> {
-    let commands = whole(step)?.experiment.as_ref().map_or(&[][..], |e| e.commands.as_slice());
+    let commands = completed(step)?.experiment.as_ref().map_or(&[][..], |e| e.commands.as_slice());
     or_none((!commands.is_empty()).then(|| each(commands, |command| command.program.clone())))
 }
 
 fn commands_asked(step: &Summary) -> Option<String> {
-    let commands = &whole(step)?.experiment.as_ref()?.commands;
+    let commands = &completed(step)?.experiment.as_ref()?.commands;
     let asked: Option<Vec<&str>> = commands.iter().map(|c| c.asked.as_deref()).collect();
     Some(asked?.join(" "))
 }
 
 fn suite(step: &Summary) -> Option<String> {
-    let tests = &whole(step)?.suite.as_ref()?.tests;
+    let tests = &completed(step)?.suite.as_ref()?.tests;
     let named = each(tests, |test| format!("{}: {}", test.name, test.run.join(" ")));
     Some(format!("{} tests: {named}", tests.len()))
 }
 
 /// Words the rows, statements and bytes of a load, and its tables.
 fn loaded(step: &Summary) -> Option<String> {
-    let load = whole(step)?.load.as_ref()?;
+    let load = completed(step)?.load.as_ref()?;
     let (source, rows, statements, bytes) = (&load.source, load.rows, load.statements, load.bytes);
     let tables = each(&load.tables, |table| format!("{} {}", table.table, table.rows));
     Some(format!("{source}, {rows} rows in {statements} statements of {bytes} bytes: {tables}"))

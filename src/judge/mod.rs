@@ -11,7 +11,7 @@ mod warnings;
 
 pub(crate) use calibration::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
 pub(crate) use conditions::{
-    ABSENT, CONDITIONS, Condition, Difference, Knowledge, OVERHEADS, Of, Shown, Weight,
+    ABSENT, CONDITIONS, Condition, Difference, HeldBy, Knowledge, OVERHEADS, ShownIn, Weight,
     by_knowledge, conditions, differences, differences_in, fingerprint_differences, known_of,
     of_hosts, unknown,
 };

@@ -269,7 +269,7 @@ impl Series {
     }
 }
 
-/// Ops a second. Of an open loop, whose rate is given, the median times: the service's, and the
+/// Ops a second; of an open loop, whose rate is given, the median times: the service's, and the
 /// response's, unless it is known already that these grew because the rate was too high.
 fn series(step: &Summary) -> Vec<Series> {
     let measured = || step.timeline.iter().filter(|entry| entry.phase == Phase::Measure);

@@ -212,10 +212,10 @@ pub(super) fn cells_in_words(group: &Group) -> String {
         return format!("in {} cells of {workloads} workloads", group.len());
     }
     let is_open = group.iter().any(|row| row.column.is_open());
-    let told = |row: &&ComparedCell| {
+    let name = |row: &&ComparedCell| {
         if is_open { row.column.told() } else { row.column.clients.to_string() }
     };
-    let columns = group.iter().map(told);
+    let columns = group.iter().map(name);
     let named = terms::named(columns.collect(), 12, ", ");
     let one = group.len() == 1 && group[0].column.clients == 1;
     let noun = match (is_open, one) {
@@ -334,8 +334,8 @@ fn repeats_to_tell(row: &ComparedCell, floor: f64) -> Option<usize> {
 /// Words why a cell has no ratio, or what is missing, with the metric and the label where there are several.
 pub(super) fn lacking_line(row: &ComparedCell, several: Several) -> Option<String> {
     let is_named = row.verdict != Compared::NotComparable;
-    let told = row.lack_in_words()?;
-    Some(if is_named { told } else { several.metric_and_label(row) + &told })
+    let lack = row.lack_in_words()?;
+    Some(if is_named { lack } else { several.metric_and_label(row) + &lack })
 }
 
 /// Words the change in percent, and its cell; none without a ratio.

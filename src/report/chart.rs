@@ -64,7 +64,7 @@ pub(crate) struct Detail {
     /// The 95 % interval of the value, then the smallest and largest repeat.
     pub bounds: [Bounds; 2],
     /// The value in full.
-    pub said: String,
+    pub text: String,
 }
 
 impl Point {
@@ -149,11 +149,11 @@ fn group(
         let point = |column: &Cell| {
             let cell = line.at(column)?;
             let (y, bounds) = (table.number(cell)? / unit, bounds(table, cell, unit));
-            let mut said = number(y, decimals);
+            let mut text = number(y, decimals);
             let [shown, runs] = bounds_in_words(bounds, decimals);
-            said.extend(shown.map(|interval| format!(" {interval}")));
-            said.extend(runs.map(|range| format!(" ({range} of {})", cell.spread.n)));
-            let detail = Some(Box::new(Detail { bounds, said }));
+            text.extend(shown.map(|interval| format!(" {interval}")));
+            text.extend(runs.map(|range| format!(" ({range} of {})", cell.spread.n)));
+            let detail = Some(Box::new(Detail { bounds, text }));
             y.is_finite().then(|| Point { x: across(column), y, marked: true, detail })
         };
         let points = columns.iter().filter_map(point).collect();
@@ -174,13 +174,13 @@ fn group(
     let mut title = table.metric.in_loop(open.is_some()).name();
     title.extend(base.map(|base| format!(" relative to {}", label(base))));
     title.extend(open.map(|clients| format!(", open loop of {clients} clients")));
-    let (name, said): (_, fn(f64) -> String) = match open {
+    let (name, value_text): (_, fn(f64) -> String) = match open {
         Some(_) => ("asked ops a second", |rate| format!("{rate} ops/s asked")),
         None => ("clients", |clients| terms::clients(clients as u64)),
     };
     let x = Axis::measured(name, &columns.iter().map(across).collect::<Vec<f64>>());
     let chart = Chart::new(table, title, x, y, series);
-    Some(Chart { rule: base.map(|_| 1.0), across: Some(said), ..chart })
+    Some(Chart { rule: base.map(|_| 1.0), across: Some(value_text), ..chart })
 }
 
 pub(crate) type Bounds = Option<(f64, f64)>;
@@ -241,8 +241,8 @@ fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
             Error::data(format!("the histogram of step {}: {why}", escape::clip(&step.step_id, 60)))
         })?);
     }
-    let told = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
-    let points = shares().take(told).enumerate().filter_map(|(i, x)| {
+    let count = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
+    let points = shares().take(count).enumerate().filter_map(|(i, x)| {
         let values = curves.iter().map(|curve| curve[i] / MS);
         let y = stats::median(&values.collect::<Vec<f64>>())?;
         // Markers at whole nines, so that lines are told apart without colour.
@@ -556,14 +556,14 @@ fn line(plot: Plot, series: &Series, aside: f64) -> Markup {
     let cut = points.iter().filter(|point| point.y > plot.chart.y.to);
     let cut = cut.map(|point| format!("M{},{}{CUT}", px(plot.x(point.x)), px(plot.top)));
     let markers: String = markers.chain(cut).collect();
-    let said = |point: &Point| match &point.detail {
-        Some(detail) => Some(detail.said.clone()),
+    let text = |point: &Point| match &point.detail {
+        Some(detail) => Some(detail.text.clone()),
         None => Some((plot.chart.up?)(point.y)),
     };
-    let said: Vec<String> = points.iter().filter_map(said).collect();
-    let said = (!said.is_empty()).then(|| said.join("|"));
+    let texts: Vec<String> = points.iter().filter_map(text).collect();
+    let texts = (!texts.is_empty()).then(|| texts.join("|"));
     html! {
-        g class={ "s" (series.label) " " (class(series.label)) } data-v=[said] {
+        g class={ "s" (series.label) " " (class(series.label)) } data-v=[texts] {
             @if !spread.is_empty() { path.e d=(spread) {} }
             @if !intervals.is_empty() { path.i d=(intervals) {} }
             path.l d={ "M" (path) (dot) } stroke-dasharray=[dashes] {}

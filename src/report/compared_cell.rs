@@ -105,8 +105,8 @@ impl ComparedCell<'_, '_> {
         let is_shown = metric.is_rate() || of_errors;
         let failing = both && !is_shown && apart > floor.max(FAILED_MAX);
         let is_comparable = self.verdict != Compared::NotComparable;
-        let mut said = Vec::new();
-        said.extend(metric.by_work().filter(|_| !is_comparable).map(not_comparable));
+        let mut lacks = Vec::new();
+        lacks.extend(metric.by_work().filter(|_| !is_comparable).map(not_comparable));
         for (at, label) in self.labels.iter().enumerate() {
             let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
             let (left_out, label) = (among(&self.column, left_out), escape::line(label));
@@ -115,12 +115,13 @@ impl ComparedCell<'_, '_> {
             let values = cell.map_or(&[][..], |cell| &cell.values);
             let scarce = self.table.line(self.labels[at]).and_then(|line| self.scarce_runs(line));
             let not_measured = cell.is_none() && left_out.is_empty() && scarce.is_none();
-            said.extend(not_measured.then(|| format!("not measured by {label}")));
-            said.extend(
+            lacks.extend(not_measured.then(|| format!("not measured by {label}")));
+            lacks.extend(
                 scarce.map(|runs| format!("{runs} of {label} too short for this percentile")),
             );
             let mut of_runs = |count: usize, of: usize, what: &str| {
-                said.extend((count > 0).then(|| format!("{count} of {of} runs of {label} {what}")));
+                lacks
+                    .extend((count > 0).then(|| format!("{count} of {of} runs of {label} {what}")));
             };
             let (missing, all) = missing(&steps, &left_out);
             of_runs(missing, all, "did not complete");
@@ -129,9 +130,9 @@ impl ComparedCell<'_, '_> {
             let none = values.iter().filter(is_none).count();
             of_runs(none, values.len(), &format!("had no {} above 0", metric.name()));
             let share = quantity_in_words(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
-            said.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
+            lacks.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
-        joined(said.into_iter().map(Some), ", ")
+        joined(lacks.into_iter().map(Some), ", ")
     }
 
     /// Counts the runs of a label that have too few operations for the percentile, where there are some.
@@ -142,8 +143,8 @@ impl ComparedCell<'_, '_> {
         (scarce > 0).then(|| counted(scarce as u64, "run"))
     }
 
-    pub(super) fn at(&self, said: &str) -> String {
-        format!("{}: {said}", cell_named(self.table.workload, &self.column))
+    pub(super) fn at(&self, text: &str) -> String {
+        format!("{}: {text}", cell_named(self.table.workload, &self.column))
     }
 
     pub(super) fn lack_in_words(&self) -> Option<String> {

@@ -116,14 +116,14 @@ fn shared(found: &[(WorkloadTable, Vec<Pair>)]) -> Page {
             }
         }
     }
-    let said = |conditions: Vec<(String, Vec<String>)>| {
+    let words = |conditions: Vec<(String, Vec<String>)>| {
         let alike = conditions.len() == 1;
-        let said = |(line, of): (String, Vec<String>)| {
+        let sentence = |(line, of): (String, Vec<String>)| {
             if alike { line } else { format!("{}: {line}", of.join(", ")) }
         };
-        conditions.into_iter().map(said).collect()
+        conditions.into_iter().map(sentence).collect()
     };
-    page.conditions = Conditions { short: said(short), full: said(full) };
+    page.conditions = Conditions { short: words(short), full: words(full) };
     page
 }
 

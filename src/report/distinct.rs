@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+/// Returns the value of a key; adds a default one for a key that is not here yet.
 pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
     let at = all.iter().position(|(known, _)| *known == key).unwrap_or(all.len());
     if at == all.len() {
@@ -40,6 +41,7 @@ impl<T> IntoIterator for Distinct<T> {
     }
 }
 
+/// Adds an item that is not here yet.
 pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
     if !all.contains(&new) {
         all.push(new);

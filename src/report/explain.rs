@@ -66,7 +66,7 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     let both = |row: &&ComparedCell| row.cells.iter().all(Option::is_some);
     let (mut pages, mut idle): (Vec<Page>, Vec<String>) = (Vec::new(), Vec::new());
     for rows in &rows {
-        let (first, mut said) = (pages.len(), String::new());
+        let (first, mut last_settings) = (pages.len(), String::new());
         for row in rows.iter().filter(both).filter(|row| !row.column.is_open()) {
             let Some(split) = Split::new(row) else {
                 let cell = cell_named(row.table.workload, &row.column);
@@ -76,9 +76,9 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
             let mut page = split.page();
             // The settings of most cells are those of the one before.
             let settings = settings_in_words(&split.differing);
-            if said != settings {
+            if last_settings != settings {
                 page.below.push(settings.clone());
-                said = settings;
+                last_settings = settings;
             }
             pages.push(page);
         }
@@ -157,8 +157,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
 
     fn sheet(&self) -> Sheet {
         let (table, row) = (self.row.table, self.row);
-        let told = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
-        let settings = PageValue::from(self.differing.iter().map(told).collect::<Vec<_>>());
+        let change_of = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
+        let settings = PageValue::from(self.differing.iter().map(change_of).collect::<Vec<_>>());
         let change = |part: &&Part| part.us.map(|[one, other]| other - one);
         // A change of the time of an operation as a share of the rate.
         let percent = |part: &&Part| Some(-100.0 * change(part)? / self.cycle_us[1]);
@@ -205,8 +205,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
-        let told = |ms: String| format!("disk reads for others, by their bytes: {ms} ms an op");
-        let others = others.map(|us| told(texts(us.map(|us| us / 1e3), 4)));
+        let remark = |ms: String| format!("disk reads for others, by their bytes: {ms} ms an op");
+        let others = others.map(|us| remark(texts(us.map(|us| us / 1e3), 4)));
         let clients = f64::from(self.row.column.clients);
         let busy = [(1, "server"), (0, "client")].map(|(part, name)| {
             let us = self.parts[part].us?;
@@ -234,6 +234,6 @@ fn settings_in_words(differing: &[Difference]) -> String {
         differing.iter().partition(|d| d.first == ABSENT || d.second == ABSENT);
     let both = terms::named(both.into_iter().map(both_values).collect(), NAMED_MAX, "; ");
     let alone = (!alone.is_empty()).then(|| format!("{} that only one of them has", alone.len()));
-    let said = joined([Some(both).filter(|both| !both.is_empty()), alone], "; ");
-    said.map_or("no setting differs".to_owned(), |said| format!("settings that differ: {said}"))
+    let named = joined([Some(both).filter(|both| !both.is_empty()), alone], "; ");
+    named.map_or("no setting differs".to_owned(), |named| format!("settings that differ: {named}"))
 }

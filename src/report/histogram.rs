@@ -90,9 +90,9 @@ pub(crate) fn curve_us(times: &Distribution) -> Result<Option<Box<[f64]>>, Strin
         return Ok(times.curve_us.clone());
     }
     Ok(Curve::read(&times.histogram)?.map(|curve| {
-        let is_told = |share: &f64| (1.0 - share) * curve.count() as f64 >= BEYOND_MIN as f64;
-        let told = shares().take_while(is_told);
-        told.map(|share| curve.percentile_us(share * 100.0)).collect()
+        let is_known = |share: &f64| (1.0 - share) * curve.count() as f64 >= BEYOND_MIN as f64;
+        let known = shares().take_while(is_known);
+        known.map(|share| curve.percentile_us(share * 100.0)).collect()
     }))
 }
 

@@ -75,7 +75,7 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
                       Lehmann's on logarithms. Rates count what succeeded in the measured window; \
                       percentiles come from a histogram of every operation, three digits exact.";
 
-/// Returns the page of some steps.
+/// Returns the page of some runs.
 pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
     let runs = runs.into();
     let tables: Vec<WorkloadTable> =
@@ -219,11 +219,11 @@ fn charts(charts: &[Chart], labels: &Labels, size: Size) -> Markup {
 
 fn figure(chart: &Chart, labels: &Labels, size: Size) -> Markup {
     let plot = Plot::new(chart, size);
-    let places = chart.across.map(|said| {
+    let places = chart.across.map(|value_text| {
         let mut places: Vec<f64> = chart.points().map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
-        let places = places.iter().map(|x| format!("{}:{}", px(plot.x(*x)), said(*x)));
+        let places = places.iter().map(|x| format!("{}:{}", px(plot.x(*x)), value_text(*x)));
         places.collect::<Vec<String>>().join("|")
     });
     // The script computes values from these where the page does not have them.

@@ -8,6 +8,11 @@ use super::table::WorkloadTable;
 use crate::error::{Error, Result};
 use crate::terms::named;
 
+/// Labels that an error lists.
+const NAMED_MAX: usize = 20;
+/// Characters of a label in an error.
+const LABEL_MAX: usize = 60;
+
 /// The labels of some tables, each once, in the order of their lines: a label's position decides its
 /// colour, its marker and its dashes everywhere.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +29,7 @@ impl<'a> Deref for Labels<'a> {
     }
 }
 
+/// Lists the labels of some tables.
 pub(crate) fn labels<'a>(tables: &[WorkloadTable<'a>]) -> Labels<'a> {
     let mut labels = Labels::default();
     for line in tables.iter().flat_map(|table| &table.lines) {
@@ -40,6 +46,7 @@ pub(crate) fn position(labels: &Labels, label: &str) -> usize {
     *labels.positions.get(label).expect("a label of these tables")
 }
 
+/// Refuses a label that is not among these; the hint names the nearest one.
 pub(crate) fn require_label(labels: &[&str], flag: &str, label: &str) -> Result<()> {
     let labels: BTreeSet<&str> = labels.iter().copied().collect();
     if labels.contains(label) {
@@ -57,8 +64,3 @@ pub(crate) fn require_label(labels: &[&str], flag: &str, label: &str) -> Result<
     let labels = labels.iter().map(|label| shown(label)).collect();
     Err(error.hint(format!("there are {}", named(labels, NAMED_MAX, ", "))))
 }
-
-/// Labels that an error lists, and the longest of them, characters.
-const NAMED_MAX: usize = 20;
-
-const LABEL_MAX: usize = 60;

@@ -1,8 +1,8 @@
-//! Summaries become tables: a pure function that connects nowhere.
+//! Makes reports of runs: a pure function that connects nowhere.
 //!
 //! ```text
-//! steps ─▶ cells (table) ─▶ footnotes (notes) ─▶ pages (layout, compare …) ─▶ text | markdown | csv | json | html
-//!                                           └─▶ charts (chart) ─▶ svg | html
+//! runs ─▶ tables of cells (tables) ─▶ footnotes (notes) ─▶ pages (layout, compare …) ─▶ text | markdown | csv | json (writers)
+//!                                                     └─▶ charts (chart) ─▶ svg (picture) | all in one page (html)
 //! ```
 //!
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
@@ -77,7 +77,7 @@ pub(crate) use pool::NEWEST_SETTINGS;
 pub(crate) use slo::{probe, searches};
 use table::WorkloadTable;
 
-/// Returns the tables of some steps, as text that ends with a line end.
+/// Returns the report of some runs, as text that ends with a line end.
 pub fn render<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
     let tables = tables::tables_to_show(&runs.into(), options)?;
     let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();
@@ -125,7 +125,7 @@ fn lines_below(tables: &[WorkloadTable], options: &Options) -> Result<Vec<String
     })
 }
 
-/// Returns the lines that end a report of some steps, each with its line end.
+/// Returns the lines that end a report of some runs, each with its line end.
 pub fn closing<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
     let tables = tables::tables(&runs.into(), options)?;
     let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();

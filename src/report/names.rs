@@ -10,6 +10,7 @@ use crate::terms::{self, Cell};
 /// Lines, and settings, that one note names.
 pub(super) const NAMED_MAX: usize = 6;
 
+/// Returns a label as one safe line; names an empty one.
 pub(crate) fn label(label: &str) -> String {
     if label.trim().is_empty() { "(no label)".to_owned() } else { line(label) }
 }
@@ -40,6 +41,7 @@ pub(crate) fn both_values(difference: &Difference) -> String {
     format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
 }
 
+/// Lists the first few texts, and counts the others.
 pub(crate) fn list_some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }

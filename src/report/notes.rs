@@ -13,7 +13,9 @@ use super::run::{Run, ending, imported_conditions, options_in_words};
 use super::table::{LabelRow, NO_RATIO, WorkloadTable, is_comparable, not_comparable};
 use super::{escape, imported};
 use crate::error::{VALUE_MAX, clip, told_apart};
-use crate::judge::{self, ABSENT, CONDITIONS, Condition, Difference, OVERHEADS, Of, Shown, Weight};
+use crate::judge::{
+    self, ABSENT, CONDITIONS, Condition, Difference, HeldBy, OVERHEADS, ShownIn, Weight,
+};
 use crate::summary::{Outcome, Summary};
 use crate::terms::{self, Cell, Code, Finding, finding, joined, units};
 
@@ -242,8 +244,8 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
             unknown.extend(known.into_iter().flat_map(|known| judge::unknown(known, step)));
             for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
                 let named = match condition(&difference).map(|c| c.shown) {
-                    Some(Shown::Apart) => false,
-                    Some(Shown::ByClients) => there.is_some(),
+                    Some(ShownIn::Apart) => false,
+                    Some(ShownIn::ByClients) => there.is_some(),
                     // The columns tell closed loops from open ones.
                     _ => difference.name != "arrival" || there.is_some(),
                 };
@@ -270,11 +272,13 @@ fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
     let (mut found, mut names) = (Distinct::default(), HashSet::new());
     for (in_cell, (first, step)) in of_line.chain(of_cells) {
         for difference in judge::differences(first, step) {
-            let is_new = match condition(&difference).map_or(Shown::Differing, |c| c.shown) {
-                Shown::Differing => !in_cell,
-                Shown::ByClients => !in_cell && step.cell() == first.cell(),
-                Shown::Always | Shown::Unless(_) => in_cell && difference.weight == Weight::Noted,
-                Shown::Apart => false,
+            let is_new = match condition(&difference).map_or(ShownIn::Differing, |c| c.shown) {
+                ShownIn::Differing => !in_cell,
+                ShownIn::ByClients => !in_cell && step.cell() == first.cell(),
+                ShownIn::Always | ShownIn::Unless(_) => {
+                    in_cell && difference.weight == Weight::Noted
+                }
+                ShownIn::Apart => false,
             };
             if is_new && !(in_cell && names.contains(&difference.name)) {
                 names.insert(difference.name.clone());
@@ -336,7 +340,7 @@ fn medians(table: &WorkloadTable) -> String {
 pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
     let line = table.lines.iter().find(|line| line.steps().next().is_some())?;
     let columns: BTreeSet<Cell> = line.steps().map(Summary::cell).collect();
-    let said = shown_conditions(line).filter_map(|(name, values)| {
+    let named = shown_conditions(line).filter_map(|(name, values)| {
         let alike = values.len() == 1 || columns.len() == 1;
         let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
             value if alike => value,
@@ -346,7 +350,7 @@ pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
         let name = clip(name.strip_prefix("option ").unwrap_or(&name), VALUE_MAX);
         (!held.is_empty()).then(|| format!("{name} {held}"))
     });
-    joined(said.map(Some), ", ")
+    joined(named.map(Some), ", ")
 }
 
 fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>, ConditionValues)> {
@@ -356,12 +360,12 @@ fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>,
     conditions(&steps).into_iter().filter(move |(name, values)| {
         // A name that is not in the table is an option.
         let known = CONDITIONS.iter().find(|condition| condition.name == *name);
-        let (shown, of) = known.map_or((Shown::Always, Of::All), |c| (c.shown, c.of));
+        let (shown, of) = known.map_or((ShownIn::Always, HeldBy::All), |c| (c.shown, c.of));
         let is_shown = match shown {
-            Shown::Unless(usual) => values.iter().any(|(value, _)| value != usual),
-            shown => shown == Shown::Always,
+            ShownIn::Unless(usual) => values.iter().any(|(value, _)| value != usual),
+            shown => shown == ShownIn::Always,
         };
-        is_shown && (of == Of::All || !suite && (of == Of::Tables || !load))
+        is_shown && (of == HeldBy::All || !suite && (of == HeldBy::Tables || !load))
     })
 }
 

@@ -1,5 +1,4 @@
-//! Pages: columns and rows of values, which every layout makes; and their writers: aligned text, GitHub's
-//! Markdown, CSV, and JSON as `loadgen.report/1`.
+//! Pages: one or more sheets of values with their title, conditions and notes, which every layout makes.
 
 use serde_json::{Map, Value as Json};
 

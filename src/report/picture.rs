@@ -93,11 +93,11 @@ fn differences(table: WorkloadTable) -> Vec<String> {
     let table = noted(table);
     let is_shown = |code: Code| code.raised() == Raised::OfLabel && code != Code::Settings;
     let notes = table.notes.iter().filter(|note| note.finding.code().is_some_and(is_shown));
-    let said = notes.map(|note| {
+    let lines = notes.map(|note| {
         let labels: Vec<&str> = note.places.keys().map(|at| table.lines[*at].label).collect();
         format!("{}, {}: {}", table.workload, labels.join(", "), note.text)
     });
-    said.collect()
+    lines.collect()
 }
 
 /// Draws charts in a grid, and below them what tells the labels apart, the kinds of spans, and notes.

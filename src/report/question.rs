@@ -210,7 +210,9 @@ fn labels_by_time<'a>(runs: &Runs<'a>) -> Vec<&'a str> {
     let mut runs = runs.to_vec();
     runs.sort_by_cached_key(|run| run.sort_key().0);
     let mut labels: Vec<&str> = Vec::new();
-    runs.iter().for_each(|run| push_new(&mut labels, run.label()));
+    for run in &runs {
+        push_new(&mut labels, run.label());
+    }
     labels
 }
 

@@ -34,7 +34,7 @@ pub(super) fn page(tables: &[WorkloadTable]) -> Page {
     };
     let described = describe_labels(&labels);
     let sheet = Rows::new(labels.iter().zip(described))
-        .shown("", |((of, steps), (said, ..))| format!("{} - {said}{}", label(of), mixed(steps)))
+        .shown("", |((of, steps), (text, ..))| format!("{} - {text}{}", label(of), mixed(steps)))
         .filed("label", |((label, _), _)| *label)
         .filed("version", |((_, steps), _)| steps[0].server.version.as_str())
         .filed("version_comment", |((_, steps), _)| steps[0].server.version_comment.as_str())

@@ -173,10 +173,10 @@ impl Searches<'_> {
         for (clients, here) in by_clients {
             let (open, settled): (Vec<_>, Vec<_>) =
                 here.iter().partition(|(one, found)| one.is_open(found));
-            let told = |(_, found): &&(&SearchSteps, Found)| {
+            let cell = |(_, found): &&(&SearchSteps, Found)| {
                 Cell::new(clients, found.unknown.or(found.rate)).told()
             };
-            ending.open.extend(open.iter().map(told));
+            ending.open.extend(open.iter().map(cell));
             let mut nothing = settled.iter().filter(|(_, found)| found.rate.is_none()).peekable();
             ending.none.extend(nothing.peek().map(|_| terms::clients(clients)));
             ending.scarce |= nothing.any(|(_, found)| found.unknown.is_some());
@@ -189,27 +189,27 @@ impl Searches<'_> {
     fn line(&self, clients: u32, here: &[(&SearchSteps, Found)], open: bool) -> String {
         let (level, at) = (self.level(), format!("at {}", terms::clients(clients)));
         let rates: Vec<f64> = here.iter().filter_map(|(_, found)| found.rate).collect();
-        let mut said: Vec<String> = Vec::new();
+        let mut remarks: Vec<String> = Vec::new();
         if let [(_, found)] = here {
-            said.extend(
+            remarks.extend(
                 found.failed.filter(|_| found.rate.is_some()).map(|r| format!("{r}/s failed")),
             );
         }
-        said.extend(here.iter().flat_map(|(one, found)| one.remarks(found)));
-        said.dedup();
+        remarks.extend(here.iter().flat_map(|(one, found)| one.remarks(found)));
+        remarks.dedup();
         let probes = here.iter().flat_map(|(one, _)| &one.probes);
         let lowest = probes.filter_map(|probe| probe.step.plan.rate).reduce(f64::min);
         let text = match stats::spread(&rates) {
             Some(Spread { n, min, median, max }) if here.len() > 1 => {
                 let (median, all) = (quantity_in_words(Quantity::Tps, median), here.len());
                 let of = format!("the median of {n} of {all} searches, {min} to {max}");
-                said.insert(0, of);
+                remarks.insert(0, of);
                 format!("Highest rate with {level} {at}: {median}")
             }
             Some(one) => format!("Highest rate with {level} {at}: {}/s", one.median),
             None => {
                 let tried = lowest.map(|rate| format!("lowest tried {rate}/s"));
-                said.splice(0..0, tried);
+                remarks.splice(0..0, tried);
                 if open {
                     format!("Not known whether a rate holds {level} {at}")
                 } else {
@@ -217,8 +217,8 @@ impl Searches<'_> {
                 }
             }
         };
-        let said = joined(said.into_iter().map(Some), "; ");
-        text + &said.map_or_else(String::new, |said| format!(" ({said})"))
+        let remarks = joined(remarks.into_iter().map(Some), "; ");
+        text + &remarks.map_or_else(String::new, |remarks| format!(" ({remarks})"))
     }
 
     /// Makes the table of the steps, below the lines that say what they led to.
@@ -229,7 +229,10 @@ impl Searches<'_> {
         };
         let notes = grouped(steps().enumerate().flat_map(|(at, (_, probe, _))| {
             let column = Cell::new(probe.step.plan.clients, probe.step.plan.rate);
-            Run::Measured(probe.step).findings().into_iter().map(move |said| (at, column, said))
+            Run::Measured(probe.step)
+                .findings()
+                .into_iter()
+                .map(move |finding| (at, column, finding))
         }));
         let mark = |at: usize| {
             if notes.iter().any(|note| note.marks(at, None)) { " *" } else { "" }

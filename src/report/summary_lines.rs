@@ -72,22 +72,22 @@ pub(crate) fn short(tables: &[WorkloadTable]) -> Short {
     // The differences of labels have a line, unless too much failed.
     let is_kept = differs.is_some() && of(Rank::Failed).count() < LINES_MAX;
     let room = LINES_MAX - usize::from(is_kept);
-    let (mut lines, mut told) = (Vec::new(), BTreeSet::new());
+    let (mut lines, mut in_lines) = (Vec::new(), BTreeSet::new());
     let weighty = found.iter().filter(|((rank, ..), _)| *rank < Rank::Differs);
     for ((.., name), all) in weighty.take(room) {
         let (line, fits) = line(&merge(all.iter().copied())[0]);
         lines.push(line);
-        told.extend(fits.then_some(*name));
+        in_lines.extend(fits.then_some(*name));
     }
     let mut whole = differs.is_none();
     if let Some((line, fits)) = differs.filter(|_| lines.len() < LINES_MAX) {
         lines.push(line);
         whole = fits;
     }
-    told.extend(of(Rank::Differs).filter(|_| whole));
+    in_lines.extend(of(Rank::Differs).filter(|_| whole));
     // The conditions have it.
-    told.extend(of(Rank::Aside).filter(|name| *name == Code::SameHost.name()));
-    Short { more: found.len() - told.len(), lines }
+    in_lines.extend(of(Rank::Aside).filter(|name| *name == Code::SameHost.name()));
+    Short { more: found.len() - in_lines.len(), lines }
 }
 
 /// Returns the line of what labels differ in, and whether it has all of it.
@@ -192,7 +192,7 @@ fn difference_in_words(name: &str, values: &[&str]) -> String {
     }
 }
 
-/// Shows sizes as servers are told them: `128M`.
+/// Shows sizes as servers take them: `128M`.
 fn value_in_words(name: &str, value: &str) -> String {
     let bytes = value.parse::<u64>().ok().filter(|_| name.ends_with("_size"));
     let of = |(unit, shift): &(&str, u32)| {
@@ -221,12 +221,12 @@ mod tests {
                 ("version_that_has_a_long_name_and_a_long_value", vec!["one of them", "another"]),
             ]
         };
-        let said = differing_line("", differences(), true);
+        let line_and_whole = differing_line("", differences(), true);
         let line = "Differs: innodb_buffer_pool_size 128M and 1G, innodb_io_capacity 100 and 200, and 2 more";
-        assert_eq!(said, (line.to_owned(), false));
-        let said = differing_line("* ", differences()[2..3].to_vec(), true);
+        assert_eq!(line_and_whole, (line.to_owned(), false));
+        let line_and_whole = differing_line("* ", differences()[2..3].to_vec(), true);
         let line = "* Differs: innodb_buffer_pool_size 128M and 1G.";
-        assert_eq!(said, (line.to_owned(), true));
+        assert_eq!(line_and_whole, (line.to_owned(), true));
     }
 
     #[test]
@@ -255,8 +255,8 @@ mod tests {
     fn values_that_look_alike_are_not_shown() {
         let long = "x".repeat(100);
         let values = [format!("{long}one"), format!("{long}two")];
-        let said = difference_in_words("optimizer_switch", &[&values[0], &values[1]]);
-        assert_eq!(said, "optimizer_switch");
+        let text = difference_in_words("optimizer_switch", &[&values[0], &values[1]]);
+        assert_eq!(text, "optimizer_switch");
         assert_eq!(difference_in_words("init_connect", &["", "a"]), "init_connect (empty) and a");
     }
 }

@@ -76,19 +76,19 @@ fn label_row<'a>(label: &'a str, runs: &[Run<'a>], options: &Options) -> Result<
     let steps: Vec<&Summary> = steps_among(runs).collect();
     let mut row = LabelRow { label, ..LabelRow::default() };
     if !steps.is_empty() {
-        add_steps(&mut row, steps, options)?;
+        add_steps(&mut row, &steps, options)?;
     }
     row.runs.extend(imported.into_iter().map(Run::Imported));
     Ok(row)
 }
 
 /// Adds the steps that count and those that do not: of invocations that clash the newest counts.
-fn add_steps<'a>(row: &mut LabelRow<'a>, all: Vec<&'a Summary>, options: &Options) -> Result<()> {
+fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options) -> Result<()> {
     let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
     let newest = all.last().expect("a label has steps").run_id.as_str();
     let lenient = !options.latest && !options.strict;
-    row.clashing = if lenient { clashing(&all, newest, counts)? } else { 0 };
-    let mut steps = all.clone();
+    row.clashing = if lenient { clashing(all, newest, counts)? } else { 0 };
+    let mut steps = all.to_vec();
     if options.latest {
         // Also where nothing of it completed: then that is the result.
         steps.retain(|step| step.run_id == newest);
@@ -99,7 +99,7 @@ fn add_steps<'a>(row: &mut LabelRow<'a>, all: Vec<&'a Summary>, options: &Option
         let kept = agreeing(&steps, counts);
         steps.retain(|step| kept.contains(step.run_id.as_str()));
     }
-    row.clashes = if row.clashing > 0 { list_clashes(&all, &steps) } else { Vec::new() };
+    row.clashes = if row.clashing > 0 { list_clashes(all, &steps) } else { Vec::new() };
     let (steps, left_out): (Vec<_>, Vec<_>) = steps.into_iter().partition(counts);
     row.runs = steps.into_iter().map(Run::Measured).collect();
     row.left_out = left_out;
