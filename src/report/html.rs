@@ -91,13 +91,9 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
     let ends = steps.first().into_iter().chain(steps.last());
     let mut ends: Vec<String> = ends.map(|step| instant(&step.started_at)).collect();
     ends.dedup();
-    let mut counts =
-        vec![(tables.len(), "workload"), (labels.len(), "label"), (steps.len(), "step")];
-    counts.extend((!imported.is_empty()).then_some((imported.len(), "imported run")));
-    let counted = |(count, noun): (usize, &str)| terms::counted(count as u64, noun);
-    let counts: Vec<String> = counts.into_iter().map(counted).collect();
     let ratios = &Ratios::new(&tables);
     let page = ReportPage { options, tables: &tables, ratios, labels: &labels, steps: &steps };
+    let counts = page.counts(imported.len());
     let body = html! {
         header {
             h1 { "loadgen report" }
@@ -118,33 +114,29 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
                 h2 { "Settings that differ" }
                 (of_page(&settings::page(&tables)))
             }
-            section #origin {
-                h2 { "How the numbers were obtained" }
-                p.faint { (ORIGIN) }
-                @if !imported.is_empty() {
-                    @let sheet = imported::origin(&imported);
-                    (fold(false, &format!("Imported: {}", imported.len()), &of_sheets(&[&sheet], &[])))
-                }
-                (page.plans())
-                (page.step_list())
-            }
+            (page.origin(&imported))
         }
         footer { p.faint {
             "Made by loadgen " (env!("CARGO_PKG_VERSION"))
             " from the summaries alone. Colours: Okabe and Ito."
         } }
     };
-    // Asked of the switches alone: of the whole page it would be walked through for each rule.
-    let switched = (0..labels.len()).map(|at| {
+    let style = chart::STYLE.to_owned() + &switch_rules(labels.len());
+    let workloads: Vec<&str> = tables.iter().map(|table| table.workload).collect();
+    let title = format!("{} - loadgen report", workloads.join(", "));
+    Ok(document(&title, &style, body.into_string()))
+}
+
+/// Returns the rules that hide what belongs to a label whose switch is off.
+fn switch_rules(labels: usize) -> String {
+    // The selector begins at the switches: else a browser walks through the whole page for each rule.
+    let rule = |at: usize| {
         let off = format!("#switches:has(#l{at}:not(:checked))~main");
         format!(
             "{off} .s{at}{{display:none}}{off} .k{at},#l{at}:not(:checked)+.k{at}{{opacity:.45}}\n"
         )
-    });
-    let style = chart::STYLE.to_owned() + &switched.collect::<String>();
-    let workloads: Vec<&str> = tables.iter().map(|table| table.workload).collect();
-    let title = format!("{} - loadgen report", workloads.join(", "));
-    Ok(document(&title, &style, body.into_string()))
+    };
+    (0..labels).map(rule).collect()
 }
 
 /// Whatever comes from a summary is text here: nothing but this style and this script may do
@@ -302,6 +294,31 @@ struct ReportPage<'a> {
 }
 
 impl<'a> ReportPage<'a> {
+    /// Counts workloads, labels, steps and imported runs.
+    fn counts(&self, imported: usize) -> Vec<String> {
+        let [tables, labels, steps] = [self.tables.len(), self.labels.len(), self.steps.len()];
+        let mut counts = vec![(tables, "workload"), (labels, "label"), (steps, "step")];
+        counts.extend((imported > 0).then_some((imported, "imported run")));
+        let counted = |(count, noun): (usize, &str)| terms::counted(count as u64, noun);
+        counts.into_iter().map(counted).collect()
+    }
+
+    /// Makes the section about the origin of the numbers.
+    fn origin(&self, imported: &[&Imported]) -> Markup {
+        html! {
+            section #origin {
+                h2 { "How the numbers were obtained" }
+                p.faint { (ORIGIN) }
+                @if !imported.is_empty() {
+                    @let sheet = imported::origin(imported);
+                    (fold(false, &format!("Imported: {}", imported.len()), &of_sheets(&[&sheet], &[])))
+                }
+                (self.plans())
+                (self.step_list())
+            }
+        }
+    }
+
     /// The parts of the section of one table that follow its numbers, but for its timelines.
     const DETAILS: [fn(&Self, usize) -> Result<Markup>; 4] =
         [Self::latency, Self::curves, Self::costs, Self::per_op];
