@@ -302,7 +302,7 @@ fn two_servers_under_one_label_are_noted_when_only_their_identities_differ() {
     let of = |minute: u32, uuid: &str, datadir: &str| {
         let mut run = repeat(&step(1, "8.0", 8, 1000.0), minute, 1000.0);
         for (name, value) in [("server_uuid", uuid), ("datadir", datadir)] {
-            run.server.variables.insert(name.to_owned().into(), value.to_owned());
+            run.server.variables.insert(name.to_owned(), value.to_owned());
         }
         run
     };
