@@ -475,6 +475,13 @@ fn place(step: &Summary, name: &str) -> Option<String> {
     Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
 }
 
+/// Returns the number that a server gave its data directory, if it was not a private one of loadgen's.
+pub(crate) fn server_identity(step: &Summary) -> Option<&str> {
+    let is_made = step.variable("datadir").is_some_and(|dir| without_made(dir) != dir);
+    let identity = step.variable("server_uuid").or_else(|| step.variable("server_uid"));
+    identity.filter(|_| !is_made)
+}
+
 /// Shows a path without the number of a sandbox's own directory.
 fn without_made(path: &str) -> String {
     let made = |part: &str| {

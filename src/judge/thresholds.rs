@@ -4,6 +4,8 @@
 pub(crate) const MISSES_MIN: f64 = 0.01;
 /// Part of the pool that may hold nothing while pages are read: above, it is still filling.
 pub(crate) const FREE_PAGES_MAX: f64 = 0.01;
+/// The same as a multiple of the pages that the server keeps free, innodb_lru_scan_depth of each instance.
+pub(crate) const FREE_PAGES_KEPT: f64 = 1.5;
 /// Difference of the misses an op between the first and the last third of the window.
 pub(crate) const MISSES_CHANGE_MAX: f64 = 0.05;
 /// A difference of two counts must be so many standard deviations to be more than chance.

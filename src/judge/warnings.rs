@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::thresholds::{
     CHANGE_MIN, CHANGE_P_MAX, CHECKPOINT_AGE_MAX, CLOCK_LOSS_MAX, DEVIATIONS, DIRTY_MAX, ERROR_MAX,
-    FREE_PAGES_MAX, HALF_ON_MIN, HISTORY_MAX, HOTTEST_MAX, INTERVALS_MIN, LINK_MAX,
+    FREE_PAGES_KEPT, FREE_PAGES_MAX, HALF_ON_MIN, HISTORY_MAX, HOTTEST_MAX, INTERVALS_MIN, LINK_MAX,
     MISSES_CHANGE_MAX, RESTORED_S, SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX, WHOLE_INTERVAL,
 };
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
@@ -98,6 +98,11 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let (first, last) = window.first().zip(window.last())?;
     let pages = conditions.at_start.as_ref().and_then(|levels| levels.pool_pages);
     let part = |pages_free: u64| Some(pages_free as f64 / pages.filter(|pages| *pages > 0)? as f64);
+    // The page cleaner keeps as many free as it scans.
+    let kept = number::<u64>(&step.server, "innodb_lru_scan_depth").unwrap_or(0);
+    let instances = number::<u64>(&step.server, "innodb_buffer_pool_instances").unwrap_or(1).max(1);
+    let kept = part(kept.saturating_mul(instances)).unwrap_or(0.0);
+    let free_max = FREE_PAGES_MAX.max(kept * FREE_PAGES_KEPT);
     let free = first.pool_free_pages.and_then(part);
     let left = last.pool_free_pages.and_then(part);
     // Misses an op, and the variance of these: the variance of a count is the count.
@@ -108,7 +113,7 @@ fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
         (ops > 0.0).then(|| (misses / ops, misses / ops.powi(2)))
     };
     let (early, late) = (third(0), third(2));
-    let state = if free.is_some_and(|free| free > FREE_PAGES_MAX) {
+    let state = if free.is_some_and(|free| free > free_max) {
         "still filling"
     } else {
         let ((first, early), (last, late)) = early.zip(late)?;

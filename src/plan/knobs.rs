@@ -73,7 +73,7 @@ pub struct Knobs {
     #[arg(long, value_name = "DURATION", conflicts_with = "ops")]
     pub time: Option<Length<1>>,
 
-    /// Ops of each step over all clients, instead of a time
+    /// Ops of each step, an equal part for each client, instead of a time
     #[arg(long, value_name = "N")]
     pub ops: Option<OpCount>,
 

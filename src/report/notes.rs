@@ -286,9 +286,19 @@ fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
             }
         }
     }
-    let found: Vec<Difference> = found.into_iter().collect();
+    let mut found: Vec<Difference> = found.into_iter().collect();
+    found.extend(other_servers(line));
     let named = list_some(found.iter().map(both_values).collect(), ", ");
     (!found.is_empty()).then(|| Note::new(finding!(Invocations, named), &found))
+}
+
+/// Finds two servers under one label, of which no setting tells: those of two containers of one version.
+fn other_servers(line: &LabelRow) -> Option<Difference> {
+    let mut identities = line.steps().filter_map(judge::server_identity);
+    let first = identities.next()?;
+    let second = identities.find(|identity| *identity != first)?;
+    let [name, first, second] = ["server identity", first, second].map(str::to_owned);
+    Some(Difference { name, first, second, weight: Weight::Noted })
 }
 
 /// Pairs the first step of each kind of knowledge with all others.

@@ -67,8 +67,8 @@ pub(crate) fn run(
     let noisy = measured.iter().filter(|step| step.disturbed().is_some()).count();
     if noisy > 0 {
         progress.warn(&format!(
-            "this host was not idle in {noisy} of {of} steps, which later runs will not use: \
-             calibrate it when it is"
+            "this host was busy in {noisy} of {of} steps, which later runs will not use: calibrate \
+             again when it is idle"
         ));
     }
     let calibration = Calibration {
@@ -80,6 +80,14 @@ pub(crate) fn run(
         steps: measured,
     };
     print_data(&report::calibration(&calibration, format))?;
+    let is_fit = |kept: Calibration| {
+        let age = kept.ended_at.parse().ok().and_then(age_days);
+        kept.unfit(&calibration.loadgen, &calibration.host, age).is_none()
+    };
+    if noisy == of && read(&path).ok().flatten().is_some_and(is_fit) {
+        progress.warn(&format!("the earlier calibration in {} stays", path.display()));
+        return Ok(());
+    }
     keep(&path, &calibration)?;
     progress.note(&format!("kept in {}", path.display()));
     Ok(())

@@ -485,7 +485,7 @@ async fn agree_to_drop(
     }
     if consent == Consent::Missing {
         let text = format!(
-            "cleanup cancelled: {tables} at {} are there, and nobody can confirm",
+            "cancelled: {tables} at {} are there, and nobody can confirm",
             link.target
         );
         return Err(Error::usage(text).hint("--yes drops them without asking"));
@@ -499,7 +499,7 @@ async fn agree_to_drop(
         Ok(Some(Ok(yes))) if ["y", "yes"].contains(&yes.trim().to_ascii_lowercase().as_str()) => {
             Ok(())
         }
-        _ => Err(Error::failed("cleanup cancelled: nothing was dropped")
+        _ => Err(Error::failed("cancelled: nothing was dropped")
             .hint("--yes skips the question")),
     }
 }

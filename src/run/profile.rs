@@ -33,7 +33,7 @@ use crate::plan::value::Names;
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
 use crate::stop::{Stop, unless_stopped};
-use crate::summary::{self, Loaded, Outcome, Store, Summary};
+use crate::summary::{self, Loaded, Outcome, Store, Summary, claim};
 use crate::terms::{self, Choice as _};
 
 /// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
@@ -70,8 +70,10 @@ pub(crate) fn run(
     // Before hours of measuring, not after.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
+    let mut claimed = None;
     // It may not be there before the first step.
     if overrides.out.is_dir() {
+        claimed = if list { None } else { claim(&overrides.out)? };
         loaded = summary::collect(std::slice::from_ref(&overrides.out))?;
     }
     let progress = &mut invocation.progress;
@@ -93,6 +95,7 @@ pub(crate) fn run(
     let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
         let store = invocation.begin()?;
+        claimed = if claimed.is_none() { claim(store.dir())? } else { claimed };
         match Legs::new(&experiment, &mut invocation, store, &earlier) {
             Ok(mut legs) => {
                 errors = legs.run(&todo, &mut earlier);
@@ -113,6 +116,7 @@ pub(crate) fn run(
     let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
     let judged = check_gates(judged, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
+    drop(claimed);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 

@@ -2,7 +2,7 @@
 //! its own, or not at all; what is damaged is named.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,20 @@ const SUFFIX: &str = ".begun";
 #[derive(Debug, Clone)]
 pub struct Store {
     dir: PathBuf,
+}
+
+/// Claims the directory for one run of a profile until the result is dropped: two at once would
+/// measure the same steps beside each other. File systems without locks let all in.
+pub(crate) fn claim(dir: &Path) -> Result<Option<File>> {
+    let Ok(claimed) = File::open(dir) else { return Ok(None) };
+    match claimed.try_lock() {
+        Ok(()) => Ok(Some(claimed)),
+        Err(TryLockError::WouldBlock) => {
+            let what = format!("another loadgen run measures into {}", dir.display());
+            Err(Error::failed(what).hint("wait for its end, or use another --out"))
+        }
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
 }
 
 impl Store {

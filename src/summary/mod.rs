@@ -29,7 +29,7 @@ pub use files::{
     Loaded, Location, Record, Store, collect, file_name, from_json, load, load_each, records,
     to_json,
 };
-pub(crate) use files::{escape_hostile, part};
+pub(crate) use files::{claim, escape_hostile, part};
 pub(crate) use imported::IMPORTED;
 pub use imported::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,

@@ -296,3 +296,22 @@ fn response_times_of_several_queues_say_so() {
     };
     assert!(notes.iter().any(unknown), "{notes:?}");
 }
+
+#[test]
+fn two_servers_under_one_label_are_noted_when_only_their_identities_differ() {
+    let of = |minute: u32, uuid: &str, datadir: &str| {
+        let mut run = repeat(&step(1, "8.0", 8, 1000.0), minute, 1000.0);
+        for (name, value) in [("server_uuid", uuid), ("datadir", datadir)] {
+            run.server.variables.insert(name.to_owned(), value.to_owned());
+        }
+        run
+    };
+    let codes = |steps: &[Summary]| -> Vec<String> {
+        notes(steps, &in_full()).into_iter().map(|(code, ..)| code).collect()
+    };
+    let (place, made) = ("/var/lib/mysql/", "/tmp/loadgen-0123456789abcdef/data/");
+    let invocations = "invocations".to_owned();
+    assert!(codes(&[of(1, "a", place), of(2, "b", place)]).contains(&invocations));
+    assert!(!codes(&[of(1, "a", place), of(2, "a", place)]).contains(&invocations));
+    assert!(!codes(&[of(1, "a", made), of(2, "b", made)]).contains(&invocations), "sandboxes");
+}

@@ -131,6 +131,16 @@ fn a_pool_that_could_hold_the_data_and_did_not_was_cold() {
 fn a_pool_that_fills_or_misses_less_and_less_is_warming() {
     let filling = codes(|_, c| c.window[0].pool_free_pages = Some(40_000));
     assert_eq!(filling, ["warming_pool"]);
+    // The page cleaner keeps 1536 free of each of 8 instances.
+    let kept = |free: u64| {
+        codes(|s, c| {
+            for (name, value) in [("lru_scan_depth", "1536"), ("buffer_pool_instances", "8")] {
+                s.server.variables.insert(format!("innodb_{name}"), value.to_owned());
+            }
+            c.window[0].pool_free_pages = Some(free);
+        })
+    };
+    assert_eq!([kept(12_288), kept(18_000), kept(19_000)].map(|codes| codes.len()), [0, 0, 1]);
     // If the pages are free, misses need not be known.
     let unknown = codes(|_, c| {
         c.window.truncate(1);
