@@ -1,5 +1,5 @@
-//! What this host can generate at most, with the same engine against the canned server in another
-//! process: measured, kept, and found again by later runs.
+//! Measures the most that this host can generate, against the canned server in another process; keeps it for
+//! later runs.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ use crate::workload::{mix, name_part};
 
 const VARIABLE: &str = "LOADGEN_CALIBRATION";
 const FILE: &str = "loadgen/calibration.json";
-/// Bytes that are read at most: it may be a device.
+/// Upper limit on the bytes that are read: the file may be a device.
 const BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(
@@ -36,7 +36,7 @@ pub(crate) fn run(
     stop: &Stop,
 ) -> Result<()> {
     warn_of_debug_build(&mut progress);
-    // Before the work: half a minute should not end at a directory that cannot be written.
+    // Before the measurement: it must not end at a directory that cannot be written.
     let path = prepare(kept)?;
     raise_descriptor_limit()?;
     let (_server, port) = canned(plan.clients_max())?;
@@ -121,8 +121,8 @@ fn calibrated(step: &Summary) -> CalibrationStep {
     }
 }
 
-/// Starts `loadgen canned`, until the group is dropped or this process is gone: it ends with its
-/// standard input. Returns its port, too.
+/// Starts `loadgen canned`, which ends with its standard input: when the group is dropped, or this process is
+/// gone. Returns its port, too.
 fn canned(clients: u32) -> Result<(Group, u16)> {
     let failed = |what: &dyn std::fmt::Display| Error::failed(format!("the canned server: {what}"));
     let program = std::env::current_exe().map_err(|e| failed(&e))?;
@@ -137,10 +137,10 @@ fn canned(clients: u32) -> Result<(Group, u16)> {
     Ok((group, port))
 }
 
-/// The file: as the flag says, the variable, else that of the XDG base directories.
+/// Chooses the file: by the flag, the variable, or the XDG base directories.
 fn path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let of = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // The specification has relative paths ignored.
+    // The specification says: ignore relative paths.
     let absolute = |path: &PathBuf| path.is_absolute();
     flag.map(Path::to_owned)
         .or_else(|| of(VARIABLE))
@@ -148,8 +148,8 @@ fn path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Opt
         .or_else(|| Some(of("HOME").filter(absolute)?.join(".local/state").join(FILE)))
 }
 
-/// Finds the kept calibration, where it says something about this program on this host. One that does
-/// not, or cannot be read, is named; that there is none is no news, unless the flag names it.
+/// Finds the kept calibration if it fits this program and host. Warns of one that does not fit or cannot be
+/// read; of a missing one only if the flag names it.
 pub(super) fn find(
     flag: Option<&Path>,
     stop: &Stop,
@@ -179,11 +179,11 @@ pub(super) fn find(
 
 fn age_days(at: jiff::Timestamp) -> Option<i64> {
     let seconds = jiff::Timestamp::now().as_second() - at.as_second();
-    // Clocks are set by a little.
+    // Clocks may be corrected by minutes.
     (seconds >= -3600).then_some(seconds / 86_400)
 }
 
-/// Reads it; None where there is no such file, what is wrong with it otherwise.
+/// Reads the file; None if there is none.
 fn read(path: &Path) -> std::result::Result<Option<Calibration>, String> {
     let mut text = String::new();
     match File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text)) {
@@ -217,7 +217,7 @@ fn this_host(root: &Path) -> CalibratedHost {
     let id = fs::read_to_string(root.join("etc/machine-id")).unwrap_or_default();
     let id = id.trim();
     CalibratedHost {
-        // machine-id(5) wants it hashed.
+        // machine-id(5) asks for a hash.
         id: (!id.is_empty()).then(|| format!("{:016x}", mix(name_part(id)))),
         name: host.name,
         cores: host.cores_usable,

@@ -1,5 +1,4 @@
-//! The table that fills up on a terminal while a sweep runs, and the numbers that it and the lines of steps
-//! have in common.
+//! Draws the table that fills up on a terminal while a sweep runs.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +8,7 @@ use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Outcome, Summary};
 use crate::terms::{Cell, millis};
 
-/// Takes a percentile that enough values tell.
+/// Returns a percentile if enough operations support it.
 pub(super) fn percentile(
     step: &Summary,
     p: f64,
@@ -19,10 +18,9 @@ pub(super) fn percentile(
     of(times).filter(|_| !is_scarce(p, times.count))
 }
 
-/// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
+/// Lists the plan's cells with medians over the repeats so far, a column each.
 pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
     let here = current.cell();
-    // The rates of a search are not known in advance.
     let planned = if current.search.is_some() { Vec::new() } else { plan.steps() };
     let mut cells: BTreeSet<Cell> = planned.iter().map(Step::cell).collect();
     cells.extend(done.iter().map(Summary::cell).chain([here]));

@@ -1,5 +1,5 @@
-//! The verbs of one server. Those that measure have one pipeline: plan, progress, store, sandbox,
-//! connection, steps, gates, table. The others make, drop and verify the tables that prepare makes.
+//! The verbs of one server. Those that measure have one pipeline: plan, progress, store, sandbox, connection,
+//! steps, gates, table. The others make, drop and verify prepare's tables.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
@@ -31,7 +31,7 @@ use crate::terms::{Gate, counted};
 use crate::verify::{Checked, Evidence, Verdict};
 use crate::workload::Schema;
 
-/// Characters of a private server's options in a label: a label holds 200, with the version.
+/// Limit on a private server's options in a label: a label has at most 200 characters, with the version.
 const OPTIONS_MAX: usize = 150;
 
 pub(crate) struct MeasureRequest<'a> {
@@ -58,7 +58,7 @@ impl MeasureRequest<'_> {
         Ok(Some(Slo::new(plan, &self.slo, *start, self.slo_resolution)))
     }
 
-    /// Tells where a search cannot know what holds, for its window is short; refuses one that never can.
+    /// Warns of a search whose window is too short for some rates; refuses one that is too short for all.
     fn check_window(&self, tell: impl FnOnce(&str)) -> Result<()> {
         if let Job::Sweep(plan) = self.job
             && let Some(few) = check_window(&self.slo, plan)?
@@ -68,7 +68,7 @@ impl MeasureRequest<'_> {
         Ok(())
     }
 
-    /// Plans the time of each step of a sweep; nobody knows how many steps a search has.
+    /// Plans the time of each step of a sweep. A search has no known number of steps.
     fn forecast(&self, servers: usize) -> Forecast {
         let Job::Sweep(plan) = self.job else { return Forecast::default() };
         let steps = plan.count_steps() as usize * servers * usize::from(self.slo.is_empty());
@@ -86,14 +86,14 @@ impl MeasureRequest<'_> {
     }
 
     fn sandbox(&self) -> Result<Spec> {
-        // A load has two connections, and readings some more.
+        // A load has two connections, and some more for readings.
         let Job::Sweep(plan) = self.job else { return Ok(sized(0, 0)) };
         let tables = plan.tables_or_default();
         let statements = plan.prepared_per_client(plan.spread_over(tables)?, tables);
         Ok(sized(plan.clients_max(), statements * u64::from(plan.clients_max())))
     }
 
-    /// Makes the tables of a private server, or asks whether those that are in the way may go.
+    /// Fills the tables of a private server, or asks for consent to drop those that a load replaces.
     async fn make_ready(&self, link: &ServerLink, own: bool, steps: &mut Steps<'_>) -> Result<()> {
         match self.job {
             Job::Sweep(plan) if own && plan.tables != Some(0) => {
@@ -135,7 +135,7 @@ pub(crate) fn run(
     let (mut searching, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
-        // A search repeats no rate by plan.
+        // A search does not repeat rates by plan.
         searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
         let start = plan.rates.first().filter(|_| slo.is_some());
         search = start.map(|start| signature(&args.slo, *start, args.slo_resolution));
@@ -175,8 +175,8 @@ struct ServerTurn<'a> {
     steps: Vec<Step>,
 }
 
-/// Returns one turn of all steps; of several servers one for each repeat and server, so that a drift of the
-/// host meets all of them.
+/// Returns one turn of all steps; for several servers one turn a repeat and server, so that a drift of the
+/// host affects all of them.
 fn turns<'a>(
     args: &MeasureRequest<'_>,
     place: &'a Place,
@@ -203,7 +203,7 @@ fn turns<'a>(
     Ok(turns)
 }
 
-/// Names several private servers: by their versions where these differ, else by their programs.
+/// Labels several private servers: by their versions if these differ, else by their programs.
 fn labels(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
     let by_version = |spec: &Spec| {
         let version = sandbox::program_version(spec, &|| stop.asked().is_some())?;
@@ -228,7 +228,7 @@ fn labels(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
 }
 
 impl ServerTurn<'_> {
-    /// Starts the server if it is private, makes it ready, and measures the steps; a search chooses its own.
+    /// Starts the server if it is private, makes it ready, and measures the steps.
     fn measure(
         self,
         args: &MeasureRequest<'_>,
@@ -261,7 +261,6 @@ impl ServerTurn<'_> {
     }
 }
 
-/// Writes the options of a private server behind its version, in the order given.
 fn options_text(spec: &Spec) -> String {
     let told = |(name, value): &(String, Option<String>)| {
         let value = value.as_ref().map_or_else(String::new, |value| format!("={value}"));
@@ -271,7 +270,7 @@ fn options_text(spec: &Spec) -> String {
     text.chars().filter(|c| !c.is_control()).take(OPTIONS_MAX).collect()
 }
 
-/// Says what was saved, also of a run that ended early.
+/// Reports the number of saved results, also after an early end.
 fn tell_end(
     args: &MeasureRequest<'_>,
     place: &Place,
@@ -287,9 +286,8 @@ fn tell_end(
         return;
     }
     let done = steps.summaries.iter().filter(|step| step.outcome == Outcome::Completed).count();
-    // One that could not be saved went to standard output.
+    // Steps that could not be saved went to standard output.
     let done = done.min(steps.saved);
-    // Nobody knows how many steps a search would have had.
     let planned = args.steps().len() * place.sandboxes.len().max(1);
     let of = if args.slo.is_empty() { planned } else { steps.summaries.len() };
     let dir = directory(out);
@@ -297,7 +295,7 @@ fn tell_end(
     steps.progress.note(&format!("{done} of {of} steps completed; saved in {dir}.{next}"));
 }
 
-/// Names those of prepare's tables that a load will drop; a dump is not read for that.
+/// Lists those of prepare's tables that a load drops; does not read a dump for that.
 fn to_drop(spec: &LoadSpec, prepared: &Numbers) -> String {
     match &spec.source {
         LoadSource::Dump { .. } if prepared.is_empty() => String::new(),
@@ -308,7 +306,7 @@ fn to_drop(spec: &LoadSpec, prepared: &Numbers) -> String {
     }
 }
 
-/// Prints the table; of an early end, what was completed. A person sees more than the table.
+/// Prints the table of what was completed. A terminal gets the percentiles, too.
 fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
@@ -324,7 +322,7 @@ fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes what is going to happen, for `--list`. A random seed is another one in the run.
+/// Lists the steps, for `--list`. A random seed differs in the run.
 pub(crate) fn list(
     args: &MeasureRequest<'_>,
     place: &Place,
@@ -386,7 +384,7 @@ fn list_load(spec: &LoadSpec) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Fills what is missing; asks before it drops, unless `yes`.
+/// Fills missing tables; asks before it drops any, unless `yes`.
 pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
         let named = |made: &Numbers| first(made, tables.schema, tables.tables);
@@ -395,7 +393,7 @@ pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Resu
     })
 }
 
-/// Drops all tables that prepare made; asks before, unless `yes`. Where nobody can be asked it refuses.
+/// Drops all tables that prepare made; asks before, unless `yes`, and refuses if it cannot ask.
 pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
         agree_to_drop(link, consent(yes, false), true, load::named).await?;
@@ -403,9 +401,9 @@ pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     })
 }
 
-/// Holds the tables against what prepare and the runs since left there.
+/// Compares the tables with what prepare and the runs since left there.
 pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
-    // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
+    // Records first: a step that ends meanwhile is then in both, or only in the summaries.
     let found = paths.to_vec();
     let (records, loaded) = unless_stopped(server.2, move || {
         Ok((summary::records(&found)?, summary::collect(&found)?))
@@ -425,7 +423,6 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
     conclusion(&checked)
 }
 
-/// A server that flags name, and what shows and ends the work on it.
 pub(crate) type OnServer<'a> = (&'a ConnectionArgs, Progress, &'a Stop);
 
 fn on_server<T>(
@@ -449,15 +446,13 @@ fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
 /// The origin of the consent to drop tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consent {
-    /// The command line.
     Given,
-    /// Whoever sits at the terminal.
+    /// The person at the terminal.
     Asked,
-    /// Nobody.
     Missing,
 }
 
-/// Tells who does: `--yes` does; else whoever is at a terminal; without one a flag such as `--force`.
+/// Decides who may consent: `--yes`, else the person at the terminal, else a flag such as `--force`.
 fn consent(yes: bool, forced: bool) -> Consent {
     match (io::stdin().is_terminal() && io::stderr().is_terminal(), forced) {
         _ if yes => Consent::Given,
@@ -467,9 +462,8 @@ fn consent(yes: bool, forced: bool) -> Consent {
     }
 }
 
-/// Asks whether those of the marked tables that are `named` may be dropped, also those that a load made
-/// if `loaded`; any answer but yes is an error that nothing was done. Nothing is looked for where consent
-/// is given.
+/// Asks for consent to drop those of the marked tables that are `named`, with load's own ones if `loaded`;
+/// any answer but yes is an error.
 async fn agree_to_drop(
     link: &ServerLink,
     consent: Consent,
@@ -493,7 +487,7 @@ async fn agree_to_drop(
     let question = line(&format!("Drop {tables} at {}? [y/N] ", link.target));
     let mut err = io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
-    // On a thread of its own, so that a signal ends the wait; the thread ends with the process.
+    // On its own thread, so that a signal ends the wait; the thread ends with the process.
     let reading = run_on_thread(|| io::stdin().lines().next());
     match or_stop(&link.stop, async { Ok(reading.await) }).await? {
         Ok(Some(Ok(yes))) if ["y", "yes"].contains(&yes.trim().to_ascii_lowercase().as_str()) => {
@@ -510,7 +504,7 @@ fn lines(checked: &[Checked]) -> String {
     checked.iter().map(text).collect()
 }
 
-/// Writes what was found of a table, and its place in [`WRONG`].
+/// Describes the check of a table; returns the index in [`WRONG`], too.
 fn describe_check(one: &Checked) -> (String, Option<usize>) {
     match &one.verdict {
         Verdict::Ok => (format!("ok: {}", inside(one)), None),
@@ -529,7 +523,7 @@ fn inside(one: &Checked) -> String {
     format!("{} rows{k} after {}{doubt}", one.found.rows, counted(one.history.steps, "step"))
 }
 
-/// Ways in which a table is not as it should be, in words and with what to do; the worst first.
+/// Faults of tables, in words and with hints; the worst first.
 const WRONG: [(Kind, &str, &str); 4] = [
     (Kind::Data, "hold what nobody wrote", "CHECK TABLE, and the server's error log"),
     (

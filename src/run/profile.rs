@@ -36,25 +36,24 @@ use crate::stop::{Stop, unless_stopped};
 use crate::summary::{self, Loaded, Outcome, Store, Summary};
 use crate::terms::{self, Choice as _};
 
-/// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
+/// Upper limit on the bytes of a profile: protects from a dump given by mistake.
 const PROFILE_MAX: u64 = 4 << 20;
-/// The hint where a file is no summary.
+/// The hint for a file that is no profile.
 const NO_PROFILE: &str = "loadgen run --help shows how a profile is written, loadgen profiles lists those in the \
                           program; a workload is a command: loadgen point-select";
-/// Options that a warning names.
 const OPTIONS_MAX: usize = 4;
-/// [`FORCE`], as a profile says it.
+/// [`FORCE`] in the words of a profile.
 const REFILL: &str =
     "refill = true in [tables] drops also what prepare made; or name another database";
 
-/// A profile, by its file or its name, and the server that stands for those in it, if flags name one.
+/// A profile, by file or name, and the server that replaces those in it, if flags name one.
 pub(crate) struct Source {
     pub(crate) profile: PathBuf,
     pub(crate) connection: Option<ConnectionArgs>,
     pub(crate) label: Option<String>,
 }
 
-/// Measures what a profile asks for and is not measured yet; without a seed with a random one.
+/// Measures the steps of a profile that are not measured yet; takes a random seed if there is none.
 pub(crate) fn run(
     source: Source,
     mut overrides: Overrides,
@@ -64,20 +63,19 @@ pub(crate) fn run(
 ) -> Result<()> {
     let mut profile = read(&source.profile, invocation.stop)?;
     stand_in(&mut profile, source, &mut invocation.progress)?;
-    // 53 bits, so that every reader of JSON sees the same number.
+    // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
     let mut experiment = experiment::build(&profile, &overrides)?;
-    // Before hours of measuring, not after.
+    // Refuse before hours of measurement.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
-    // It may not be there before the first step.
     if overrides.out.is_dir() {
         loaded = summary::collect(std::slice::from_ref(&overrides.out))?;
     }
     let progress = &mut invocation.progress;
     let mut earlier = Earlier::of(loaded, &experiment, overrides.force, progress)?;
     if let (Some(run), None) = (&earlier.run, seed) {
-        // One seed for all labels, also for those that are measured later.
+        // All labels share one seed, also those that are measured later.
         overrides.seed = run.seed;
         experiment = experiment::build(&profile, &overrides)?;
     }
@@ -106,7 +104,7 @@ pub(crate) fn run(
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
-    // A step that did not complete hides no errors.
+    // Steps that did not complete count for gates.
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
     let of =
         |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
@@ -116,7 +114,7 @@ pub(crate) fn run(
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
-/// Says what was saved, and how a run that is not at its end goes on.
+/// Reports what was saved, and how to continue an unfinished run.
 fn tell_end(
     saved: usize,
     experiment: &Experiment,
@@ -133,7 +131,7 @@ fn tell_end(
     }
 }
 
-/// Puts the server that flags name in the place of the profile's, and says what it lacks of them.
+/// Replaces the profile's server by the one that flags name; warns of the options that it may lack.
 fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> Result<()> {
     let Source { connection, label, .. } = source;
     let Some(connection) = connection else { return check_label(label.as_deref()) };
@@ -149,7 +147,7 @@ fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> R
     Ok(())
 }
 
-/// Refuses the label of a server that no flags name.
+/// Refuses a label if no flags name a server.
 pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     match label {
         None => Ok(()),
@@ -158,8 +156,8 @@ pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     }
 }
 
-/// Reads a profile, unless asked to stop first, and refuses addresses in it that cannot be understood. A file
-/// goes before a profile of the program.
+/// Reads a profile, unless asked to stop first; refuses bad addresses in it. A file wins over a shipped
+/// profile of that name.
 pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
@@ -183,7 +181,7 @@ fn read_now(path: &Path) -> Result<Profile> {
     Ok(profile)
 }
 
-/// The measurements that are there already, by invocations of the same experiment.
+/// Results of earlier invocations of the same experiment.
 #[derive(Default)]
 pub(super) struct Earlier {
     /// The newest completed summary of each cell, by its key.
@@ -199,15 +197,15 @@ pub(super) struct Continued {
 }
 
 impl Earlier {
-    /// Looks through summaries; what is none is named and left out. Keys of an earlier version are
-    /// refused, unless `force`.
+    /// Sorts summaries into completed and fallen ones; warns of other files. Refuses keys of an earlier
+    /// version, unless `force`.
     pub(super) fn of(
         loaded: Loaded,
         experiment: &Experiment,
         force: bool,
         progress: &mut Progress,
     ) -> Result<Earlier> {
-        // A directory without any may be somebody else's.
+        // A directory without any may belong to something else.
         for (path, reason) in loaded.skipped.iter().filter(|_| !loaded.summaries.is_empty()) {
             progress.warn(&format!("skipped {}: {reason}", path.display()));
         }
@@ -255,7 +253,7 @@ pub(super) struct Legs<'a> {
     store: Store,
     pub(super) progress: &'a mut Progress,
     run_id: String,
-    /// Added to the steps' numbers, where a run is continued.
+    /// Added to the steps' numbers of a run that is continued.
     offset: u32,
     calibration: Option<Calibration>,
     servers: Servers<'a>,
@@ -268,7 +266,7 @@ pub(super) struct Legs<'a> {
 }
 
 impl<'a> Legs<'a> {
-    /// A run that is continued keeps its id and numbers its steps further.
+    /// Starts a run, or continues one with its id and further numbers.
     pub(super) fn new(
         experiment: &'a Experiment,
         invocation: &'a mut Invocation<'_>,
@@ -298,8 +296,8 @@ impl<'a> Legs<'a> {
         })
     }
 
-    /// Measures the legs in their order. What goes wrong with one is said, and the next is taken:
-    /// a night's work does not end at one server that does not start.
+    /// Measures the legs in order. After an error the next leg follows: one server that does not start must
+    /// not end a night's work.
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
@@ -324,8 +322,8 @@ impl<'a> Legs<'a> {
                 break;
             }
             if kind == Kind::Server {
-                // It may be gone, or not what it should be: the next leg takes it anew. What was
-                // written to its data stays written.
+                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays
+                // written.
                 if let Some(taken) = &mut self.taken {
                     self.servers.written_by = taken.written_by.take().filter(|by| !by.is_empty());
                 }
@@ -360,7 +358,7 @@ impl<'a> Legs<'a> {
                 (Job::Sweep(plan), server.written_by.clone())
             }
             What::Load(spec) => {
-                // Nobody else's data is in a sandbox, and what is brought back is not lost.
+                // A sandbox has nobody else's data, and restored data is not lost.
                 let force =
                     server.pid().is_some() || own.can_restore() || experiment.profile.tables.refill;
                 (Job::Load { spec, force }, Some(Vec::new()))
@@ -397,12 +395,11 @@ impl<'a> Legs<'a> {
         self.saved += measuring.saved;
         self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
-        // A profile has no such flag.
         ended.map_err(|error| error.instead(FORCE, REFILL))
     }
 }
 
-/// Lists the tables that a profile wants; refuses names that are not known.
+/// Makes the tables of the report that a profile wants; refuses unknown names.
 fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let report = &experiment.profile.report;
     let metric = |name: &str| name.parse::<Metric>().map_err(|e| e.to_string());
@@ -438,7 +435,6 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
                 new: to.clone(),
                 order: order.clone(),
                 terminal: terminal(),
-                // All tables have the same, once.
                 notes: Notes::Later,
                 ..Options::default()
             };
@@ -448,7 +444,7 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     Ok(tables)
 }
 
-/// Reads the names of a key of `[report]`; without any it is the usual.
+/// Parses the names of a key of `[report]`; none means the default.
 fn named<T: Default>(
     profile: &Profile,
     key: &str,
@@ -461,8 +457,7 @@ fn named<T: Default>(
     names.texts().enumerate().map(read).collect()
 }
 
-/// Prints what can be shown, whatever else cannot: with `--only`, or after an interruption, not every
-/// label was measured.
+/// Prints all tables that can be made: with `--only`, or after an interruption, labels may be missing.
 fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> Result<()> {
     let there = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
@@ -486,7 +481,6 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
                 to_step_summary(|| report::render(steps, &options));
             }
             Err(error) => {
-                // A profile has no such flag.
                 let newest = format!("loadgen report {source} --latest takes the newest of them");
                 rendered = Err(error.instead(report::NEWEST_SETTINGS, &newest));
                 break;

@@ -1,4 +1,4 @@
-//! Measures again what is not decided.
+//! Measures again the cells that are undecided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,10 +20,10 @@ use crate::terms;
 /// A cell of a table: its workload, clients and rate, and label.
 type CellKey = (String, terms::Cell, String);
 
-/// Cells with the repeats that they have and shall have.
+/// Cells with the number of repeats that they have and need.
 type MissingRuns = BTreeMap<CellKey, (u32, u32)>;
 
-/// Cells that get more repeats, and what is in doubt.
+/// Cells that need more repeats, and the doubts behind them.
 type PendingChecks = (MissingRuns, Vec<Doubt>);
 
 pub(crate) struct Recheck {
@@ -33,7 +33,7 @@ pub(crate) struct Recheck {
     pub(crate) programs: Vec<(String, PathBuf)>,
     pub(crate) base: Option<String>,
     pub(crate) new: Option<String>,
-    /// The question of the comparison, whatever labels it names.
+    /// The question of the comparison, without its labels.
     pub(crate) question: Question,
     pub(crate) spread_max: f64,
     pub(crate) list: bool,
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         ));
     };
     check_same_way(&args.source, &found)?;
-    // The keys of one experiment have one seed.
+    // All cells of an experiment share one seed.
     overrides.seed = run.seed;
     let mut again = RecheckRun { args, experiment: &extended(&overrides)?, found };
     let mut open = again.wanted()?;
@@ -87,8 +87,8 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 
-/// Puts the server that flags name in the place of the profile's, under the label and the address that its
-/// results have: it may have moved since.
+/// Replaces the profile's server by the one that flags name, under the label and address of its results: it
+/// may have moved.
 fn moved(
     profile: Profile,
     args: &Recheck,
@@ -132,7 +132,7 @@ fn moved(
     Ok(stand_in(Some(address.clone())))
 }
 
-/// Refuses flags by which the server would be measured in another way, or in another database.
+/// Refuses flags that change how the server is measured, or its database.
 fn check_same_way(source: &Source, found: &Earlier) -> Result<()> {
     let Some(connection) = &source.connection else { return Ok(()) };
     let target = resolve::resolve(connection, &Env::real())?.target;
@@ -187,7 +187,7 @@ impl RecheckRun<'_> {
         (part.title.clone(), terms::Cell::new(cell.clients, cell.rate), subject.label.clone())
     }
 
-    /// Measures rounds of more repeats, until nothing is wanted or nothing more comes of it.
+    /// Measures rounds of more repeats, until nothing is undecided or no round helps.
     fn measure(&mut self, running: &mut Legs<'_>, open: &mut PendingChecks) -> Result<Vec<Error>> {
         let mut errors = Vec::new();
         loop {
@@ -212,7 +212,7 @@ impl RecheckRun<'_> {
         }
     }
 
-    /// Finds what is in doubt, and the repeats that its cells shall have.
+    /// Finds the doubts, and the repeats that their cells need.
     fn wanted(&self) -> Result<PendingChecks> {
         let cells = self.experiment.cells.iter().map(|cell| (self.spot(cell), 0));
         let mut repeats: BTreeMap<CellKey, u32> = cells.collect();
@@ -220,13 +220,13 @@ impl RecheckRun<'_> {
             *repeats.entry(spot(step)).or_default() += 1;
         }
         let mut doubts = self.doubts(&repeats)?;
-        // The profile may have a cell for one of both labels only.
+        // The profile may have a cell for only one of both labels.
         doubts.retain(|doubt| spots(doubt).all(|at| repeats.contains_key(&at)));
         let mut wanted = MissingRuns::new();
         for doubt in &doubts {
             let most = spots(doubt).map(|at| repeats[&at]).max().unwrap_or(0);
             let next = next_look(most).min(self.args.question.repeats_max);
-            // One that has fewer than its partner catches up.
+            // Cells with fewer repeats than their partner catch up.
             for at in spots(doubt).filter(|at| repeats[at] < next) {
                 let there = repeats[&at];
                 let (_, wanted) = wanted.entry(at).or_insert((there, next));
@@ -260,7 +260,7 @@ impl RecheckRun<'_> {
         Ok(doubts)
     }
 
-    /// Lists the baseline, and the labels that are compared with it, of those that have a workload in common.
+    /// Returns the baseline, and the labels to compare with it: those that share a workload.
     fn compared(&self, steps: &[&Summary]) -> Result<(String, Vec<String>)> {
         let labels: Vec<&String> = self.experiment.subjects.iter().map(|s| &s.label).collect();
         let Recheck { base, new, .. } = self.args;
@@ -284,7 +284,7 @@ impl RecheckRun<'_> {
         Ok((base.clone(), common.cloned().collect()))
     }
 
-    /// Prints what is in doubt and what it gets; an error where something stays open.
+    /// Prints the doubts and the repeats to come; an error if some stay open.
     fn report(&self, (wanted, doubts): &PendingChecks) -> Result<()> {
         let told = doubts.iter().map(|of| format!("in doubt  {}: {}\n", of.workload, of.why));
         let again = lines(wanted).map(|line| format!("again     {line}\n"));

@@ -1,5 +1,5 @@
-//! The server of a label while its legs are measured: taken, its tables prepared, given back. Servers
-//! that are there and may have commands, private ones, and data directories that outlive them.
+//! The server of a label while its legs are measured: taken, its tables prepared, given back. It is a running
+//! one, with commands perhaps, or a private one, whose data directory may stay.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -30,7 +30,7 @@ use crate::{commands, load};
 /// Connections besides the clients': control and preparing.
 pub(super) const HEADROOM: u32 = 20;
 
-/// Sizes a private server for so many clients, and the prepared statements that they hold.
+/// Sizes a private server for its clients and their prepared statements.
 pub(super) fn sized(clients: u32, statements: u64) -> Spec {
     Spec {
         max_connections: clients.saturating_add(HEADROOM),
@@ -42,10 +42,10 @@ pub(super) fn sized(clients: u32, statements: u64) -> Spec {
 pub(super) struct Servers<'a> {
     experiment: &'a Experiment,
     pub(super) stop: &'a Stop,
-    /// Prepared data that goes away with loadgen: of the subject at hand.
+    /// Prepared data of the current subject that is removed at loadgen's end.
     passing: Option<(usize, TempDir)>,
     targets: HashMap<usize, ConnectOptions>,
-    /// Steps that wrote to the data of a server that was given back in the middle of a visit.
+    /// Steps that wrote to the data of a server that was given back between two legs.
     pub(super) written_by: Option<Vec<String>>,
 }
 
@@ -55,15 +55,15 @@ pub(super) struct AcquiredServer<'a> {
     sandbox: Option<Sandbox>,
     server: &'a profile::Server,
     kept: Option<KeptData>,
-    /// Steps that wrote to its data since it was prepared; None where that is not known.
+    /// Steps that wrote to its data since it was prepared; None if unknown.
     pub(super) written_by: Option<Vec<String>>,
-    /// Tables that were looked at since it was taken.
+    /// Tables that were prepared since it was taken.
     prepared: Vec<Dataset>,
 }
 
 impl<'a> Servers<'a> {
-    /// Finds the servers that are there, and the programs of the others: what is missing is told, and
-    /// a password asked for, before the first step and not in the middle of the night.
+    /// Checks the servers and programs, and asks for passwords: before the first step, not in the middle of
+    /// the night.
     pub(super) fn new(of: &'a Experiment, stop: &'a Stop, progress: &mut Progress) -> Result<Self> {
         for cell in &of.cells {
             let what = &of.parts[cell.part].what;
@@ -74,7 +74,7 @@ impl<'a> Servers<'a> {
                 };
                 let path = path.clone();
                 unless_stopped(stop, move || {
-                    // The opening of a pipe would wait, and take its writer away.
+                    // Opening a pipe would wait, and disturb its writer.
                     let file = path.metadata().map_err(refused(&path))?.is_file();
                     if file { File::open(&path).map(drop).map_err(refused(&path)) } else { Ok(()) }
                 })?;
@@ -124,8 +124,8 @@ impl<'a> Servers<'a> {
         Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
-    /// Starts a private server, and tells the data directory that it works in, if that stays. One
-    /// that works in a copy has these tables in it.
+    /// Starts a private server. Returns its data directory if that stays. A server that works on a copy has
+    /// these tables already.
     fn private(
         &mut self,
         at: usize,
@@ -152,13 +152,13 @@ impl<'a> Servers<'a> {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
             let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
             let prepared = fill(&link, &Dataset { force: false, ..tables.clone() }, progress);
-            // Ended well in any case: what was filled so far is not lost.
+            // A clean stop in any case keeps what was filled so far.
             let stopped = sandbox.stop();
             prepared?;
             stopped?;
             kept.add(&describe(tables))?;
         }
-        // Without one no tables are wanted, and none were prepared.
+        // Without a version no tables were prepared.
         if let Some(version) = kept.version() {
             spec = Spec { data: DataDir::CopyOf(kept.data()), version: Some(version), ..spec };
         }
@@ -183,7 +183,7 @@ impl AcquiredServer<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
-    /// Fills what is missing; tells whether that was anything.
+    /// Fills missing tables. Returns whether it filled any.
     pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<bool> {
         if tables.tables == 0 {
             return Ok(false);
@@ -218,12 +218,12 @@ impl AcquiredServer<'_> {
         kept.change(|mark| mark.written_by.clone_from(written))
     }
 
-    /// Gives it back: a sandbox ends, a server that `start` started is stopped, so that it does
-    /// not disturb the next one, and what stays stays.
+    /// Releases it: a sandbox ends, and a server that `start` started is stopped, so that it does not disturb
+    /// the next one.
     pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
         let profile::Server { start, stop, .. } = self.server;
         if self.sandbox.is_none() && !start.is_empty() && !stop.is_empty() {
-            // Also after a signal: whoever does not want to wait sends another.
+            // Also after a signal; a second signal ends this.
             let link = &ServerLink { stop: Stop::default(), ..self.link };
             Controlled { server: self.server, link, progress }.end()?;
         }
@@ -241,13 +241,13 @@ fn describe(tables: &Dataset) -> String {
     format!("{schema} {count} x {rows} rows, seed {data_seed}, {charset}")
 }
 
-/// Refuses addresses of a profile that cannot be understood; connects nowhere.
+/// Refuses bad addresses in a profile; connects nowhere.
 pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     for (n, server) in profile.servers.iter().enumerate() {
         let Some(key) = server.address() else { continue };
         let (args, env) = address(server);
         if let Err(error) = resolve::resolve(&args, &env) {
-            // A text with a scheme is not shown: it may be a URL with a password.
+            // Hide a text with a scheme: it may be a URL with a password.
             let what = error.to_string().replace("://", ":");
             return Err(profile.refuse(&format!("server/{n}/{key}"), what));
         }
@@ -255,7 +255,7 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Says which server it is, as flags would. A URL in the environment is for the other verbs.
+/// Returns the server's address as flags would give it. Other verbs read a URL from the environment.
 fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
     if let Some(given) = &server.given {
         return (given.connection.clone(), Env::real());
@@ -270,15 +270,14 @@ fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
 }
 
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// A server that answers and lets nobody in is given so long to change its mind: some do while
-/// they start.
+/// Wait for a server that refuses connections: some do while they start.
 const REFUSES_WITHIN: Duration = Duration::from_secs(20);
-/// Counters that only grow while a server runs: one that has fallen is another server's.
+/// Counters that only grow while a server runs: a smaller value means a restart.
 const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Connections')";
 
 /// State of the server's port: nobody listens, connections refused, or counters read.
 type ServerState = Option<Result<Numbers>>;
-/// The reason to go on waiting, if there is one.
+/// A reason to wait longer, if there is one.
 type Wrong = Result<Option<Error>>;
 
 struct Controlled<'a> {
@@ -288,8 +287,7 @@ struct Controlled<'a> {
 }
 
 impl Controlled<'_> {
-    /// Stops, resets and starts the server as far as the profile has commands for it, and waits for
-    /// the new one.
+    /// Stops, resets and starts the server with the profile's commands, and waits for the new one.
     fn renew(&mut self) -> Result<()> {
         let profile::Server { start, stop: end, reset, .. } = self.server;
         let within = self.server.within();
@@ -313,13 +311,13 @@ impl Controlled<'_> {
         let started = commands::run("start", start, within, stop);
         let started = started.and_then(|()| self.wait(before.and_then(Result::ok).as_ref()));
         if started.is_err() && !end.is_empty() {
-            // Half a start must not disturb the next label; the first error is the one to show.
+            // Half a start must not disturb the next label; the first error is reported.
             let _ = commands::run("stop", end, within, &Stop::default());
         }
         started
     }
 
-    /// Stops the server, and waits until nobody answers in its place.
+    /// Stops the server, and waits until nobody answers at its address.
     fn end(&mut self) -> Result<()> {
         let (target, within) = (&self.link.target, self.server.within());
         self.progress.note("stopping the server");
@@ -357,7 +355,7 @@ impl Controlled<'_> {
         })
     }
 
-    /// Looks until nothing is wrong, or for too long.
+    /// Waits until nothing is wrong.
     fn until(&mut self, what: &str, mut wrong: impl FnMut(ServerState) -> Wrong) -> Result<()> {
         let began = Instant::now();
         while let Some(error) = wrong(self.read_state()?)? {
@@ -380,7 +378,7 @@ impl Controlled<'_> {
             };
             let found = pairs(&mut session, GROWING).await;
             session.close(limits::COURTESY).await;
-            // One that does not tell them is not known to be the old one.
+            // A server without these counters is not known to be the old one.
             Ok(Some(Ok(numeric(&found.unwrap_or_default()))))
         };
         runtime()?.block_on(ask(self.link, looking))
@@ -391,14 +389,14 @@ fn has_fallen(old: &Numbers, now: &Numbers) -> bool {
     now.iter().any(|(name, now)| old.get(name).is_some_and(|old| now < old))
 }
 
-/// The file with the mark; the data is beside it in `data`.
+/// The file with the mark; the data is in `data` beside it.
 const MARK: &str = "loadgen-data.json";
 const FORM: &str = "loadgen.data/1";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     form: String,
-    /// `--version` of the program that made it; empty until a server ran in it.
+    /// `--version` of its program; empty before the first start.
     version: String,
     prepared: Vec<String>,
     written_by: Vec<String>,
@@ -411,7 +409,7 @@ struct KeptData {
 }
 
 impl KeptData {
-    /// Takes a directory: a new or empty one, or one that loadgen has made.
+    /// Opens a directory that is new or empty, or that loadgen made.
     fn open(dir: &Path) -> Result<KeptData> {
         let refused = |what: &str| Error::usage(format!("{}{what}", dir.display()));
         let failed = |e: io::Error| refused(&format!(": {e}"));
@@ -431,7 +429,7 @@ impl KeptData {
             }
             Err(_) => Mark { form: FORM.to_owned(), ..Mark::default() },
         };
-        // The server is started elsewhere.
+        // The server has another working directory.
         let mut kept = KeptData { dir: fs::canonicalize(dir).map_err(failed)?, mark };
         kept.change(|_| ())?;
         Ok(kept)
@@ -441,12 +439,12 @@ impl KeptData {
         self.dir.join("data")
     }
 
-    /// The version whose data it is; none before the first start.
+    /// Returns the version of the server that made the data; None before the first start.
     fn version(&self) -> Option<String> {
         Some(self.mark.version.clone()).filter(|version| !version.is_empty())
     }
 
-    /// Starts a server in it. What an interrupted first start left is no data.
+    /// Starts a server in it. Removes what an interrupted first start left.
     fn start(&mut self, spec: Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
         let (version, dir) = (self.version(), self.data());
         let data = if version.is_some() {
@@ -468,7 +466,7 @@ impl KeptData {
         self.mark.prepared.iter().any(|prepared| prepared == tables)
     }
 
-    /// These tables are in it now, and no others of their kind, which is the first word.
+    /// Notes that these tables are in it; they replace others of their kind, which is the first word.
     fn add(&mut self, tables: &str) -> Result<()> {
         let kind = |text: &str| text.split(' ').next().map(str::to_owned);
         self.change(|mark| {

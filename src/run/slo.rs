@@ -1,4 +1,4 @@
-//! `--slo`: the highest rate that holds a service level, by steps of an open loop.
+//! Searches the highest rate that holds a service level (`--slo`), by steps of an open loop.
 
 use super::{print_data, to_step_summary};
 use crate::error::{Error, Kind, Result};
@@ -23,14 +23,14 @@ struct OneSearch {
     search: Search,
 }
 
-/// Says in a summary which search its step is of, all but the number.
+/// Describes a search for its steps' summaries, without the step's number.
 pub(super) fn signature(level: &[Gate], start: f64, resolution: f64) -> RateSearch {
     let level = level.iter().map(|gate| gate.text.clone()).collect();
     RateSearch { level, number: 0, start, resolution }
 }
 
-/// Refuses a window that never holds enough operations for a level's percentiles. Says where only rates
-/// above the first one give it enough.
+/// Refuses a window that never holds enough operations for a level's percentiles. Returns a warning if only
+/// rates above the first one fill it.
 pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>> {
     let (needed, gate) = operations_needed(level);
     let Some(gate) = gate else { return Ok(None) };
@@ -73,7 +73,7 @@ impl Slo {
         Slo { gates: level.to_vec(), searches, told: Vec::new() }
     }
 
-    /// Finds the search at hand, and its next rate: searches before it have none, later ones begin.
+    /// Finds the current search and its next rate. Earlier searches have ended, later ones have not begun.
     fn here(&mut self) -> Option<(&mut OneSearch, f64)> {
         self.searches.iter_mut().find_map(|one| one.search.next().map(|rate| (one, rate)))
     }
@@ -83,7 +83,7 @@ impl Slo {
         let of = (self.searches.len() * STEPS_MAX) as u32;
         let Some((one, rate)) = self.here() else { return Ok(None) };
         let (clients, search) = (one.clients, Some(one.number));
-        // The keys of a step follow from its repeat: no rate is asked for the same twice.
+        // The keys of a step follow from its repeat: a rate that comes again needs another one.
         let same = |told: &&(u32, f64)| told.0 == clients && told.1.total_cmp(&rate).is_eq();
         let repeat = self.told.iter().filter(same).count() as u32 + 1;
         let number = self.told.len() as u32 + 1;
@@ -101,7 +101,7 @@ impl Slo {
         Ok(())
     }
 
-    /// Prints what was found, of a search that was cut short, too.
+    /// Prints the result, also of an interrupted search.
     pub(super) fn tell(&self, measured: &[Summary]) -> Result<()> {
         let Some(found) = searches(measured)?.into_iter().next() else { return Ok(()) };
         let ending = found.ending();
@@ -111,7 +111,7 @@ impl Slo {
         let level = level.join(" and ");
         if !ending.none.is_empty() {
             let text = format!("no rate holds {level} at {}", ending.none.join(", "));
-            // The search goes down by itself: a lower rate to begin with finds nothing more.
+            // The search itself goes down: a lower first rate finds no more.
             let hint = if ending.scarce {
                 "a longer --time, as lower rates have too few answers to tell; or another level"
             } else {

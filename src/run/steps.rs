@@ -1,5 +1,5 @@
-//! The steps of a job on a server, one after the other: the one path of every verb that measures,
-//! and of profiles. Then what is special of loads and suites, and how steps are told.
+//! The steps of a job on a server, one after the other: the one path of every measuring verb and of profiles.
+//! Loads and suites follow below.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,13 +39,13 @@ use crate::stop::{locked, within};
 use crate::summary::{self, LedgerEntry, Location, Outcome, Record, Store, Summary, VerdictKind};
 use crate::terms::{self, Code, Finding, Gate, counted, millis};
 
-/// Codes of warnings that a reader of the step's own line must know.
+/// Warnings that the line of a step names.
 const SAID_AT_ONCE: [Code; 4] =
     [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted, Code::Unsent];
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
     Sweep(&'a Plan),
-    /// A timed load; over tables that prepare made, too, if `force`.
+    /// A timed load; `force` lets it replace tables that prepare made.
     Load {
         spec: &'a LoadSpec,
         force: bool,
@@ -53,7 +53,7 @@ pub enum Job<'a> {
     Suite(&'a SuiteSpec),
 }
 
-/// A step that was measured and is not kept yet.
+/// A measured step that is not saved yet.
 type StepResult = (MeasuredStep, Described);
 
 pub struct Steps<'a> {
@@ -61,22 +61,20 @@ pub struct Steps<'a> {
     pub(crate) facts: JobFacts<'a>,
     pub(crate) store: &'a Store,
     pub(crate) progress: &'a mut Progress,
-    /// The command that reads the server's host: empty for this one.
+    /// The command that reads the server's host; empty for this host.
     pub(crate) prefix: Vec<String>,
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
-    /// The level that a search holds; empty without one.
     pub(crate) level: &'a [Gate],
     pub(crate) forecast: Forecast,
-    /// True if the fill left something to be flushed before the next step.
+    /// True if dirty pages of the fill must be flushed before the next step.
     pub(crate) flush: bool,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
-    /// Summaries that were written to the store.
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
 
 impl<'a> Steps<'a> {
-    /// Makes an invocation's first and only job, without a label.
+    /// Begins the only job of an invocation, without a label.
     pub fn new(job: Job<'a>, store: &'a Store, progress: &'a mut Progress) -> Result<Steps<'a>> {
         Ok(Steps {
             job,
@@ -103,8 +101,8 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Measures one step after the other, each chosen when those before it are measured, on a server
-    /// whose tables are there.
+    /// Measures the steps in turn on a server whose tables are there. Each step is chosen after the ones
+    /// before it.
     pub async fn run(
         &mut self,
         link: &ServerLink,
@@ -114,10 +112,10 @@ impl<'a> Steps<'a> {
         let mut at = self.survey(link, control).await?;
         while let Some(step) = next(&self.summaries)? {
             link.stop.check()?;
-            // Boxed: it holds all that a step is made of.
+            // Boxed: the future is large.
             Box::pin(self.step(&mut at, &step)).await?;
         }
-        // A signal in the last drain cut nothing short, but the caller asked to stop.
+        // A signal in the last drain cut nothing short, but the caller must stop.
         link.stop.check()?;
         close(at.control).await;
         Ok(())
@@ -128,8 +126,8 @@ impl<'a> Steps<'a> {
         plan.charset.as_deref()
     }
 
-    /// Looks at the server for as long as it answers: random rows of many tables that nothing has
-    /// cached take minutes. Reads them where the plan wants them in the pool.
+    /// Inspects the server for as long as it answers: reading random rows of many cold tables takes minutes.
+    /// Preloads them if the plan says so.
     async fn survey<'l>(
         &mut self,
         link: &'l ServerLink,
@@ -139,7 +137,7 @@ impl<'a> Steps<'a> {
         let look = async |control: &mut Session| Box::pin(self.gather(link, control)).await;
         let mut at = with_liveness(link, control, look).await?;
         let Job::Sweep(plan) = self.job else {
-            // It would be idle meanwhile, for hours perhaps.
+            // It might be idle for hours.
             session.close(limits::COURTESY).await;
             return Ok(at);
         };
@@ -156,7 +154,7 @@ impl<'a> Steps<'a> {
         Ok(at)
     }
 
-    /// Gathers the facts of a server and of its tables; refuses those that the job cannot run on.
+    /// Gathers the facts of a server and its tables; refuses those that the job cannot run on.
     async fn gather<'l>(
         &mut self,
         link: &'l ServerLink,
@@ -238,7 +236,7 @@ impl<'a> Steps<'a> {
         finish([run.error.map_or(Ok(()), Err), kept, logged], self.progress)
     }
 
-    /// Says whether the step of a search holds its level; nothing of another step.
+    /// Describes whether a search's step holds its level; empty for other steps.
     fn describe_level(&self, summary: &Summary) -> Result<String> {
         if self.level.is_empty() {
             return Ok(String::new());
@@ -252,7 +250,7 @@ impl<'a> Steps<'a> {
         Ok(format!("; {} {judged}", level.join(" and ")))
     }
 
-    /// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
+    /// Loads once, and counts the rows afterwards.
     async fn load(
         &mut self,
         at: &mut PreparedServer<'_>,
@@ -285,7 +283,7 @@ impl<'a> Steps<'a> {
         Ok((run, described))
     }
 
-    /// Runs the commands once; what they print goes to a new file beside the summaries.
+    /// Runs the commands once; their output goes to a new file beside the summaries.
     async fn suite(
         &mut self,
         at: &mut PreparedServer<'_>,
@@ -301,7 +299,7 @@ impl<'a> Steps<'a> {
             let refused = |e| Error::failed(format!("{}: {e}", path.display()));
             let file = File::create_new(&path).map_err(refused)?;
             let began = Instant::now();
-            // It blocks this thread, and there is nothing else for it to do.
+            // Blocks this thread, which has nothing else to do.
             let ran = commands::run_suite(spec, &link.target, &file, &link.stop, self.progress)?;
             Ok((began, ran))
         };
@@ -349,18 +347,18 @@ impl<'a> Steps<'a> {
         };
         log_step(&context);
         let run = engine::run_step(&context, &mut at.control, self.progress).await;
-        // Ended also where there was no window.
+        // Also if there was no window.
         context.window.send_replace(None);
         let commands = beside::end(beside).await;
         let mut run = run?;
         let after = &mut run.readings.changed;
         if after.is_none() {
-            // Over a new connection, as the clients' are: an old one may lead to a server that no
-            // longer has the address.
+            // Over a new connection, as the clients do: an old one may lead to a server that lost its
+            // address.
             *after = engine::changes(&at.found.server, &mut None, link).await;
         }
         if after.as_deref().is_some_and(is_another) {
-            // The next step looks at its tables, too.
+            // The next step inspects its tables, too.
             at.control = None;
         }
         let facts = StepFacts { job: &self.facts, server: at, step };
@@ -374,10 +372,8 @@ impl<'a> Steps<'a> {
         Ok((run, described))
     }
 
-    /// Brings the server into the state that a step starts from, looks at who it is, and begins to
-    /// watch it. Returns what to say of a server that changed since the last look. Where lost
-    /// connections are opened again, a server that is just gone is waited for; one that is there and
-    /// says no for good is not.
+    /// Brings the server into the state that a step starts from, and begins to watch it. Returns findings of
+    /// a changed server. Waits for a server that is gone if lost connections are opened again.
     async fn make_ready(
         &mut self,
         plan: &Plan,
@@ -419,8 +415,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The server may be another process since its connection was lost, or another server, whose
-    /// tables are looked at, too. Where its host does not tell, the steps go on without it.
+    /// Inspects a server again that may have restarted or been replaced. Goes on without a probe if its host
+    /// does not answer.
     async fn look_again(&mut self, at: &mut PreparedServer<'_>) -> Result<()> {
         let mut session = open(at.link, self.charset()).await?;
         let server = at.renew_server(&mut session).await?;
@@ -429,7 +425,7 @@ impl<'a> Steps<'a> {
             return Ok(());
         }
         at.control = Some(session);
-        // Its age is not the one of before.
+        // A restarted server has another age.
         let server = Whereabouts { uptime_s: None, ..at.found.whereabouts.clone() };
         match probe(self.prefix.clone(), server, at.found.same_host).await {
             Ok(probe) => at.probe = probe,
@@ -439,7 +435,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Tells the interval log that a step begins. Where there are several, their tags differ.
+/// Begins a step in the interval log. Tags tell several steps apart.
 fn log_step(context: &StepContext) {
     let StepContext { plan, step, log: Some(log), .. } = context else { return };
     let (name, cell) = (&plan.workload.name, step.cell().told());
@@ -450,8 +446,8 @@ fn log_step(context: &StepContext) {
     locked(log).step(&about, step.rate.is_some(), &prefix);
 }
 
-/// Makes the record of a step that writes, which is there from before its first write to its durable
-/// summary; None where no table has an identity.
+/// Makes the record of a step that writes, kept from before the first write until the summary is saved; None
+/// if no table has an identity.
 fn record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let at = facts.server;
     let (tables, server) = (at.dataset.tables, &at.found.server);
@@ -467,9 +463,8 @@ fn record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     some.then_some(record)
 }
 
-/// Does something once. Who the server is, and its counters, are read before and after it, each time on a
-/// connection of its own. A server that does not answer in time afterwards costs the reading, not the
-/// measurement.
+/// Runs something between two readings of the server's identity and counters. A server that does not answer
+/// afterwards costs only the reading.
 async fn around<T>(
     at: &mut PreparedServer<'_>,
     doing: impl AsyncFnOnce() -> Result<(Instant, T)>,
@@ -482,7 +477,7 @@ async fn around<T>(
     let own = ClientReading::now(probe);
     let (began, done) = doing().await?;
     let client = ClientReading::now(probe).since(&own);
-    // Not the connection of before: a server drops one that was idle for hours.
+    // A new connection: the server may have dropped an idle one.
     let session = within(limits::COURTESY, Session::open(link, None)).await;
     let mut control = session.and_then(Result::ok);
     let last = ServerReading::take(&mut control, probe).await;
@@ -493,8 +488,7 @@ async fn around<T>(
     Ok((Readings { client, max_rss_bytes, status, probed, changed }, done))
 }
 
-/// Reads the size of some tables with their indexes, bytes, and their formats, each once; None where
-/// the server does not tell.
+/// Reads the sizes (with indexes, bytes) and formats of some tables; None if the server does not report them.
 async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
     let names: Vec<String> = tables.iter().map(|table| quoted_text(&table.name)).collect();
     if names.is_empty() {
@@ -503,7 +497,7 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
     let which = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})", names.join(","));
     let asking = async {
         let mut session = Session::open(link, None).await?;
-        // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
+        // MySQL 8 caches sizes for a day; servers without the variable cache none.
         let fresh = "SET SESSION information_schema_stats_expiry = 0";
         optional(session.execute(fresh).await)?;
         Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
@@ -532,7 +526,7 @@ fn line(summary: &Summary) -> String {
     format!("{name}: {what}{mark}")
 }
 
-/// Tells an open loop with the response time: a closed one has no other than the service time.
+/// Describes a step: an open loop by its response time, a closed one by its service time.
 fn step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
@@ -554,7 +548,7 @@ fn step(summary: &Summary) -> String {
         (totals.in_doubt, format!("{} lost {their} answer", counted(totals.in_doubt, "write"))),
         (refused, format!("{} refused", counted(refused, "reconnect"))),
         (totals.abandoned, format!("{} abandoned", totals.abandoned)),
-        // The refused ones are named, or their number would look like another step's.
+        // Name refused reconnects: a sum would read like another step's number.
         (if refused > 0 { 0 } else { totals.reconnects }, counted(totals.reconnects, "reconnect")),
         (outages, counted(outages, "outage")),
     ] {
