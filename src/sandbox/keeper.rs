@@ -26,15 +26,13 @@ use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 
-/// Makes the error of what the machine does not let a sandbox do.
 pub(super) fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
     let what = format!("sandbox: cannot {what}");
     move |why| Error::server(format!("{what}: {why}"))
 }
 
-/// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
-/// what the keeper starts itself (`sleep`, `rm`) may ignore them too. The bounds: two seconds
-/// to end well (a bootstrap never does), ten more after SIGKILL.
+/// `$1` is the directory. A terminal sends its signals to everyone, so they are ignored, also in `sleep` and
+/// `rm`. The server has two seconds to end (a bootstrap never does), and ten more after SIGKILL.
 const KEEPER: &str = r#"
 trap '' HUP INT QUIT TERM PIPE TSTP
 PATH=$PATH:/usr/bin:/bin
@@ -61,8 +59,8 @@ fi
 rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
 "#;
 
-/// `$0` is the input, `$1` the soft limit of descriptors, the rest the program. The limit is
-/// set, not only raised: old servers allocate memory by it, and some machines' is a billion.
+/// `$0` is the input, `$1` the soft limit of descriptors, the rest the program. Some machines' limit is a
+/// billion, and old servers allocate memory by it: it is set, not only raised.
 const GATE: &str = r#"
 read -r go || exit 1
 ulimit -S -n "$1" 2>/dev/null || :
@@ -70,23 +68,22 @@ shift
 exec "$@" <"$0"
 "#;
 
-/// The time that a job's processes may take to vanish once SIGKILL is sent.
+/// Time in which a job's processes must vanish after SIGKILL.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 const REMOVED_WITHIN: Duration = Duration::from_mins(1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A sandbox's directory, the job that runs in it, and the process that outlives loadgen.
-/// Dropping it takes everything away.
+/// A sandbox's directory, its job, and the process that outlives loadgen. Dropping it removes everything.
 #[derive(Debug)]
 pub(super) struct Keeper {
     pub(super) dir: PathBuf,
     /// The soft limit of descriptors of every job.
     descriptors: u64,
     shell: Child,
-    /// Its end is the keeper's signal to clean up. Rust opens pipes close-on-exec, so no other
-    /// child of loadgen holds it open.
+    /// Its end of file makes the keeper clean up. Rust opens pipes close-on-exec, so no other child holds it
+    /// open.
     orders: Option<ChildStdin>,
     /// The leader of its process group.
     job: Option<Child>,
@@ -96,7 +93,7 @@ fn group(job: &Child) -> Pid {
     Pid::from_raw(job.id().cast_signed())
 }
 
-/// Looks until it is so, for at most `limit`; whether it is.
+/// Polls until `done`, for at most `limit`. Returns whether it is.
 fn wait(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !done() {
@@ -109,7 +106,7 @@ fn wait(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
 }
 
 impl Keeper {
-    /// Starts a keeper, which makes the directory. `dir` is absolute and does not exist.
+    /// Starts a keeper, which makes the directory `dir`: absolute, and new.
     pub(super) fn start(dir: PathBuf, descriptors: u64) -> Result<Keeper> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", KEEPER, "loadgen-keeper"])
@@ -122,7 +119,6 @@ impl Keeper {
             .map_err(cannot("run /bin/sh"))?;
         let (orders, output) = (shell.stdin.take(), shell.stdout.take().expect("it is piped"));
         let mut said = String::new();
-        // An unreadable answer is not "ready".
         let _ = BufReader::new(output).read_line(&mut said);
         if said.trim() != "ready" {
             drop(orders);
@@ -138,8 +134,8 @@ impl Keeper {
         self.job.as_ref().map(group)
     }
 
-    /// Starts a job; it reads `input`, else nothing, and writes to two files in the directory, `job.out`
-    /// and `job.log` (standard error). The job before it has ended or is ended now.
+    /// Starts a job that reads `input`, or nothing, and writes `job.out` and `job.log` (standard error) in
+    /// the directory. Ends the job before it.
     pub(super) fn launch(
         &mut self,
         program: &Path,
@@ -170,7 +166,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// The job's exit status once it has ended by itself. What it left running ends as well.
+    /// Returns the job's exit status once it has ended by itself. Ends what it left running.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         let job = self.job.as_mut().expect("a job was started");
         let status = job.try_wait().map_err(cannot("wait"))?;
@@ -184,8 +180,7 @@ impl Keeper {
     pub(super) fn end_job(&mut self, grace: Duration) {
         let Some(mut job) = self.job.take() else { return };
         let group = group(&job);
-        // The group's number is nobody else's while a process of it exists, and a number that
-        // has become free is not given out again before all others were.
+        // While a process of the group exists its number is not reused, and a free number comes last.
         let mut gone = || {
             let _ = job.try_wait();
             killpg(group, None) == Err(Errno::ESRCH)
@@ -206,7 +201,7 @@ impl Keeper {
         if log.is_empty() { end(&self.written("out")) } else { log }
     }
 
-    /// Reads what the job wrote to its `log` or `out`; nothing if it cannot be read.
+    /// Reads the job's `log` or `out`; empty if it cannot be read.
     pub(super) fn written(&self, extension: &str) -> String {
         let bytes = fs::read(self.file(extension)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -222,7 +217,7 @@ impl Keeper {
             return Ok(());
         }
         wait(REMOVED_WITHIN, || !matches!(self.shell.try_wait(), Ok(None)));
-        // Only if somebody killed the keeper.
+        // The keeper was killed.
         if self.dir.exists()
             && let Err(error) = fs::remove_dir_all(&self.dir)
         {
@@ -235,7 +230,7 @@ impl Keeper {
 
     fn order(&mut self, line: &str) {
         if let Some(orders) = &mut self.orders {
-            // Without a keeper loadgen itself still cleans up, unless it is killed.
+            // Without a keeper loadgen itself cleans up, unless it is killed.
             let _ = orders.write_all(line.as_bytes());
         }
     }
@@ -243,13 +238,13 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure. The data is thrown away: no need to be gentle.
+        // Nobody is left to hear of a failure, and the data is thrown away.
         let _ = self.close(Duration::ZERO);
     }
 }
 
-/// Cuts a log to its end, every line on a line of its own and indented, and the errors before it:
-/// old servers log a dozen lines more after what made them give up.
+/// Cuts a log to its end, indented, and the errors before it: old servers log a dozen more lines after the
+/// cause.
 fn end(log: &str) -> String {
     const LAST: usize = 8;
     const ERRORS: usize = 6;

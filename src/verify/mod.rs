@@ -45,12 +45,11 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Checked {
     pub table: String,
     pub verdict: Verdict,
-    /// Its content, as far as it was read.
     pub found: Found,
     pub history: History,
 }
 
-/// Reads the tables that prepare made, all of them, and holds them against the evidence.
+/// Reads all of prepare's tables, and compares them with the evidence.
 pub(crate) async fn verify(
     link: &ServerLink,
     evidence: &Evidence<'_>,
@@ -82,8 +81,8 @@ pub(crate) async fn verify(
     Ok(checked.chain(gone).collect())
 }
 
-/// Finds the tables that carry loadgen's mark, with their histories, when nothing is rolled back any
-/// more; and those that are missing, with a step that wrote to each.
+/// Finds the tables with loadgen's mark and their histories, once all rollbacks are over; and missing tables,
+/// with a step that wrote to each.
 async fn find_tables(
     server: &Liveness,
     evidence: &Evidence<'_>,
@@ -154,8 +153,8 @@ async fn find_tables(
     Ok((tables, evidence.missing(&here, &known)))
 }
 
-/// Waits while a server that was killed rolls back what had not committed: it does so in the background,
-/// also after it lets clients in. A transaction that XA prepared stays for ever, so the wait has an end.
+/// Waits while a killed server rolls back uncommitted transactions, which it does after it lets clients in.
+/// XA's prepared ones stay, so the wait has an end.
 async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> Result<()> {
     let (began, mut told) = (Instant::now(), false);
     loop {
@@ -181,7 +180,7 @@ struct TableScan {
     found: Found,
     /// The server's counts, before the rows were read.
     counts: Counts,
-    /// The greatest id of those that prepare filled: a mark may speak of any number of rows.
+    /// The greatest filled id: a mark may name any number of rows.
     last: u64,
 }
 
@@ -190,15 +189,15 @@ type Task = (usize, What);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Count,
-    /// Rows of these ids are read.
+    /// Read the rows of these ids.
     Rows(u64, u64),
-    /// Rows of the ids that prepare filled none with are read.
+    /// Read the rows outside of the filled ids.
     Others,
-    /// Counts again, and looks once more where they disagree.
+    /// Count again, and check once more if the counts disagree.
     Settle,
 }
 
-/// Cuts the ids that prepare filled, given by table, into chunks for so many connections.
+/// Cuts the filled ids of each table into chunks.
 fn chunks(tables: &[(usize, u64)], jobs: usize) -> Vec<Task> {
     let all: u64 = tables.iter().map(|(_, last)| last).sum();
     let chunk = (all / (jobs as u64 * 8)).clamp(*CHUNK.start(), *CHUNK.end());
@@ -218,7 +217,7 @@ struct Reading {
     read: AtomicU64,
 }
 
-/// Reads the tables that are ready; returns what is found in each table, in order.
+/// Reads the tables that are ready; returns the findings of each table, in order.
 async fn read(reading: &Arc<Reading>, progress: &mut Progress) -> Result<Vec<Found>> {
     let (jobs, server) = (default_jobs() as usize, &reading.server);
     let phases: [(&str, &str, Option<What>); 3] = [
@@ -278,7 +277,7 @@ async fn work(reading: Arc<Reading>) -> Result<()> {
     Ok(())
 }
 
-/// Opens a session that sees what is committed, and nothing of what others do while a statement runs.
+/// Opens a session that reads committed data at one instant a statement.
 async fn open(server: &Liveness) -> Result<Session> {
     let mut session = Session::open(&server.link, None).await?;
     let failed = |f: Failure| explain(&f, "setting up a connection");
@@ -298,7 +297,7 @@ fn explain(failure: &Failure, doing: &str) -> Error {
     }
 }
 
-/// Writes transactions of before the server's start that are open still.
+/// Describes open transactions from before the server's start.
 fn still_open(n: u64) -> String {
     format!("{} of before the server's start still open", counted(n, "transaction"))
 }
@@ -330,9 +329,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Looks once more at a table of which an index, or what was read, disagrees with the server's
-    /// own count of its rows. What was read in pieces is read again in one: between two of them a row
-    /// may have lost what another one gained.
+    /// Checks a table again whose index or rows disagree with the server's count. Reads in one piece: between
+    /// two pieces a row may have lost what another one gained.
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
@@ -362,7 +360,7 @@ impl Reading {
         }))
     }
 
-    /// Checks that the table is what it was.
+    /// Checks that the table did not change.
     async fn unchanged(&self, session: &mut Session, table: &Table, counts: &Counts) -> Read<()> {
         let (index, before) = counts.narrow();
         if count(index, before.k.is_some(), session, &table.name).await? == *before {
@@ -371,7 +369,7 @@ impl Reading {
         Err(self.moving(session).await?)
     }
 
-    /// Tells who is active in the database, of a table that is not what it was.
+    /// Names who is active in the database, for a table that changes.
     async fn moving(&self, session: &mut Session) -> Asked<Ended> {
         let active = match self.server.others(session).await?.join(", ") {
             others if others.is_empty() => String::new(),
@@ -382,7 +380,7 @@ impl Reading {
     }
 }
 
-/// The server's number for "there is no such index", or none that may be used.
+/// The server's error number for a missing or unusable index.
 const NO_INDEX: u16 = 1176;
 
 enum Ended {
@@ -398,7 +396,7 @@ impl From<Failure> for Ended {
     }
 }
 
-/// Rows, and the sum of `k` where that is in the index.
+/// Rows, and the sum of `k` if the index has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Count {
     rows: u64,
@@ -419,11 +417,11 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// By the name of each index; the rows' own, which has all columns, is the first.
+/// Counts by index; the rows' own, with all columns, is the first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Counts(Vec<(String, Count)>);
 
-/// Reads a whole number of the server's; there is none where there are no rows.
+/// Parses a whole number of the server; 0 if there are no rows.
 fn parse_whole(what: &str, text: Option<String>) -> Read<i128> {
     let text = text.unwrap_or_else(|| "0".to_owned());
     text.parse().map_err(|_| {
@@ -432,11 +430,11 @@ fn parse_whole(what: &str, text: Option<String>) -> Read<i128> {
     })
 }
 
-/// Counts and sums by one index, or, where none is named, by whichever the server takes.
+/// Counts and sums by one index; the server chooses if none is named.
 async fn count(index: &str, has_k: bool, session: &mut Session, table: &str) -> Read<Count> {
     let force = || format!(" FORCE INDEX ({})", quoted(index));
     let by = if index.is_empty() { String::new() } else { force() };
-    // A COUNT(*) alone may be answered without the index.
+    // COUNT(*) alone may not read the index.
     let sum = if has_k { "SUM(k)" } else { "SUM(1)" };
     let sql = format!("SELECT COUNT(*), {sum} FROM {}{by}", quoted(table));
     let [count, k] = rows(session, &sql).await?.pop().unwrap_or_default();
@@ -445,8 +443,7 @@ async fn count(index: &str, has_k: bool, session: &mut Session, table: &str) -> 
 }
 
 impl Counts {
-    /// Counts by all indexes as they are at one instant, whatever is written or rolled back
-    /// meanwhile: within [`snapshot`].
+    /// Counts by all indexes at one instant, despite writes and rollbacks: within [`snapshot`].
     async fn take(session: &mut Session, table: &Table) -> Read<Counts> {
         let mut counts = Vec::with_capacity(table.indexes.len());
         for (index, has_k) in &table.indexes {
@@ -463,7 +460,7 @@ impl Counts {
         Ok(Counts(counts))
     }
 
-    /// Finds the index that tells most and is the cheapest to read again: the last ones are narrow.
+    /// Finds the index with most information that is cheapest to read again: the last ones are narrow.
     fn narrow(&self) -> &(String, Count) {
         let narrow = self.0.iter().rfind(|(_, count)| count.k.is_some()).or(self.0.last());
         narrow.expect("counted by one index at least")
@@ -473,8 +470,8 @@ impl Counts {
         self.0[0].1
     }
 
-    /// Finds the first index that disagrees with the rows, or that what was read is not what the server
-    /// counts: by how many rows, and in words.
+    /// Finds the first index that disagrees with the rows, or rows that disagree with the server's count.
+    /// Returns the difference in rows, and words.
     fn torn(&self, read: &Count) -> Option<(u64, String)> {
         let rows = self.rows();
         let (other, what) = match self.0.iter().find(|(_, count)| !count.agrees(&rows)) {
@@ -488,7 +485,7 @@ impl Counts {
     }
 }
 
-/// What is read until COMMIT is as it was at this instant.
+/// Freezes what is read until COMMIT.
 async fn snapshot(session: &mut Session) -> Asked<()> {
     session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.map(drop)
 }
@@ -502,17 +499,16 @@ async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
     Ok(format!("CHECK TABLE: {said}"))
 }
 
-/// Counts transactions that were open when the server started: it rolls them back beside its work, but
-/// for those that XA prepared. 0 where it does not say.
+/// Counts transactions that were open when the server started, without XA's prepared ones: it rolls them back
+/// in the background. 0 if the server does not report them.
 async fn recovered(session: &mut Session) -> Asked<u64> {
     let sql = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
     Ok(optional(number(session, sql).await)?.unwrap_or(0))
 }
 
-/// Digits that an update of phptest's sets as the password.
+/// Digits of a password that phptest's update sets.
 const PASSWORD_LEN: usize = 32;
 
-/// A table that prepare made, and what is known of it.
 #[derive(Debug, Clone)]
 struct Table {
     schema: Schema,
@@ -526,7 +522,7 @@ struct Table {
 /// Names of a table's indexes, the rows' own first, and whether `k` is in each.
 type Indexes = Vec<(String, bool)>;
 
-/// Lists the indexes of the tables of a kind, but for that of the rows themselves.
+/// Lists the secondary indexes of the tables of a kind.
 async fn indexes(session: &mut Session, schema: Schema) -> Result<BTreeMap<u32, Indexes>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
@@ -549,13 +545,12 @@ async fn indexes(session: &mut Session, schema: Schema) -> Result<BTreeMap<u32, 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Filled,
-    /// Another one that loadgen makes.
     Rewritten,
     Wrong,
 }
 
 impl Table {
-    /// Sums the `k` that the rows of these ids were filled with.
+    /// Sums the original `k` of the rows of these ids.
     fn k_start(&self, first: u64, last: u64) -> i128 {
         if self.schema != Schema::Sbtest {
             return 0;
@@ -578,14 +573,14 @@ impl Table {
     }
 }
 
-/// Holds the rows of a table against what they must be.
+/// Compares the rows of a table with what they must be.
 struct Contents<'a> {
     table: &'a Table,
     columns: Vec<&'static str>,
-    /// True if all steps that wrote to it since are known, and built in.
+    /// True if all steps that wrote to it are known and built in.
     known: bool,
     inserted: bool,
-    /// None where tables are empty when they are made.
+    /// None if tables are empty when they are made.
     filler: Option<Filler>,
     line: Vec<u8>,
 }
@@ -619,7 +614,7 @@ impl Contents<'_> {
         }
         let id = number(0).and_then(|id| u64::try_from(id).ok());
         let Some(id) = id.filter(|id| (1..=mark.rows).contains(id)) else {
-            // One that a workload inserted proves itself.
+            // A row that a workload inserted proves itself.
             let inserted = id.is_some_and(|id| match schema {
                 Schema::Sbtest => self.proves(id, own(2), true) && is_pad(own(3)),
                 Schema::Bulk => own(0) == own(1),
@@ -632,7 +627,7 @@ impl Contents<'_> {
         if let Some(Filler { schema: Schema::Sbtest, rows }) = &self.filler {
             found.k_filled += i128::from(rows.k(id));
         }
-        // One write in doubt may have set a password in any number of rows.
+        // One write in doubt may have set passwords in any number of rows.
         let any = schema == Schema::Phptest && history.in_doubt > 0;
         match self.content(id, own) {
             Content::Filled => {}
@@ -644,8 +639,8 @@ impl Contents<'_> {
         }
     }
 
-    /// Holds the columns against those that were filled, but for `k`, which is summed. A `c` proves
-    /// itself, whoever set it; only what is built in is known to set nothing of another form.
+    /// Compares the columns with the filled ones, except `k`, which is summed. A `c` proves itself; only
+    /// built-in workloads keep its form.
     fn content<'r>(&mut self, id: u64, own: impl Fn(usize) -> &'r [u8]) -> Content {
         let Some(filler) = self.filler else { return Content::Filled };
         self.line.clear();
@@ -674,8 +669,8 @@ impl Contents<'_> {
         content
     }
 
-    /// Where AUTO_INCREMENT gives the id, `c` was made before anybody knew it. Servers that forget
-    /// their counter when they stop go on behind the greatest id that is left, a filled one's too.
+    /// With AUTO_INCREMENT `c` is made before its id is known. Servers that forget their counter continue
+    /// after the greatest id left, even a filled one's.
     fn proves(&self, id: u64, c: &[u8], inserted: bool) -> bool {
         let proves = |id| proves(self.table.number, id, c);
         proves(id) || (inserted && proves(0))
