@@ -16,10 +16,10 @@ use crate::report::Format;
 use crate::run::{calibration, print_data};
 use crate::workload::builtin;
 
-/// Before each window: clients are there and caches are warm.
+/// Time before each window, for connecting and warming caches.
 const WARMUP: Duration = Duration::from_millis(300);
 const WORKLOAD: &str = "point-select";
-/// Engine threads at most, as elsewhere.
+/// Upper limit on engine threads.
 const THREADS_MAX: u32 = 1024;
 
 #[derive(clap::Args, Debug, Clone)]
@@ -77,7 +77,6 @@ pub(super) fn calibrate(args: CalibrateArgs) -> Result<()> {
         time: Some(Length(args.time.0)),
         ..Knobs::default()
     };
-    // Each step has a seed of its own.
     let plan = knobs.resolve(workload.expect("it is built in"), 0)?;
     let threads = args.engine_threads.as_ref().map(|threads| threads.0.as_slice());
     let (kept, progress) = (args.calibration.as_deref(), args.display.progress());
@@ -128,7 +127,7 @@ fn service(text: &str) -> Result<Service, String> {
 /// Serves until it is told to stop; prints the port.
 pub(super) fn canned(args: CannedArgs) -> Result<()> {
     let stop = &listen()?;
-    // Of the workload's statements only: those of the preflight are to be answered.
+    // Only for the workload's statements: those of the preflight need answers.
     let closing = |every| Fault::new(At::EachStatement(every), Action::Close).only("WHERE id=");
     let mut service = args.service.unwrap_or(Service::Instant);
     if let Service::Exponential { seed, .. } = &mut service {

@@ -1,4 +1,4 @@
-//! The command line: clap structs and thin verbs, those of one kind in a file.
+//! The command line: clap structs and thin verbs, grouped by file.
 
 mod help;
 mod host;
@@ -28,10 +28,10 @@ pub use help::help_without_h;
 use shared::listen_as;
 use workload::{WorkloadArgs, workloads};
 
-/// The work of a verb, with its part of the command line.
+/// A verb's work on its arguments.
 type Run = Box<dyn FnOnce(&ArgMatches) -> Result<()>>;
 
-/// Makes a verb of its flags. The text comes last: a struct's rustdoc would become the help.
+/// Makes a verb from its flags. The text comes last: a struct's rustdoc would replace it.
 fn verb<A: Args + 'static>(name: &str, about: &str, run: fn(A) -> Result<()>) -> (Command, Run) {
     let command = A::augment_args(Command::new(name.to_owned())).about(about.to_owned());
     let run = move |matches: &ArgMatches| run(read(matches)?);
@@ -42,7 +42,7 @@ fn read<A: FromArgMatches>(matches: &ArgMatches) -> Result<A> {
     A::from_arg_matches(matches).map_err(|e| Error::usage(e.to_string()))
 }
 
-/// Lists the verbs in the order of the help. Every built-in workload is one.
+/// Lists the verbs in the order of the help. Every built-in workload is a verb.
 fn verbs() -> Vec<(Command, Run)> {
     let workload = |workload: Workload| -> (Command, Run) {
         let (command, _) = verb::<WorkloadArgs>(&workload.name, &workload.about, |_| Ok(()));
@@ -82,7 +82,7 @@ fn verbs() -> Vec<(Command, Run)> {
     std::iter::once(prepare).chain(workloads).chain(others).collect()
 }
 
-/// The words of a command line of sysbench's: [`main`] hands them over before clap sees them.
+/// The words of a sysbench command line: [`main`] takes them before clap.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Options, output and exit statuses are sysbench's. Under the name sysbench, loadgen does the same
@@ -121,12 +121,12 @@ fn man(args: man::ManArgs) -> Result<()> {
     args.write(command_with(true).0)
 }
 
-/// The whole command line, and what its commands do.
+/// Returns the whole command line, with the work of each command.
 pub fn command() -> (Command, Vec<Run>) {
     command_with(false)
 }
 
-/// The same; its help shows all flags, or the usual ones.
+/// Returns the same; its help shows all flags if `all_flags`.
 fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
     let (verbs, runs): (Vec<Command>, _) = verbs().into_iter().unzip();
     let command = Command::new("loadgen")
@@ -143,14 +143,14 @@ fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
     (command.override_help(screen), runs)
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the verb.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
     if crate::sysbench::begins_at(&args).is_some() {
         return crate::sysbench::main(args, native_verbs, listen_as);
     }
     let args = asked_help(args);
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
-    // What is wrong is told before the hand-over, which puts other words into the place of some.
+    // Report usage errors before the hand-over, which replaces some words.
     if let Some(typed) = masked(args.clone(), &command)?
         && let Err(code) = parsed(&mut command, &typed)
     {
@@ -161,13 +161,13 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
         let (verb, matches) = matches.subcommand().expect("clap wants a command");
         let place = command.get_subcommands().position(|command| command.get_name() == verb);
         let run = runs.swap_remove(place.expect("clap knows the commands"));
-        // The run can use that megabyte.
+        // Free about a megabyte for the run.
         drop(command);
         run(matches).map(|()| 0)
     })
 }
 
-/// Takes `loadgen help VERB` for `loadgen VERB --help`.
+/// Turns `loadgen help VERB` into `loadgen VERB --help`.
 fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|word| word == "help") {
         args.remove(1);
@@ -176,13 +176,13 @@ fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// The command line, or the exit status once what clap has to say is said.
+/// Parses the command line; prints clap's help or error, and returns the exit status then.
 fn parsed(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
     let found = command.try_get_matches_from_mut(args);
     found.map_err(|error| told(error, args, command))
 }
 
-/// Gives a text of an error's context, which is empty without one.
+/// Returns a text of an error's context; empty if there is none.
 fn context(error: &clap::Error, kind: ContextKind) -> &str {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text,
@@ -190,7 +190,7 @@ fn context(error: &clap::Error, kind: ContextKind) -> &str {
     }
 }
 
-/// Takes the value out of an error of a flag for which a password is easily typed: -P for -p.
+/// Removes the value from an error of a flag that is easily confused with the password's: -P for -p.
 fn unsay_password(error: &mut clap::Error) {
     let flag = context(error, ContextKind::InvalidArg);
     let asked = ["--port ", "--password-fd "].iter().any(|asked| flag.starts_with(asked));
@@ -200,11 +200,11 @@ fn unsay_password(error: &mut clap::Error) {
     }
 }
 
-/// Help and version are data; a wrong flag is an error with a hint where there is one.
+/// Prints help and version as data, and turns other errors into ours, with a hint if there is one.
 fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
-        // `loadgen --help | head` has what it wanted.
+        // `loadgen --help | head` closes the pipe early.
         let failed = printed.err().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
         return failed.map_or(0, |e| {
             let error = Error::failed(format!("standard output: {e}"));
@@ -213,7 +213,7 @@ fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
         });
     }
     unsay_password(&mut error);
-    // What is wrong with one of these is told on one line, so that none can look like our own.
+    // An error that quotes a line break is shown on one line, so that it cannot look like another error.
     let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     let (text, hint) = explained(&mut error, args, command);
     let (text, hint) = (shortened(text, args), hint.map(|hint| shortened(hint, args)));
@@ -224,7 +224,7 @@ fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     2
 }
 
-/// Cuts the words of the command line that a text quotes, and values in them, to what an error shows.
+/// Shortens the quoted words of the command line, and values in them.
 fn shortened(mut text: String, args: &[OsString]) -> String {
     for word in args.iter().map(|arg| arg.to_string_lossy()) {
         for part in std::iter::once(&*word).chain(word.split(['=', ','])) {
@@ -236,7 +236,7 @@ fn shortened(mut text: String, args: &[OsString]) -> String {
     text
 }
 
-/// Gives an error's text, and its hint: then clap's own tips are left out.
+/// Returns an error's text and its hint, without clap's own tips.
 fn explained(
     error: &mut clap::Error,
     args: &[OsString],
@@ -255,7 +255,7 @@ fn explained(
     }
     let mut hint = None;
     if error.kind() == ErrorKind::UnknownArgument {
-        // How to pass it as a value is not what anybody wants.
+        // Passing the word as a value is not what the user wants.
         error.remove(ContextKind::Suggested);
         let verb = words.get(1).and_then(|verb| command.find_subcommand(verb));
         let given = context(error, ContextKind::InvalidArg).to_owned();
@@ -271,7 +271,7 @@ fn explained(
     (error.render().to_string(), hint)
 }
 
-/// Says how a flag takes a value that is optional, if `flag` is one.
+/// Explains a flag with an optional value, if `flag` is one.
 fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
     let long = flag.strip_prefix("--")?;
     let mut flags = verb.get_arguments().filter(|arg| arg.is_require_equals_set());
@@ -279,7 +279,7 @@ fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
     Some(format!("{flag} takes its value behind =: {flag}={value}"))
 }
 
-/// Says what to do about a word that is no flag of its command.
+/// Explains a word that is no flag of its command.
 fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
     let takes =
         |id: &str| verb.is_some_and(|verb| verb.get_arguments().any(|arg| arg.get_id() == id));
@@ -304,21 +304,21 @@ fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
     }
 }
 
-/// Tells whether a word may be another one, misspelt.
+/// Returns whether a word may be a misspelling of another one.
 fn is_near(word: &str, typed: &str) -> bool {
     let length = typed.trim_start_matches('-').len();
     strsim::damerau_levenshtein(word, typed) <= 1 + length / 5
 }
 
-/// Commands at most that a word of their names may mean.
+/// Upper limit on commands that are suggested for a word of their names.
 const MEANT_MAX: usize = 4;
 
-/// Names the command whose name is nearest to the one that there is not.
+/// Suggests commands with a similar name.
 fn nearest(error: &clap::Error, command: &Command) -> String {
     let all = "loadgen --help lists the commands".to_owned();
     let typed = context(error, ContextKind::InvalidSubcommand);
     let names = || command.get_subcommands().map(Command::get_name);
-    // Of `select` point-select is meant, and not delete.
+    // `select` means point-select, not delete.
     let mut meant: Vec<&str> =
         names().filter(|name| name.split('-').any(|part| part == typed)).take(MEANT_MAX).collect();
     meant.extend(crate::sysbench::command(typed));

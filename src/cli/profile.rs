@@ -1,4 +1,4 @@
-//! Verbs of profiles: run an experiment from its servers to its tables, measure again what is open.
+//! Verbs of profiles: run an experiment from its servers to its tables, recheck undecided cells.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::report::{Metric, Question};
 use crate::run::recheck::{self, Recheck};
 use crate::run::{Invocation, print_data, profile};
 
-/// A profile that is whole.
+/// A complete profile.
 const PROFILE: &str = r#"
   name = "ab"
   tables = { count = 4, rows = "100k" }
@@ -175,7 +175,7 @@ pub(crate) struct RecheckArgs {
 
 pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let (progress, calibration) = (args.display.progress(), args.calibration);
-    // The first directory of the paths is looked for later.
+    // The first directory of the paths is chosen later.
     let (stop, out) = (&listen()?, PathBuf::new());
     let invocation = Invocation { progress, stop, out, calibration };
     let RecheckArgs {

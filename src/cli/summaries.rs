@@ -1,5 +1,5 @@
-//! Verbs of summaries: report (tables, one chart, or the page), compare (labels with a baseline, with statistics),
-//! explain (where the time of an op went).
+//! Verbs of summaries: report (tables, a chart, or the page), compare (labels with a baseline), explain (the
+//! time of an op).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,9 @@ use crate::run::{
 use crate::summary::{self, Loaded, Reported, Summary};
 use crate::terms::{Gate, counted, named};
 
-/// Labels and the like that an error names.
 const NAMED_MAX: usize = 20;
 
-/// What a gate may ask for, whatever the layout.
+/// Parts that gates may need, whatever the layout.
 const ALL_TIMES: Parts = Parts { timelines: false, histograms: Histograms::All };
 
 /// Formats of a report, pictures included.
@@ -63,8 +62,8 @@ const ENDINGS: [(&str, Output); 9] = [
 ];
 
 impl Output {
-    /// Chooses the format that is asked for, else that of the file's name; a name without an ending
-    /// is a text's. Refuses an ending that stands for none.
+    /// Returns the requested format, else that of the file's name; text for a name without an ending. Refuses
+    /// an unknown ending.
     fn chosen(asked: Option<Output>, file: Option<&Path>) -> Result<Output> {
         let ending = file.and_then(Path::extension).filter(|_| asked.is_none());
         let Some(ending) = ending else { return Ok(asked.unwrap_or_default()) };
@@ -78,7 +77,7 @@ impl Output {
         })
     }
 
-    /// The format of the tables; none for pictures.
+    /// Returns the format of tables; None for pictures.
     fn tables(self) -> Option<Format> {
         Some(match self {
             Output::Text => Format::Text,
@@ -93,7 +92,6 @@ impl Output {
     }
 }
 
-/// The summaries that are read.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ReadArgs {
     /// Summaries, or directories of them [default: results, where it is there]
@@ -116,13 +114,12 @@ impl ReadArgs {
         if self.notes { Notes::All } else { Notes::Brief }
     }
 
-    /// Puts the usual directory in the place of no path.
+    /// Replaces missing paths by the default directory.
     fn settle(&mut self) -> Result<()> {
         self.paths = summary_paths(std::mem::take(&mut self.paths))?;
         Ok(())
     }
 
-    /// The paths as they were typed.
     fn source(&self) -> String {
         let paths: Vec<_> =
             self.paths.iter().map(|path| line(&path.display().to_string())).collect();
@@ -220,7 +217,7 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     })
 }
 
-/// Leaves out what was imported, and says so: such outputs lack what is asked of them.
+/// Leaves out imported runs, with a warning: some outputs need what only measured steps have.
 fn measured_only<'r, 'a>(steps: &'r Reported<'a>, what: &str) -> Result<&'r [&'a Summary]> {
     if steps.measured.is_empty() {
         let imported = counted(steps.imported.len() as u64, "imported run");
@@ -234,7 +231,6 @@ fn measured_only<'r, 'a>(steps: &'r Reported<'a>, what: &str) -> Result<&'r [&'a
     Ok(&steps.measured)
 }
 
-/// Prints a text, or writes it into a file and says so.
 fn put(file: Option<&Path>, text: &str) -> Result<()> {
     file.map_or_else(
         || print_data(text),
@@ -242,7 +238,7 @@ fn put(file: Option<&Path>, text: &str) -> Result<()> {
     )
 }
 
-/// A file appears whole or not at all; one that is there is replaced.
+/// Writes a file atomically; replaces an existing one.
 fn write(path: &Path, text: &str) -> Result<()> {
     // A pipe or a terminal cannot be replaced.
     let special = path.exists() && !path.is_file();
@@ -261,7 +257,6 @@ fn wrote(path: &Path, bytes: usize) -> String {
 /// Label, workload and clients of a step.
 type Place<'a> = (&'a str, &'a str, u32);
 
-/// The steps that are shown.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct OnlyArgs {
     /// Only this label; may be given several times
@@ -276,7 +271,7 @@ pub(crate) struct OnlyArgs {
 }
 
 impl OnlyArgs {
-    /// Picks the steps; what picks none is refused with what there is.
+    /// Selects the steps; refuses a filter without a match, and lists what there is.
     fn of<'a>(&self, mut steps: Reported<'a>) -> Result<Reported<'a>> {
         let measured = steps.measured.iter();
         let measured =
@@ -326,7 +321,7 @@ impl OnlyArgs {
 }
 
 impl ReportArgs {
-    /// The parts of summaries that are read.
+    /// Returns the parts of summaries to read.
     fn parts(&self, format: Output) -> Parts {
         match format {
             _ if !self.gates.is_empty() => ALL_TIMES,
@@ -335,7 +330,7 @@ impl ReportArgs {
         }
     }
 
-    /// Returns the format; refuses flags that would be without effect on it.
+    /// Returns the format; refuses flags that would have no effect on it.
     fn check(&self) -> Result<Output> {
         let format = Output::chosen(self.format, self.output.as_deref())?;
         let flags = [
@@ -369,7 +364,7 @@ impl ReportArgs {
         Ok(format)
     }
 
-    /// The part that [`render`] takes.
+    /// Makes the options of [`render`].
     pub(crate) fn options(self, format: Output) -> Options {
         let format = format.tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };
@@ -385,7 +380,6 @@ impl ReportArgs {
     }
 }
 
-/// The two labels that are explained.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PairArgs {
     /// The label that is compared against [default: of two labels the first]
@@ -437,15 +431,14 @@ pub(crate) struct CompareArgs {
     pub read: ReadArgs,
 }
 
-/// A verdict that is no regression, and fails all the same.
+/// A verdict besides a regression that fails the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
     /// Neither a difference nor the lack of one is shown
     Inconclusive,
 }
 
-/// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
-/// is the error.
+/// Prints the comparison; returns an error if `--fail-on-regression` or `--fail-on` says so.
 pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     let chosen = Output::chosen(args.format, args.output.as_deref())?;
     let format = chosen.tables().filter(|format| !matches!(format, Format::Bencher | Format::Gha));
@@ -462,7 +455,7 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     let comparison = report::compare(loaded.all(), &of)?;
     put(output.as_deref(), &comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
-    // Texts for people have what is not known below their tables.
+    // Texts for people list unknown cells below their tables.
     let unknown = if matches!(format, Format::Text | Format::Markdown) {
         &[][..]
     } else {
@@ -511,7 +504,7 @@ fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
 /// Refuses a comparison that shows a regression, or cannot rule one out.
 fn judge(comparison: &Comparison, of: &Question) -> Result<()> {
     let [base, new] = [&of.base, &of.new].map(|label| line(label));
-    // Of several labels each line names its own.
+    // With several labels each line has its own.
     let new = if of.others.is_empty() { new + " is " } else { String::new() };
     let worse = format!("{new}worse than {base}:");
     let error = |found: String| Err(Error::new(Kind::Gate, worse.clone() + &found));
@@ -543,7 +536,6 @@ pub(crate) struct ExplainArgs {
     pub read: ReadArgs,
 }
 
-/// Prints the parts on standard output.
 pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     for_tables(args.format)?;
     args.take_labels();
@@ -561,7 +553,7 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     print_data(&report::explain(steps, &question)?)
 }
 
-/// Refuses formats that have a meaning for report and compare alone.
+/// Refuses formats that only report and compare have.
 pub(super) fn for_tables(format: Format) -> Result<()> {
     if matches!(format, Format::Junit | Format::Bencher | Format::Gha) {
         return Err(Error::usage(format!("--format {format} is of report and compare"))
@@ -571,7 +563,7 @@ pub(super) fn for_tables(format: Format) -> Result<()> {
 }
 
 impl ExplainArgs {
-    /// Takes the labels from before the paths, where they stood before they had flags.
+    /// Takes the labels that stand before the paths, as in versions without flags for them.
     fn take_labels(&mut self) {
         let PairArgs { baseline, new } = &mut self.pair;
         let bare = baseline.is_none() && new.is_none() && self.read.paths.len() > 2;

@@ -10,7 +10,7 @@ use crate::plan::value::{self, RowCount, TableCount};
 use crate::run::measure;
 use crate::workload::Schema;
 
-/// How rows get into the tables (`--fill`).
+/// Method of filling tables (`--fill`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Fill {
     /// LOAD DATA LOCAL where the server allows it and INSERT is not faster

@@ -1,5 +1,5 @@
-//! Verbs that measure on one server: a workload's, with its options as flags, and load; and the list of
-//! the workloads.
+//! Verbs that measure on one server: the workloads', with options as flags, and load; and the list of
+//! workloads.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -91,8 +91,7 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 impl MeasureArgs {
-    /// Refuses what only one server can have, and an option with two values, of which a server takes the
-    /// last.
+    /// Refuses flags that need a single server, and an option with two values: a server takes the last.
     fn check_sandboxes(&self, asked: &MeasureRequest<'_>) -> Result<()> {
         let names: Vec<String> =
             self.sandbox_option.iter().map(|(name, _)| name.replace('_', "-")).collect();
@@ -120,7 +119,7 @@ impl MeasureArgs {
             .hint("a command for each --sandbox, with the same --out"))
     }
 
-    /// Measures what is asked, on this server, or lists it.
+    /// Measures the job on its server, or lists it.
     fn run(
         self,
         asked: &MeasureRequest<'_>,
@@ -129,7 +128,7 @@ impl MeasureArgs {
     ) -> Result<()> {
         self.check_sandboxes(asked)?;
         let out = self.out;
-        // An empty word stands for the program of PATH.
+        // An empty word means the program of PATH.
         let sandbox = |word: OsString| Spec {
             program: (!word.is_empty()).then(|| PathBuf::from(word)),
             options: self.sandbox_option.clone(),
@@ -157,7 +156,7 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
         return Err(Error::usage(format!("--interval-log: {} is there already", log.display()))
             .hint("another name: nothing is written over"));
     }
-    // 53 bits, so that every reader of JSON sees the same number.
+    // 53 bits: every reader of JSON reads the same number.
     let mut plan = knobs.resolve(workload, random()? >> 11)?;
     if own {
         plan.tables = Some(plan.tables_or_default());
@@ -172,8 +171,8 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
 
 const HEADING: &str = "Options of this workload";
 
-/// Adds a flag for each option of the workload: `--range-size N`, `--skip-trx`. sysbench's
-/// spelling, with underscores, is taken too.
+/// Adds a flag for each option of the workload: `--range-size N`, `--skip-trx`; sysbench's underscores are
+/// accepted, too.
 pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
     for (name, setting) in &workload.options {
         let shown = setting.shown();
@@ -205,7 +204,7 @@ pub(crate) fn given(workload: &Workload, matches: &ArgMatches) -> BTreeMap<Strin
     workload.options.keys().filter_map(given).collect()
 }
 
-/// No other argument has such an id.
+/// A prefix keeps it different from all other ids.
 fn id(name: &str) -> String {
     format!("option {name}")
 }

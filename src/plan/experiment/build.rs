@@ -1,5 +1,5 @@
-//! Profile → Experiment: the labels, what `base` inherits, the runs and their tables. What the form
-//! of the file cannot say is checked on the way: names that must exist, values that exclude each other.
+//! Profile → Experiment: labels, inheritance by `base`, runs and their tables. Checks what the file's form
+//! cannot: names that must exist, values that exclude each other.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,9 +17,9 @@ use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
 use crate::terms::joined;
 use crate::workload::{Workload, builtin};
 
-/// The program that a sandbox takes where the profile names none.
+/// The default program of sandboxes.
 type Program = (String, PathBuf);
-/// A profile, and what the command line says of it.
+/// A profile, and the flags beside it.
 type Given<'a> = (&'a Profile, &'a Overrides);
 type Refuse<'a> = dyn Fn(&str, &dyn fmt::Display) -> Error + 'a;
 
@@ -56,7 +56,7 @@ pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     Ok(experiment)
 }
 
-/// Finds the labels that the report names.
+/// Resolves the labels that the report names.
 fn name_labels(experiment: &mut Experiment) -> Result<()> {
     let (subjects, profile) = (&experiment.subjects, &experiment.profile);
     let is =
@@ -93,7 +93,7 @@ fn name_labels(experiment: &mut Experiment) -> Result<()> {
     Ok(())
 }
 
-/// Pairs labels that are compared: those of the same program, or all where no two have one in common.
+/// Pairs labels for comparison: by program, or all if no two share one.
 fn pairs(from: &[&ServerSetup], to: &[&ServerSetup]) -> Vec<(String, String)> {
     let program = |subject: &ServerSetup| {
         let label = subject.label.strip_suffix(subject.server.name()).unwrap_or_default();
@@ -105,8 +105,7 @@ fn pairs(from: &[&ServerSetup], to: &[&ServerSetup]) -> Vec<(String, String)> {
     chosen.into_iter().map(|(from, to)| (from.label.clone(), to.label.clone())).collect()
 }
 
-/// Refuses names that are no label. Templates get a program's name before theirs, which only
-/// the experiment knows.
+/// Refuses unknown labels. Templates get a program's name in front, which only the experiment knows.
 fn check_labels(profile: &Profile, here: &str, names: Option<&Names>) -> Result<()> {
     for (n, name) in names.into_iter().flat_map(Names::texts).enumerate() {
         let is_label = profile.servers.iter().any(|server| server.name() == name);
@@ -128,8 +127,7 @@ fn check_workloads(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Adds the parts of a run: one for each of its workloads. Two of one title would be one table, and
-/// could be no one measurement.
+/// Adds the parts of a run, one for each workload. Two parts with one title would share a table.
 fn add_parts(
     parts: &mut Vec<RunSpec>,
     of: Given<'_>,
@@ -196,7 +194,7 @@ fn add_parts(
     Ok(())
 }
 
-/// Finds the workloads of a run, and checks that its options are some of theirs.
+/// Finds the workloads of a run; refuses options that none of them has.
 fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>> {
     let find = |(nth, name)| {
         profile.workload(name).ok_or_else(|| {
@@ -218,15 +216,15 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
     Ok(found)
 }
 
-/// Plans one workload of a run on its tables; `here` makes the error of a key.
+/// Plans one workload of a run on its tables; `here` makes errors of a key.
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
-    // Not every workload has all options.
+    // Some workloads lack some options.
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
     let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
     let (schema, named, mut knobs) = (workload.schema, workload.names_tables(), knobs.clone());
-    // Where each client has a table, the tables of other runs do not count.
+    // With a table a client, the tables of other runs do not count.
     let count = profile.tables.count.filter(|_| !workload.table_a_client);
     knobs.tables = knobs.tables.or(count).filter(|_| named);
     let rows = knobs.rows.take().and_then(|rows| rows.0);
@@ -247,7 +245,7 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
     let dataset = Dataset {
         schema,
         tables,
-        // None where the schema's tables stay empty.
+        // The schema's tables stay empty.
         rows: rows.unwrap_or(0),
         data_seed: of.data_seed.unwrap_or(defaults::DATA_SEED),
         charset: of.charset.as_ref().map(|name| name.0.clone()),
@@ -296,7 +294,7 @@ fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpe
     profile.ensure(at < longest, here("at"), what)
 }
 
-/// Makes the labels: a server with what it inherits, and one for each program that it may take.
+/// Makes the labels: each server, once for each program that it may take.
 fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>> {
     let whole = servers(profile)?;
     let takes_programs =
@@ -316,7 +314,7 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>
     let subjects: Vec<ServerSetup> = if programs.is_empty() {
         whole.iter().map(|server| subject((server, None))).collect()
     } else {
-        // A program is taken through all its variants before the next.
+        // All variants of a program come before the next program.
         let each = programs.iter().flat_map(|p| open.iter().map(move |server| (*server, Some(p))));
         own.iter().map(|server| (*server, None)).chain(each).map(subject).collect()
     };
@@ -328,7 +326,7 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>
     Ok(subjects)
 }
 
-/// Lists the servers of a profile, each with what it inherits.
+/// Lists the servers of a profile with their inherited settings.
 fn servers(profile: &Profile) -> Result<Vec<Server>> {
     let mut whole: Vec<Server> = Vec::new();
     for (n, server) in profile.servers.iter().enumerate() {
@@ -393,10 +391,10 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Takes what one server says, and the rest from its base.
+/// Merges a server's settings with those of its base.
 fn merged(base: Server, own: Server) -> Server {
     let elsewhere = own.address().is_some();
-    // Where one key differs, such as the port, the others still hold; a URL says all of them.
+    // If one key differs, such as the port, the others are inherited; a URL replaces all of them.
     let base = if own.url.is_some() || own.defaults_file.is_some() || own.sandbox.is_some() {
         Server {
             url: None,
@@ -474,15 +472,15 @@ fn subject(
     }
 }
 
-/// Gives a sandbox its program, the sizes of this scale and directories of its own.
+/// Sets a sandbox's program, the sizes of this scale, and its own directories.
 fn set_up(sandbox: &mut Sandbox, program: Option<&Program>, scale: Scale) {
     for (name, size) in take(&mut sandbox.scaled_options) {
         let size = scale.size(&name, size.0).to_string();
         sandbox.options.insert(name, Setting(Some(size)));
     }
     let program = program.filter(|_| sandbox.program.is_none());
-    // Directories of one program are of no use to another, and a trial at a small scale must not
-    // drop what took hours to fill.
+    // A program cannot use another one's directories, and a trial at a small scale must not drop hours of
+    // filling.
     if let Some(Data::Keep(dir) | Data::CopyOf(dir)) = &mut sandbox.data {
         if !scale.is_full() {
             dir.as_mut_os_string().push(format!("-x{}", scale.factor()));

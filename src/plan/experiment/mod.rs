@@ -28,23 +28,23 @@ use crate::terms::{self, Gate};
 use crate::workload::Schema;
 use crate::workload::random::{mix, name_part, seed_of};
 
-/// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
-/// built: measured with 1M rows on a small machine.
+/// Bytes of a row with its indexes on disk, and rows a second of a fill with indexes: measured with 1M rows
+/// on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
 const PHPTEST: (u64, f64) = (330, 50_000.0);
-/// The least size of a table's file.
+/// Smallest size of a table's file.
 const TABLE_BYTES: u64 = 8_000_000;
-/// The size of a server's system tables and logs.
+/// Size of a server's system tables and logs.
 const SERVER_BYTES: u64 = 200_000_000;
 /// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
-/// Bytes that a copy of a data directory moves, a second.
+/// Bytes a second of a copy of a data directory.
 const COPY_BYTES_A_SECOND: f64 = 300_000_000.0;
 const START: Duration = Duration::from_secs(8);
 const AROUND_STEP: Duration = Duration::from_secs(1);
-/// Ops a second that a small server does.
+/// Ops a second of a small server.
 const OPS_A_SECOND: f64 = 5000.0;
-/// An external command, of which nothing is known.
+/// Assumed time of an external command.
 const TEST: Duration = Duration::from_mins(1);
 
 /// Flags beside a profile.
@@ -85,15 +85,15 @@ pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), Stri
 
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// As it is written, but that baseline and order of its report are the subjects' labels.
+    /// As in the file, but with labels in its report's baseline and order.
     pub profile: Profile,
     pub scale: Scale,
     pub subjects: Vec<ServerSetup>,
     pub parts: Vec<RunSpec>,
-    /// The cells that are wanted, in the order of execution.
+    /// The wanted cells, in the order of execution.
     pub cells: Vec<Cell>,
     pub all: Vec<Cell>,
-    /// The labels that the report's `from` and `to` stand for: a pair for each program.
+    /// Pairs of labels for the report's `from` and `to`, one for each program.
     pub changes: Vec<(String, String)>,
 }
 
@@ -101,9 +101,9 @@ pub struct Experiment {
 pub struct ServerSetup {
     /// The label in the file, with its program's name.
     pub label: String,
-    /// The label that it is a variant of.
+    /// The label of which it is a variant.
     pub base: Option<String>,
-    /// The server with what it inherits, at the scale at hand.
+    /// The server with inherited settings, at this scale.
     pub server: Server,
     pub expect: Vec<Expect>,
 }
@@ -120,29 +120,29 @@ pub struct RunSpec {
 
 #[derive(Debug, Clone)]
 pub enum What {
-    /// A workload at some numbers of clients, on these tables.
+    /// A workload at some numbers of clients.
     Sweep(Box<Plan>, Dataset),
     Load(LoadSpec),
     Suite(SuiteSpec),
 }
 
-/// Tables as prepare makes them, and how.
+/// Tables that prepare makes, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
     pub schema: Schema,
-    /// `sbtest1` to this; 0 where no statement names one.
+    /// Number of the last table; 0 if no statement names one.
     pub tables: u32,
-    /// Rows of each, and so the ids that keys are drawn from; 0 where the schema's tables stay empty.
+    /// Rows of each table, from whose ids keys are drawn; 0 if the tables stay empty.
     pub rows: u64,
     pub data_seed: u32,
     /// Character set of the tables; None for the database's.
     pub charset: Option<String>,
-    /// Connections that fill; None for a sensible number.
+    /// Connections of the fill; None for the default.
     pub jobs: Option<u32>,
-    /// True if tables that prepare made are dropped and filled again, whatever they hold.
+    /// True if prepare's tables are dropped and filled again, whatever they hold.
     #[serde(rename = "refill")]
     pub force: bool,
-    /// None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
+    /// None for the faster one that the server allows.
     #[serde(skip)]
     pub fill: Option<Method>,
 }
@@ -162,7 +162,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// One cell of a table, once.
+/// One cell of a table in one repeat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     pub subject: usize,
@@ -170,29 +170,28 @@ pub struct Cell {
     pub clients: u32,
     pub rate: Option<f64>,
     pub repeat: u32,
-    /// The same for the same measurement of the same experiment, in every invocation.
+    /// Identifies the measurement in every invocation of the experiment.
     pub key: String,
 }
 
-/// Cells of one part on one subject in one repeat: one sweep.
+/// One sweep: cells of one part on one subject in one repeat.
 pub(crate) struct CellGroup {
     pub subject: usize,
     pub part: usize,
     pub repeat: u32,
     pub cells: Vec<usize>,
-    /// The server is taken anew: another label, another repeat (unless the experiment
-    /// leaves it running), or data that was written to and can be brought back.
+    /// True if the server starts again: for another label, for another repeat (unless the experiment leaves
+    /// it running), or to restore written data.
     pub fresh: bool,
 }
 
 impl RunSpec {
-    /// Gives the plan and the tables of a sweep.
     fn sweep(&self) -> Option<(&Plan, &Dataset)> {
         let What::Sweep(plan, dataset) = &self.what else { return None };
         Some((plan, dataset))
     }
 
-    /// Tells whether it may write: nobody knows what a suite does.
+    /// Returns whether it may write; a suite may.
     pub(crate) fn writes(&self) -> bool {
         self.sweep().is_none_or(|(plan, _)| plan.workload.writes())
     }
@@ -213,8 +212,8 @@ impl RunSpec {
 }
 
 impl Experiment {
-    /// Adds repeats of every cell, for what is measured again; labels are interleaved, whatever the
-    /// profile wants: what is compared should stand side by side.
+    /// Adds repeats of every cell for a recheck. Interleaves the labels whatever the profile says: compared
+    /// runs should be near each other in time.
     pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {
         self.profile.order = RepeatOrder::Interleaved;
         for part in &mut self.parts {
@@ -226,7 +225,7 @@ impl Experiment {
         self.make_cells(seed);
     }
 
-    /// Makes all cells: labels and repeats as the profile wants them, in each the runs.
+    /// Makes all cells in the profile's order of labels and repeats.
     fn make_cells(&mut self, seed: u64) {
         let mut cells = Vec::new();
         for (repeat, subject) in self.visits(seed) {
@@ -243,15 +242,15 @@ impl Experiment {
         self.all = cells;
     }
 
-    /// Orders labels and repeats. But for [`RepeatOrder::InTurn`], repeats are outermost, so that drift and
-    /// the luck of a restart do not hide inside a cell.
+    /// Orders labels and repeats. Repeats are outermost, except with [`RepeatOrder::InTurn`], so that a drift
+    /// or a lucky restart is not within a cell.
     fn visits(&self, seed: u64) -> Vec<(u32, usize)> {
         let repeats = self.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
         let (order, of) = (self.profile.order, self.subjects.len());
         let in_repeat = |repeat: u32| {
             let mut subjects: Vec<usize> = (0..of).collect();
             match order {
-                // Otherwise the same label would come later in each repeat.
+                // Otherwise a label would have the same position in each repeat.
                 RepeatOrder::Interleaved if repeat.is_multiple_of(2) => subjects.reverse(),
                 RepeatOrder::Shuffled => {
                     shuffle(&mut subjects, seed_of(&[seed, u64::from(repeat)]));
@@ -267,7 +266,7 @@ impl Experiment {
         visits
     }
 
-    /// Groups the cells that are wanted, in the order of execution.
+    /// Groups the wanted cells, in the order of execution.
     pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<CellGroup> {
         let (mut legs, mut written) = (Vec::<CellGroup>::new(), false);
         for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| wanted(cell)) {
@@ -283,14 +282,14 @@ impl Experiment {
                 }
                 _ => true,
             };
-            // A fresh server is as it was prepared.
+            // A fresh server has its prepared data.
             written &= !fresh;
             legs.push(CellGroup { subject, part, repeat, cells: vec![at], fresh });
         }
         legs
     }
 
-    /// Keeps the cells that all conditions let through, and refuses a value that is in no cell.
+    /// Keeps the cells that meet all conditions; refuses a value without a cell.
     fn keep(&mut self, conditions: &[Only]) -> Result<()> {
         let mut cells = self.all.clone();
         for Only { key, values } in conditions {
@@ -311,7 +310,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Makes what a cell is found by: the same for the same measurement of the same experiment.
+    /// Makes the key that finds a cell in every invocation.
     fn key(&self, cell: &Cell) -> String {
         let Cell { clients, rate, repeat, .. } = *cell;
         let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
@@ -335,7 +334,7 @@ impl Experiment {
         format!("{VERSION}-{:016x}", mix(name_part(&text)))
     }
 
-    /// Counts the clients of the largest step of a subject, and the prepared statements that they hold.
+    /// Returns the clients of a subject's largest step, and their prepared statements.
     pub(crate) fn most(&self, subject: usize) -> (u32, u64) {
         let parts = self.parts.iter().filter(|part| part.subjects.contains(&subject));
         parts.fold((1, 0), |(most, statements), part| {
@@ -347,8 +346,7 @@ impl Experiment {
         })
     }
 
-    /// Lists the clients of the steps that come before a cell in the same run of the same label and
-    /// repeat, but for those of these positions, in their order.
+    /// Lists the clients of earlier steps of a cell's run, label and repeat, without the positions in `here`.
     pub(crate) fn before(&self, at: usize, here: &[usize]) -> Vec<u32> {
         let cell = &self.cells[at];
         let of_run = |other: &&Cell| {
@@ -359,7 +357,7 @@ impl Experiment {
         before.filter(|other| !there(other)).map(|other| other.clients).collect()
     }
 
-    /// Gives what is planned of a cell: warm-up and window; nothing where it lasts as long as it takes.
+    /// Returns the planned warm-up and window of a cell; None if its length is unknown.
     pub(crate) fn step_time(&self, at: usize) -> Option<Duration> {
         self.parts[self.cells[at].part].sweep()?.0.step_time()
     }
@@ -373,7 +371,7 @@ impl Experiment {
 
 type Called = fn(&Experiment, &Cell) -> Vec<String>;
 
-/// Names what `--only` picks cells by; a label goes with or without its program's name.
+/// Keys of `--only`; a label is given with or without its program's name.
 const KEYS: [(&str, Called); 4] = [
     ("label", |experiment, cell| {
         let subject = &experiment.subjects[cell.subject];
@@ -384,10 +382,10 @@ const KEYS: [(&str, Called); 4] = [
     ("repeat", |_, cell| vec![cell.repeat.to_string()]),
 ];
 
-/// `--only KEY=VALUE,…`: a part of the cells; of several all must hold.
+/// `--only KEY=VALUE,…`: a part of the cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
-    /// A place in [`KEYS`].
+    /// An index of [`KEYS`].
     key: usize,
     values: Vec<String>,
 }
@@ -408,11 +406,11 @@ impl FromStr for Only {
     }
 }
 
-/// Goes up where [`ResumeKey`] changes its meaning.
+/// Increases when [`ResumeKey`] changes its meaning.
 const VERSION: u32 = 2;
 
-/// The identity of a measurement in every invocation. Repeats and numbers of clients may be
-/// added later: each is in the key of its own cells only.
+/// The identity of a measurement in every invocation. Repeats and numbers of clients are only in the keys of
+/// their own cells: they may be added later.
 #[derive(Serialize)]
 struct ResumeKey<'a> {
     version: u32,
@@ -425,8 +423,8 @@ struct ResumeKey<'a> {
     repeat: u32,
 }
 
-/// A private server as loadgen sets it up, or the address of one that flags name; of one that is there and
-/// in the profile only its owner knows.
+/// A private server's settings, or the address of a server that flags name. Only its owner knows a profile's
+/// running server.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ServerKey<'a> {
@@ -441,23 +439,23 @@ enum RunKey<'a> {
     Suite { title: &'a str, suite: &'a SuiteSpec },
 }
 
-/// Tells a key that this version makes from an earlier one's.
+/// Returns whether this version made a key.
 pub(crate) fn is_current(key: &str) -> bool {
     key.split_once('-').is_some_and(|(version, _)| version == VERSION.to_string())
 }
 
 impl Experiment {
-    /// Guesses how long it takes to prepare and to measure, and the bytes on disk.
+    /// Estimates the time of preparing and of measuring, and the bytes on disk.
     fn estimate(&self, wanted: impl Fn(&Cell) -> bool) -> (Duration, Duration, u64) {
         let (mut preparing, mut measuring) = (Duration::ZERO, Duration::ZERO);
-        // What stays, by its place, and the most that lies elsewhere at a time.
+        // Bytes of kept data by place, and the peak of temporary data.
         let (mut kept, mut passing) = (BTreeMap::<String, u64>::new(), 0);
         for leg in self.legs(wanted) {
             let subject = &self.subjects[leg.subject];
             let (bytes, fill, each) = guess(&self.parts[leg.part]);
             let whole = bytes + SERVER_BYTES;
-            // Labels of one server, for all that is known, share its tables. A copied one goes away
-            // with its label: only that it is there counts.
+            // Labels of one server may share its tables. A copied one is removed with its label: only its
+            // peak counts.
             let shown = |dir: &Path| dir.display().to_string();
             let (place, stays, passes) = match subject.server.sandbox.as_ref().map(Sandbox::data) {
                 None => (Some("a server that is there".to_owned()), bytes, 0),
@@ -482,7 +480,7 @@ impl Experiment {
         (preparing, measuring, kept.into_values().fold(passing, u64::saturating_add))
     }
 
-    /// Shows what is going to happen, with a guess at what it takes.
+    /// Lists the steps, with an estimate of time and disk.
     pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
         let mut text = String::new();
         let mut put = |name: &str, value: &str| text += &format!("{name:<10} {}\n", line(value));
@@ -533,7 +531,7 @@ impl Experiment {
     }
 }
 
-/// Guesses the bytes of a part's tables, how long `prepare` fills them, and how long a cell takes.
+/// Estimates the bytes of a part's tables, the time to fill them, and the time of a cell.
 fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
     let bytes = |tables: u32, rows: u64, row: u64| {
         let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
@@ -612,7 +610,7 @@ fn describe(part: &RunSpec) -> String {
     format!("{tables}, clients {clients}, warm-up {warmup}, window {window}, {keys}, {mode}")
 }
 
-/// Shows a guess, which does not need its seconds.
+/// Formats an estimate, without seconds.
 fn about(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds}s"),
