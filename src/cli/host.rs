@@ -43,7 +43,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub format: Format,
 
-    /// Where the result is kept [default: LOADGEN_CALIBRATION, else
+    /// File of the result [default: LOADGEN_CALIBRATION, else
     /// loadgen/calibration.json in XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -92,13 +92,13 @@ pub(crate) struct CannedArgs {
     /// Unix socket
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Tables that it claims to have
+    /// Number of tables that it reports
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub tables: u32,
     /// Connections at most
     #[arg(long, default_value_t = 10_100, value_name = "N")]
     pub connections: u32,
-    /// How long a statement takes: const:1ms, or exp:1ms for exponential times with this mean;
+    /// Time of a statement: const:1ms, or exp:1ms for exponential times with this mean;
     /// each connection by itself [default: no time]
     #[arg(long, value_name = "KIND:DURATION", value_parser = service)]
     pub service: Option<Service>,

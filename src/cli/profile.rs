@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53))]
     pub seed: Option<u64>,
 
-    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    /// Result of loadgen calibrate on this host [default: its own default]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
 
@@ -138,15 +138,15 @@ pub(crate) struct RecheckArgs {
     #[arg(long, value_name = "LABEL")]
     pub new: Option<String>,
 
-    /// What is compared, as for report
+    /// Metric to compare, as for report
     #[arg(long, value_name = "METRIC", default_value_t)]
     pub metric: Metric,
 
-    /// A smaller difference does not matter
+    /// Ignore smaller differences
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
 
-    /// How wide the interval of a median, or the range of less than six runs, may be
+    /// Largest width of a median's interval, or of the range of less than six runs
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = parse_percent)]
     pub spread_max: f64,
 

@@ -14,7 +14,7 @@ use crate::stop::{Stop, kill_all};
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DisplayArgs {
-    /// How often progress is shown [default: 1s on a terminal, 10s otherwise]
+    /// Interval of progress [default: 1s on a terminal, 10s otherwise]
     #[arg(long, value_name = "DURATION")]
     pub progress: Option<Length<100>>,
 

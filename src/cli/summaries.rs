@@ -97,7 +97,7 @@ pub(crate) struct ReadArgs {
     /// Summaries, or directories of them [default: results, where it is there]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Of each label and workload only the newest invocation; of one that clashes with itself its
+    /// Use only the newest invocation of each label and workload, and if it clashes with itself its
     /// newest settings
     #[arg(long)]
     pub latest: bool,
@@ -143,7 +143,7 @@ pub(crate) struct ReportArgs {
     /// times: a table each [default: natural]
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
     pub metrics: Vec<Metric>,
-    /// How it is laid out
+    /// Arrangement of the tables
     #[arg(long, value_name = "LAYOUT", value_enum, default_value_t)]
     pub layout: Layout,
     /// Output format [default: that of the file's name, else text]
@@ -405,10 +405,10 @@ pub(crate) struct CompareArgs {
     /// A label that is compared; may be given several times [default: all others]
     #[arg(long, value_name = "LABEL")]
     pub new: Vec<String>,
-    /// What is compared, as for report. Several times: tables of each [default: natural]
+    /// Metric to compare, as for report. Several times: tables of each [default: natural]
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
     pub metrics: Vec<Metric>,
-    /// A smaller difference does not matter
+    /// Ignore smaller differences
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
     /// Exit with 99 where a new label is worse, with 98 where that cannot be known (too few repeats, runs

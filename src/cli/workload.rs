@@ -26,7 +26,7 @@ pub(crate) struct WorkloadArgs {
     #[command(flatten)]
     pub knobs: Knobs,
 
-    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    /// Result of loadgen calibrate on this host [default: its own default]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
 
@@ -257,7 +257,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub knobs: LoadKnobs,
 
-    /// Load so many times; the table shows the median
+    /// Load N times; the table shows the median
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 

@@ -60,7 +60,7 @@ pub struct Knobs {
     #[arg(long, value_name = "LIST", default_value = "1")]
     pub clients: Option<Clients>,
 
-    /// How clients meet tables
+    /// Assignment of clients to tables
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     pub spread: Option<SpreadChoice>,
 
@@ -76,7 +76,7 @@ pub struct Knobs {
     #[arg(long, value_name = "N")]
     pub ops: Option<OpCount>,
 
-    /// Run the whole sweep so many times; cells show the median
+    /// Run the whole sweep N times; cells show the median
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: Option<Repeats>,
 
@@ -84,7 +84,7 @@ pub struct Knobs {
     #[arg(long, value_enum, value_name = "ORDER", default_value = "ascending")]
     pub order: Option<Order>,
 
-    /// Which rows are touched: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H, gaussian or special
+    /// Distribution of keys: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H, gaussian or special
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub distribution: Option<Distribution>,
 
@@ -119,7 +119,7 @@ pub struct Knobs {
     #[arg(long, value_name = "LIST")]
     pub rate: Option<Rates>,
 
-    /// With --rate or --slo: how arrivals are spaced [default: poisson]
+    /// With --rate or --slo: spacing of arrivals [default: poisson]
     #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
 
@@ -133,7 +133,7 @@ pub struct Knobs {
     #[serde(skip)]
     pub slo: Vec<Gate>,
 
-    /// How near a rate that holds and one that fails must be
+    /// Largest difference between the rate that holds and the one that fails
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = resolution, requires = "slo")]
     #[serde(skip)]
     pub slo_resolution: Option<f64>,
@@ -143,7 +143,7 @@ pub struct Knobs {
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Gate>,
 
-    /// What follows an error that is no deadlock and no lock wait
+    /// Reaction to errors; deadlocks and the like are only counted
     #[arg(long, value_enum, value_name = "POLICY", default_value = "abort")]
     pub on_error: Option<OnError>,
 
@@ -151,7 +151,7 @@ pub struct Knobs {
     #[arg(long, value_name = "N|P%")]
     pub max_errors: Option<ErrorsMax>,
 
-    /// Give up an op, and its connection, that has no answer after so long [default: wait]
+    /// Give up an op, and its connection, after this time without an answer [default: wait]
     #[arg(long, value_name = "DURATION")]
     pub op_timeout: Option<Length<50>>,
 

@@ -35,14 +35,14 @@ pub struct Profile {
     /// Required: its name, in summaries; a label where there is one server without
     #[serde(deserialize_with = "named")]
     pub name: String,
-    /// What it is for, in words: `--list` shows it
+    /// Its purpose, in words: `--list` shows it
     pub about: String,
     /// The order of servers and repeats, below; `"interleaved"` by default
     pub order: RepeatOrder,
     /// `false`: a server that is measured again in its next repeat is left running; `true` by default
     #[serde(default = "yes")]
     pub restart: bool,
-    /// What must hold at the end, in every run of a workload: `["p99<5ms", "errors==0"]`
+    /// Conditions at the end of every run of a workload: `["p99<5ms", "errors==0"]`
     pub gates: Vec<Gate>,
     /// Required: `[[server]]`, at least one
     #[serde(rename = "server")]
@@ -88,7 +88,7 @@ pub enum RepeatOrder {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// The row of the table; may be left away where there is one server
+    /// The row of the table; may be left out if there is one server
     #[serde(deserialize_with = "named")]
     pub label: Option<String>,
     /// The label of a server above: this one is the same but for what is said here. Options are merged one by one
@@ -120,7 +120,7 @@ pub struct Server {
     /// Brings its data back to what it was, while it is stopped
     #[serde(deserialize_with = "command")]
     pub reset: Vec<String>,
-    /// How long each of these commands, and the start, may take; `"10m"` by default
+    /// Time limit of each of these commands, and of the start; `"10m"` by default
     pub within: Option<Length<1>>,
     /// Reads /proc of the server's host: program and arguments before `grep`, such as `["ssh", "db1"]`
     #[serde(deserialize_with = "command")]
@@ -149,7 +149,7 @@ pub struct Sandbox {
     pub options: BTreeMap<String, Setting>,
     /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`, and `innodb_lru_scan_depth`.
     pub scaled_options: BTreeMap<String, Size>,
-    /// Where its data is, below
+    /// Its data directory, below
     pub data: Option<Data>,
 }
 
@@ -182,8 +182,8 @@ pub struct Tables {
     /// `true`: tables that were written to are dropped and filled again before the next run (only those that
     /// loadgen made); a `load` may drop what was prepared
     pub refill: bool,
-    /// Whether what the fill of a private server left dirty is flushed before the first step;
-    /// yes if not given.
+    /// `true`: a private server flushes the pages of its fill before the first step;
+    /// `true` by default
     pub flush: Option<bool>,
 }
 
@@ -235,7 +235,7 @@ pub struct Expect {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// When it starts, from the start of the window: `"10s"`
+    /// Its start, from the start of the window: `"10s"`
     pub at: Phase,
     /// Program and arguments; `{pid}` is the server's process, `{label}`, `{workload}` and
     /// `{clients}` are those of the step.
