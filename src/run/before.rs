@@ -388,16 +388,17 @@ impl Preparation<'_> {
                 ask(self.at.link, self.control.query(&sql)).await?;
             }
             let now = ask(self.at.link, status::searches(self.control)).await?;
-            let here = now.zip(counted).and_then(|(now, then)| {
+            let period_hits = now.zip(counted).and_then(|(now, then)| {
                 let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
                 (hits + others > 0).then(|| hits as f64 / (hits + others) as f64)
             });
             // Nothing counts the pages: only time helps.
             let as_before = |now: f64| share.is_some_and(|then| (then - now).abs() < SETTLED_HITS);
-            steady = if here.is_none_or(as_before) { steady + 1 } else { 0 };
-            (share, counted) = (here, now);
+            steady = if period_hits.is_none_or(as_before) { steady + 1 } else { 0 };
+            (share, counted) = (period_hits, now);
             self.progress.update(|| {
-                let hits = here.map_or_else(String::new, |s| format!(", {:.0} % hits", s * 100.0));
+                let hits =
+                    period_hits.map_or_else(String::new, |s| format!(", {:.0} % hits", s * 100.0));
                 let s = began.elapsed().as_secs_f64();
                 format!("filling the adaptive hash index: {s:.0} s{hits}")
             });
@@ -454,8 +455,9 @@ pub(super) async fn read_all(
         let reads = tables.schema.reads(number, rows, PIECE);
         for (done, sql) in reads.iter().enumerate() {
             progress.update(|| {
-                let here = f64::from(number - 1) + done as f64 / reads.len() as f64;
-                let (name, part) = (tables.schema.name(number), here / f64::from(tables.count));
+                let tables_done = f64::from(number - 1) + done as f64 / reads.len() as f64;
+                let (name, part) =
+                    (tables.schema.name(number), tables_done / f64::from(tables.count));
                 let (percent, s) = (part * 100.0, began.elapsed().as_secs_f64());
                 format!("reading all rows: {name}, {percent:.0} % of all, {s:.0} s")
             });

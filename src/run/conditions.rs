@@ -133,13 +133,13 @@ fn keys(plan: &Plan, tables: Tables, ops: u64) -> Option<Keys> {
     let (distribution, per_op) = plan.workload.keys_per_op(plan.distribution)?;
     let (count, rows) = (f64::from(tables.count.max(1)), tables.rows);
     let drawn = per_op * ops as f64;
-    let told = coverage(distribution, rows, drawn / count);
+    let coverage = coverage(distribution, rows, drawn / count);
     (rows > 0).then(|| Keys {
         distribution: distribution.to_string(),
         drawn,
-        hottest_share: told.hottest_share,
-        half_on_share: told.half_on_share,
-        distinct: told.distinct * count,
+        hottest_share: coverage.hottest_share,
+        half_on_share: coverage.half_on_share,
+        distinct: coverage.distinct * count,
         rows: rows as f64 * count,
     })
 }

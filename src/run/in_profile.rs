@@ -64,9 +64,9 @@ impl InProfile<'_> {
     /// relative to the buffer pool only raises a warning.
     pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
         // The server's own size of the tables, unless its statistics are older than the rows.
-        let bytes = dataset.map(|of| {
-            let rows = u64::from(of.tables.count).saturating_mul(of.tables.rows);
-            of.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
+        let bytes = dataset.map(|data| {
+            let rows = u64::from(data.tables.count).saturating_mul(data.tables.rows);
+            data.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
         });
         let mut words = self.part.commands.iter().flat_map(|command| &command.run);
         if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
@@ -87,10 +87,10 @@ impl InProfile<'_> {
     }
 
     pub(super) fn commands(&self, run_id: &str, step: &Step) -> Vec<beside::Command> {
-        let here = self.part.commands.iter().filter(|command| {
+        let commands = self.part.commands.iter().filter(|command| {
             command.clients.as_ref().is_none_or(|clients| clients.0.contains(&step.clients))
         });
-        let filled = (1..).zip(here).map(|(n, command)| beside::Command {
+        let filled = (1..).zip(commands).map(|(n, command)| beside::Command {
             at: command.at.0,
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
             asked: command_key(command),

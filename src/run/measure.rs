@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::forecast::Forecast;
-use super::servers::sized;
-use super::slo::{Slo, check_window, signature};
+use super::servers::size_sandbox;
+use super::slo::{Slo, check_window, describe_search};
 use super::steps::{Job, Steps};
 use super::summarise::server_label;
 use super::{
@@ -53,7 +53,7 @@ impl MeasureRequest<'_> {
         }
         let [start] = plan.rates.as_slice() else {
             return Err(Error::usage("--slo begins its search at one rate")
-                .hint("--rate 1k, or leave it away"));
+                .hint("--rate 1k, or leave it out"));
         };
         Ok(Some(Slo::new(plan, &self.slo, *start, self.slo_resolution)))
     }
@@ -87,10 +87,10 @@ impl MeasureRequest<'_> {
 
     fn sandbox(&self) -> Result<Spec> {
         // A load has two connections, and some more for readings.
-        let Job::Sweep(plan) = self.job else { return Ok(sized(0, 0)) };
+        let Job::Sweep(plan) = self.job else { return Ok(size_sandbox(0, 0)) };
         let tables = plan.tables_or_default();
         let statements = plan.prepared_per_client(plan.spread_over(tables)?, tables);
-        Ok(sized(plan.clients_max(), statements * u64::from(plan.clients_max())))
+        Ok(size_sandbox(plan.clients_max(), statements * u64::from(plan.clients_max())))
     }
 
     /// Fills the tables of a private server, or asks for consent to drop those that a load replaces.
@@ -109,7 +109,7 @@ impl MeasureRequest<'_> {
                 Ok(())
             }
             Job::Load { spec, force: true } if !own => {
-                let named = |made: &Numbers| to_drop(spec, made);
+                let named = |made: &Numbers| list_dropped(spec, made);
                 Box::pin(agree_to_drop(link, consent(self.yes, true), false, named)).await
             }
             Job::Sweep(_) | Job::Load { .. } | Job::Suite(_) => Ok(()),
@@ -129,7 +129,7 @@ pub(crate) fn run(
     if place.probe.is_some() && prefix.is_empty() {
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
-    let turns = turns(args, place, invocation.stop)?;
+    let turns = plan_turns(args, place, invocation.stop)?;
     let store = invocation.begin()?;
     let Invocation { mut progress, stop, calibration, out } = invocation;
     let (mut searching, mut ceiling, mut search) = (None, None, None);
@@ -138,7 +138,7 @@ pub(crate) fn run(
         // A search does not repeat rates by plan.
         searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
         let start = plan.rates.first().filter(|_| slo.is_some());
-        search = start.map(|start| signature(&args.slo, *start, args.slo_resolution));
+        search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
         ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
     }
     let mut steps = Steps {
@@ -158,14 +158,14 @@ pub(crate) fn run(
         }
     }
     steps.progress.clear();
-    let shown = match slo {
-        Some(slo) => slo.tell(&steps.summaries),
+    let printed = match slo {
+        Some(slo) => slo.print_result(&steps.summaries),
         None => print_table(&steps.summaries, &out, steps.progress.is_quiet()),
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, args.gates.as_slice())), steps.progress);
     tell_end(args, place, ended.is_ok(), &mut steps, &out);
-    finish([ended, shown, gated], steps.progress)
+    finish([ended, printed, gated], steps.progress)
 }
 
 /// Steps that follow each other on one server, which is private if there is a sandbox.
@@ -177,7 +177,7 @@ struct ServerTurn<'a> {
 
 /// Returns one turn of all steps; for several servers one turn a repeat and server, so that a drift of the
 /// host affects all of them.
-fn turns<'a>(
+fn plan_turns<'a>(
     args: &MeasureRequest<'_>,
     place: &'a Place,
     stop: &Stop,
@@ -186,7 +186,7 @@ fn turns<'a>(
     if place.sandboxes.len() < 2 {
         return Ok(vec![ServerTurn { sandbox: place.sandboxes.first(), label, steps }]);
     }
-    let labels = labels(&place.sandboxes, stop)?;
+    let labels = label_sandboxes(&place.sandboxes, stop)?;
     let of = u32::try_from(steps.len() * labels.len()).unwrap_or(u32::MAX);
     let (mut turns, mut number) = (Vec::new(), 0);
     let repeats: BTreeSet<u32> = steps.iter().map(|step| step.repeat).collect();
@@ -204,7 +204,7 @@ fn turns<'a>(
 }
 
 /// Labels several private servers: by their versions if these differ, else by their programs.
-fn labels(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
+fn label_sandboxes(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
     let by_version = |spec: &Spec| {
         let version = sandbox::program_version(spec, &|| stop.asked().is_some())?;
         Ok(server_label(&version, &options_text(spec)))
@@ -262,11 +262,11 @@ impl ServerTurn<'_> {
 }
 
 fn options_text(spec: &Spec) -> String {
-    let told = |(name, value): &(String, Option<String>)| {
+    let describe = |(name, value): &(String, Option<String>)| {
         let value = value.as_ref().map_or_else(String::new, |value| format!("={value}"));
         format!(" {name}{value}")
     };
-    let text: String = spec.options.iter().map(told).collect();
+    let text: String = spec.options.iter().map(describe).collect();
     text.chars().filter(|c| !c.is_control()).take(OPTIONS_MAX).collect()
 }
 
@@ -289,20 +289,20 @@ fn tell_end(
     // Steps that could not be saved went to standard output.
     let done = done.min(steps.saved);
     let planned = args.steps().len() * place.sandboxes.len().max(1);
-    let of = if args.slo.is_empty() { planned } else { steps.summaries.len() };
+    let total = if args.slo.is_empty() { planned } else { steps.summaries.len() };
     let dir = directory(out);
     let next = if done > 0 { format!(" Next: loadgen report {dir}") } else { String::new() };
-    steps.progress.note(&format!("{done} of {of} steps completed; saved in {dir}.{next}"));
+    steps.progress.note(&format!("{done} of {total} steps completed; saved in {dir}.{next}"));
 }
 
 /// Lists those of prepare's tables that a load drops; does not read a dump for that.
-fn to_drop(spec: &LoadSpec, prepared: &Numbers) -> String {
+fn list_dropped(spec: &LoadSpec, prepared: &Numbers) -> String {
     match &spec.source {
         LoadSource::Dump { .. } if prepared.is_empty() => String::new(),
         LoadSource::Dump { path } => {
             format!("those of {} that {} names", load::named(prepared), path.display())
         }
-        LoadSource::Generated { .. } => first(prepared, Schema::Sbtest, spec.tables),
+        LoadSource::Generated { .. } => list_first(prepared, Schema::Sbtest, spec.tables),
     }
 }
 
@@ -387,7 +387,7 @@ fn list_load(spec: &LoadSpec) -> Vec<(&'static str, String)> {
 /// Fills missing tables; asks before it drops any, unless `yes`.
 pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
-        let named = |made: &Numbers| first(made, tables.schema, tables.tables);
+        let named = |made: &Numbers| list_first(made, tables.schema, tables.tables);
         agree_to_drop(link, consent(yes || !tables.force, true), true, named).await?;
         load::prepare(link, tables, progress).await.map(|_| ())
     })
@@ -409,7 +409,7 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
         Ok((summary::records(&found)?, summary::collect(&found)?))
     })?;
     if let Some((path, reason)) = loaded.skipped.first() {
-        let text = format!("{}: {reason}: what it stands for is not known", path.display());
+        let text = format!("{}: {reason}: its runs are not known", path.display());
         return Err(Error::new(Kind::Undecided, text)
             .hint("move it away if loadgen did not write it, or if it is a copy"));
     }
@@ -419,8 +419,8 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
     let checked = on_server(server, async |link, progress| {
         crate::verify::verify(link, &evidence, progress).await
     })?;
-    print_data(&lines(&checked))?;
-    conclusion(&checked)
+    print_data(&check_lines(&checked))?;
+    conclude(&checked)
 }
 
 pub(crate) type OnServer<'a> = (&'a ConnectionArgs, Progress, &'a Stop);
@@ -438,7 +438,7 @@ fn on_server<T>(
     done
 }
 
-fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
+fn list_first(made: &Numbers, schema: Schema, tables: u32) -> String {
     let made = made.get(&schema).into_iter().flatten().copied();
     load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
@@ -498,7 +498,7 @@ async fn agree_to_drop(
     }
 }
 
-fn lines(checked: &[Checked]) -> String {
+fn check_lines(checked: &[Checked]) -> String {
     let width = checked.iter().map(|one| one.table.len()).max().unwrap_or(0);
     let text = |one: &Checked| format!("{:width$}  {}\n", one.table, line(&describe_check(one).0));
     checked.iter().map(text).collect()
@@ -507,16 +507,16 @@ fn lines(checked: &[Checked]) -> String {
 /// Describes the check of a table; returns the index in [`WRONG`], too.
 fn describe_check(one: &Checked) -> (String, Option<usize>) {
     match &one.verdict {
-        Verdict::Ok => (format!("ok: {}", inside(one)), None),
-        Verdict::Partly(what) => (format!("ok: {what}; {}", inside(one)), None),
+        Verdict::Ok => (format!("ok: {}", describe_rows(one)), None),
+        Verdict::Partly(what) => (format!("ok: {what}; {}", describe_rows(one)), None),
         Verdict::Damaged(n, what) => (format!("DAMAGED {n}: {what}"), Some(0)),
-        Verdict::Lost(n, what) => (format!("LOST {n}: {what}; {}", inside(one)), Some(1)),
-        Verdict::Index(n, what) => (format!("INDEX {n}: {what}; {}", inside(one)), Some(2)),
+        Verdict::Lost(n, what) => (format!("LOST {n}: {what}; {}", describe_rows(one)), Some(1)),
+        Verdict::Index(n, what) => (format!("INDEX {n}: {what}; {}", describe_rows(one)), Some(2)),
         Verdict::Undecided(why) => (format!("undecided: {why}"), Some(3)),
     }
 }
 
-fn inside(one: &Checked) -> String {
+fn describe_rows(one: &Checked) -> String {
     let k = one.found.k.map_or_else(String::new, |k| format!(", sum of k {k}"));
     let n = one.history.in_doubt;
     let doubt = if n == 0 { String::new() } else { format!(", {} in doubt", counted(n, "write")) };
@@ -540,7 +540,7 @@ const WRONG: [(Kind, &str, &str); 4] = [
     (Kind::Undecided, "cannot be judged", "loadgen prepare --force begins a new history"),
 ];
 
-fn conclusion(checked: &[Checked]) -> Result<()> {
+fn conclude(checked: &[Checked]) -> Result<()> {
     let mut counts = [0; WRONG.len()];
     checked.iter().filter_map(|one| describe_check(one).1).for_each(|wrong| counts[wrong] += 1);
     let found = || counts.iter().zip(WRONG).filter(|(n, _)| **n > 0);
@@ -548,9 +548,9 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
     if kind == Kind::Undecided && checked.iter().any(|one| one.history.unseen) {
         hint = "name the directories of all runs since prepare, those that --out named";
     }
-    let said: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();
-    let of = format!(" of {} tables ", checked.len());
-    let text = said.join(", ").replacen(' ', &of, 1);
+    let faults: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();
+    let total = format!(" of {} tables ", checked.len());
+    let text = faults.join(", ").replacen(' ', &total, 1);
     Err(Error::new(kind, text).hint(hint))
 }
 
@@ -580,7 +580,7 @@ mod tests {
         assert_eq!(lines[0], format!("sbtest9   ok: {inside}"));
         assert_eq!(lines[1], format!("sbtest10  LOST 3: 3 rows are missing; {inside}"));
         assert_eq!(lines[2], "bulk1     undecided: why \\u{1b}[2J");
-        let code = |all: &[Checked]| conclusion(all).err().map(|e| e.kind().exit_code());
+        let code = |all: &[Checked]| conclude(all).err().map(|e| e.kind().exit_code());
         assert_eq!(code(&all), Some(4));
         assert_eq!(lines[3], format!("bulk2     INDEX 2: k_1 has 12 rows; {inside}"));
         assert_eq!(lines[4], format!("sbtest11  ok: rows; no sum; {inside}"));

@@ -262,12 +262,12 @@ pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) ->
         let later = at(&record.begun_at).is_none_or(|begun| Some(begun) > newest);
         (!latest || later) && !steps.iter().any(|step| step.step_id == record.step_id)
     };
-    let told = |record: &Record| {
+    let describe = |record: &Record| {
         let label = record.label.as_ref().map_or_else(String::new, |label| format!(", {label}"));
         let what = line(&format!("{}{label}", record.what));
         format!("{what}: a step began at {} and left no summary", line(&record.begun_at))
     };
-    records.iter().map(|(_, record)| record).filter(|record| counts(record)).map(told).collect()
+    records.iter().map(|(_, record)| record).filter(|record| counts(record)).map(describe).collect()
 }
 
 pub(crate) fn decided(unfinished: &[String]) -> Result<()> {

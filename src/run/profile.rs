@@ -73,7 +73,7 @@ pub(crate) fn run(
         loaded = summary::collect(std::slice::from_ref(&overrides.out))?;
     }
     let progress = &mut invocation.progress;
-    let mut earlier = Earlier::of(loaded, &experiment, overrides.force, progress)?;
+    let mut earlier = Earlier::collect(loaded, &experiment, overrides.force, progress)?;
     if let (Some(run), None) = (&earlier.run, seed) {
         // All labels share one seed, also those that are measured later.
         overrides.seed = run.seed;
@@ -83,10 +83,12 @@ pub(crate) fn run(
     if list {
         return print_data(&experiment.list(wanted));
     }
-    let (todo, of) = (experiment.legs(wanted), experiment.cells.len());
+    let (todo, total) = (experiment.legs(wanted), experiment.cells.len());
     let left = experiment.cells.iter().filter(|cell| wanted(cell)).count();
-    if left < of {
-        invocation.progress.note(&format!("{} of {of} steps are measured already", of - left));
+    if left < total {
+        invocation
+            .progress
+            .note(&format!("{} of {total} steps are measured already", total - left));
     }
     let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
@@ -106,9 +108,9 @@ pub(crate) fn run(
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
     // Steps that did not complete count for gates.
     let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
-    let of =
+    let steps_of =
         |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
-    let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
+    let judged = experiment.parts.iter().map(|part| (steps_of(part), part.gates.as_slice()));
     let judged = check_gates(judged, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
@@ -199,7 +201,7 @@ pub(super) struct Continued {
 impl Earlier {
     /// Sorts summaries into completed and fallen ones; warns of other files. Refuses keys of an earlier
     /// version, unless `force`.
-    pub(super) fn of(
+    pub(super) fn collect(
         loaded: Loaded,
         experiment: &Experiment,
         force: bool,
@@ -211,8 +213,8 @@ impl Earlier {
         }
         let mut all: Vec<Summary> = loaded.summaries.into_iter().map(|(_, step)| step).collect();
         let name = &experiment.profile.name;
-        let of = all.iter().filter_map(|step| step.experiment.as_ref());
-        let older = of.filter(|of| of.profile == *name && !is_current(&of.key)).count();
+        let cells = all.iter().filter_map(|step| step.experiment.as_ref());
+        let older = cells.filter(|cell| cell.profile == *name && !is_current(&cell.key)).count();
         if older > 0 && !force {
             return Err(Error::data(format!(
                 "'{name}' was measured here by an earlier version of loadgen, which gave cells \
@@ -223,7 +225,7 @@ impl Earlier {
         all.sort_by(|one, other| one.started_at.cmp(&other.started_at));
         let keys: HashSet<&str> = experiment.all.iter().map(|cell| cell.key.as_str()).collect();
         let wanted = |step: &Summary| {
-            step.experiment.as_ref().is_some_and(|of| keys.contains(of.key.as_str()))
+            step.experiment.as_ref().is_some_and(|cell| keys.contains(cell.key.as_str()))
         };
         let number = |step: &Summary| step.step_id.rsplit('-').next()?.parse::<u32>().ok();
         let run = all.iter().rfind(|step| wanted(step)).map(|newest| {
@@ -239,9 +241,9 @@ impl Earlier {
     }
 
     pub(super) fn take(&mut self, step: Summary) {
-        let of = step.experiment.as_ref().expect("a step of an experiment");
+        let cell = step.experiment.as_ref().expect("a step of an experiment");
         match step.outcome {
-            Outcome::Completed => drop(self.done.insert(of.key.clone(), step)),
+            Outcome::Completed => drop(self.done.insert(cell.key.clone(), step)),
             _ => self.fell.push(step),
         }
     }
@@ -311,7 +313,7 @@ impl<'a> Legs<'a> {
                 Step { number: step.number.wrapping_add(self.offset), place, of, ..step }
             };
             let steps: Vec<Step> = leg.cells.iter().map(placed).collect();
-            let Err(error) = self.leg(leg, &steps, earlier) else { continue };
+            let Err(error) = self.run_leg(leg, &steps, earlier) else { continue };
             let kind = error.kind();
             self.progress.clear();
             let label = &self.experiment.subjects[leg.subject].label;
@@ -338,7 +340,7 @@ impl<'a> Legs<'a> {
         self.taken.take().map_or(Ok(()), |taken| taken.give_back(self.progress))
     }
 
-    fn leg(&mut self, leg: &CellGroup, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
+    fn run_leg(&mut self, leg: &CellGroup, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
         self.servers.stop.check()?;
         let experiment = self.experiment;
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
@@ -366,13 +368,13 @@ impl<'a> Legs<'a> {
             What::Suite(spec) => (Job::Suite(spec), server.written_by.clone()),
         };
         if part.writes() {
-            server.writes(&part.title)?;
+            server.add_writer(&part.title)?;
         }
         let measured = earlier.done.values().chain(&earlier.fell[self.fell..]);
         let of_label = measured.filter(|step| step.label == subject.label);
         let last = of_label.max_by_key(|step| &step.started_at).map(|step| step.server.clone());
         let (offset, pid, scaled) = (self.offset, server.pid(), None);
-        let here =
+        let in_profile =
             InProfile { experiment, leg, written_by, offset, subject, part, pid, scaled, last };
         let mut measuring = Steps {
             facts: JobFacts {
@@ -382,7 +384,7 @@ impl<'a> Legs<'a> {
                 notes: own.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
                 repeats: part.repeats,
                 search: None,
-                in_profile: Some(here),
+                in_profile: Some(in_profile),
                 calibration: self.calibration.as_ref(),
             },
             prefix: own.probe.clone(),
@@ -403,7 +405,7 @@ impl<'a> Legs<'a> {
 fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let report = &experiment.profile.report;
     let metric = |name: &str| name.parse::<Metric>().map_err(|e| e.to_string());
-    let metrics = named(profile, "metric", report.metric.as_ref(), metric)?;
+    let metrics = parse_names(profile, "metric", report.metric.as_ref(), metric)?;
     let layout = |name: &str| {
         let layout = Layout::of(name).ok_or_else(|| {
             let known: Vec<String> = Layout::ALL.iter().map(Layout::to_string).collect();
@@ -423,7 +425,7 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let changes: Vec<_> = changes.map(|(from, to)| (Some(from), Some(to))).collect();
     let order = report.order.as_ref().map_or_else(Vec::new, |Names(order)| order.clone());
     let (usual, mut tables) = (vec![Metric::default()], Vec::new());
-    for layout in named(profile, "layout", report.layout.as_ref(), layout)? {
+    for layout in parse_names(profile, "layout", report.layout.as_ref(), layout)? {
         let metrics = if layout.has_metric() { &metrics } else { &usual };
         for (from, to) in if layout.compares() { changes.clone() } else { vec![(None, None)] } {
             let options = |metric: &Metric| Options {
@@ -445,7 +447,7 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
 }
 
 /// Parses the names of a key of `[report]`; none means the default.
-fn named<T: Default>(
+fn parse_names<T: Default>(
     profile: &Profile,
     key: &str,
     names: Option<&Names>,
@@ -459,21 +461,21 @@ fn named<T: Default>(
 
 /// Prints all tables that can be made: with `--only`, or after an interruption, labels may be missing.
 fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> Result<()> {
-    let there = |label: &String| steps.iter().any(|step| step.label == *label);
-    let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
+    let is_measured = |label: &String| steps.iter().any(|step| step.label == *label);
+    let (mut printed, mut rendered, mut reported) = (Vec::new(), Ok(()), BTreeSet::new());
     let source = line(&out.display().to_string());
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
         let compared = options.baseline.iter().chain(&options.new);
         let mut compared = compared.filter(|_| options.layout.compares());
-        if let Some(label) = compared.find(|label| !there(label)) {
+        if let Some(label) = compared.find(|label| !is_measured(label)) {
             let text = format!("layout {} is left out: '{label}' was not measured", options.layout);
-            if told.insert(text.clone()) {
+            if reported.insert(text.clone()) {
                 say(&line(&text));
             }
             continue;
         }
-        options.baseline = options.baseline.filter(there);
-        options.order.retain(there);
+        options.baseline = options.baseline.filter(is_measured);
+        options.order.retain(is_measured);
         match report::render(steps, &options) {
             Ok(table) => {
                 printed.push(table);

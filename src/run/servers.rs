@@ -31,7 +31,7 @@ use crate::{commands, load};
 pub(super) const HEADROOM: u32 = 20;
 
 /// Sizes a private server for its clients and their prepared statements.
-pub(super) fn sized(clients: u32, statements: u64) -> Spec {
+pub(super) fn size_sandbox(clients: u32, statements: u64) -> Spec {
     Spec {
         max_connections: clients.saturating_add(HEADROOM),
         max_prepared_stmts: u32::try_from(statements).unwrap_or(u32::MAX),
@@ -112,8 +112,9 @@ impl<'a> Servers<'a> {
                 (link.target, reset.or_else(|| self.written_by.clone()))
             }
             Some(private) => {
-                let (started, data) = self.private(at, private, tables, progress)?;
-                let written = data.as_ref().map_or_else(Vec::new, |of| of.mark.written_by.clone());
+                let (started, data) = self.start_private(at, private, tables, progress)?;
+                let written =
+                    data.as_ref().map_or_else(Vec::new, |data| data.mark.written_by.clone());
                 let target = ConnectOptions::private(&started.socket);
                 (sandbox, kept) = (Some(started), data);
                 (target, Some(written))
@@ -126,7 +127,7 @@ impl<'a> Servers<'a> {
 
     /// Starts a private server. Returns its data directory if that stays. A server that works on a copy has
     /// these tables already.
-    fn private(
+    fn start_private(
         &mut self,
         at: usize,
         private: &profile::Sandbox,
@@ -136,7 +137,7 @@ impl<'a> Servers<'a> {
         let (clients, statements) = self.experiment.most(at);
         let options = private.options.iter().map(|(name, value)| (name.clone(), value.0.clone()));
         let (program, options) = (private.program.clone(), options.collect());
-        let mut spec = Spec { program, options, ..sized(clients, statements) };
+        let mut spec = Spec { program, options, ..size_sandbox(clients, statements) };
         progress.note(&format!("label {}", self.experiment.subjects[at].label));
         let dir = match private.data() {
             Data::ThrowAway => return Ok((start(&spec, self.stop, progress)?, None)),
@@ -144,7 +145,7 @@ impl<'a> Servers<'a> {
                 let mut kept = KeptData::open(dir)?;
                 return Ok((kept.start(spec, self.stop, progress)?, Some(kept)));
             }
-            Data::Copied => self.passing_dir(at)?,
+            Data::Copied => self.temporary_dir(at)?,
             Data::CopyOf(dir) => dir.clone(),
         };
         let mut kept = KeptData::open(&dir)?;
@@ -165,7 +166,7 @@ impl<'a> Servers<'a> {
         Ok((start(&spec, self.stop, progress)?, None))
     }
 
-    fn passing_dir(&mut self, subject: usize) -> Result<PathBuf> {
+    fn temporary_dir(&mut self, subject: usize) -> Result<PathBuf> {
         let passing = match self.passing.take() {
             Some(passing) if passing.0 == subject => passing,
             _ => {
@@ -198,21 +199,21 @@ impl AcquiredServer<'_> {
             kept.add(&describe(tables))?;
         }
         if filled == tables.tables {
-            self.write_down(Vec::new())?;
+            self.save_writers(Vec::new())?;
         }
         Ok(filled > 0)
     }
 
-    pub(super) fn writes(&mut self, title: &str) -> Result<()> {
+    pub(super) fn add_writer(&mut self, title: &str) -> Result<()> {
         let known = self.written_by.get_or_insert_default();
         if known.iter().any(|known| known == title) {
             return Ok(());
         }
         let written = [known.as_slice(), &[title.to_owned()]].concat();
-        self.write_down(written)
+        self.save_writers(written)
     }
 
-    fn write_down(&mut self, written: Vec<String>) -> Result<()> {
+    fn save_writers(&mut self, written: Vec<String>) -> Result<()> {
         let written = self.written_by.insert(written);
         let Some(kept) = self.kept.as_mut() else { return Ok(()) };
         kept.change(|mark| mark.written_by.clone_from(written))
@@ -323,8 +324,8 @@ impl Controlled<'_> {
         self.progress.note("stopping the server");
         commands::run("stop", &self.server.stop, within, &self.link.stop)?;
         let within = units::duration(within);
-        self.until("the end of ", |seen| {
-            Ok(seen.map(|_| {
+        self.wait_until("the end of ", |state| {
+            Ok(state.map(|_| {
                 Error::server(format!("{target} still answers {within} after `stop`"))
                     .hint("`stop` must end the server that answers there")
             }))
@@ -334,7 +335,7 @@ impl Controlled<'_> {
     fn wait(&mut self, before: Option<&Numbers>) -> Result<()> {
         let (target, mut refused) = (&self.link.target, None);
         let within = units::duration(self.server.within());
-        self.until("", |seen| match seen {
+        self.wait_until("", |state| match state {
             Some(Ok(now)) if before.is_some_and(|old| !has_fallen(old, &now)) => {
                 let text = format!(
                     "{target} is still the old server {within} after the start: its uptime and \
@@ -356,7 +357,11 @@ impl Controlled<'_> {
     }
 
     /// Waits until nothing is wrong.
-    fn until(&mut self, what: &str, mut wrong: impl FnMut(ServerState) -> Wrong) -> Result<()> {
+    fn wait_until(
+        &mut self,
+        what: &str,
+        mut wrong: impl FnMut(ServerState) -> Wrong,
+    ) -> Result<()> {
         let began = Instant::now();
         while let Some(error) = wrong(self.read_state()?)? {
             if began.elapsed() > self.server.within() {
@@ -370,7 +375,7 @@ impl Controlled<'_> {
     }
 
     fn read_state(&self) -> Result<ServerState> {
-        let looking = async {
+        let reading = async {
             let mut session = match Session::open(self.link, None).await {
                 Ok(session) => session,
                 Err(_) if nobody(self.link).await => return Ok::<_, Error>(None),
@@ -381,7 +386,7 @@ impl Controlled<'_> {
             // A server without these counters is not known to be the old one.
             Ok(Some(Ok(numeric(&found.unwrap_or_default()))))
         };
-        runtime()?.block_on(ask(self.link, looking))
+        runtime()?.block_on(ask(self.link, reading))
     }
 }
 

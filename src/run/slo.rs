@@ -14,7 +14,7 @@ pub(super) struct Slo {
     gates: Vec<Gate>,
     searches: Vec<OneSearch>,
     /// Clients and rates of the steps that were measured.
-    told: Vec<(u32, f64)>,
+    measured: Vec<(u32, f64)>,
 }
 
 struct OneSearch {
@@ -24,7 +24,7 @@ struct OneSearch {
 }
 
 /// Describes a search for its steps' summaries, without the step's number.
-pub(super) fn signature(level: &[Gate], start: f64, resolution: f64) -> RateSearch {
+pub(super) fn describe_search(level: &[Gate], start: f64, resolution: f64) -> RateSearch {
     let level = level.iter().map(|gate| gate.text.clone()).collect();
     RateSearch { level, number: 0, start, resolution }
 }
@@ -70,39 +70,39 @@ impl Slo {
         };
         let closed = Plan { rates: Vec::new(), ..plan.clone() };
         let searches = closed.steps().into_iter().map(search).collect();
-        Slo { gates: level.to_vec(), searches, told: Vec::new() }
+        Slo { gates: level.to_vec(), searches, measured: Vec::new() }
     }
 
     /// Finds the current search and its next rate. Earlier searches have ended, later ones have not begun.
-    fn here(&mut self) -> Option<(&mut OneSearch, f64)> {
+    fn current(&mut self) -> Option<(&mut OneSearch, f64)> {
         self.searches.iter_mut().find_map(|one| one.search.next().map(|rate| (one, rate)))
     }
 
     pub(super) fn next(&mut self, measured: &[Summary]) -> Result<Option<Step>> {
         self.learn(measured)?;
         let of = (self.searches.len() * STEPS_MAX) as u32;
-        let Some((one, rate)) = self.here() else { return Ok(None) };
+        let Some((one, rate)) = self.current() else { return Ok(None) };
         let (clients, search) = (one.clients, Some(one.number));
         // The keys of a step follow from its repeat: a rate that comes again needs another one.
-        let same = |told: &&(u32, f64)| told.0 == clients && told.1.total_cmp(&rate).is_eq();
-        let repeat = self.told.iter().filter(same).count() as u32 + 1;
-        let number = self.told.len() as u32 + 1;
+        let same = |step: &&(u32, f64)| step.0 == clients && step.1.total_cmp(&rate).is_eq();
+        let repeat = self.measured.iter().filter(same).count() as u32 + 1;
+        let number = self.measured.len() as u32 + 1;
         Ok(Some(Step { number, place: number, of, clients, rate: Some(rate), repeat, search }))
     }
 
     fn learn(&mut self, measured: &[Summary]) -> Result<()> {
         // A step that could not begin has no summary.
-        let Some(step) = measured.get(self.told.len()) else { return Ok(()) };
+        let Some(step) = measured.get(self.measured.len()) else { return Ok(()) };
         let held = probe(&self.gates, step)?.held;
-        let (one, rate) = self.here().expect("a rate was asked for");
+        let (one, rate) = self.current().expect("a rate was asked for");
         one.search.tell(rate, held);
-        let told = (one.clients, rate);
-        self.told.push(told);
+        let step = (one.clients, rate);
+        self.measured.push(step);
         Ok(())
     }
 
     /// Prints the result, also of an interrupted search.
-    pub(super) fn tell(&self, measured: &[Summary]) -> Result<()> {
+    pub(super) fn print_result(&self, measured: &[Summary]) -> Result<()> {
         let Some(found) = searches(measured)?.into_iter().next() else { return Ok(()) };
         let ending = found.ending();
         print_data(&(ending.lines.join("\n") + "\n"))?;

@@ -40,7 +40,7 @@ use crate::summary::{self, LedgerEntry, Location, Outcome, Record, Store, Summar
 use crate::terms::{self, Code, Finding, Gate, counted, millis};
 
 /// Warnings that the line of a step names.
-const SAID_AT_ONCE: [Code; 4] =
+const SHOWN_AT_ONCE: [Code; 4] =
     [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted, Code::Unsent];
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
@@ -134,8 +134,8 @@ impl<'a> Steps<'a> {
         mut session: Session,
     ) -> Result<PreparedServer<'l>> {
         let control = &mut session;
-        let look = async |control: &mut Session| Box::pin(self.gather(link, control)).await;
-        let mut at = with_liveness(link, control, look).await?;
+        let gather = async |control: &mut Session| Box::pin(self.gather(link, control)).await;
+        let mut at = with_liveness(link, control, gather).await?;
         let Job::Sweep(plan) = self.job else {
             // It might be idle for hours.
             session.close(limits::COURTESY).await;
@@ -225,9 +225,9 @@ impl<'a> Steps<'a> {
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok());
         self.forecast.learn(step.place, began.elapsed());
-        self.progress.note(&(line(&summary) + &self.describe_level(&summary)?));
+        self.progress.note(&(describe_job(&summary) + &self.describe_level(&summary)?));
         for warning in &summary.warnings {
-            if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
+            if SHOWN_AT_ONCE.iter().any(|code| warning.is(*code)) {
                 self.progress.warn(&warning.message);
             }
         }
@@ -242,12 +242,12 @@ impl<'a> Steps<'a> {
             return Ok(String::new());
         }
         let level: Vec<&str> = self.level.iter().map(|gate| gate.text.as_str()).collect();
-        let judged = match judge_level(self.level, summary)?.held {
+        let answer = match judge_level(self.level, summary)?.held {
             Some(true) => "holds",
             Some(false) => "fails",
             None => "is not known",
         };
-        Ok(format!("; {} {judged}", level.join(" and ")))
+        Ok(format!("; {} {answer}", level.join(" and ")))
     }
 
     /// Loads once, and counts the rows afterwards.
@@ -261,7 +261,7 @@ impl<'a> Steps<'a> {
         let progress = &mut *self.progress;
         let mut load = Reload::open(at.link, spec, force, progress).await.map_err(reload_error)?;
         let running = async || load.run(progress).await.map(|error| (load.began, error));
-        let (readings, mut error) = around(at, running).await?;
+        let (readings, mut error) = read_around(at, running).await?;
         let mut loaded = std::mem::take(&mut load.done);
         if error.is_none() {
             progress.update(|| "counting the rows".to_owned());
@@ -275,7 +275,7 @@ impl<'a> Steps<'a> {
             error = Some(Error::data(text).hint(hint));
         }
         let (verified, counted) = (error.is_none(), std::mem::take(&mut loaded.counted));
-        let size = table_facts(at.link, &loaded.tables).await;
+        let size = read_table_facts(at.link, &loaded.tables).await;
         (at.found.server.data_bytes, at.found.server.table_formats) = size.unzip();
         let run = MeasuredStep::timed(counted, readings, error.map(reload_error));
         let facts = StepFacts { job: &self.facts, server: at, step };
@@ -303,7 +303,7 @@ impl<'a> Steps<'a> {
             let ran = commands::run_suite(spec, &link.target, &file, &link.stop, self.progress)?;
             Ok((began, ran))
         };
-        let (readings, (counted, tests, error)) = around(at, running).await?;
+        let (readings, (counted, tests, error)) = read_around(at, running).await?;
         let run = MeasuredStep::timed(counted, readings, error);
         let facts = StepFacts { job: &self.facts, server: at, step };
         let suite = Measured::Suite(summary::Suite { tests, output: Some(name) });
@@ -322,14 +322,15 @@ impl<'a> Steps<'a> {
         let (window, opened) = watch::channel(None);
         let (changed, watch) = self.make_ready(plan, at, &opened).await?;
         let (link, tables, begun) = (at.link, at.dataset.tables, RefCell::new(None));
-        let record = record(plan, StepFacts { job: &self.facts, server: at, step });
+        let record = make_record(plan, StepFacts { job: &self.facts, server: at, step });
         let first_write = || {
             let begin = |record| self.store.begin_record(record);
             *begun.borrow_mut() = record.as_ref().map(begin).transpose()?;
             Ok(())
         };
-        let here = self.facts.in_profile.as_ref();
-        let commands = here.map_or_else(Vec::new, |here| here.commands(&self.facts.run_id, step));
+        let profile = self.facts.in_profile.as_ref();
+        let commands =
+            profile.map_or_else(Vec::new, |profile| profile.commands(&self.facts.run_id, step));
         let beside = beside::start(commands, self.store.dir(), &opened);
         let context = StepContext {
             plan,
@@ -386,7 +387,7 @@ impl<'a> Steps<'a> {
             // A session that fails or hangs is dropped: the next attempt opens another.
             let attempt = async {
                 if at.control.is_none() {
-                    self.look_again(at).await?;
+                    self.reopen(at).await?;
                 }
                 let mut session = at.control.take().expect("it was there, or was opened");
                 let (control, progress) = (&mut session, &mut *self.progress);
@@ -417,7 +418,7 @@ impl<'a> Steps<'a> {
 
     /// Inspects a server again that may have restarted or been replaced. Goes on without a probe if its host
     /// does not answer.
-    async fn look_again(&mut self, at: &mut PreparedServer<'_>) -> Result<()> {
+    async fn reopen(&mut self, at: &mut PreparedServer<'_>) -> Result<()> {
         let mut session = open(at.link, self.charset()).await?;
         let server = at.renew_server(&mut session).await?;
         if is_another(&changes(&at.found.server, &server)) {
@@ -448,7 +449,7 @@ fn log_step(context: &StepContext) {
 
 /// Makes the record of a step that writes, kept from before the first write until the summary is saved; None
 /// if no table has an identity.
-fn record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
+fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let at = facts.server;
     let (tables, server) = (at.dataset.tables, &at.found.server);
     // As in the table's COMMENT.
@@ -457,15 +458,15 @@ fn record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let ids: BTreeMap<String, String> = (1..).zip(&at.dataset.ids).filter_map(named).collect();
     let place = Location::from_variables(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(facts.step.clients));
-    let some = plan.workload.writes() && !ids.is_empty();
+    let writes = plan.workload.writes() && !ids.is_empty();
     let mut record = Record::new(facts.step_id(), what, plan.workload.built_in, place, ids);
     record.label = Some(facts.label());
-    some.then_some(record)
+    writes.then_some(record)
 }
 
 /// Runs something between two readings of the server's identity and counters. A server that does not answer
 /// afterwards costs only the reading.
-async fn around<T>(
+async fn read_around<T>(
     at: &mut PreparedServer<'_>,
     doing: impl AsyncFnOnce() -> Result<(Instant, T)>,
 ) -> Result<(Readings, T)> {
@@ -489,7 +490,7 @@ async fn around<T>(
 }
 
 /// Reads the sizes (with indexes, bytes) and formats of some tables; None if the server does not report them.
-async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
+async fn read_table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
     let names: Vec<String> = tables.iter().map(|table| quoted_text(&table.name)).collect();
     if names.is_empty() {
         return None;
@@ -505,7 +506,7 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
     within(limits::COURTESY, asking).await?.ok()
 }
 
-fn line(summary: &Summary) -> String {
+fn describe_job(summary: &Summary) -> String {
     let (name, client, mark) = (&summary.workload.name, &summary.client, summary.outcome.mark());
     let (measured_s, user_s, sys_s) = (summary.measured_s, client.user_s, client.sys_s);
     let cpu = format!("CPU {user_s:.2} s user {sys_s:.2} s system");
@@ -518,20 +519,20 @@ fn line(summary: &Summary) -> String {
             )
         }
         (_, Some(suite)) => {
-            let (good, of) = (summary.totals.ops, suite.tests.len());
-            format!("{good} of {of} tests in {measured_s:.3} s, {cpu}")
+            let (good, total) = (summary.totals.ops, suite.tests.len());
+            format!("{good} of {total} tests in {measured_s:.3} s, {cpu}")
         }
-        (None, None) => return step(summary) + &mark,
+        (None, None) => return describe_step(summary) + &mark,
     };
     format!("{name}: {what}{mark}")
 }
 
 /// Describes a step: an open loop by its response time, a closed one by its service time.
-fn step(summary: &Summary) -> String {
+fn describe_step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), millis);
-    let mut text = format!(
+    let mut line = format!(
         "{} {}: {} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
         summary.cell().told(),
@@ -544,7 +545,7 @@ fn step(summary: &Summary) -> String {
     let outages = summary.outages.len() as u64;
     let refused = summary.refused_reconnects();
     let their = if totals.in_doubt == 1 { "its" } else { "their" };
-    for (n, told) in [
+    for (n, text) in [
         (totals.in_doubt, format!("{} lost {their} answer", counted(totals.in_doubt, "write"))),
         (refused, format!("{} refused", counted(refused, "reconnect"))),
         (totals.abandoned, format!("{} abandoned", totals.abandoned)),
@@ -553,12 +554,12 @@ fn step(summary: &Summary) -> String {
         (outages, counted(outages, "outage")),
     ] {
         if n > 0 {
-            text.extend(["; ", &told]);
+            line.extend(["; ", &text]);
         }
     }
     let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
     if let Some(kind) = verdict.filter(|kind| *kind != VerdictKind::Ok) {
-        text.extend([", ", kind.name()]);
+        line.extend([", ", kind.name()]);
     }
-    text
+    line
 }

@@ -133,7 +133,8 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
 }
 
 fn client(server: &PreparedServer<'_>, run: &MeasuredStep, share: Option<Share>) -> Client {
-    let (host, ops, of) = (&server.host, run.counted.timeline.window.ops, &run.readings.client);
+    let (host, ops, reading) =
+        (&server.host, run.counted.timeline.window.ops, &run.readings.client);
     let cost = run.counted.cost;
     let usage = run.counts.usage.iter();
     Client {
@@ -148,8 +149,8 @@ fn client(server: &PreparedServer<'_>, run: &MeasuredStep, share: Option<Share>)
         threads: usage.map(|thread| Thread { busy: thread.share.busy }).collect(),
         max_rss_bytes: run.readings.max_rss_bytes,
         rtt_us: server.found.rtt_us,
-        net_rx_bytes: of.traffic.map(|[received, _]| received),
-        net_tx_bytes: of.traffic.map(|[_, sent]| sent),
+        net_rx_bytes: reading.traffic.map(|[received, _]| received),
+        net_tx_bytes: reading.traffic.map(|[_, sent]| sent),
         share,
     }
 }
