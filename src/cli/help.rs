@@ -161,9 +161,10 @@ pub(super) fn screen(command: &Command) -> String {
             text += &workloads();
         }
         for name in names {
-            let told = TEXTS.iter().find(|(of, _)| of == name).map(|(_, text)| (*text).to_owned());
+            let own = TEXTS.iter().find(|(command, _)| command == name);
+            let own = own.map(|(_, text)| (*text).to_owned());
             let about = || command.find_subcommand(name)?.get_about().map(ToString::to_string);
-            text += &format!("  {name:<24}{}\n", told.or_else(about).unwrap_or_default());
+            text += &format!("  {name:<24}{}\n", own.or_else(about).unwrap_or_default());
         }
     }
     text + "\n`loadgen COMMAND --help` shows examples and the usual flags, `--help-all` all flags.\n"

@@ -148,16 +148,16 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     if crate::sysbench::begins_at(&args).is_some() {
         return crate::sysbench::main(args, native_verbs, listen_as);
     }
-    let args = asked_help(args);
+    let args = replace_help_verb(args);
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
     // Report usage errors before the hand-over, which replaces some words.
     if let Some(typed) = masked(args.clone(), &command)?
-        && let Err(code) = parsed(&mut command, &typed)
+        && let Err(code) = parse_args(&mut command, &typed)
     {
         return Ok(code);
     }
     let args = hand_over(args, &command, warn)?;
-    parsed(&mut command, &args).map_or_else(Ok, |matches| {
+    parse_args(&mut command, &args).map_or_else(Ok, |matches| {
         let (verb, matches) = matches.subcommand().expect("clap wants a command");
         let place = command.get_subcommands().position(|command| command.get_name() == verb);
         let run = runs.swap_remove(place.expect("clap knows the commands"));
@@ -168,7 +168,7 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
 }
 
 /// Turns `loadgen help VERB` into `loadgen VERB --help`.
-fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
+fn replace_help_verb(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|word| word == "help") {
         args.remove(1);
         args.push("--help".into());
@@ -177,9 +177,9 @@ fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Parses the command line; prints clap's help or error, and returns the exit status then.
-fn parsed(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
+fn parse_args(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
     let found = command.try_get_matches_from_mut(args);
-    found.map_err(|error| told(error, args, command))
+    found.map_err(|error| report_clap_error(error, args, command))
 }
 
 /// Returns a text of an error's context; empty if there is none.
@@ -191,17 +191,17 @@ fn context(error: &clap::Error, kind: ContextKind) -> &str {
 }
 
 /// Removes the value from an error of a flag that is easily confused with the password's: -P for -p.
-fn unsay_password(error: &mut clap::Error) {
+fn hide_password(error: &mut clap::Error) {
     let flag = context(error, ContextKind::InvalidArg);
-    let asked = ["--port ", "--password-fd "].iter().any(|asked| flag.starts_with(asked));
+    let is_alike = ["--port ", "--password-fd "].iter().any(|name| flag.starts_with(name));
     let value = context(error, ContextKind::InvalidValue);
-    if asked && !value.bytes().all(|byte| byte.is_ascii_digit()) {
+    if is_alike && !value.bytes().all(|byte| byte.is_ascii_digit()) {
         error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
     }
 }
 
 /// Prints help and version as data, and turns other errors into ours, with a hint if there is one.
-fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
+fn report_clap_error(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
         // `loadgen --help | head` closes the pipe early.
@@ -212,11 +212,11 @@ fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
             error.kind().exit_code()
         });
     }
-    unsay_password(&mut error);
+    hide_password(&mut error);
     // An error that quotes a line break is shown on one line, so that it cannot look like another error.
     let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
-    let (text, hint) = explained(&mut error, args, command);
-    let (text, hint) = (shortened(text, args), hint.map(|hint| shortened(hint, args)));
+    let (text, hint) = explain(&mut error, args, command);
+    let (text, hint) = (shorten(text, args), hint.map(|hint| shorten(hint, args)));
     say(&if breaks { line(text.trim_end()) } else { plain(text.trim_end()) });
     if let Some(hint) = hint {
         say(&format!("\nhint: {}", line(&hint)));
@@ -225,7 +225,7 @@ fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
 }
 
 /// Shortens the quoted words of the command line, and values in them.
-fn shortened(mut text: String, args: &[OsString]) -> String {
+fn shorten(mut text: String, args: &[OsString]) -> String {
     for word in args.iter().map(|arg| arg.to_string_lossy()) {
         for part in std::iter::once(&*word).chain(word.split(['=', ','])) {
             if part.chars().count() > VALUE_MAX {
@@ -237,7 +237,7 @@ fn shortened(mut text: String, args: &[OsString]) -> String {
 }
 
 /// Returns an error's text and its hint, without clap's own tips.
-fn explained(
+fn explain(
     error: &mut clap::Error,
     args: &[OsString],
     command: &Command,
@@ -251,7 +251,7 @@ fn explained(
             "error: there is no command '{}'",
             context(error, ContextKind::InvalidSubcommand)
         );
-        return (text, Some(nearest(error, command)));
+        return (text, Some(suggest_verb(error, command)));
     }
     let mut hint = None;
     if error.kind() == ErrorKind::UnknownArgument {
@@ -314,7 +314,7 @@ fn is_near(word: &str, typed: &str) -> bool {
 const MEANT_MAX: usize = 4;
 
 /// Suggests commands with a similar name.
-fn nearest(error: &clap::Error, command: &Command) -> String {
+fn suggest_verb(error: &clap::Error, command: &Command) -> String {
     let all = "loadgen --help lists the commands".to_owned();
     let typed = context(error, ContextKind::InvalidSubcommand);
     let names = || command.get_subcommands().map(Command::get_name);
@@ -345,7 +345,7 @@ mod tests {
         let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let (mut command, _) = command();
         let mut error = command.try_get_matches_from_mut(args.clone()).expect_err(line);
-        let (_, hint) = explained(&mut error, &args, &command);
+        let (_, hint) = explain(&mut error, &args, &command);
         let near = match error.get(ContextKind::SuggestedArg) {
             Some(ContextValue::String(near)) => Some(near.clone()),
             _ => None,

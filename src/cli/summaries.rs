@@ -192,12 +192,11 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let options = args.options(format);
     let loaded = read.load(parts)?;
     let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
-    let steps = only.of(loaded.all())?;
-    let put = |text: &str| put(output.as_deref(), text);
+    let steps = only.select(loaded.all())?;
     if !gates.is_empty() {
         let measured = measured_only(&steps, "a gate")?;
         let judged = report::gates(measured, &gates, &options)?;
-        put(&judged.text)?;
+        print_or_write(output.as_deref(), &judged.text)?;
         return gate_verdict(&judged).and_then(|()| decided(&unfinished));
     }
     for what in &unfinished {
@@ -210,11 +209,12 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
             options.source
         ));
     }
-    put(&match format {
+    let text = match format {
         Output::Html => page(steps, &options)?,
         Output::Svg => picture(steps, &options, chart.unwrap_or_default())?,
         _ => render(steps, &options)?,
-    })
+    };
+    print_or_write(output.as_deref(), &text)
 }
 
 /// Leaves out imported runs, with a warning: some outputs need what only measured steps have.
@@ -231,10 +231,10 @@ fn measured_only<'r, 'a>(steps: &'r Reported<'a>, what: &str) -> Result<&'r [&'a
     Ok(&steps.measured)
 }
 
-fn put(file: Option<&Path>, text: &str) -> Result<()> {
+fn print_or_write(file: Option<&Path>, text: &str) -> Result<()> {
     file.map_or_else(
         || print_data(text),
-        |path| write(path, text).map(|()| say(&wrote(path, text.len()))),
+        |path| write(path, text).map(|()| say(&describe_written(path, text.len()))),
     )
 }
 
@@ -246,7 +246,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
-fn wrote(path: &Path, bytes: usize) -> String {
+fn describe_written(path: &Path, bytes: usize) -> String {
     let size = match bytes {
         0..1024 => format!("{bytes} bytes"),
         _ => format!("{} KiB", bytes.div_ceil(1024)),
@@ -255,7 +255,7 @@ fn wrote(path: &Path, bytes: usize) -> String {
 }
 
 /// Label, workload and clients of a step.
-type Place<'a> = (&'a str, &'a str, u32);
+type StepKey<'a> = (&'a str, &'a str, u32);
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct OnlyArgs {
@@ -272,20 +272,20 @@ pub(crate) struct OnlyArgs {
 
 impl OnlyArgs {
     /// Selects the steps; refuses a filter without a match, and lists what there is.
-    fn of<'a>(&self, mut steps: Reported<'a>) -> Result<Reported<'a>> {
+    fn select<'a>(&self, mut steps: Reported<'a>) -> Result<Reported<'a>> {
         let measured = steps.measured.iter();
         let measured =
             measured.map(|s| (s.label.as_str(), s.workload.name.as_str(), s.plan.clients));
         let imported = steps.imported.iter();
         let imported = imported.map(|run| (run.label.as_str(), run.workload.as_str(), run.clients));
-        let all: Vec<Place<'a>> = measured.chain(imported).collect();
-        let texts = |of: fn(&Place<'a>) -> &'a str| -> Vec<String> {
-            let known: BTreeSet<&str> = all.iter().map(of).collect();
+        let all: Vec<StepKey<'a>> = measured.chain(imported).collect();
+        let texts = |field: fn(&StepKey<'a>) -> &'a str| -> Vec<String> {
+            let known: BTreeSet<&str> = all.iter().map(field).collect();
             known.into_iter().map(|text| format!("'{}'", line(text))).collect()
         };
         let labels = texts(|step| step.0);
-        let lacks = |of: fn(&Place<'a>) -> &'a str, wanted: &[String]| {
-            wanted.iter().find(|text| !all.iter().any(|step| of(step) == **text)).cloned()
+        let lacks = |field: fn(&StepKey<'a>) -> &'a str, wanted: &[String]| {
+            wanted.iter().find(|text| !all.iter().any(|step| field(step) == **text)).cloned()
         };
         let none = |what: &str, known: Vec<String>| {
             let known = named(known, NAMED_MAX, ", ");
@@ -306,9 +306,9 @@ impl OnlyArgs {
         steps.measured.retain(|step| is_named(&step.label, &step.workload.name));
         steps.imported.retain(|run| is_named(&run.label, &run.workload));
         let clients: BTreeSet<u32> = steps.clients().collect();
-        let is_asked = |clients| self.clients.as_ref().is_none_or(|of| of.0.contains(clients));
-        steps.measured.retain(|step| is_asked(&step.plan.clients));
-        steps.imported.retain(|run| is_asked(&run.clients));
+        let is_wanted = |clients| self.clients.as_ref().is_none_or(|list| list.0.contains(clients));
+        steps.measured.retain(|step| is_wanted(&step.plan.clients));
+        steps.imported.retain(|run| is_wanted(&run.clients));
         if clients.is_empty() {
             return none("no such label measured such a workload", labels);
         }
@@ -374,9 +374,9 @@ impl ReportArgs {
         let ReportArgs { layout, baseline, new, order, partial, strict, spread, .. } = self;
         let mut metrics = self.metrics.into_iter();
         let (metric, also) = (metrics.next().unwrap_or_default(), metrics.collect());
-        let of = Options { notes, source, ..Options::default() };
-        let of = Options { format, order, latest, strict, partial, terminal, ..of };
-        Options { metric, also, layout, baseline, new, spread, ..of }
+        let options = Options { notes, source, ..Options::default() };
+        let options = Options { format, order, latest, strict, partial, terminal, ..options };
+        Options { metric, also, layout, baseline, new, spread, ..options }
     }
 }
 
@@ -391,7 +391,7 @@ pub(crate) struct PairArgs {
 }
 
 impl PairArgs {
-    fn of<'a>(&self, steps: impl Into<Reported<'a>>) -> Result<[String; 2]> {
+    fn labels<'a>(&self, steps: impl Into<Reported<'a>>) -> Result<[String; 2]> {
         let given = [&self.baseline, &self.new].map(Option::as_deref);
         report::pair(steps, given)
     }
@@ -449,11 +449,11 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     args.read.settle()?;
     let loaded = args.read.load(Parts::of_tables(&args.metrics, Layout::Versions))?;
     let steps = loaded.steps();
-    let of = args.question(&loaded.all(), format)?;
+    let question = args.question(&loaded.all(), format)?;
     let CompareArgs { read, fail_on, output, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
-    let comparison = report::compare(loaded.all(), &of)?;
-    put(output.as_deref(), &comparison.text)?;
+    let comparison = report::compare(loaded.all(), &question)?;
+    print_or_write(output.as_deref(), &comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
     // Texts for people list unknown cells below their tables.
     let unknown = if matches!(format, Format::Text | Format::Markdown) {
@@ -463,7 +463,7 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     };
     unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if failing {
-        judge(&comparison, &of)?;
+        judge(&comparison, &question)?;
         decided(&unfinished)?;
     }
     let cells = fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
@@ -480,7 +480,7 @@ impl CompareArgs {
             }
         }
         let mut metrics = metrics.into_iter();
-        let of = Question {
+        let question = Question {
             base,
             new: new.next().expect("there is one at least"),
             others: new.collect(),
@@ -490,7 +490,7 @@ impl CompareArgs {
         };
         let (floor, force, latest) = (self.floor, self.force, self.read.latest);
         let (source, notes) = (self.read.source(), self.read.notes());
-        Ok(Question { floor, force, latest, format, source, notes, ..of })
+        Ok(Question { floor, force, latest, format, source, notes, ..question })
     }
 }
 
@@ -502,10 +502,10 @@ fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
 }
 
 /// Refuses a comparison that shows a regression, or cannot rule one out.
-fn judge(comparison: &Comparison, of: &Question) -> Result<()> {
-    let [base, new] = [&of.base, &of.new].map(|label| line(label));
+fn judge(comparison: &Comparison, question: &Question) -> Result<()> {
+    let [base, new] = [&question.base, &question.new].map(|label| line(label));
     // With several labels each line has its own.
-    let new = if of.others.is_empty() { new + " is " } else { String::new() };
+    let new = if question.others.is_empty() { new + " is " } else { String::new() };
     let worse = format!("{new}worse than {base}:");
     let error = |found: String| Err(Error::new(Kind::Gate, worse.clone() + &found));
     match comparison.worse.as_slice() {
@@ -543,7 +543,7 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     let loaded = args.read.load(ALL_TIMES)?;
     let all = loaded.all();
     let steps = measured_only(&all, "explain")?;
-    let [base, new] = args.pair.of(steps)?;
+    let [base, new] = args.pair.labels(steps)?;
     let ExplainArgs { force, format, .. } = args;
     let latest = args.read.latest;
     let source = args.read.source();
@@ -720,7 +720,8 @@ mod tests {
         let steps = measured();
         let picked = |line: &str| {
             let only = parse(line).expect(line).only;
-            only.of((&steps.iter().collect::<Vec<_>>()).into()).map(|steps| steps.measured.len())
+            only.select((&steps.iter().collect::<Vec<_>>()).into())
+                .map(|steps| steps.measured.len())
         };
         for (line, count) in [
             ("x", 6),
@@ -768,7 +769,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_written_is_told_with_its_size() {
-        let told = |bytes| wrote(Path::new("report.html"), bytes);
+        let told = |bytes| describe_written(Path::new("report.html"), bytes);
         assert_eq!(told(812), "Wrote report.html (812 bytes)");
         assert_eq!(told(12_000), "Wrote report.html (12 KiB)");
     }

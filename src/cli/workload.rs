@@ -165,8 +165,8 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let (job, repeats) = (Job::Sweep(&plan), plan.repeats);
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
-    let asked = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
-    args.measure.run(&asked, args.calibration, seed.is_none())
+    let request = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
+    args.measure.run(&request, args.calibration, seed.is_none())
 }
 
 const HEADING: &str = "Options of this workload";
@@ -175,10 +175,10 @@ const HEADING: &str = "Options of this workload";
 /// accepted, too.
 pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
     for (name, setting) in &workload.options {
-        let shown = setting.shown();
+        let default = setting.shown();
         let help = match setting.about.as_str() {
-            "" => format!("[default: {shown}]"),
-            about => format!("{about} [default: {shown}]"),
+            "" => format!("[default: {default}]"),
+            about => format!("{about} [default: {default}]"),
         };
         let arg = Arg::new(id(name)).long(name.replace('_', "-")).help(help).help_heading(HEADING);
         let arg = if name.contains('_') { arg.alias(name.clone()) } else { arg };
@@ -217,10 +217,10 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn workloads((): ()) -> Result<()> {
-    print_data(&(builtin().iter().map(told).collect::<Vec<_>>().join("\n")))
+    print_data(&(builtin().iter().map(describe).collect::<Vec<_>>().join("\n")))
 }
 
-fn told(workload: &Workload) -> String {
+fn describe(workload: &Workload) -> String {
     let (options, transactions) = (&workload.options, &workload.transactions);
     let mut lines = vec![
         format!("{}  ({})", workload.name, workload.aliases.join(", ")),
@@ -287,8 +287,9 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
     let LoadArgs { repeat: repeats, force, yes, measure, .. } = args;
     let (label, notes) = (measure.label.clone(), measure.notes.clone());
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
-    let asked = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
-    measure.run(&asked, None, false)
+    let request =
+        MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
+    measure.run(&request, None, false)
 }
 
 #[cfg(test)]

@@ -61,15 +61,15 @@ fn wait(
         while waitid(Id::Pid(leader), flags) == Err(Errno::EINTR) {}
         let _ = sender.send(Instant::now());
     })?;
-    let mut asked: Option<Instant> = None;
+    let mut asked_at: Option<Instant> = None;
     loop {
         if let Ok(at) = ended.recv_timeout(LOOK) {
-            return Ok((at.duration_since(began), asked.is_some()));
+            return Ok((at.duration_since(began), asked_at.is_some()));
         }
-        match asked {
+        match asked_at {
             None if stop.asked().is_some() || began.elapsed() > limit => {
                 group.signal(Signal::SIGTERM);
-                asked = Some(Instant::now());
+                asked_at = Some(Instant::now());
             }
             Some(since) if since.elapsed() > limits::COURTESY => group.signal(Signal::SIGKILL),
             _ => {}
@@ -156,8 +156,8 @@ pub(crate) fn run_suite(
         };
         let mut command = command(test, target, &options);
         let mut title = output;
-        let titled = writeln!(title, "== {}: {}", test.name, kept(&test.run).join(" "));
-        let timed = titled.and_then(|()| timed(&mut command, output, stop, &mut look));
+        let titled = writeln!(title, "== {}: {}", test.name, hide_passwords(&test.run).join(" "));
+        let timed = titled.and_then(|()| run_timed(&mut command, output, stop, &mut look));
         let entry = entry(test, timed);
         progress.clear();
         progress.note(&format!(
@@ -167,7 +167,8 @@ pub(crate) fn run_suite(
         ran.push(entry);
     }
     let failed = ran.iter().filter(|test| test.status != OK);
-    let failed: Vec<String> = failed.map(|of| format!("{}: {}", of.name, of.status)).collect();
+    let failed: Vec<String> =
+        failed.map(|test| format!("{}: {}", test.name, test.status)).collect();
     let error = match ran.last() {
         // A signal after the last test cut nothing short.
         Some(last) if last.status == INTERRUPTED => stop.check().err(),
@@ -223,7 +224,7 @@ fn command(test: &SuiteTest, target: &ConnectOptions, options: &File) -> Command
 }
 
 /// Runs a command to its end, and kills what it leaves in its group.
-fn timed(command: &mut Command, output: &File, stop: &Stop, look: Look) -> io::Result<Timed> {
+fn run_timed(command: &mut Command, output: &File, stop: &Stop, look: Look) -> io::Result<Timed> {
     // loadgen has no other children to wait for.
     let (before, began) = (children_usage(), Instant::now());
     let mut group = spawn(command, output)?;
@@ -231,7 +232,7 @@ fn timed(command: &mut Command, output: &File, stop: &Stop, look: Look) -> io::R
     // Its leader is not reaped yet: the group's number is nobody else's.
     group.signal(Signal::SIGKILL);
     let status = group.leader.wait()?;
-    let status = if cut { INTERRUPTED.to_owned() } else { how(status) };
+    let status = if cut { INTERRUPTED.to_owned() } else { describe_status(status) };
     Ok((wall, children_usage().since(&before), status))
 }
 
@@ -241,7 +242,7 @@ fn entry(test: &SuiteTest, timed: io::Result<Timed>) -> summary::SuiteTest {
     });
     summary::SuiteTest {
         name: test.name.clone(),
-        run: kept(&test.run),
+        run: hide_passwords(&test.run),
         wall_s: wall.as_secs_f64(),
         user_s: cost.user.as_secs_f64(),
         sys_s: cost.sys.as_secs_f64(),
@@ -249,7 +250,7 @@ fn entry(test: &SuiteTest, timed: io::Result<Timed>) -> summary::SuiteTest {
     }
 }
 
-fn how(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => OK.to_owned(),
         (Some(code), _) => format!("exit {code}"),
@@ -261,8 +262,8 @@ fn how(status: ExitStatus) -> String {
 }
 
 /// Cuts program and arguments from the first password on: results are published.
-fn kept(words: &[String]) -> Vec<String> {
-    let kept = |word: &String| match &word[..password_in(word)] {
+fn hide_passwords(words: &[String]) -> Vec<String> {
+    let kept = |word: &String| match &word[..find_password(word)] {
         open if open.len() < word.len() => format!("{open}…"),
         open => open.to_owned(),
     };
@@ -270,7 +271,7 @@ fn kept(words: &[String]) -> Vec<String> {
 }
 
 /// Finds the position of a possible password in a word; the word's end if there is none.
-fn password_in(word: &str) -> usize {
+fn find_password(word: &str) -> usize {
     let lower = word.to_ascii_lowercase();
     let named = ["password", "passwd", "pwd", "mysql://"].into_iter().filter_map(|name| {
         // `$MYSQL_PWD` in a script is no password, nor is `--password` before the next word.
@@ -370,7 +371,7 @@ mod tests {
     fn run_it(mut command: Command, stop: &Stop) -> summary::SuiteTest {
         let test = SuiteTest { name: "a".to_owned(), run: Vec::new(), dir: None };
         let output = tempfile::tempfile().expect("a file");
-        entry(&test, timed(&mut command, &output, stop, &mut |_| {}))
+        entry(&test, run_timed(&mut command, &output, stop, &mut |_| {}))
     }
 
     #[test]
@@ -464,7 +465,7 @@ mod tests {
             ),
             ("", ""),
         ] {
-            assert_eq!(kept(&[word.to_owned()]), [shown]);
+            assert_eq!(hide_passwords(&[word.to_owned()]), [shown]);
         }
     }
 

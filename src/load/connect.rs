@@ -74,7 +74,7 @@ async fn take(session: &mut Session, lock: &str) -> Result<Option<String>> {
 }
 
 /// Takes the lock of a filling connection: it shows later clients that the server is still at its statement.
-pub(super) async fn claim(session: &mut Session, database: &str, job: u32) -> Result<()> {
+pub(super) async fn lock_connection(session: &mut Session, database: &str, job: u32) -> Result<()> {
     take(session, &lock(database, Some(job))).await.map(drop)
 }
 
@@ -102,7 +102,7 @@ pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Resul
 
 /// Lists the connections that hold the locks of a fill, between commas. None if there are none, or if the
 /// first lock is not our own: the server has no such locks, or a proxy has others.
-async fn at_work(control: &mut Session, database: &str) -> Asked<Option<String>> {
+async fn list_busy(control: &mut Session, database: &str) -> Asked<Option<String>> {
     let all = std::iter::once(None).chain((0..JOBS_MAX).map(Some));
     let holders: Vec<String> =
         all.map(|n| format!("IS_USED_LOCK({})", lock(database, n))).collect();
@@ -129,7 +129,7 @@ async fn kill(control: &mut Session, connections: &str) -> Asked<bool> {
 /// client. Ignores errors: the failure has been reported.
 pub(super) async fn give_up(mut control: Session, database: &str) {
     let killing = async {
-        if let Ok(Some(others)) = at_work(&mut control, database).await {
+        if let Ok(Some(others)) = list_busy(&mut control, database).await {
             let _ = kill(&mut control, &others).await;
         }
     };
@@ -139,21 +139,21 @@ pub(super) async fn give_up(mut control: Session, database: &str) {
 /// Ends the connections of a client that is gone: a server notices only after the statement. Nobody else has
 /// their locks while the control session holds its own.
 async fn end_dead(control: &mut Session, database: &str, progress: &mut Progress) -> Result<()> {
-    let (began, mut told) = (Instant::now(), false);
-    while let Some(others) = at_work(control, database).await.doing("locking")? {
-        let shown = others.replace(',', ", ");
+    let (began, mut reported) = (Instant::now(), false);
+    while let Some(others) = list_busy(control, database).await.doing("locking")? {
+        let connections = others.replace(',', ", ");
         if began.elapsed() > ROLLBACK {
             return Err(Error::server(format!(
-                "the server is still at work for an earlier loadgen (connection {shown}), {} after \
+                "the server is still at work for an earlier loadgen (connection {connections}), {} after \
                  KILL",
                 units::duration(ROLLBACK)
             ))
             .hint("SHOW PROCESSLIST tells when it is done; then the same command again"));
         }
         if began.elapsed() > CLOSING {
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 let what = "ending what an earlier loadgen left at work";
-                progress.note(&format!("{what}: connection {shown}"));
+                progress.note(&format!("{what}: connection {connections}"));
                 progress.restart();
             }
             // A connection that the server does not know does no work, even if its lock has a holder.

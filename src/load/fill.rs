@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::connect::{AGAIN, Doing, claim, give_up, open};
+use super::connect::{AGAIN, Doing, give_up, lock_connection, open};
 use crate::error::{Error, Result};
 use crate::mysql::{Failure, Infile, Liveness, Session, Threads, number, optional, rows};
 use crate::plan::experiment::{Dataset, Method};
@@ -154,7 +154,7 @@ impl Filling {
 
     async fn open(&self, job: u32) -> Result<Session> {
         let mut session = open(&self.server).await?;
-        claim(&mut session, &self.server.link.target.database, job).await?;
+        lock_connection(&mut session, &self.server.link.target.database, job).await?;
         Ok(session)
     }
 

@@ -313,8 +313,8 @@ fn notes(found: &Discovered, database_charset: &str, steps: &Steps, job: &Datase
         (Step::Restart, "an interrupted fill with other parameters is begun again"),
         (Step::Refill, "dropping and filling again (--force)"),
     ] {
-        let of = steps.iter().filter(|(_, step)| **step == wanted);
-        let tables: Vec<u32> = of.map(|(table, _)| *table).collect();
+        let steps_alike = steps.iter().filter(|(_, step)| **step == wanted);
+        let tables: Vec<u32> = steps_alike.map(|(table, _)| *table).collect();
         let Some(first) = tables.first().map(|first| &found.tables[first]) else { continue };
         let mut note = format!("{what}: {}", names(job.schema, tables));
         if wanted == Step::Keep {
@@ -389,10 +389,10 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
             progress.warn_once(&warning.to_string());
         }
         let (dropped, left) = list_tables(&mut session, &link.target.database, true).await?;
-        let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
+        let names_of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
             numbers.iter().map(|number| schema.name(*number)).collect()
         };
-        let all: Vec<String> = dropped.iter().flat_map(of).collect();
+        let all: Vec<String> = dropped.iter().flat_map(names_of).collect();
         for (done, name) in all.iter().enumerate() {
             progress.update(|| format!("dropping: {done} of {} tables", all.len()));
             drop_table(&mut session, name).await?;

@@ -24,7 +24,7 @@ use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
 use super::Refused;
-use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
+use super::connect::{AGAIN as COMPLETED, Doing, control, drop_table, explain, lock_connection};
 use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, ready_mark, short, short_rate};
 use super::source::{Dump, Item, LOOK, Statements, beside};
@@ -110,7 +110,7 @@ impl Reload {
             let mut session = Session::open(&wide, charset).await?;
             let _session_waits = server.waits(&session);
             impatient(&mut session).await.doing("setting up a connection")?;
-            claim(&mut session, &link.target.database, 0).await?;
+            lock_connection(&mut session, &link.target.database, 0).await?;
             if dump.is_some() {
                 split_alike(&mut session).await.doing("setting up a connection")?;
             }
@@ -159,7 +159,7 @@ impl Reload {
     pub(crate) async fn run(&mut self, progress: &mut Progress) -> Result<Option<Error>> {
         let (dump, server) = (self.dump.take(), Rc::clone(&self.server));
         let length = dump.as_ref().and_then(|dump| dump.length);
-        let shown = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
+        let live_line = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
         let batches = start(&self.spec, dump, limit(self.packet))?;
         let before = process_usage();
         let started_at = jiff::Timestamp::now();
@@ -167,7 +167,7 @@ impl Reload {
         let error = tokio::select! {
             biased;
             done = server.during(self.all(batches)) => done.err(),
-            () = shown => None,
+            () = live_line => None,
         };
         let end = self.now();
         let cost = process_usage().since(&before);
@@ -273,8 +273,8 @@ impl Reload {
             let name = name.ok_or_else(|| {
                 Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
             })?;
-            let there = may_take(control, vec![name.clone()], force).await?;
-            if there && matches!(item.seen.kind, DumpPart::Drop | DumpPart::Create) {
+            let exists = may_take(control, vec![name.clone()], force).await?;
+            if exists && matches!(item.seen.kind, DumpPart::Drop | DumpPart::Create) {
                 let _waits = server.waits(open);
                 // As the statement itself would: with or without foreign key checks.
                 drop_table(open, &name).await?;
@@ -399,8 +399,8 @@ async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progre
             throughput.at(Instant::now(), if what == "rows" { rows } else { taken });
             throughput.text(what)
         });
-        let told = joined([(what == "bytes").then_some(of_dump), text], "; ");
-        progress.update(|| format!("loading: {}", told.unwrap_or_default()));
+        let line = joined([(what == "bytes").then_some(of_dump), text], "; ");
+        progress.update(|| format!("loading: {}", line.unwrap_or_default()));
     }
 }
 

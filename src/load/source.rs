@@ -79,7 +79,7 @@ impl Dump {
             file.rewind().map_err(|e| Error::failed(format!("{name}: {e}")))
         };
         let mut throughput = Throughput::new(self.length.unwrap_or(0), Instant::now());
-        let mut shown = async || {
+        let mut show_progress = async || {
             loop {
                 tokio::time::sleep(LOOK).await;
                 throughput.at(Instant::now(), read.load(Ordering::Relaxed));
@@ -89,7 +89,7 @@ impl Dump {
         let checked = tokio::select! {
             biased;
             checked = beside(stop, work) => checked,
-            () = shown() => Ok(()),
+            () = show_progress() => Ok(()),
         };
         progress.clear();
         checked

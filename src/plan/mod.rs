@@ -289,7 +289,7 @@ impl Plan {
         let workload = &self.workload;
         let mut lines = vec![("workload", workload.name.clone())];
         let option = |(name, setting): (&String, &Setting)| format!("{name} = {}", setting.shown());
-        lines.extend(workload.options.iter().map(|of| ("option", option(of))));
+        lines.extend(workload.options.iter().map(|setting| ("option", option(setting))));
         for transaction in &workload.transactions {
             let begins = workload.begins(transaction);
             let begins = if begins { "BEGIN … COMMIT" } else { "autocommit" };
@@ -340,18 +340,18 @@ impl Plan {
 
     fn list_times(&self, each: u32) -> impl Iterator<Item = (&'static str, String)> {
         let (time, ops) = (self.stop.time(), self.stop.ops());
-        let of = |warmup: Duration, steps: u32| {
+        let total_time = |warmup: Duration, steps: u32| {
             let total = |time| units::duration((warmup + time) * steps);
             time.map(|time| format!("{} for {}", total(time), terms::counted(steps, "step")))
         };
         let steps = self.count_steps() as u32;
         // An open loop's warm-up doubles if its backlog must drain.
-        let most = of(self.warmup * 2, steps.saturating_mul(each)).filter(|_| each > 1);
+        let most = total_time(self.warmup * 2, steps.saturating_mul(each)).filter(|_| each > 1);
         let Policy { on_error, errors_max, op_timeout } = self.policy;
         let lines = [
             ("warm-up", Some(units::duration(self.warmup))),
             ("time", time.map(units::duration)),
-            ("at least", of(self.warmup, steps)),
+            ("at least", total_time(self.warmup, steps)),
             ("at most", most),
             ("ops", ops.map(units::count)),
             ("arrival", (!self.rates.is_empty()).then(|| self.arrival.to_string())),

@@ -118,13 +118,13 @@ impl Keeper {
             .spawn()
             .map_err(cannot("run /bin/sh"))?;
         let (orders, output) = (shell.stdin.take(), shell.stdout.take().expect("it is piped"));
-        let mut said = String::new();
-        let _ = BufReader::new(output).read_line(&mut said);
-        if said.trim() != "ready" {
+        let mut answer = String::new();
+        let _ = BufReader::new(output).read_line(&mut answer);
+        if answer.trim() != "ready" {
             drop(orders);
             let _ = shell.wait();
-            let said = said.trim();
-            return Err(cannot(&format!("make {}", dir.display()))(said)
+            let answer = answer.trim();
+            return Err(cannot(&format!("make {}", dir.display()))(answer)
                 .hint("TMPDIR names another place for it"));
         }
         Ok(Keeper { dir, descriptors, shell, orders, job: None })
@@ -167,7 +167,7 @@ impl Keeper {
     }
 
     /// Returns the job's exit status once it has ended by itself. Ends what it left running.
-    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    pub(super) fn take_status(&mut self) -> Result<Option<ExitStatus>> {
         let job = self.job.as_mut().expect("a job was started");
         let status = job.try_wait().map_err(cannot("wait"))?;
         if status.is_some() {
@@ -197,12 +197,12 @@ impl Keeper {
 
     /// The last lines that the job wrote, indented, for an error's message.
     pub(super) fn tail(&self) -> String {
-        let log = end(&self.written("log"));
-        if log.is_empty() { end(&self.written("out")) } else { log }
+        let log = end(&self.read_output("log"));
+        if log.is_empty() { end(&self.read_output("out")) } else { log }
     }
 
     /// Reads the job's `log` or `out`; empty if it cannot be read.
-    pub(super) fn written(&self, extension: &str) -> String {
+    pub(super) fn read_output(&self, extension: &str) -> String {
         let bytes = fs::read(self.file(extension)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -253,12 +253,12 @@ fn end(log: &str) -> String {
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
     let errors: Vec<&str> = before.iter().filter(|line| line.contains("ERROR")).copied().collect();
     let (_, errors) = errors.split_at(errors.len().saturating_sub(ERRORS));
-    let mut shown = String::new();
+    let mut tail = String::new();
     for line in errors.iter().chain(last) {
-        shown.push_str("\n  ");
-        shown.extend(line.chars().take(LINE_CHARS));
+        tail.push_str("\n  ");
+        tail.extend(line.chars().take(LINE_CHARS));
     }
-    shown
+    tail
 }
 
 #[cfg(test)]
@@ -291,11 +291,11 @@ mod tests {
         shell(&mut keeper, "pwd; ulimit -n; echo said >&2; exit 3");
         let mut status = None;
         wait_for(|| {
-            status = keeper.ended().unwrap();
+            status = keeper.take_status().unwrap();
             status.is_some()
         });
         assert_eq!(status.unwrap().code(), Some(3));
-        let printed = keeper.written("out");
+        let printed = keeper.read_output("out");
         let dir = fs::canonicalize(&keeper.dir).unwrap();
         assert_eq!(printed, format!("{}\n64\n", dir.display()));
         assert_eq!(keeper.tail(), "\n  said");
@@ -327,7 +327,7 @@ mod tests {
         shell(&mut keeper, "trap '' TERM; sleep 1000 & echo $! ; wait");
         let mut child = String::new();
         wait_for(|| {
-            child = keeper.written("out");
+            child = keeper.read_output("out");
             child.ends_with('\n')
         });
         let child = Pid::from_raw(child.trim().parse().unwrap());

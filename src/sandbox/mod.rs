@@ -129,20 +129,20 @@ impl Start<'_> {
         &mut self,
         what: &str,
         limit: Duration,
-        mut look: impl FnMut(&mut Self) -> Result<Option<T>>,
+        mut poll: impl FnMut(&mut Self) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let began = Instant::now();
-        let mut said = began;
+        let mut last_note = began;
         loop {
             if (self.interrupted)() {
                 return Err(Error::new(Kind::Interrupted, format!("interrupted: {what}")));
             }
-            let found = look(self)?;
+            let found = poll(self)?;
             if found.is_some() || began.elapsed() >= limit {
                 return Ok(found);
             }
-            if said.elapsed() >= SAY_EVERY {
-                said = Instant::now();
+            if last_note.elapsed() >= SAY_EVERY {
+                last_note = Instant::now();
                 (self.say)(&format!("{what}, {} s so far", began.elapsed().as_secs()));
             }
             thread::sleep(LOOK_EVERY);
@@ -155,11 +155,11 @@ impl Start<'_> {
         let directory = &self.directory;
         let mut arguments = vec![
             "--no-defaults".into(),
-            with("--datadir=", &directory.data),
-            with("--tmpdir=", &directory.scratch),
+            path_option("--datadir=", &directory.data),
+            path_option("--tmpdir=", &directory.scratch),
             // Some builds need a directory for imports that only their package makes.
-            with("--secure-file-priv=", &directory.scratch),
-            with("--pid-file=", &directory.pid_file),
+            path_option("--secure-file-priv=", &directory.scratch),
+            path_option("--pid-file=", &directory.pid_file),
         ];
         // The servers refuse to run as root without it, and only root may change the user.
         arguments.extend(nix::unistd::geteuid().is_root().then(|| "--user=root".into()));
@@ -177,7 +177,7 @@ impl Start<'_> {
         limit: Duration,
     ) -> Result<Option<String>> {
         self.keeper.launch(&self.path, arguments, input)?;
-        let ended = self.until(what, limit, |start| start.keeper.ended())?;
+        let ended = self.until(what, limit, |start| start.keeper.take_status())?;
         Ok(match ended {
             Some(status) => (!status.success()).then(|| status.to_string()),
             None => Some(format!("not within {} s", limit.as_secs())),
@@ -187,8 +187,8 @@ impl Start<'_> {
     /// Makes the error of a server that does not start, with the end of its log and hints.
     fn failure(&self, how: &str) -> Error {
         let (program, log) = (self.path.display(), self.keeper.tail());
-        let said = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
-        let mut error = Error::server(format!("sandbox: {program} {how}{said}{log}"));
+        let log_text = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
+        let mut error = Error::server(format!("sandbox: {program} {how}{log_text}{log}"));
         let log = log.to_lowercase();
         if ["permission denied", "errcode: 13", "errno: 13"].iter().any(|text| log.contains(text)) {
             error = error
@@ -313,15 +313,16 @@ impl Directory {
         let number = getrandom::u64()
             .map_err(|e| Error::failed(format!("sandbox: no random number: {e}")))?;
         let name = format!("loadgen-{number:016x}");
-        let of = |base: &Path| Directory::new(base.join(&name), data.map(Path::to_owned));
-        Ok(match of(base) {
+        let directory_below =
+            |base: &Path| Directory::new(base.join(&name), data.map(Path::to_owned));
+        Ok(match directory_below(base) {
             fits if fits.socket.as_os_str().len() <= SOCKET_PATH_MAX => fits,
-            _ => of(Path::new("/tmp")),
+            _ => directory_below(Path::new("/tmp")),
         })
     }
 }
 
-fn with(name: &str, path: &Path) -> OsString {
+fn path_option(name: &str, path: &Path) -> OsString {
     [name.as_ref(), path.as_os_str()].into_iter().collect()
 }
 
@@ -370,12 +371,13 @@ pub(crate) fn find_program(named: Option<&Path>) -> Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<PathBuf> =
         env::split_paths(&path).chain(ELSEWHERE.iter().map(PathBuf::from)).collect();
-    let search = |name: &Path| dirs.iter().map(|dir| dir.join(name)).find(|path| runs(path));
+    let search =
+        |name: &Path| dirs.iter().map(|dir| dir.join(name)).find(|path| is_executable(path));
     let found = match named {
         None => ["mariadbd", "mysqld"].iter().find_map(|name| search(name.as_ref())),
         // As in a shell: a bare name is looked up, anything else is a path.
         Some(name) if name.components().count() == 1 && !name.has_root() => search(name),
-        Some(path) => std::path::absolute(path).ok().filter(|path| runs(path)),
+        Some(path) => std::path::absolute(path).ok().filter(|path| is_executable(path)),
     };
     found.ok_or_else(|| match named {
         None => Error::server("--sandbox: neither mariadbd nor mysqld is on the PATH").hint(
@@ -387,7 +389,7 @@ pub(crate) fn find_program(named: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
-fn runs(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
@@ -395,16 +397,16 @@ fn runs(path: &Path) -> bool {
 /// one here, before they are initialised.
 fn ask_program(start: &mut Start) -> Result<()> {
     let question = ["--no-defaults".into(), "--version".into()];
-    let said = run(&question, "does not tell its version", start)?;
-    let version = version(&said).ok_or_else(|| stranger(&start.path, &said))?;
-    let told = start.options.iter().any(|option| stem(option) == "basedir");
-    let basedir = if told { None } else { basedir(&start.path) };
-    let needs = basedir.iter().map(|dir| with("--basedir=", dir)).collect();
+    let answer = run(&question, "does not tell its version", start)?;
+    let version = version(&answer).ok_or_else(|| foreign_program(&start.path, &answer))?;
+    let has_basedir = start.options.iter().any(|option| stem(option) == "basedir");
+    let basedir = if has_basedir { None } else { basedir(&start.path) };
+    let needs = basedir.iter().map(|dir| path_option("--basedir=", dir)).collect();
     start.program = Program { version, needs, ..Program::default() };
     let arguments = start.arguments(vec!["--verbose".into(), "--help".into()], |_| true);
     let help = run(&arguments, "refuses its options", start)?;
     if setting(&help, "datadir").is_none() {
-        return Err(stranger(&start.path, &help));
+        return Err(foreign_program(&start.path, &help));
     }
     // MySQL's X protocol would listen on a well-known port.
     let other_port = setting(&help, "mysqlx").is_some();
@@ -418,14 +420,14 @@ fn ask_program(start: &mut Start) -> Result<()> {
 fn run(arguments: &[OsString], refuses: &str, start: &mut Start) -> Result<String> {
     let what = format!("sandbox: asking {} about itself", start.path.display());
     let Some(how) = start.run(arguments, None, &what, TELLS_WITHIN)? else {
-        return Ok(start.keeper.written("out"));
+        return Ok(start.keeper.read_output("out"));
     };
     let (path, tail) = (start.path.display(), start.keeper.tail());
     Err(Error::usage(format!("--sandbox={path}: {refuses} ({how}){tail}"))
         .hint("it takes a mysqld or mariadbd, and --sandbox-option what that program knows"))
 }
 
-fn stranger(path: &Path, said: &str) -> Error {
+fn foreign_program(path: &Path, said: &str) -> Error {
     let line: String = said.lines().next().unwrap_or("nothing").chars().take(200).collect();
     Error::usage(format!("--sandbox={}: no mysqld or mariadbd; it says: {line}", path.display()))
         .hint("name the server's program, not a client's: --sandbox=/usr/sbin/mysqld")
@@ -452,13 +454,15 @@ fn basedir(program: &Path) -> Option<PathBuf> {
 
 /// Lists directories of the SQL in packages and archives: beside the messages, or below the base directory.
 fn shares(help: &str, basedir: Option<&Path>) -> Vec<PathBuf> {
-    let told = |name| setting(help, name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = basedir.map(Path::to_owned).or_else(|| told("basedir"));
+    let path_setting =
+        |name| setting(help, name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = basedir.map(Path::to_owned).or_else(|| path_setting("basedir"));
     let below = base.iter().flat_map(|base| {
         ["share", "share/mysql", "share/mariadb", "scripts"].iter().map(|dir| base.join(dir))
     });
-    let charsets = told("character-sets-dir").and_then(|dir| dir.parent().map(Path::to_owned));
-    told("lc-messages-dir").into_iter().chain(charsets).chain(below).collect()
+    let charsets =
+        path_setting("character-sets-dir").and_then(|dir| dir.parent().map(Path::to_owned));
+    path_setting("lc-messages-dir").into_iter().chain(charsets).chain(below).collect()
 }
 
 /// Options by which the server would leave its directory or its loopback port, or the program would not
@@ -497,7 +501,7 @@ fn accept(raw: &str, value: Option<&str>) -> Result<String> {
     Ok(argument)
 }
 
-fn shapes_data(argument: &str) -> bool {
+fn is_shaping(argument: &str) -> bool {
     SHAPING.split(' ').any(|start| stem(argument).starts_with(start))
 }
 
@@ -543,10 +547,10 @@ fn initialise(start: &mut Start) -> Result<()> {
             .map_err(cannot(&format!("write {}", sql.display())))?;
         (Some(&*sql), "--bootstrap")
     };
-    let arguments = start.arguments(vec![how.into()], shapes_data);
+    let arguments = start.arguments(vec![how.into()], is_shaping);
     let failed = start.run(&arguments, input, "sandbox: initialising", INITIALISED_WITHIN)?;
-    let told = |how| start.failure(&format!("could not initialise a data directory ({how})"));
-    failed.map_or(Ok(()), |how| Err(told(how)))
+    let init_error = |how| start.failure(&format!("could not initialise a data directory ({how})"));
+    failed.map_or(Ok(()), |how| Err(init_error(how)))
 }
 
 /// Joins the SQL that makes the system tables, one statement a line as the old servers want it.
@@ -597,7 +601,7 @@ fn serve(start: &mut Start) -> Result<(u16, u32, String)> {
             Err(how) => how,
         };
         tried += 1;
-        if tried == PORTS || !start.keeper.written("log").contains(PORT_WAS_TAKEN) {
+        if tried == PORTS || !start.keeper.read_output("log").contains(PORT_WAS_TAKEN) {
             return Err(start.failure(&how));
         }
     }
@@ -605,7 +609,8 @@ fn serve(start: &mut Start) -> Result<(u16, u32, String)> {
 
 /// Asks the system for a free port. Nothing reserves it for the server, hence the attempts.
 fn free_port() -> Result<u16> {
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|of| of.local_addr());
+    let address =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     Ok(address.map_err(cannot("get a free port on 127.0.0.1"))?.port())
 }
 
@@ -613,7 +618,7 @@ fn arguments(start: &Start, port: u16) -> Vec<OsString> {
     let connections = start.spec.max_connections.max(DEFAULT_CONNECTIONS);
     let statements = start.spec.max_prepared_stmts.max(DEFAULT_STATEMENTS);
     let own = vec![
-        with("--socket=", &start.directory.socket),
+        path_option("--socket=", &start.directory.socket),
         format!("--port={port}").into(),
         "--bind-address=127.0.0.1".into(),
         // A slow resolver must not delay connections.
@@ -639,7 +644,7 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     let tcp = ConnectOptions { address, ..socket.clone() };
     let mut last = String::from("no socket yet");
     let answered = start.until("sandbox: starting the server", ANSWERS_WITHIN, |start| {
-        if let Some(status) = start.keeper.ended()? {
+        if let Some(status) = start.keeper.take_status()? {
             return Ok(Some(Err(format!("ended while it started ({status})"))));
         }
         if !start.directory.socket.exists() {
@@ -669,7 +674,7 @@ fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>>
     let (by_socket, by_tcp) = (by(socket)?, by(tcp)?);
     let asking = async {
         let mut session = Session::open_again(&by_socket, None).await?;
-        furnish(&mut session).await?;
+        create_account(&mut session).await?;
         session.close(COURTESY).await;
         let mut session = Session::open_again(&by_tcp, None).await?;
         let sql = "SELECT @@datadir, @@pid_file, @@port, @@version";
@@ -684,7 +689,7 @@ fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>>
 }
 
 /// Makes the account for the loopback port, and the database. May repeat what a late answer hid.
-async fn furnish(session: &mut Session) -> Asked<()> {
+async fn create_account(session: &mut Session) -> Asked<()> {
     const ACCOUNT: &str = "'root'@'127.0.0.1'";
     let known = "SELECT 1 FROM mysql.user WHERE User = 'root' AND Host = '127.0.0.1'";
     if session.query(known).await?.is_empty() {
@@ -723,7 +728,7 @@ fn own_pid(start: &Start) -> Result<u32> {
         }
         // A wrapper may start a session, or a container with other process ids.
         let cmdline = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-        let data = with("--datadir=", &start.directory.data);
+        let data = path_option("--datadir=", &start.directory.data);
         if cmdline.split(|byte| *byte == 0).any(|argument| argument == data.as_encoded_bytes()) {
             let _ = kill(pid, Signal::SIGKILL);
         }
@@ -948,10 +953,10 @@ lc-messages-dir                   (No default value)
         for name in
             ["innodb_page_size", "loose-innodb-log-file-size", "lower_case_table_names", "basedir"]
         {
-            assert!(shapes_data(&accept(name, Some("1")).unwrap()), "{name}");
+            assert!(is_shaping(&accept(name, Some("1")).unwrap()), "{name}");
         }
         for name in ["log-bin", "init_file", "performance_schema", "sql_mode"] {
-            assert!(!shapes_data(&accept(name, Some("1")).unwrap()), "{name}");
+            assert!(!is_shaping(&accept(name, Some("1")).unwrap()), "{name}");
         }
     }
 

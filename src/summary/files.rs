@@ -174,7 +174,7 @@ fn trial(dir: &Path) -> io::Result<()> {
 
 /// Explains an input/output error, with hints.
 fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
-    let (shown, told) = (dir.display(), error.to_string());
+    let (shown, error_text) = (dir.display(), error.to_string());
     let other = "--out DIR names another directory".to_owned();
     let (kind, what, hint) = match error.kind() {
         ErrorKind::NotFound => {
@@ -190,7 +190,7 @@ fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             (Kind::Failed, "no space left", format!("free some space in '{shown}'; or {other}"))
         }
-        _ => (Kind::Failed, told.as_str(), other),
+        _ => (Kind::Failed, error_text.as_str(), other),
     };
     let kind = if begun { Kind::Failed } else { kind };
     Error::new(kind, format!("summaries cannot be written to '{shown}': {what}")).hint(hint)
@@ -199,8 +199,8 @@ fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
 /// Names a summary's file, for people only. `hex` keeps two steps of one second apart.
 pub fn file_name(summary: &Summary, hex: u32) -> String {
     let plan = &summary.plan;
-    let of = (summary.label.as_str(), summary.workload.name.as_str(), plan.clients, plan.rate);
-    dated(&summary.started_at, of, plan.repeat_index, hex)
+    let cell = (summary.label.as_str(), summary.workload.name.as_str(), plan.clients, plan.rate);
+    dated(&summary.started_at, cell, plan.repeat_index, hex)
 }
 
 fn dated(
@@ -309,10 +309,10 @@ pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
 pub fn load_each(paths: &[PathBuf], skip_bad: bool, each: impl Fn(&mut Summary)) -> Result<Loaded> {
     let loaded = collect_each(paths, each)?;
     if !skip_bad && !loaded.skipped.is_empty() {
-        let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
-        let told: Vec<String> = loaded.skipped.iter().map(told).collect();
-        let count = counted(told.len() as u64, "file");
-        let text = format!("{count} cannot be used:\n  {}", named(told, NAMED_MAX, "\n  "));
+        let reasons = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
+        let reasons: Vec<String> = loaded.skipped.iter().map(reasons).collect();
+        let count = counted(reasons.len() as u64, "file");
+        let text = format!("{count} cannot be used:\n  {}", named(reasons, NAMED_MAX, "\n  "));
         return Err(Error::data(text).hint("--skip-bad leaves such files out"));
     }
     if loaded.summaries.is_empty() && loaded.imported.is_empty() {
@@ -424,13 +424,13 @@ impl FileContent {
     fn identity(&self) -> ((String, String), String) {
         match self {
             FileContent::Measured(summary) => {
-                let told = format!("step_id {}", clip(&summary.step_id, TEXT_MAX));
-                ((summary.step_id.clone(), summary.started_at.clone()), told)
+                let description = format!("step_id {}", clip(&summary.step_id, TEXT_MAX));
+                ((summary.step_id.clone(), summary.started_at.clone()), description)
             }
             FileContent::Imported(run) => {
-                let told =
+                let description =
                     format!("run {} of {}", run.source.run, clip(&run.source.file, TEXT_MAX));
-                ((run.source.sha256.clone(), run.source.run.to_string()), told)
+                ((run.source.sha256.clone(), run.source.run.to_string()), description)
             }
         }
     }

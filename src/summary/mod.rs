@@ -903,9 +903,11 @@ pub(crate) fn counter(status: &Status, name: &str) -> Option<f64> {
 
 /// Describes several arrival queues, and how to have one.
 pub(crate) fn in_queues(queues: u32, spread: Spread) -> String {
-    let (of, one) =
+    let (per_table, option) =
         if spread == Spread::Pinned { (" and table", " --spread random") } else { ("", "") };
-    format!("{queues} queues, one an engine thread{of}; one queue: --engine-threads 1{one}")
+    format!(
+        "{queues} queues, one an engine thread{per_table}; one queue: --engine-threads 1{option}"
+    )
 }
 
 #[cfg(test)]

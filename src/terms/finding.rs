@@ -158,11 +158,11 @@ impl Value {
                 if f.alternate() {
                     return write!(f, "{}", reasons[0]);
                 }
-                let (told, others) = reasons.split_at(reasons.len().min(REASONS_MAX));
-                let mut told: Vec<String> = told.iter().map(Finding::to_string).collect();
+                let (reasons, others) = reasons.split_at(reasons.len().min(REASONS_MAX));
+                let mut reasons: Vec<String> = reasons.iter().map(Finding::to_string).collect();
                 let codes: Vec<&str> = others.iter().map(Finding::name).collect();
-                told.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
-                f.write_str(&told.join("; "))
+                reasons.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
+                f.write_str(&reasons.join("; "))
             }
             _ => f.write_str("?"),
         }

@@ -98,7 +98,7 @@ async fn find_tables(
     let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;
     let database = control::database(&mut session).await;
     let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
-    let here = Location::from_variables(&variables, database.as_deref());
+    let location = Location::from_variables(&variables, database.as_deref());
     let (mut tables, mut foreign) = (Vec::new(), Numbers::new());
     for schema in Schema::ALL {
         let mut indexes = indexes(&mut session, schema).await?;
@@ -108,7 +108,7 @@ async fn find_tables(
                 continue;
             };
             let name = schema.name(number);
-            let mut history = evidence.find_history(&here, &name, &mark);
+            let mut history = evidence.find_history(&location, &name, &mark);
             if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
                 history.unknown.push(format!(
                     "its engine is {engine}, which takes nothing back: of a write that failed a \
@@ -141,7 +141,7 @@ async fn find_tables(
     for table in &mut tables {
         table.history.unseen = unseen;
     }
-    match evidence.strangers(&known) {
+    match evidence.count_other_steps(&known) {
         0 => {}
         n => progress.note(&format!(
             "{n} of the steps wrote to other tables: of another database or server, dropped, or \
@@ -150,7 +150,7 @@ async fn find_tables(
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
-    Ok((tables, evidence.missing(&here, &known)))
+    Ok((tables, evidence.missing(&location, &known)))
 }
 
 /// Waits while a killed server rolls back uncommitted transactions, which it does after it lets clients in.
@@ -313,7 +313,7 @@ impl Reading {
                 let sql = format!("SELECT MAX(id) FROM {}", quoted(&table.name));
                 let last = parse_whole("MAX(id)", query_single(session, &sql).await?)?;
                 let last = last.clamp(0, table.mark.rows.into()) as u64;
-                self.unchanged(session, table, &counts).await?;
+                self.check_unchanged(session, table, &counts).await?;
                 let seen = &mut locked(&self.seen)[slot];
                 (seen.counts, seen.last) = (counts, last);
                 return Ok(());
@@ -334,8 +334,8 @@ impl Reading {
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
-        self.unchanged(session, table, &before).await?;
-        if before.torn(&found.count()).is_none() {
+        self.check_unchanged(session, table, &before).await?;
+        if before.find_torn_index(&found.count()).is_none() {
             return Ok(());
         }
         snapshot(session).await?;
@@ -346,31 +346,36 @@ impl Reading {
         }
         session.execute("COMMIT").await?;
         if counts.rows() != before.rows() {
-            return Err(self.moving(session).await?);
+            return Err(self.describe_activity(session).await?);
         }
-        let torn = counts.torn(&found.count());
+        let torn = counts.find_torn_index(&found.count());
         locked(&self.seen)[slot].found = found;
         let Some((by, what)) = torn else { return Ok(()) };
         Err(Ended::Found(match recovered(session).await? {
             0 => {
-                let said = check_table(session, &table.name).await?;
-                Verdict::Index(by, format!("{what}; {said}"))
+                let report = check_table(session, &table.name).await?;
+                Verdict::Index(by, format!("{what}; {report}"))
             }
             left => Verdict::Undecided(format!("{what}, but {}", still_open(left))),
         }))
     }
 
     /// Checks that the table did not change.
-    async fn unchanged(&self, session: &mut Session, table: &Table, counts: &Counts) -> Read<()> {
+    async fn check_unchanged(
+        &self,
+        session: &mut Session,
+        table: &Table,
+        counts: &Counts,
+    ) -> Read<()> {
         let (index, before) = counts.narrow();
         if count(index, before.k.is_some(), session, &table.name).await? == *before {
             return Ok(());
         }
-        Err(self.moving(session).await?)
+        Err(self.describe_activity(session).await?)
     }
 
     /// Names who is active in the database, for a table that changes.
-    async fn moving(&self, session: &mut Session) -> Asked<Ended> {
+    async fn describe_activity(&self, session: &mut Session) -> Asked<Ended> {
         let active = match self.server.others(session).await?.join(", ") {
             others if others.is_empty() => String::new(),
             others => format!("; active in this database: {others}"),
@@ -425,8 +430,8 @@ struct Counts(Vec<(String, Count)>);
 fn parse_whole(what: &str, text: Option<String>) -> Read<i128> {
     let text = text.unwrap_or_else(|| "0".to_owned());
     text.parse().map_err(|_| {
-        let shown = clip(&text, VALUE_MAX);
-        Ended::Found(Verdict::Damaged(1, format!("{what} is '{shown}', no whole number")))
+        let quote = clip(&text, VALUE_MAX);
+        Ended::Found(Verdict::Damaged(1, format!("{what} is '{quote}', no whole number")))
     })
 }
 
@@ -472,7 +477,7 @@ impl Counts {
 
     /// Finds the first index that disagrees with the rows, or rows that disagree with the server's count.
     /// Returns the difference in rows, and words.
-    fn torn(&self, read: &Count) -> Option<(u64, String)> {
+    fn find_torn_index(&self, read: &Count) -> Option<(u64, String)> {
         let rows = self.rows();
         let (other, what) = match self.0.iter().find(|(_, count)| !count.agrees(&rows)) {
             Some((index, count)) => {
@@ -491,12 +496,12 @@ async fn snapshot(session: &mut Session) -> Asked<()> {
 }
 
 async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
-    let said = match rows::<4>(session, &format!("CHECK TABLE {}", quoted(table))).await {
+    let report = match rows::<4>(session, &format!("CHECK TABLE {}", quoted(table))).await {
         Ok(lines) => lines.into_iter().filter_map(|[.., text]| text).collect::<Vec<_>>().join("; "),
         Err(refused @ Failure::Server { .. }) => refused.to_string(),
         Err(lost) => return Err(lost),
     };
-    Ok(format!("CHECK TABLE: {said}"))
+    Ok(format!("CHECK TABLE: {report}"))
 }
 
 /// Counts transactions that were open when the server started, without XA's prepared ones: it rolls them back
@@ -727,7 +732,7 @@ mod tests {
     #[test]
     fn an_index_that_disagrees_is_named() {
         let whole = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 9, Some(50)), ("c", 9, None)]);
-        let torn = |counts: &Counts| counts.torn(&counts.rows());
+        let torn = |counts: &Counts| counts.find_torn_index(&counts.rows());
         assert_eq!(torn(&whole), None);
         let more = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 12, Some(70))]);
         let (by, what) = torn(&more).expect("found");
@@ -748,8 +753,8 @@ mod tests {
     #[test]
     fn rows_that_are_not_returned_are_counted() {
         let counts = counts(&[("PRIMARY", 9, Some(50))]);
-        assert_eq!(counts.torn(&Count { rows: 9, k: Some(50) }), None);
-        let (by, what) = counts.torn(&Count { rows: 7, k: Some(40) }).expect("found");
+        assert_eq!(counts.find_torn_index(&Count { rows: 9, k: Some(50) }), None);
+        let (by, what) = counts.find_torn_index(&Count { rows: 7, k: Some(40) }).expect("found");
         assert!(by == 2 && what.contains("returns 7 rows"), "{what}");
     }
 }

@@ -74,8 +74,8 @@ impl Evidence<'_> {
             }
         }
         for (name, record) in self.records {
-            let told = |summary: &&Summary| summary.record.as_ref() == Some(name);
-            if record.tables.get(table) == Some(&id) && !self.summaries.iter().any(told) {
+            let is_recorded = |summary: &&Summary| summary.record.as_ref() == Some(name);
+            if record.tables.get(table) == Some(&id) && !self.summaries.iter().any(is_recorded) {
                 history.custom |= !record.built_in;
                 history.unknown.push(format!(
                     "step {} ({}) of {} left no summary",
@@ -87,7 +87,7 @@ impl Evidence<'_> {
     }
 
     /// Counts the steps that wrote to other tables than these.
-    pub(super) fn strangers(&self, tables: &[Known]) -> usize {
+    pub(super) fn count_other_steps(&self, tables: &[Known]) -> usize {
         let other = |summary: &&&Summary| wrote(summary).iter().any(|it| !tables.contains(it));
         self.summaries.iter().filter(other).count()
     }
@@ -240,7 +240,7 @@ pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
 }
 
 fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
-    let against = against(start, history, found);
+    let against = size_faults(start, history, found);
     let Some(at) = against.iter().position(|n| *n > 0) else { return Verdict::Ok };
     let (verdict, text) = CHECKS[at];
     let wrong = match (found.first_wrong, found.wrong) {
@@ -251,7 +251,7 @@ fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
         }
     };
     let unknown = named(history.unknown.clone(), 1, "; and ");
-    let judged = judged(history, found);
+    let judged = name_content(history, found);
     let what = text
         .replace("{n}", &against[at].to_string())
         .replace("{judged}", judged)
@@ -268,8 +268,8 @@ fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
 }
 
 /// Names the judged content.
-fn judged(history: &History, found: &Found) -> &'static str {
-    let sum = found.k.is_some() && k(history, found)[0] == 0;
+fn name_content(history: &History, found: &Found) -> &'static str {
+    let sum = found.k.is_some() && check_k(history, found)[0] == 0;
     match (history.custom, sum) {
         (false, true) => "rows, contents and the sum of k",
         (false, false) => "rows and contents",
@@ -279,7 +279,7 @@ fn judged(history: &History, found: &Found) -> &'static str {
 }
 
 /// Computes the size of each fault.
-fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()] {
+fn size_faults(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()] {
     let doubt = &history.doubt;
     let [start, deletes, inserts, added, removed, taken] = [
         start,
@@ -300,7 +300,7 @@ fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()]
         [found.strange, found.rows.saturating_sub(found.filled)].map(i128::from);
     let unproven = (inserts - deletes - removed).max(0) - (proven - strange).max(0);
     let [untraced, in_doubt] = [history.untraced, history.in_doubt].map(i128::from);
-    let [k_unknown, k_low, k_high] = k(history, found);
+    let [k_unknown, k_low, k_high] = check_k(history, found);
     // An added and a subtracted amount can hide a loss in the sum.
     let moved = history.k_added.saturating_add(taken).min(taken);
     // Contents without an explanation; a user's own workload may write any.
@@ -324,7 +324,7 @@ fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()]
 }
 
 /// Computes by how much the sum of `k` is unknown, too small, and too large.
-fn k(history: &History, found: &Found) -> [i128; 3] {
+fn check_k(history: &History, found: &Found) -> [i128; 3] {
     let (Some(sum), doubt) = (found.k, &history.doubt) else { return [0; 3] };
     let unknown = history.k_unknown.saturating_add(doubt.k_unknown);
     // Deleted rows took a known k with them if it never changed. A sum of 0 does not prove that: one row may
@@ -401,8 +401,8 @@ mod history_tests {
         let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
         };
-        assert_eq!(all.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
-        assert_eq!(all.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
+        assert_eq!(all.count_other_steps(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
+        assert_eq!(all.count_other_steps(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
     }
 
     #[test]

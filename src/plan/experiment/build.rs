@@ -136,10 +136,10 @@ fn add_parts(
 ) -> Result<()> {
     let (profile, overrides) = of;
     let run = &profile.runs[n];
-    let here = |key: &str| format!("run/{n}/{key}");
+    let key_path = |key: &str| format!("run/{n}/{key}");
     let measures = run.servers.as_ref().is_none_or(|names| !names.0.is_empty());
-    profile.ensure(measures, here("servers"), "a run without servers measures nothing")?;
-    check_labels(profile, &here("servers"), run.servers.as_ref())?;
+    profile.ensure(measures, key_path("servers"), "a run without servers measures nothing")?;
+    check_labels(profile, &key_path("servers"), run.servers.as_ref())?;
     let (mut gates, mut whats) = (Vec::new(), Vec::new());
     match &run.what {
         Measured::Load(load) => {
@@ -151,26 +151,26 @@ fn add_parts(
         }
         Measured::Suite(suite) => {
             let what = format_args!("suite {} has no tests", suite.name);
-            profile.ensure(!suite.tests.is_empty(), here("suite"), what)?;
+            profile.ensure(!suite.tests.is_empty(), key_path("suite"), what)?;
             let mut known = BTreeSet::new();
             for test in &suite.tests {
                 let what = format_args!("test {} is there twice", test.name);
-                profile.ensure(known.insert(&test.name), here("suite"), what)?;
+                profile.ensure(known.insert(&test.name), key_path("suite"), what)?;
             }
             whats.push((format!("suite-{}", suite.name), What::Suite(suite.clone())));
         }
         Measured::Sweep(knobs) => {
             let ok = run.name.is_none() || knobs.workload.iter().flat_map(Names::texts).count() < 2;
             let what = "a name is for one workload; this run has several";
-            profile.ensure(ok, here("name"), what)?;
+            profile.ensure(ok, key_path("name"), what)?;
             gates = [profile.gates.as_slice(), &knobs.gates].concat();
             for workload in workloads(profile, n, knobs)? {
                 let title = run.name.clone().unwrap_or_else(|| workload.name.clone());
-                let told = |key: &str, what: &dyn fmt::Display| {
-                    profile.refuse(&here(key), format!("run {title}: {what}"))
+                let run_error = |key: &str, what: &dyn fmt::Display| {
+                    profile.refuse(&key_path(key), format!("run {title}: {what}"))
                 };
                 let workload = Workload { name: title.clone(), ..workload };
-                whats.push((title.clone(), plan(of, knobs, workload, &told)?));
+                whats.push((title.clone(), plan(of, knobs, workload, &run_error)?));
             }
         }
     }
@@ -181,7 +181,7 @@ fn add_parts(
         let key = if run.name.is_some() { "name" } else { &format!("workload/{nth}") };
         let new = parts.iter().all(|part| part.title != title);
         let twice = format_args!("there is a run '{title}' already: name = \"…\" tells them apart");
-        profile.ensure(new, here(key), twice)?;
+        profile.ensure(new, key_path(key), twice)?;
         parts.push(RunSpec {
             what,
             repeats: run.repeat.map_or(1, Whole::small),
@@ -208,9 +208,10 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
     let found = names.enumerate().map(find).collect::<Result<Vec<Workload>>>()?;
     let known: BTreeSet<&String> = found.iter().flat_map(|found| found.options.keys()).collect();
     for name in knobs.options.keys() {
-        let there = joined(known.iter().map(|known| Some((*known).clone())), ", ");
-        let there = there.map_or("the workload has none".into(), |all| format!("there are {all}"));
-        let what = format_args!("no option '{name}': {there}");
+        let options = joined(known.iter().map(|known| Some((*known).clone())), ", ");
+        let options =
+            options.map_or("the workload has none".into(), |all| format!("there are {all}"));
+        let what = format_args!("no option '{name}': {options}");
         profile.ensure(known.contains(&name), format_args!("run/{n}/options/{name}"), what)?;
     }
     Ok(found)
@@ -261,17 +262,17 @@ fn is_beside(command: &Command, title: &str) -> bool {
 }
 
 fn commands(profile: &Profile, title: &str, scale: Scale) -> Vec<Command> {
-    let here = profile.commands.iter().filter(|command| is_beside(command, title));
-    here.map(|one| Command { at: Length(scale.warmup(one.at.0)), ..one.clone() }).collect()
+    let beside = profile.commands.iter().filter(|command| is_beside(command, title));
+    beside.map(|one| Command { at: Length(scale.warmup(one.at.0)), ..one.clone() }).collect()
 }
 
 /// Refuses a command that would never run: beside no run, no step, or after the end of all windows.
 fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpec]) -> Result<()> {
-    let here = |key: &str| format!("command/{n}/{key}");
+    let key_path = |key: &str| format!("command/{n}/{key}");
     let titles: Vec<&str> = parts.iter().map(|part| part.title.as_str()).collect();
     for (nth, name) in command.workload.iter().flat_map(Names::texts).enumerate() {
         let what = format_args!("'{name}' is no [[run]]: {}", titles.join(", "));
-        profile.ensure(titles.contains(&name), here(&format!("workload/{nth}")), what)?;
+        profile.ensure(titles.contains(&name), key_path(&format!("workload/{nth}")), what)?;
     }
     let (mut known, mut longest) = (BTreeSet::<u32>::new(), None);
     for part in parts {
@@ -286,12 +287,12 @@ fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpe
     for clients in command.clients.iter().flat_map(|clients| &clients.0) {
         let known_ones: Vec<String> = known.iter().map(ToString::to_string).collect();
         let what = format_args!("no step has {clients} clients: {}", known_ones.join(", "));
-        profile.ensure(known.contains(clients), here("clients"), what)?;
+        profile.ensure(known.contains(clients), key_path("clients"), what)?;
     }
     let (at, longest) = (command.at.0, longest.unwrap_or(Duration::MAX));
     let [start, end] = [at, longest].map(units::duration);
     let what = format_args!("at {start} there is no window any more: it lasts {end}");
-    profile.ensure(at < longest, here("at"), what)
+    profile.ensure(at < longest, key_path("at"), what)
 }
 
 /// Makes the labels: each server, once for each program that it may take.
@@ -330,17 +331,17 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>
 fn servers(profile: &Profile) -> Result<Vec<Server>> {
     let mut whole: Vec<Server> = Vec::new();
     for (n, server) in profile.servers.iter().enumerate() {
-        let here = |key: &str| format!("server/{n}/{key}");
+        let key_path = |key: &str| format!("server/{n}/{key}");
         let known = |name: &str| whole.iter().find(|server| server.name() == name);
         let what = match server.name() {
             "" => "of several servers each needs a label",
             name => &format!("the label '{name}' is there twice"),
         };
-        profile.ensure(known(server.name()).is_none(), here("label"), what)?;
-        check_server(profile, &here, server)?;
+        profile.ensure(known(server.name()).is_none(), key_path("label"), what)?;
+        check_server(profile, &key_path, server)?;
         let of_base = |base: &String| {
             let what = || format!("base '{base}' is no label of a [[server]] above");
-            let base = known(base).ok_or_else(|| profile.refuse(&here("base"), what()))?;
+            let base = known(base).ok_or_else(|| profile.refuse(&key_path("base"), what()))?;
             Ok::<_, Error>(merged(base.clone(), server.clone()))
         };
         let server = server.base.as_ref().map_or_else(|| Ok(server.clone()), of_base)?;
@@ -350,14 +351,17 @@ fn servers(profile: &Profile) -> Result<Vec<Server>> {
 }
 
 fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Server) -> Result<()> {
-    let there = server.address().is_some();
+    let has_address = server.address().is_some();
     let (private, variant) = (server.sandbox.is_some(), server.base.is_some());
     let [start, stop, reset] =
         [&server.start, &server.stop, &server.reset].map(|command| !command.is_empty());
     for (holds, what) in [
-        (!there || !private, "a server is there (host, socket, url …) or a sandbox, not both"),
         (
-            there || private || variant,
+            !has_address || !private,
+            "a server is there (host, socket, url …) or a sandbox, not both",
+        ),
+        (
+            has_address || private || variant,
             "a server needs host, socket, url, defaults_file, sandbox or base",
         ),
         (
@@ -440,9 +444,9 @@ fn merged(base: Server, own: Server) -> Server {
 
 fn merged_sandbox(base: Sandbox, mut own: Sandbox) -> Sandbox {
     // An option is in one of the two.
-    let said = own.options.keys().chain(own.scaled_options.keys()).map(|name| plain(name));
-    let said: Vec<String> = said.collect();
-    let unsaid = |name: &String| !said.contains(&plain(name));
+    let own_names = own.options.keys().chain(own.scaled_options.keys()).map(|name| plain(name));
+    let own_names: Vec<String> = own_names.collect();
+    let unsaid = |name: &String| !own_names.contains(&plain(name));
     own.options.extend(base.options.into_iter().filter(|(name, _)| unsaid(name)));
     own.scaled_options.extend(base.scaled_options.into_iter().filter(|(name, _)| unsaid(name)));
     Sandbox { program: own.program.or(base.program), data: own.data.or(base.data), ..own }

@@ -229,8 +229,9 @@ impl Experiment {
     fn make_cells(&mut self, seed: u64) {
         let mut cells = Vec::new();
         for (repeat, subject) in self.visits(seed) {
-            let here = |part: &RunSpec| repeat <= part.repeats && part.subjects.contains(&subject);
-            for (part, of_part) in self.parts.iter().enumerate().filter(|(_, part)| here(part)) {
+            let is_due =
+                |part: &RunSpec| repeat <= part.repeats && part.subjects.contains(&subject);
+            for (part, of_part) in self.parts.iter().enumerate().filter(|(_, part)| is_due(part)) {
                 for (clients, rate) in of_part.steps(repeat) {
                     let key = String::new();
                     let cell = Cell { subject, part, clients, rate, repeat, key };
@@ -246,9 +247,9 @@ impl Experiment {
     /// or a lucky restart is not within a cell.
     fn visits(&self, seed: u64) -> Vec<(u32, usize)> {
         let repeats = self.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
-        let (order, of) = (self.profile.order, self.subjects.len());
+        let (order, subject_count) = (self.profile.order, self.subjects.len());
         let in_repeat = |repeat: u32| {
-            let mut subjects: Vec<usize> = (0..of).collect();
+            let mut subjects: Vec<usize> = (0..subject_count).collect();
             match order {
                 // Otherwise a label would have the same position in each repeat.
                 RepeatOrder::Interleaved if repeat.is_multiple_of(2) => subjects.reverse(),
@@ -293,15 +294,15 @@ impl Experiment {
     fn keep(&mut self, conditions: &[Only]) -> Result<()> {
         let mut cells = self.all.clone();
         for Only { key, values } in conditions {
-            let (name, of) = KEYS[*key];
-            let known = self.all.iter().flat_map(|cell| of(self, cell));
+            let (name, value_of) = KEYS[*key];
+            let known = self.all.iter().flat_map(|cell| value_of(self, cell));
             let known: BTreeSet<String> = known.filter(|value| !value.is_empty()).collect();
             if let Some(value) = values.iter().find(|value| !known.contains(*value)) {
                 let message = format!("--only {name}={value}: the profile has no such {name}");
                 let known = known.into_iter().collect::<Vec<_>>().join(", ");
                 return Err(Error::usage(message).hint(format!("it has {known}")));
             }
-            cells.retain(|cell| of(self, cell).iter().any(|value| values.contains(value)));
+            cells.retain(|cell| value_of(self, cell).iter().any(|value| values.contains(value)));
         }
         if cells.is_empty() {
             return Err(Error::usage("--only leaves nothing to measure"));
@@ -341,8 +342,8 @@ impl Experiment {
             let What::Sweep(plan, dataset) = &part.what else { return (most, statements) };
             let spread = plan.spread_over(dataset.tables).expect("the profile was checked");
             let clients = plan.clients_max();
-            let here = plan.prepared_per_client(spread, dataset.tables) * u64::from(clients);
-            (most.max(clients), statements.max(here))
+            let prepared = plan.prepared_per_client(spread, dataset.tables) * u64::from(clients);
+            (most.max(clients), statements.max(prepared))
         })
     }
 
@@ -352,9 +353,9 @@ impl Experiment {
         let of_run = |other: &&Cell| {
             (other.subject, other.part, other.repeat) == (cell.subject, cell.part, cell.repeat)
         };
-        let there = |other: &&Cell| here.iter().any(|at| self.cells[*at].key == other.key);
+        let is_in_group = |other: &&Cell| here.iter().any(|at| self.cells[*at].key == other.key);
         let before = self.all.iter().filter(of_run).take_while(|other| other.key != cell.key);
-        before.filter(|other| !there(other)).map(|other| other.clients).collect()
+        before.filter(|other| !is_in_group(other)).map(|other| other.clients).collect()
     }
 
     /// Returns the planned warm-up and window of a cell; None if its length is unknown.
@@ -456,18 +457,18 @@ impl Experiment {
             let whole = bytes + SERVER_BYTES;
             // Labels of one server may share its tables. A copied one is removed with its label: only its
             // peak counts.
-            let shown = |dir: &Path| dir.display().to_string();
+            let dir_text = |dir: &Path| dir.display().to_string();
             let (place, stays, passes) = match subject.server.sandbox.as_ref().map(Sandbox::data) {
                 None => (Some("a server that is there".to_owned()), bytes, 0),
                 Some(Data::ThrowAway) => (None, 0, whole),
-                Some(Data::Keep(dir)) => (Some(shown(dir)), whole, 0),
+                Some(Data::Keep(dir)) => (Some(dir_text(dir)), whole, 0),
                 Some(Data::Copied) => (Some(format!("label {}", subject.label)), 1, 2 * whole),
-                Some(Data::CopyOf(dir)) => (Some(shown(dir)), whole, whole),
+                Some(Data::CopyOf(dir)) => (Some(dir_text(dir)), whole, whole),
             };
             let copied = place.is_some() && passes > 0;
             let new = place.map_or(leg.fresh, |place| {
-                let there = kept.entry(place).or_default();
-                replace(there, stays.max(*there)) < stays
+                let bytes_kept = kept.entry(place).or_default();
+                replace(bytes_kept, stays.max(*bytes_kept)) < stays
             });
             let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
             let filling = fill + START * u32::from(copied);
@@ -504,7 +505,7 @@ impl Experiment {
             put("run", &format!("{}: {}", part.title, describe(part)));
             part.gates.iter().for_each(|gate| put("gate", &format!("{}: {gate}", part.title)));
         }
-        let of = self.cells.len();
+        let total = self.cells.len();
         for (at, cell) in (1..).zip(&self.cells) {
             let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
             let (label, title, repeats) = (line(&subject.label), line(&part.title), part.repeats);
@@ -512,7 +513,7 @@ impl Experiment {
             let (clients, repeat) = (terms::clients(cell.clients), cell.repeat);
             let done = if wanted(cell) { "" } else { "  (measured already)" };
             text += &format!(
-                "step {at:>4} of {of}  {label}  {title}  {clients}{rate}  repeat {repeat} of {repeats}{done}\n"
+                "step {at:>4} of {total}  {label}  {title}  {clients}{rate}  repeat {repeat} of {repeats}{done}\n"
             );
         }
         let (preparing, measuring, disk) = self.estimate(wanted);

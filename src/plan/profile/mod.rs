@@ -467,10 +467,10 @@ impl File {
         let before = text.get(..at).unwrap_or(text);
         let from = before.rfind('\n').map_or(0, |newline| newline + 1);
         let (line, column) = (before.matches('\n').count() + 1, before[from..].chars().count() + 1);
-        let shown = text[from..].lines().next().filter(|shown| !may_hold_password(shown));
-        let excerpt = shown.map_or_else(String::new, |shown| {
-            let shown: String = shown.chars().take(SHOWN_MAX).collect();
-            format!("\n  {line} | {}", shown.trim_end())
+        let source = text[from..].lines().next().filter(|text| !may_hold_password(text));
+        let excerpt = source.map_or_else(String::new, |text| {
+            let text: String = text.chars().take(SHOWN_MAX).collect();
+            format!("\n  {line} | {}", text.trim_end())
         });
         // Messages that quote a value have this form; a quoted URL never helps.
         let quoted = what.contains("string \"") && may_hold_password(what);
