@@ -161,20 +161,13 @@ fn decide_colours(variable: impl Fn(&str) -> String, is_terminal: bool) -> bool 
 
 /// Colours the first word of warnings, errors and hints.
 fn coloured(text: &str) -> String {
-    let one = |line: &str| {
+    let coloured = |line: &str| {
         let known = COLOURED.iter().find(|(word, _)| line.starts_with(word));
-        known.map_or_else(
-            || line.to_owned(),
-            |(word, colour)| {
-                format!(
-                    "{}{}",
-                    colour(Style::new().force_styling(true)).apply_to(word),
-                    &line[word.len()..]
-                )
-            },
-        )
+        let Some((word, colour)) = known else { return line.to_owned() };
+        let word_in_colour = colour(Style::new().force_styling(true)).apply_to(word);
+        format!("{word_in_colour}{}", &line[word.len()..])
     };
-    text.split('\n').map(one).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(coloured).collect::<Vec<_>>().join("\n")
 }
 
 /// Removes the live lines before the process ends at once.

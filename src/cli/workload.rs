@@ -110,7 +110,7 @@ impl MeasureArgs {
             return Err(Error::usage(format!(
                 "--label names one row, and there are {servers} servers"
             ))
-            .hint("leave it away: the versions, else the programs, name the rows"));
+            .hint("leave it out: the versions, else the programs, name the rows"));
         }
         if asked.slo.is_empty() {
             return Ok(());

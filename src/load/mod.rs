@@ -56,7 +56,7 @@ fn check(job: &Dataset) -> Result<()> {
     let filled = job.schema.filled();
     if !filled && job.rows > 0 {
         let text = format!("--rows, but tables of the schema {} stay empty", job.schema);
-        return Err(Error::usage(text).hint("leave --rows away"));
+        return Err(Error::usage(text).hint("leave --rows out"));
     }
     for (flag, n, max) in [
         ("--tables", u64::from(job.tables), u64::from(TABLES_MAX)),
@@ -94,7 +94,7 @@ fn choose(
         (Some(Method::Insert), _) => insert(None),
         (Some(Method::LoadData), Some(refusal)) => {
             Err(Error::server(format!("--fill load-data: {refusal}"))
-                .hint("SET GLOBAL local_infile = 1, or leave --fill away: INSERT does it too"))
+                .hint("SET GLOBAL local_infile = 1, or leave --fill out: INSERT does it too"))
         }
         (None, Some(refusal)) => insert(Some(format!(
             "{refusal}; SET GLOBAL local_infile = 1 allows LOAD DATA LOCAL, which is faster"

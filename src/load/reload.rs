@@ -79,6 +79,40 @@ pub(crate) struct Reload {
     pub done: Loaded,
 }
 
+/// Opens the control session and the loading one. Returns the largest packet and the loading session's
+/// character sets, too.
+async fn connect(
+    server: &Liveness,
+    spec: &LoadSpec,
+    force: bool,
+    progress: &mut Progress,
+) -> Result<(Session, Session, usize, BTreeMap<String, String>)> {
+    let (link, mut control) = (&server.link, control(server, progress).await?);
+    let _control_waits = server.waits(&control);
+    let packet = check(spec, &mut control).await?;
+    let is_generated = matches!(spec.source, LoadSource::Generated { .. });
+    if is_generated {
+        let names = (1..=spec.tables).map(|number| Schema::Sbtest.name(number)).collect();
+        may_take(&mut control, names, force).await?;
+    }
+    // Some dumps exceed the driver's default limit.
+    let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
+    let wide = ServerLink { opts: opts.into(), ..link.clone() };
+    let mut session = Session::open(&wide, spec.charset.as_deref()).await?;
+    let _session_waits = server.waits(&session);
+    impatient(&mut session).await.doing("setting up a connection")?;
+    lock_connection(&mut session, &link.target.database, 0).await?;
+    if !is_generated {
+        split_alike(&mut session).await.doing("setting up a connection")?;
+    }
+    // LIKE's underscore matches any character, which is right for both families of names.
+    let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
+               OR Variable_name LIKE 'collation_%'";
+    let mut character_sets = pairs(&mut session, sql).await.doing("reading variables")?;
+    character_sets.remove("character_sets_dir");
+    Ok((control, session, packet, character_sets))
+}
+
 impl Reload {
     /// Opens the dump and two connections. With `force` the load drops prepare's tables, too.
     pub(crate) async fn open(
@@ -95,32 +129,7 @@ impl Reload {
             }
         };
         let server = Rc::new(Liveness::new(link));
-        let connecting = async {
-            let mut control = control(&server, progress).await?;
-            let _control_waits = server.waits(&control);
-            let packet = check(spec, &mut control).await?;
-            if dump.is_none() {
-                let names = (1..=spec.tables).map(|number| Schema::Sbtest.name(number)).collect();
-                may_take(&mut control, names, force).await?;
-            }
-            // Some dumps exceed the driver's default limit.
-            let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
-            let wide = ServerLink { opts: opts.into(), ..link.clone() };
-            let charset = spec.charset.as_deref();
-            let mut session = Session::open(&wide, charset).await?;
-            let _session_waits = server.waits(&session);
-            impatient(&mut session).await.doing("setting up a connection")?;
-            lock_connection(&mut session, &link.target.database, 0).await?;
-            if dump.is_some() {
-                split_alike(&mut session).await.doing("setting up a connection")?;
-            }
-            // LIKE's underscore matches any character, which is right for both families of names.
-            let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
-                       OR Variable_name LIKE 'collation_%'";
-            let mut character_sets = pairs(&mut session, sql).await.doing("reading variables")?;
-            character_sets.remove("character_sets_dir");
-            Ok((control, Some(session), packet, character_sets))
-        };
+        let connecting = connect(&server, spec, force, progress);
         let (control, session, packet, character_sets) = server.during(connecting).await?;
         let charset = character_sets.get("character_set_client").cloned().unwrap_or_default();
         if let (Some(dump), Err(why)) = (&dump, refuse_charset(charset.as_bytes())) {
@@ -129,8 +138,7 @@ impl Reload {
         }
         if let Some(dump) = &mut dump {
             dump.charset.clone_from(&charset);
-            let checking = dump.check(limit(packet), &link.stop, progress);
-            checking.await?;
+            dump.check(limit(packet), &link.stop, progress).await?;
         }
         let read_before = dump.as_ref().is_some_and(|dump| dump.again.is_some());
         let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL)));
@@ -140,7 +148,7 @@ impl Reload {
             spec: spec.clone(),
             force,
             control,
-            session,
+            session: Some(session),
             file: dump.as_ref().map(|dump| dump.name.clone()),
             dump,
             packet,

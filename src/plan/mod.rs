@@ -251,7 +251,7 @@ impl Plan {
             (&self.workload.name, self.workload.schema, self.clients_max());
         if self.spread == SpreadChoice::Random {
             let text = format!("--spread random: each client of {name} has a table of its own");
-            return Err(Error::usage(text).hint("leave --spread away"));
+            return Err(Error::usage(text).hint("leave --spread out"));
         }
         if tables < clients {
             let text =

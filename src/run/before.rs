@@ -336,7 +336,7 @@ impl Preparation<'_> {
         let reading = query_single(self.control, &sql).map_err(|failure| match failure {
             Failure::Server { .. } => {
                 Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
-                    .hint("leave --ahi away")
+                    .hint("leave --ahi out")
             }
             lost @ Failure::Lost(_) => lost.into(),
         });
@@ -356,7 +356,7 @@ impl Preparation<'_> {
             Ok(Err(failure @ Failure::Server { .. })) => {
                 return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
                     "GRANT SUPER ON *.* TO the account (MySQL 8: SYSTEM_VARIABLES_ADMIN), or \
-                     leave --ahi away",
+                     leave --ahi out",
                 ));
             }
             Ok(answer) => answer.map(|_| ()).map_err(Error::from),
@@ -371,7 +371,7 @@ impl Preparation<'_> {
     async fn fill_ahi(&mut self) -> Result<Option<f64>> {
         if !self.ahi_is_on().await? {
             return Err(Error::server(format!("--ahi warm: {AHI} is OFF"))
-                .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi away")));
+                .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi out")));
         }
         let mut stream = Stream::new(seed_of(&[self.plan.seed, name_part("adaptive hash index")]));
         let (tables, began) = (self.at.dataset.tables, Instant::now());

@@ -28,7 +28,7 @@ use crate::plan::experiment::{
     self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
 };
 use crate::plan::profile::shipped::Shipped;
-use crate::plan::profile::{Given, Profile};
+use crate::plan::profile::{self, Given, Profile};
 use crate::plan::value::Names;
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
@@ -106,14 +106,18 @@ pub(crate) fn run(
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
-    // Steps that did not complete count for gates.
-    let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
-    let steps_of =
-        |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
-    let judged = experiment.parts.iter().map(|part| (steps_of(part), part.gates.as_slice()));
-    let judged = check_gates(judged, &mut progress);
+    let judged = judge_parts(&experiment, &earlier, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
+}
+
+fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progress) -> Result<()> {
+    // Steps that did not complete count for gates.
+    let all: Vec<&Summary> = earlier.done.values().chain(&earlier.fell).collect();
+    let steps_of =
+        |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
+    let parts = experiment.parts.iter().map(|part| (steps_of(part), part.gates.as_slice()));
+    check_gates(parts, progress)
 }
 
 /// Reports what was saved, and how to continue an unfinished run.
@@ -406,20 +410,7 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let report = &experiment.profile.report;
     let metric = |name: &str| name.parse::<Metric>().map_err(|e| e.to_string());
     let metrics = parse_names(profile, "metric", report.metric.as_ref(), metric)?;
-    let layout = |name: &str| {
-        let layout = Layout::of(name).ok_or_else(|| {
-            let known: Vec<String> = Layout::ALL.iter().map(Layout::to_string).collect();
-            format!("there is no layout '{name}', but {}", known.join(", "))
-        })?;
-        if layout == Layout::Slo {
-            return Err("the layout slo is of --slo, which no profile has".to_owned());
-        }
-        let from = report.from.as_ref().or(report.baseline.as_ref());
-        if layout.compares() && (from.is_none() || report.to.is_none()) {
-            return Err(format!("{name} compares two labels: baseline and new"));
-        }
-        Ok(layout)
-    };
+    let layout = |name: &str| parse_layout(report, name);
     // With one program the first label is the last one, too.
     let changes = experiment.changes.iter().filter(|(from, to)| from != to).cloned();
     let changes: Vec<_> = changes.map(|(from, to)| (Some(from), Some(to))).collect();
@@ -444,6 +435,21 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
         }
     }
     Ok(tables)
+}
+
+fn parse_layout(report: &profile::Report, name: &str) -> std::result::Result<Layout, String> {
+    let layout = Layout::of(name).ok_or_else(|| {
+        let known: Vec<String> = Layout::ALL.iter().map(Layout::to_string).collect();
+        format!("there is no layout '{name}', but {}", known.join(", "))
+    })?;
+    if layout == Layout::Slo {
+        return Err("the layout slo is of --slo, which no profile has".to_owned());
+    }
+    let from = report.from.as_ref().or(report.baseline.as_ref());
+    if layout.compares() && (from.is_none() || report.to.is_none()) {
+        return Err(format!("{name} compares two labels: baseline and new"));
+    }
+    Ok(layout)
 }
 
 /// Parses the names of a key of `[report]`; none means the default.

@@ -549,8 +549,8 @@ fn initialise(start: &mut Start) -> Result<()> {
     };
     let arguments = start.arguments(vec![how.into()], is_shaping);
     let failed = start.run(&arguments, input, "sandbox: initialising", INITIALISED_WITHIN)?;
-    let init_error = |how| start.failure(&format!("could not initialise a data directory ({how})"));
-    failed.map_or(Ok(()), |how| Err(init_error(how)))
+    let Some(how) = failed else { return Ok(()) };
+    Err(start.failure(&format!("could not initialise a data directory ({how})")))
 }
 
 /// Joins the SQL that makes the system tables, one statement a line as the old servers want it.

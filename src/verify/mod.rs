@@ -109,12 +109,10 @@ async fn find_tables(
             };
             let name = schema.name(number);
             let mut history = evidence.find_history(&location, &name, &mark);
-            if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
-                history.unknown.push(format!(
-                    "its engine is {engine}, which takes nothing back: of a write that failed a \
-                     part may be there"
-                ));
-            }
+            let engine = seen.keeps_what_failed().filter(|_| history.steps > 0);
+            history.unknown.extend(engine.map(|engine| {
+                format!("its engine is {engine}, which keeps parts of failed writes")
+            }));
             let primary = vec![("PRIMARY".to_owned(), schema != Schema::Phptest)];
             let indexes = [primary, indexes.remove(&number).unwrap_or_default()].concat();
             tables.push(Table { schema, number, name, mark, history, indexes });
@@ -125,12 +123,7 @@ async fn find_tables(
         foreign => format!("; not made by loadgen prepare: {foreign}"),
     };
     if tables.is_empty() {
-        let none = format!("there is no table of prepare's in `{}`{others}", target.database);
-        return Err(Error::data(none).hint(if others.is_empty() {
-            "verify needs what prepare fills: --database names where the runs wrote to"
-        } else {
-            "what such tables held at the start is not known: verify needs those that prepare makes"
-        }));
+        return Err(no_tables(&target.database, &others));
     }
     if !others.is_empty() {
         progress.note(&format!("left out{others}"));
@@ -138,19 +131,26 @@ async fn find_tables(
     let known = |table: &Table| Some((table.name.clone(), format!("{:x}", table.mark.id?)));
     let known: Vec<Known> = tables.iter().filter_map(known).collect();
     let unseen = !evidence.names_any(&known);
-    for table in &mut tables {
-        table.history.unseen = unseen;
-    }
-    match evidence.count_other_steps(&known) {
-        0 => {}
-        n => progress.note(&format!(
+    tables.iter_mut().for_each(|table| table.history.unseen = unseen);
+    let n = evidence.count_other_steps(&known);
+    if n > 0 {
+        progress.note(&format!(
             "{n} of the steps wrote to other tables: of another database or server, dropped, or \
              prepared again since"
-        )),
+        ));
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
     Ok((tables, evidence.missing(&location, &known)))
+}
+
+fn no_tables(database: &str, others: &str) -> Error {
+    let hint = if others.is_empty() {
+        "verify needs what prepare fills: --database names where the runs wrote to"
+    } else {
+        "the first content of such tables is not known: verify needs those that prepare makes"
+    };
+    Error::data(format!("there is no table of prepare's in `{database}`{others}")).hint(hint)
 }
 
 /// Waits while a killed server rolls back uncommitted transactions, which it does after it lets clients in.

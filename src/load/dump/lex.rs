@@ -69,13 +69,7 @@ pub(super) fn tokens(
                 continue;
             }
             b'\'' | b'"' | b'`' => {
-                let length = quoted(&sql[at..], ansi)?;
-                let within = &sql[at..at + length];
-                let moves = |end: &[u8]| memmem::find(within, end).is_some();
-                if inside && (moves(b"*/") || moves(b"/*")) {
-                    return Err(AMBIGUOUS.to_owned());
-                }
-                (Shape::Quoted(byte), length)
+                (Shape::Quoted(byte), quoted_in_comment(&sql[at..], ansi, inside)?)
             }
             b'0'..=b'9' => (Shape::Number, number(&sql[at..])),
             _ if in_word(byte) => (Shape::Word, word(&sql[at..])),
@@ -154,6 +148,16 @@ fn opening(text: &[u8]) -> Result<usize, String> {
         digits @ (0 | 5 | 6) => Ok(sql + digits),
         _ => Err(AMBIGUOUS.to_owned()),
     }
+}
+
+/// Counts the bytes of a quoted text; in a comment it must not hold the marks of one.
+fn quoted_in_comment(text: &[u8], ansi: bool, in_comment: bool) -> Result<usize, String> {
+    let length = quoted(text, ansi)?;
+    let has = |mark: &[u8]| memmem::find(&text[..length], mark).is_some();
+    if in_comment && (has(b"*/") || has(b"/*")) {
+        return Err(AMBIGUOUS.to_owned());
+    }
+    Ok(length)
 }
 
 /// Counts the bytes of a quoted text, with its quotes.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{Dataset, Experiment, Overrides, RunSpec, ServerSetup, What};
 use crate::error::{Error, Result};
-use crate::plan::knobs::{Knobs, LoadSource};
+use crate::plan::knobs::{Knobs, LoadSource, SuiteSpec};
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
 use crate::plan::value::{Length, Names, Scale, Whole};
 use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
@@ -59,38 +59,45 @@ pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
 /// Resolves the labels that the report names.
 fn name_labels(experiment: &mut Experiment) -> Result<()> {
     let (subjects, profile) = (&experiment.subjects, &experiment.profile);
-    let is =
-        |subject: &ServerSetup, name: &str| subject.label == name || subject.server.name() == name;
-    let found = |key: &str, wanted: &Option<String>| {
-        let Some(wanted) = wanted else { return Ok(Vec::new()) };
-        let found: Vec<&ServerSetup> = match wanted.as_str() {
-            "first" => subjects.first().into_iter().collect(),
-            "last" => subjects.last().into_iter().collect(),
-            name => subjects.iter().filter(|subject| is(subject, name)).collect(),
-        };
-        if found.is_empty() {
-            let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
-            let known = labels.join(", ");
-            let what = format!("there is no label '{wanted}': first, last, {known}");
-            return Err(profile.refuse(&format!("report/{key}"), what));
-        }
-        Ok(found)
-    };
+    let find = |key: &str, wanted: &Option<String>| find_subjects(experiment, key, wanted.as_ref());
     let report = &profile.report;
-    let baseline = found("baseline", &report.baseline)?.first().map(|found| found.label.clone());
-    let to = found("to", &report.to)?;
+    let baseline = find("baseline", &report.baseline)?;
+    let to = find("to", &report.to)?;
     let from = match &report.from {
-        None if !to.is_empty() => found("baseline", &report.baseline)?,
-        from => found("from", from)?,
+        None if !to.is_empty() => baseline.clone(),
+        from => find("from", from)?,
     };
+    let baseline = baseline.first().map(|subject| subject.label.clone());
     let changes = pairs(&from, &to);
     let labels = |name: &String| -> Vec<String> {
-        subjects.iter().filter(|s| is(s, name)).map(|s| s.label.clone()).collect()
+        subjects.iter().filter(|s| is_named(s, name)).map(|s| s.label.clone()).collect()
     };
     let order = report.order.as_ref().map(|names| Names(names.0.iter().flat_map(labels).collect()));
     let report = &mut experiment.profile.report;
     (report.baseline, report.order, experiment.changes) = (baseline, order, changes);
     Ok(())
+}
+
+fn is_named(subject: &ServerSetup, name: &str) -> bool {
+    subject.label == name || subject.server.name() == name
+}
+
+fn find_subjects<'e>(
+    experiment: &'e Experiment,
+    key: &str,
+    wanted: Option<&String>,
+) -> Result<Vec<&'e ServerSetup>> {
+    let (subjects, profile) = (&experiment.subjects, &experiment.profile);
+    let Some(wanted) = wanted else { return Ok(Vec::new()) };
+    let found: Vec<&ServerSetup> = match wanted.as_str() {
+        "first" => subjects.first().into_iter().collect(),
+        "last" => subjects.last().into_iter().collect(),
+        name => subjects.iter().filter(|subject| is_named(subject, name)).collect(),
+    };
+    let known: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
+    let what = format_args!("there is no label '{wanted}': first, last, {}", known.join(", "));
+    profile.ensure(!found.is_empty(), format_args!("report/{key}"), what)?;
+    Ok(found)
 }
 
 /// Pairs labels for comparison: by program, or all if no two share one.
@@ -150,13 +157,7 @@ fn add_parts(
             whats.push((load.name(), What::Load(load)));
         }
         Measured::Suite(suite) => {
-            let what = format_args!("suite {} has no tests", suite.name);
-            profile.ensure(!suite.tests.is_empty(), key_path("suite"), what)?;
-            let mut known = BTreeSet::new();
-            for test in &suite.tests {
-                let what = format_args!("test {} is there twice", test.name);
-                profile.ensure(known.insert(&test.name), key_path("suite"), what)?;
-            }
+            check_suite(profile, &key_path("suite"), suite)?;
             whats.push((format!("suite-{}", suite.name), What::Suite(suite.clone())));
         }
         Measured::Sweep(knobs) => {
@@ -190,6 +191,17 @@ fn add_parts(
             gates: gates.clone(),
             title,
         });
+    }
+    Ok(())
+}
+
+fn check_suite(profile: &Profile, path: &str, suite: &SuiteSpec) -> Result<()> {
+    let what = format_args!("suite {} has no tests", suite.name);
+    profile.ensure(!suite.tests.is_empty(), path, what)?;
+    let mut known = BTreeSet::new();
+    for test in &suite.tests {
+        let what = format_args!("test {} is there twice", test.name);
+        profile.ensure(known.insert(&test.name), path, what)?;
     }
     Ok(())
 }
