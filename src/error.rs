@@ -44,9 +44,8 @@ impl Kind {
     }
 }
 
-/// An error as it is shown: what happened, then `hint:` what to do about it.
-///
-/// Messages never hold a password; texts of servers and files lose their terminal escapes here.
+/// An error as it is shown, with hints. Holds no password; texts of servers and files lose their terminal
+/// escapes.
 #[derive(Debug, Clone)]
 pub struct Error {
     kind: Kind,
@@ -162,8 +161,7 @@ pub(crate) fn drives_terminal(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Makes a text safe for a terminal: escapes control characters (except line ends and tabs) and bidirectional
-/// overrides as `\u{…}`.
+/// Escapes control characters (except line ends and tabs) and bidirectional overrides as `\u{…}`.
 pub fn plain(text: &str) -> String {
     escaped(text, |c| drives_terminal(c) && !matches!(c, '\n' | '\t'))
 }
@@ -179,7 +177,6 @@ pub(crate) fn is_hostile(c: char) -> bool {
     drives_terminal(c) || breaks
 }
 
-/// Cuts a text to `chars_max` characters of one line.
 pub(crate) fn clip(text: &str, chars_max: usize) -> String {
     let mut clipped: String = text.chars().take(chars_max).collect();
     if clipped.len() < text.len() {
@@ -246,7 +243,6 @@ fn texts_apart(one: &str, other: &str) -> (String, String) {
 /// Longest line of an error or a note, characters: it fits a screen.
 const LINE_MAX: usize = 1000;
 
-/// Cuts each line of a text.
 fn cut(text: &str) -> String {
     let lines = text.split('\n').map(|line| match line.char_indices().nth(LINE_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),

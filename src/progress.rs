@@ -188,7 +188,6 @@ struct Live {
     term: Term,
     table: Table,
     line: String,
-    /// Widths of the lines that are on the screen.
     drawn: Vec<usize>,
 }
 
@@ -229,7 +228,6 @@ impl Live {
         self.put(&lines);
     }
 
-    /// Returns the rows, and the usable columns.
     fn size(&self) -> (usize, usize) {
         let (height, width) = self.term.size();
         (usize::from(height), usize::from(width).max(WIDTH_MIN) - SPARE_COLUMNS)

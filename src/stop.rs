@@ -1,10 +1,8 @@
-//! SIGINT and SIGTERM: the first asks to finish with what there is, the second ends at once.
-//! SIGHUP, of a terminal that goes away, asks too, and no number of them does more than that: the
-//! kernel and the shell may send one each.
+//! Signals: the first SIGINT or SIGTERM asks to finish with what there is, the second ends at once. Any number
+//! of SIGHUPs only asks: the kernel and the shell may send one each.
 //!
-//! Commands that loadgen runs for its user, each in a process group of its own: suites, what stands
-//! beside a window, what starts and stops servers or looks at them. The terminal's Ctrl-C is not for
-//! them, so a second signal, at which nothing is waited for, has to end them first.
+//! Commands of the user run in their own process groups, out of reach of the terminal's Ctrl-C: the second signal
+//! has to end them first.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -117,7 +115,6 @@ impl Group {
         Pid::from_raw(self.leader.id().cast_signed())
     }
 
-    /// Sends a signal to its processes.
     pub(crate) fn signal(&self, signal: Signal) {
         // An empty group needs no signal.
         let _ = killpg(self.pid(), signal);
@@ -157,8 +154,7 @@ pub(crate) async fn or_stop<T>(
     }
 }
 
-/// Runs work that may block for long, such as opening a pipe without a writer, unless asked to stop first.
-/// Its thread then ends with the process.
+/// Runs blocking work unless asked to stop first. Its thread then ends with the process.
 pub(crate) fn unless_stopped<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -180,9 +176,8 @@ pub(crate) fn unless_stopped<T: Send + 'static>(
     }
 }
 
-/// Waits for a future, but only so long; None says that it was dropped.
-///
-/// A query's future that is dropped leaves its connection in the middle of an answer: drop that, too.
+/// Waits for a future at most this long; None if it was dropped. Drop the connection of a dropped query, too:
+/// its answer was not read.
 #[expect(clippy::disallowed_methods, reason = "the only bounded wait")]
 pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, future).await.ok()

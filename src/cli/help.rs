@@ -207,8 +207,7 @@ pub(super) fn shaped(command: Command, all: bool) -> Command {
     })
 }
 
-/// Joins the lines of each paragraph, because clap breaks lines at the terminal's width. Keeps indented
-/// lines.
+/// Joins the lines of each paragraph, but not indented ones: clap breaks lines at the terminal's width.
 fn join_lines(text: &str) -> String {
     let mut joined = String::new();
     let mut in_paragraph = false;
@@ -223,7 +222,6 @@ fn join_lines(text: &str) -> String {
     joined
 }
 
-/// Returns the examples of a command, a line each.
 pub(super) fn examples(name: &str) -> Option<[String; 3]> {
     let own = |of: &str| EXAMPLES.iter().find(|(verb, _)| *verb == of);
     let (_, examples) = own(name).or_else(|| own("{verb}")).filter(|_| name != "loadgen")?;

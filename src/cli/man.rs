@@ -18,7 +18,6 @@ pub(super) struct ManArgs {
 }
 
 impl ManArgs {
-    /// Writes `loadgen.1`, and a page for each command of the whole command line.
     pub(super) fn write(self, mut whole: Command) -> Result<()> {
         whole.build();
         let dir = self.dir;

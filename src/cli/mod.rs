@@ -121,7 +121,6 @@ fn man(args: man::ManArgs) -> Result<()> {
     args.write(command_with(true).0)
 }
 
-/// Returns the whole command line, with the work of each command.
 pub fn command() -> (Command, Vec<Run>) {
     command_with(false)
 }
@@ -271,7 +270,6 @@ fn explain(
     (error.render().to_string(), hint)
 }
 
-/// Explains a flag with an optional value, if `flag` is one.
 fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
     let long = flag.strip_prefix("--")?;
     let mut flags = verb.get_arguments().filter(|arg| arg.is_require_equals_set());
@@ -313,7 +311,6 @@ fn is_near(word: &str, typed: &str) -> bool {
 /// Upper limit on commands that are suggested for a word of their names.
 const MEANT_MAX: usize = 4;
 
-/// Suggests commands with a similar name.
 fn suggest_verb(error: &clap::Error, command: &Command) -> String {
     let all = "loadgen --help lists the commands".to_owned();
     let typed = context(error, ContextKind::InvalidSubcommand);

@@ -13,7 +13,6 @@ use crate::report::{Metric, Question};
 use crate::run::recheck::{self, Recheck};
 use crate::run::{Invocation, print_data, profile};
 
-/// A complete profile.
 const PROFILE: &str = r#"
   name = "ab"
   tables = { count = 4, rows = "100k" }
@@ -92,7 +91,6 @@ pub(crate) struct ProfilesArgs {
     pub print: bool,
 }
 
-/// Lists the profiles of the program, or prints one of them.
 pub(super) fn profiles(ProfilesArgs { name, print }: ProfilesArgs) -> Result<()> {
     let Some(name) = name else {
         let width = SHIPPED.iter().map(|shipped| shipped.name.len()).max().unwrap_or(0);

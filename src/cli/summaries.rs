@@ -321,7 +321,6 @@ impl OnlyArgs {
 }
 
 impl ReportArgs {
-    /// Returns the parts of summaries to read.
     fn parts(&self, format: Output) -> Parts {
         match format {
             _ if !self.gates.is_empty() => ALL_TIMES,
@@ -364,7 +363,6 @@ impl ReportArgs {
         Ok(format)
     }
 
-    /// Makes the options of [`render`].
     pub(crate) fn options(self, format: Output) -> Options {
         let format = format.tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };

@@ -1,5 +1,4 @@
-//! Verbs that measure on one server: the workloads', with options as flags, and load; and the list of
-//! workloads.
+//! Verbs that measure on one server: workloads, with their options as flags, and load; the list of workloads.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -146,7 +145,6 @@ impl MeasureArgs {
 
 pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let mut knobs = args.knobs.clone();
-    // A sandbox has the tables that are made for it.
     let own = !args.measure.sandbox.is_empty();
     if own && workload.schema.filled() {
         let rows = knobs.rows.and_then(|rows| rows.0).unwrap_or(defaults::ROWS);

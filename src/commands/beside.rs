@@ -1,5 +1,4 @@
-//! Commands beside a window: started at their instant, their output kept in files, ended with
-//! the step.
+//! Commands that start at an instant of the window and end with the step; their output goes to files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,22 +23,19 @@ pub(crate) struct Command {
     pub(crate) words: Vec<String>,
     /// Hash of its instant and arguments.
     pub(crate) asked: String,
-    /// File name of its output.
     pub(crate) output: String,
 }
 
 /// The window's start, once it has begun; emptied when the step is over.
 type WindowWatch = watch::Receiver<Option<Instant>>;
 
-/// Commands that wait for their instant, or run.
 pub(crate) type Running = JoinSet<Option<CommandRun>>;
 
 pub(crate) fn start(commands: Vec<Command>, dir: &Path, window: &WindowWatch) -> Running {
     commands.into_iter().map(|command| run(command, dir.to_owned(), window.clone())).collect()
 }
 
-/// Waits a little for running commands when the step is over, then ends them. Returns them in the order of
-/// their instants.
+/// Waits a little for running commands, then ends them. Returns them by their instants.
 pub(crate) async fn end(running: Running) -> Vec<CommandRun> {
     let mut ran: Vec<CommandRun> = running.join_all().await.into_iter().flatten().collect();
     ran.sort_by(|a, b| a.at_s.total_cmp(&b.at_s).then_with(|| a.output.cmp(&b.output)));

@@ -1,13 +1,9 @@
-//! External commands, each in a process group of its own: suites that are timed, what runs beside a
-//! window, and what starts, stops and resets a server.
+//! External commands, each in its own process group: timed suites, commands beside a window, and commands that
+//! start, stop and reset a server.
 //!
-//! Those of a suite run one after the other, each timed: wall clock, and user and system CPU of the
-//! command and of the processes that it waited for.
-//!
-//! They find the server in their environment: `LOADGEN_HOST` and `LOADGEN_PORT`, or
-//! `LOADGEN_SOCKET`; `LOADGEN_USER`, `LOADGEN_DATABASE`; and `LOADGEN_DEFAULTS_FILE`, an option file
-//! of the MySQL clients (`--defaults-file`) that only this user reads, with all of it and the
-//! password, which is on no command line and in no file that has a name.
+//! They find the server in `LOADGEN_HOST` and `LOADGEN_PORT`, or `LOADGEN_SOCKET`; `LOADGEN_USER`,
+//! `LOADGEN_DATABASE`; and `LOADGEN_DEFAULTS_FILE`, an option file of the MySQL clients with the password, which
+//! has no name and is readable to this user only.
 
 pub(crate) mod beside;
 
@@ -78,18 +74,12 @@ fn wait(
     }
 }
 
-/// Starts a command in its own group; its output goes to a file.
 fn spawn(command: &mut Command, output: &File) -> io::Result<Group> {
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
     Group::spawn(command)
 }
 
-/// Runs a command to its end; what it starts may live on.
-///
-/// # Errors
-///
-/// Server: it cannot be started, fails, or takes longer than `limit`; with the end of what it
-/// wrote. Interrupted: then it is ended too.
+/// Runs a command to its end; what it starts may live on. An error has the end of its output.
 pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) -> Result<()> {
     let (program, arguments) = words.split_first().expect("a command has a program");
     // Arguments may hold a password.
@@ -120,20 +110,13 @@ pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) ->
     Err(failed(format!("failed ({status}){colon}{}", &text[from..])))
 }
 
-/// The status of a test that succeeded.
 pub(crate) const OK: &str = "ok";
 const INTERRUPTED: &str = "interrupted";
 
-/// Duration, cost and end of a command.
 type Timed = (Duration, Cost, String);
 
-/// Runs the tests in order; what they print goes to `output`. One that fails does not keep the
-/// others from running. Blocks until they are done, or a signal ended them. Returns those that ran,
-/// each alone and as one job, and why that is no result.
-///
-/// # Errors
-///
-/// Failed: the option file cannot be written.
+/// Runs the tests in order to their end or a signal, also after a failure; their output goes to `output`.
+/// Returns the tests that ran, alone and in sum, and why that is no result.
 pub(crate) fn run_suite(
     spec: &SuiteSpec,
     target: &ConnectOptions,

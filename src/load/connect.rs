@@ -1,5 +1,4 @@
-//! The sessions that make, fill and drop tables, with the same settings, locks against a second loadgen, and
-//! hints on errors.
+//! The sessions that make, fill and drop tables: their settings, locks against a second loadgen, hints.
 
 use std::time::{Duration, Instant};
 
@@ -78,8 +77,7 @@ pub(super) async fn lock_connection(session: &mut Session, database: &str, job: 
     take(session, &lock(database, Some(job))).await.map(drop)
 }
 
-/// Opens the session that lasts to the end. Its lock keeps a second loadgen from filling or dropping the same
-/// tables, and goes with the connection.
+/// Opens the session that lasts to the end. Its lock keeps a second loadgen from the same tables.
 pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Result<Session> {
     let database = &server.link.target.database;
     if database.is_empty() {
@@ -125,8 +123,7 @@ async fn kill(control: &mut Session, connections: &str) -> Asked<bool> {
     Ok(known)
 }
 
-/// Ends the work that our own failed fill left on the server, which goes on building an index without its
-/// client. Ignores errors: the failure has been reported.
+/// Ends what our failed fill left running: a server builds an index on without its client. Ignores errors.
 pub(super) async fn give_up(mut control: Session, database: &str) {
     let killing = async {
         if let Ok(Some(others)) = list_busy(&mut control, database).await {

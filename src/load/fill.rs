@@ -29,7 +29,6 @@ pub struct Filled {
     pub tables: u32,
     /// Tables that this call filled or completed.
     pub filled: u32,
-    /// Rows that this call inserted.
     pub rows: u64,
     pub found: u64,
     /// Method of the fill; None if all tables were finished before.
@@ -50,7 +49,6 @@ pub(super) fn ready_mark(seed: u32, rows: u64) -> Mark {
     Mark::ready(seed, rows, getrandom::u32().ok())
 }
 
-/// The tables of a fill that are not finished.
 pub(super) struct Filling {
     pub(super) server: Arc<Liveness>,
     pub(super) job: Dataset,
@@ -120,8 +118,7 @@ pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) ->
     Ok(Filled { tables: filling.job.tables, filled: tables, rows, found, method })
 }
 
-/// Works until nothing is left. Dropping the future drops the connection within a statement, and the server
-/// rolls the chunk back.
+/// Works until nothing is left. Dropping the future drops its connection: the server rolls back.
 async fn work(filling: Arc<Filling>) -> Result<()> {
     let job = {
         let mut so_far = locked(&filling.so_far);
@@ -179,8 +176,7 @@ impl Filling {
         }
     }
 
-    /// Fills a chunk in one transaction. Keeps a chunk that is complete, and deletes the rest of a broken
-    /// one.
+    /// Fills a chunk in one transaction. Keeps a complete chunk, and deletes the rest of a broken one.
     async fn try_fill(
         &self,
         mut session: Session,
@@ -339,7 +335,6 @@ enum Task {
     Finish(usize),
 }
 
-/// Chooses the rows of a chunk.
 pub(super) fn chunk_rows(tables: u64, rows: u64, jobs: u64) -> u64 {
     (tables * rows / (jobs * CHUNKS_A_JOB)).clamp(ROWS_MIN, ROWS_MAX)
 }
@@ -359,7 +354,6 @@ pub(super) struct Chunks {
     chunk_rows: u64,
     /// Upper limit on connections of one table.
     crowd: u32,
-    /// The first untouched slot.
     fresh: usize,
     /// At most one a connection.
     begun: Vec<Begun>,

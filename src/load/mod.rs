@@ -4,9 +4,8 @@
 //! survey ─▶ decide ─▶ create (state=filling) ─▶ fill in chunks ─▶ index ─▶ check ─▶ state=ready
 //! ```
 //!
-//! The mark in a table's COMMENT is the whole state: whatever ends a fill, the next one finds
-//! there what was meant, counts what is in, and fills the rest. `docs/reference/tables.md` has the
-//! measurements behind the choices.
+//! The mark in a table's COMMENT is the whole state: the next fill reads there what was meant, counts the rows
+//! and completes them. `docs/reference/tables.md` has the measurements behind the choices.
 
 mod connect;
 pub mod dump;
@@ -30,8 +29,7 @@ use crate::stop::COURTESY;
 use crate::terms::{named as listed, units};
 use crate::workload::{Mark, ROWS_MAX, Schema, State, TABLES_MAX};
 
-/// Makes and fills the tables, or completes an interrupted fill. Needs a `current_thread` runtime; each
-/// connection of the fill gets its own thread.
+/// Makes and fills the tables, or completes an interrupted fill. Needs a `current_thread` runtime.
 pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) -> Result<Filled> {
     check(job)?;
     let server = Arc::new(Liveness::new(to));
@@ -75,8 +73,7 @@ fn check(job: &Dataset) -> Result<()> {
 /// server up to twice the CPU, and the default is two connections a core.
 const INSERT_PAYS: u64 = 8;
 
-/// Connections a table if the server allows one LOAD DATA at a time: the next one is ready when the first one
-/// ends.
+/// Connections a table if the server allows one LOAD DATA at a time: one more is always ready.
 const IN_TURN: u32 = 2;
 
 /// Chooses the method. `refusal` is the server's reason against LOAD DATA LOCAL. With an innodb_autoinc_lock_mode

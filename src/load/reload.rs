@@ -1,16 +1,11 @@
-//! Timed reloads: tables dropped, created and loaded again over one connection, as
-//! `mysql < dump.sql` would.
+//! Timed reloads: tables dropped, created and loaded again over one connection, like `mysql < dump.sql`.
 //!
 //! ```text
 //! a thread makes or reads statements ─▶ batches ─▶ one connection ─▶ counted, sampled, marked
 //! ```
 //!
-//! What belongs to the load is on the clock: every statement of the dump, from the first to the
-//! answer of the last. What loadgen does for itself is not: looking whose a table is, dropping its
-//! own one of before, marking, counting.
-//!
-//! Statements travel in batches: one row a statement would otherwise cost a wake-up of a thread for
-//! each. A few batches are ahead at most, so memory is bounded and the server never waits.
+//! The clock runs from the dump's first statement to its last answer, without loadgen's own work: checking
+//! tables, dropping its own, marking, counting. Batches save a wake-up a statement; few are ahead.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,8 +74,7 @@ pub(crate) struct Reload {
     pub done: Loaded,
 }
 
-/// Opens the control session and the loading one. Returns the largest packet and the loading session's
-/// character sets, too.
+/// Opens both sessions. Returns the largest packet and the loading session's character sets, too.
 async fn connect(
     server: &Liveness,
     spec: &LoadSpec,
@@ -477,8 +471,7 @@ fn start(spec: &LoadSpec, dump: Option<Dump>, limit: usize) -> Result<mpsc::Rece
             Some(dump) => read(&mut feed, dump, limit),
             None => generate(&mut feed, &spec),
         };
-        // Statements before a fault are sent: the server sees what any client would send. It fails only if
-        // the receiver is gone.
+        // Statements before a fault are sent, as any client would. It fails only if the receiver is gone.
         let _ = feed.flush().and_then(|()| feed.hand_over(done.map(|()| Vec::new())));
     };
     std::thread::Builder::new()
@@ -560,13 +553,11 @@ pub(crate) struct LoadedTable {
     pub inserts: u64,
     /// True if this load created it: then it must hold exactly these rows.
     created: bool,
-    /// The COMMENT of its CREATE TABLE.
     comment: String,
 }
 
 impl LoadedTable {
-    /// Notes that it was just created, and marks it as load's own, so that it can be dropped however this
-    /// load ends.
+    /// Notes that it was just created, and marks it as load's own: it can be dropped however this ends.
     async fn created(&mut self, control: &mut Session) -> Result<()> {
         self.comment = comment(control, &self.name)
             .await?

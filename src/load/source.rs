@@ -27,13 +27,11 @@ pub(super) struct Item {
     pub(super) rows_of: Option<u32>,
 }
 
-/// A dump that is open.
 pub(super) struct Dump {
     pub(super) file: Box<dyn Read + Send>,
     /// The same file, if it can be read twice.
     pub(super) again: Option<File>,
     pub(super) name: String,
-    /// Length in bytes, if known.
     pub(super) length: Option<u64>,
     /// Character set of its first statements.
     pub(super) charset: String,
@@ -58,8 +56,7 @@ impl Dump {
         Ok(Dump { file: Box::new(file), again, name, length, charset })
     }
 
-    /// Reads and judges a whole file before anything of it is sent. A pipe can be read only once, and is
-    /// judged on the way.
+    /// Judges a whole file before anything of it is sent. A pipe is read once, and judged on the way.
     pub(super) async fn check(
         &self,
         limit: usize,

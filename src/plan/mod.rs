@@ -1,5 +1,4 @@
-//! The plan: all decisions before the first connection, and all defaults. Pure: connects nowhere and reads no
-//! clock.
+//! The plan: all decisions before the first connection, and all defaults. Pure: no connection, no clock.
 
 pub mod experiment;
 pub mod knobs;
@@ -167,7 +166,6 @@ impl Step {
 }
 
 impl Plan {
-    /// Lists the cells of one repeat in the order of execution.
     pub(crate) fn cells(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         let rates = match self.rates.as_slice() {
             [] => vec![None],
@@ -181,8 +179,7 @@ impl Plan {
         cells
     }
 
-    /// Lists the steps in the order of execution. Repeats are the outermost loop, so that a drift is not
-    /// within a cell.
+    /// Lists the steps in order. Repeats are the outermost loop, so that a drift is not within a cell.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let of = self.count_steps() as u32;
         let cells = (1..=self.repeats)
@@ -221,8 +218,7 @@ impl Plan {
         self.clients.iter().copied().max().unwrap_or(0)
     }
 
-    /// Decides how clients meet the tables; refuses an explicit `pinned` that would touch only a part of the
-    /// data.
+    /// Decides how clients meet the tables; refuses a `pinned` that would touch only a part of them.
     pub(crate) fn spread_over(&self, tables: u32) -> Result<Spread> {
         if self.workload.table_a_client {
             return self.own_tables(tables);
@@ -283,8 +279,7 @@ impl Plan {
         (if prepared { self.workload.prepared() } else { 0 }, tables)
     }
 
-    /// Lists the settings, for `--list`, with up to `each` steps a search. Hides a random seed: the run draws
-    /// another one.
+    /// Lists the settings, for `--list`, with up to `each` steps a search. Hides a random seed.
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> Vec<(&'static str, String)> {
         let workload = &self.workload;
         let mut lines = vec![("workload", workload.name.clone())];

@@ -29,9 +29,7 @@ pub struct Rules {
     pub count_answers: bool,
     /// An error inside a transaction is followed by ROLLBACK.
     pub roll_back: bool,
-    /// Prepared statements are closed before the connection.
     pub close_statements: bool,
-    /// The tables are checked before the run.
     pub check_tables: bool,
 }
 

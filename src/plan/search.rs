@@ -1,10 +1,7 @@
-//! The search for the highest rate at which a service level holds. Pure: told what a rate came to,
-//! it says which one is next.
+//! The search for the highest rate at which a service level holds. Pure: it gets answers, and returns rates.
 //!
-//! It doubles the rate until the level fails (halves it, where it fails at once), then takes the
-//! middle of the highest rate that held and the lowest that failed, geometrically, until these
-//! are near enough; then it measures both edges again. Answers are noisy: a rate that was
-//! measured twice with both answers is measured a third time, and the majority counts.
+//! It doubles the rate until the level fails (or halves it if it fails at once), then takes the geometric middle
+//! of both edges until they are near enough, then measures both again. Of contrary answers the majority counts.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,7 +15,6 @@ use crate::terms::{Gate, Property, Quantity, Rate};
 pub(crate) const STEPS_MAX: usize = 30;
 /// Lowest rate of a search, ops a second.
 const RATE_MIN: f64 = 0.01;
-/// Significant digits of a rate.
 const DIGITS: i32 = 4;
 /// Share of the expected arrivals: fewer may come by chance.
 const LUCK: f64 = 0.9;
@@ -147,7 +143,6 @@ impl Search {
     }
 }
 
-/// Rounds a rate to a few digits, for people.
 fn rounded(rate: f64) -> f64 {
     let digits = DIGITS - 1 - rate.log10().floor() as i32;
     // Dividing by a power of ten is exact where multiplying by its inverse is not.

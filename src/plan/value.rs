@@ -160,7 +160,6 @@ impl<const MS: u64> FromStr for Length<MS> {
 pub enum ErrorsMax {
     /// A number of errors in all phases of a step.
     Count(u64),
-    /// A percentage of the ops.
     Percent(f64),
 }
 
@@ -235,7 +234,6 @@ impl Scale {
         if self.is_full() { n } else { ((n as f64 * self.0).round() as u64).max(min.min(n)) }
     }
 
-    /// Scales rows, or ops.
     pub fn rows(self, rows: u64) -> u64 {
         self.count(rows, 1000)
     }
@@ -308,7 +306,6 @@ pub(super) fn as_flag(value: &Value) -> Result<String, &'static str> {
     })
 }
 
-/// Returns the items of a list, or the value itself.
 pub(super) fn items(value: Value) -> Vec<Value> {
     if let Value::Array(values) = value { values } else { vec![value] }
 }

@@ -69,7 +69,6 @@ pub(super) struct PreparedServer<'a> {
     pub(super) probe: Option<Probe>,
     pub(super) warnings: Vec<Finding>,
     pub(super) spread: Spread,
-    /// Empty for a timed job.
     pub(super) dataset: Dataset,
 }
 

@@ -184,7 +184,6 @@ fn age_days(at: jiff::Timestamp) -> Option<i64> {
     (seconds >= -3600).then_some(seconds / 86_400)
 }
 
-/// Reads the file; None if there is none.
 fn read(path: &Path) -> std::result::Result<Option<Calibration>, String> {
     let mut text = String::new();
     match File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text)) {

@@ -447,7 +447,6 @@ fn list_first(made: &Numbers, schema: Schema, tables: u32) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consent {
     Given,
-    /// The person at the terminal.
     Asked,
     Missing,
 }

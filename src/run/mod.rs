@@ -34,7 +34,6 @@ use crate::stop::Stop;
 use crate::summary::{self, Record, Store, Summary, to_json};
 use crate::terms::{Gate, counted};
 
-/// Context of a measuring verb.
 pub(crate) struct Invocation<'a> {
     pub(crate) progress: Progress,
     pub(crate) stop: &'a Stop,
@@ -73,7 +72,6 @@ pub(crate) fn warn(text: &str) {
     say(&indented(&format!("warning: {text}")));
 }
 
-/// Warns that imported runs are left out.
 pub(crate) fn leave_out(imported: usize, what: &str) {
     if imported > 0 {
         let imported = counted(imported as u64, "imported run");
@@ -152,7 +150,6 @@ fn tell_saved(saved: usize, out: &Path, layout: Layout, progress: &mut Progress)
     }
 }
 
-/// Quotes a directory for a shell.
 pub(crate) fn directory(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text == defaults::OUT { text + "/" } else { text };
@@ -195,7 +192,6 @@ pub(crate) fn random() -> Result<u64> {
     getrandom::u64().map_err(|e| Error::failed(format!("no random number to be had: {e}")))
 }
 
-/// Checks the gates of a sweep, or of each run of a profile.
 pub(crate) fn check_gates<'a>(
     measured: impl Iterator<Item = (Vec<&'a Summary>, &'a [Gate])>,
     progress: &mut Progress,

@@ -38,11 +38,9 @@ use crate::terms::{self, Choice as _};
 
 /// Upper limit on the bytes of a profile: protects from a dump given by mistake.
 const PROFILE_MAX: u64 = 4 << 20;
-/// The hint for a file that is no profile.
 const NO_PROFILE: &str = "loadgen run --help shows how a profile is written, loadgen profiles lists those in the \
                           program; a workload is a command: loadgen point-select";
 const OPTIONS_MAX: usize = 4;
-/// [`FORCE`] in the words of a profile.
 const REFILL: &str =
     "refill = true in [tables] drops also what prepare made; or name another database";
 
@@ -452,7 +450,6 @@ fn parse_layout(report: &profile::Report, name: &str) -> std::result::Result<Lay
     Ok(layout)
 }
 
-/// Parses the names of a key of `[report]`; none means the default.
 fn parse_names<T: Default>(
     profile: &Profile,
     key: &str,

@@ -87,8 +87,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 
-/// Replaces the profile's server by the one that flags name, under the label and address of its results: it
-/// may have moved.
+/// Replaces the server by the one that flags name, under the label and address of its results.
 fn replace_server(
     profile: Profile,
     args: &Recheck,

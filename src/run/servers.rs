@@ -30,7 +30,6 @@ use crate::{commands, load};
 /// Connections besides the clients': control and preparing.
 pub(super) const HEADROOM: u32 = 20;
 
-/// Sizes a private server for its clients and their prepared statements.
 pub(super) fn size_sandbox(clients: u32, statements: u64) -> Spec {
     Spec {
         max_connections: clients.saturating_add(HEADROOM),
@@ -62,8 +61,7 @@ pub(super) struct AcquiredServer<'a> {
 }
 
 impl<'a> Servers<'a> {
-    /// Checks the servers and programs, and asks for passwords: before the first step, not in the middle of
-    /// the night.
+    /// Checks servers and programs, and asks for passwords: before the first step, not at night.
     pub(super) fn new(of: &'a Experiment, stop: &'a Stop, progress: &mut Progress) -> Result<Self> {
         for cell in &of.cells {
             let what = &of.parts[cell.part].what;
@@ -219,8 +217,7 @@ impl AcquiredServer<'_> {
         kept.change(|mark| mark.written_by.clone_from(written))
     }
 
-    /// Releases it: a sandbox ends, and a server that `start` started is stopped, so that it does not disturb
-    /// the next one.
+    /// Ends a sandbox, and a server that `start` started, so that it does not disturb the next one.
     pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
         let profile::Server { start, stop, .. } = self.server;
         if self.sandbox.is_none() && !start.is_empty() && !stop.is_empty() {
@@ -356,7 +353,6 @@ impl Controlled<'_> {
         })
     }
 
-    /// Waits until nothing is wrong.
     fn wait_until(
         &mut self,
         what: &str,

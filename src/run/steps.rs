@@ -53,7 +53,6 @@ pub enum Job<'a> {
     Suite(&'a SuiteSpec),
 }
 
-/// A measured step that is not saved yet.
 type StepResult = (MeasuredStep, Described);
 
 pub struct Steps<'a> {
@@ -101,8 +100,7 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Measures the steps in turn on a server whose tables are there. Each step is chosen after the ones
-    /// before it.
+    /// Measures the steps in turn on a server with its tables. Chooses each after the ones before it.
     pub async fn run(
         &mut self,
         link: &ServerLink,
@@ -354,8 +352,7 @@ impl<'a> Steps<'a> {
         let mut run = run?;
         let after = &mut run.readings.changed;
         if after.is_none() {
-            // Over a new connection, as the clients do: an old one may lead to a server that lost its
-            // address.
+            // A new connection, as for the clients: the server of an old one may have lost its address.
             *after = engine::changes(&at.found.server, &mut None, link).await;
         }
         if after.as_deref().is_some_and(is_another) {
@@ -416,8 +413,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Inspects a server again that may have restarted or been replaced. Goes on without a probe if its host
-    /// does not answer.
+    /// Inspects a server that may be another one. Goes on without a probe if its host does not answer.
     async fn reopen(&mut self, at: &mut PreparedServer<'_>) -> Result<()> {
         let mut session = open(at.link, self.charset()).await?;
         let server = at.renew_server(&mut session).await?;

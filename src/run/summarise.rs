@@ -16,7 +16,6 @@ use crate::summary::{
 use crate::terms::{Finding, OnError, StatementMode, finding};
 use crate::workload::Schema;
 
-/// Facts that all steps of a job share.
 pub(crate) struct JobFacts<'a> {
     pub(crate) run_id: String,
     pub(crate) label: Option<String>,
@@ -46,7 +45,6 @@ pub(super) enum Measured {
     Suite(summary::Suite),
 }
 
-/// A description of the measurement, and its findings.
 pub(super) struct Described {
     pub(super) workload: summary::Workload,
     pub(super) plan: summary::Plan,

@@ -1,15 +1,10 @@
-//! The keeper: a small shell process that outlives loadgen, so that nothing is left behind
-//! however loadgen ends.
+//! The keeper: a small shell process that outlives loadgen, so that nothing is left however loadgen ends.
 //!
-//! The keeper makes the sandbox's directory and then reads its standard input, the other end
-//! of which only loadgen holds. At its end, be it that loadgen closed it or that the kernel
-//! did because loadgen was killed, the keeper ends the process group that it was told of last
-//! and removes the directory.
+//! It makes the sandbox's directory, and reads its standard input from loadgen. At the end of that, also if
+//! loadgen was killed, it ends the last process group that it was told, and removes the directory.
 //!
-//! Every program of a sandbox, from the first `--version` to the server, is a job: a child of
-//! loadgen in a process group of its own, so the terminal's Ctrl-C is not for it. A job waits
-//! at a gate until the keeper has been told its group; if loadgen is killed in between, the
-//! gate reads an end of file and goes away by itself.
+//! Every program of a sandbox is a job: a child of loadgen in its own process group, without the terminal's
+//! Ctrl-C. It waits at a gate until the keeper knows its group; if loadgen is killed before that, it ends.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -82,10 +77,8 @@ pub(super) struct Keeper {
     /// The soft limit of descriptors of every job.
     descriptors: u64,
     shell: Child,
-    /// Its end of file makes the keeper clean up. Rust opens pipes close-on-exec, so no other child holds it
-    /// open.
+    /// Its end of file makes the keeper clean up. Rust's pipes are close-on-exec: no other child has it.
     orders: Option<ChildStdin>,
-    /// The leader of its process group.
     job: Option<Child>,
 }
 
@@ -243,8 +236,7 @@ impl Drop for Keeper {
     }
 }
 
-/// Cuts a log to its end, indented, and the errors before it: old servers log a dozen more lines after the
-/// cause.
+/// Cuts a log to its end and earlier errors, indented: old servers log a dozen lines after the cause.
 fn end(log: &str) -> String {
     const LAST: usize = 8;
     const ERRORS: usize = 6;

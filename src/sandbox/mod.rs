@@ -4,10 +4,8 @@
 //! program ─▶ ask it for its version and directories ─▶ initialise ─▶ serve ─▶ who answers? ─▶ Sandbox
 //! ```
 //!
-//! Everything lies in one directory that only this user reads, the server listens on a socket
-//! in it and on a loopback port of its own, and a keeper process takes all of it away again,
-//! however loadgen ends. The server's settings are its own defaults, but for its limits of
-//! connections and statements and what the user asks for.
+//! Everything is in one directory that only this user reads. A keeper process removes it however loadgen ends.
+//! The settings are the server's defaults, except limits of connections and statements, and the user's options.
 
 mod keeper;
 
@@ -27,8 +25,7 @@ use crate::error::{Error, Kind, Result};
 use crate::mysql::{Address, Asked, ConnectOptions, Failure, ServerLink, Session, rows};
 use crate::stop::{COURTESY, Stop, within};
 
-/// Time in which a server may end well before it is killed. Its data is thrown away; only files that the user
-/// keeps elsewhere matter.
+/// Time in which a server may end well. Only files matter that the user keeps elsewhere.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The same for a server whose data stays: it writes out its memory.
@@ -264,8 +261,7 @@ impl Sandbox {
         &self.keeper.dir
     }
 
-    /// Stops the server and removes the sandbox's directory. It has ten seconds to end well, or half an hour
-    /// if its data stays.
+    /// Stops the server and removes the directory, after ten seconds, or half an hour if its data stays.
     pub fn stop(mut self) -> Result<()> {
         self.keeper.close(self.stops_within)
     }
@@ -326,8 +322,7 @@ fn path_option(name: &str, path: &Path) -> OsString {
     [name.as_ref(), path.as_os_str()].into_iter().collect()
 }
 
-/// Copies a data directory that no server uses into an existing one. A file system that shares blocks copies
-/// none.
+/// Copies a data directory that no server uses. The kernel shares blocks if the file system can.
 fn copy(from: &Path, to: &Path, start: &mut Start<'_>) -> Result<()> {
     let failed = |path: &Path, e: io::Error| {
         cannot(&format!("copy {} to {}", path.display(), to.display()))(e)
@@ -393,8 +388,7 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Asks the program for its version and its directories, with the user's options: most servers refuse a wrong
-/// one here, before they are initialised.
+/// Asks the program for its version and its directories; most refuse a wrong user's option here.
 fn ask_program(start: &mut Start) -> Result<()> {
     let question = ["--no-defaults".into(), "--version".into()];
     let answer = run(&question, "does not tell its version", start)?;
@@ -536,8 +530,7 @@ const COLD_POOL: [&str; 2] = [
     "--loose-innodb-buffer-pool-dump-at-shutdown=OFF",
 ];
 
-/// Makes the system tables; root has no password. Newer servers make them themselves, the others read the SQL
-/// that they ship.
+/// Makes the system tables; root has no password. Older servers need the SQL that they ship.
 fn initialise(start: &mut Start) -> Result<()> {
     let sql = start.directory.path.join("system.sql");
     let (input, how) = if start.program.initialises {
@@ -588,8 +581,7 @@ fn part(share: &Path, name: &str) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.is_file())
 }
 
-/// Starts the server on a free port, and on another one if it was taken meanwhile. Returns port, process and
-/// `@@version`.
+/// Starts the server on a free port; tries others if one is taken. Returns port, process, `@@version`.
 fn serve(start: &mut Start) -> Result<(u16, u32, String)> {
     let mut tried = 0;
     loop {

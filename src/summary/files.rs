@@ -30,29 +30,22 @@ const TEXT_MAX: usize = 200;
 const RECORD: &str = "loadgen.begun/1";
 const SUFFIX: &str = ".begun";
 
-/// The directory that summaries go to.
-///
-/// Opened before the first step, so that an hour of measuring does not end at a read-only disk.
+/// The directory of summaries, opened before the first step: measuring must not end at a full disk.
 #[derive(Debug, Clone)]
 pub struct Store {
     dir: PathBuf,
 }
 
 impl Store {
-    /// Creates the directory where it is missing (its parent must be there: a typing error
-    /// should not grow a tree) and proves that files can be written in it.
-    ///
-    /// # Errors
-    ///
-    /// A file in the way, no parent, no permission, a read-only or full file system.
+    /// Creates the directory if it is missing (but not its parent: it may be a typing error), and proves that
+    /// files can be written in it.
     pub fn open(dir: &Path) -> Result<Store> {
         if dir.as_os_str().is_empty() {
             return Err(Error::usage("the directory for the summaries has an empty name")
                 .hint("--out results, or --out . for the current directory"));
         }
         let made = match fs::create_dir(dir) {
-            // Its name is durable only with its parent. Remove it otherwise: the same command would find it
-            // and not ask again.
+            // A name that is not durable goes: the same command would find the directory and not ask again.
             Ok(()) => sync(parent(dir), false).inspect_err(|_| drop(fs::remove_dir(dir))),
             // May be a symbolic link to a directory; the trial below refuses anything else.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -66,13 +59,8 @@ impl Store {
         &self.dir
     }
 
-    /// Writes one summary durably and returns its path; the step's record goes. Existing files are
-    /// never replaced.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be written, the hint says that the JSON follows on standard output:
-    /// the caller prints [`to_json`], so that the step is not lost.
+    /// Writes one summary durably, removes the step's record, and returns the path. Never replaces a file. On
+    /// an error the caller prints [`to_json`], as the hint says.
     pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
         let name = |hex| file_name(summary, hex);
         let path = self.put(&to_json(summary), name, false).map_err(|error| {
@@ -87,11 +75,7 @@ impl Store {
         Ok(path)
     }
 
-    /// Writes one imported run durably and returns its path. Existing files are never replaced.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
+    /// Writes one imported run durably and returns its path. Never replaces a file.
     pub(crate) fn write_imported(&self, run: &Imported) -> Result<PathBuf> {
         let json = serde_json::to_string_pretty(run).expect("its maps have string keys") + "\n";
         let name = (run.label.as_str(), run.workload.as_str(), run.clients, run.rate);
@@ -102,11 +86,7 @@ impl Store {
         )
     }
 
-    /// Writes a record, durable when this returns, and returns its name, as the summary has it.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written, or its directory not be synced: then the step must not begin.
+    /// Writes a record durably, and returns its name for the summary. After an error the step must not begin.
     pub(crate) fn begin_record(&self, record: &Record) -> Result<String> {
         let step = &record.step_id;
         let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
@@ -154,8 +134,7 @@ fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(dir)
 }
 
-/// Makes a directory's names durable, if its file system can. Only a step that writes needs that: its record
-/// must be durable.
+/// Makes a directory's names durable, if its file system can. Only records need it strictly.
 fn sync(dir: &Path, strictly: bool) -> io::Result<()> {
     match File::open(dir)?.sync_all() {
         Err(error) if error.kind() == ErrorKind::InvalidInput && !strictly => Ok(()),
@@ -256,7 +235,6 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Returns only the summaries.
     pub fn steps(&self) -> Vec<&Summary> {
         self.summaries.iter().map(|(_, summary)| summary).collect()
     }
@@ -289,23 +267,13 @@ impl<'a, T: AsRef<[&'a Summary]> + ?Sized> From<&T> for Reported<'a> {
     }
 }
 
-/// Reads summaries from files and directories (their `*.json`, without what lies deeper or is
-/// hidden). A file that is named twice counts once.
-///
-/// # Errors
-///
-/// A path that does not exist, and finding nothing, is a usage error. A file that is no complete summary,
-/// or holds a step that another file holds too, is refused unless `skip_bad`.
+/// Reads summaries from files and directories (their visible `*.json`). A bad file, or a second file of a
+/// step, is an error unless `skip_bad`; no file is one, too.
 pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
     load_each(paths, skip_bad, |_| {})
 }
 
-/// Reads the same, and does something to each summary once it is read: what its reader does not need
-/// may go.
-///
-/// # Errors
-///
-/// Those of [`load`].
+/// Reads the same as [`load`]; `each` may drop parts of a summary that its reader does not need.
 pub fn load_each(paths: &[PathBuf], skip_bad: bool, each: impl Fn(&mut Summary)) -> Result<Loaded> {
     let loaded = collect_each(paths, each)?;
     if !skip_bad && !loaded.skipped.is_empty() {
@@ -329,11 +297,7 @@ pub fn load_each(paths: &[PathBuf], skip_bad: bool, each: impl Fn(&mut Summary))
     Ok(loaded)
 }
 
-/// Reads all that [`load`] would, and says what it would refuse; it may be nothing.
-///
-/// # Errors
-///
-/// A path that does not exist is a usage error.
+/// Reads all that [`load`] would, and lists what it would refuse; it may be nothing.
 pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
     collect_each(paths, |_| {})
 }
@@ -436,7 +400,6 @@ impl FileContent {
     }
 }
 
-/// Reads one file; None if it was read before, or why it is refused.
 fn read(path: &Path, seen: &mut HashSet<(u64, u64)>) -> Result<Option<FileContent>, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !seen.insert((metadata.dev(), metadata.ino())) {
@@ -465,11 +428,7 @@ fn content(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a summary from the bytes of its file: what [`to_json`] wrote.
-///
-/// # Errors
-///
-/// Why they are none, without control characters.
+/// Reads a summary that [`to_json`] wrote; else returns why it is none, without control characters.
 pub fn from_json(bytes: &[u8]) -> Result<Summary, String> {
     if bytes.len() as u64 > FILE_MAX {
         return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
@@ -521,15 +480,13 @@ fn located(error: &serde_json::Error) -> String {
     format!("line {line}, column {column}: {}", clip(text, TEXT_MAX))
 }
 
-/// The record of a step that is about to write: durable before its first write, and gone as soon as
-/// the step's summary is durable. What is left of a killed loadgen says which tables hold writes
-/// that no ledger has.
+/// The record of a step that writes: durable from before its first write until its summary is. One that a
+/// killed loadgen left names the tables with writes that no ledger has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
-    /// The step, as its summary names it.
     pub step_id: String,
-    /// Its begin, RFC 3339 in UTC.
+    /// RFC 3339 in UTC.
     pub begun_at: String,
     /// Its work, for people.
     pub what: String,
@@ -543,13 +500,10 @@ pub struct Record {
     pub tables: BTreeMap<String, String>,
 }
 
-/// The place of a server's tables. Data directories and databases are copied, and then tables of
-/// one identity have two histories.
+/// The place of a server's tables. Copies of data have tables of one identity with two histories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// `@@hostname`.
     pub hostname: Option<String>,
-    /// `@@datadir`.
     pub datadir: Option<String>,
     pub database: Option<String>,
 }
@@ -593,11 +547,7 @@ impl Record {
         Record { schema, step_id, begun_at, what, label: None, built_in, place, tables }
     }
 
-    /// Reads what `Store::begin` wrote, or says why it is none.
-    ///
-    /// # Errors
-    ///
-    /// Another version, or no record at all.
+    /// Reads what [`Store::begin_record`] wrote.
     pub fn parse(bytes: &[u8]) -> Result<Record, &'static str> {
         if bytes.len() as u64 > RECORD_MAX {
             return Err("it is too large for a record");
@@ -615,11 +565,7 @@ fn name_of(path: &Path) -> String {
     name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
 }
 
-/// Reads the records in these directories, and beside these files.
-///
-/// # Errors
-///
-/// Undecided: one of them cannot be read.
+/// Reads the records in these directories, and beside these files. One that cannot be read is undecided.
 pub fn records(paths: &[PathBuf]) -> Result<Vec<(String, Record)>> {
     let dir = |path: &PathBuf| if path.is_dir() { path.clone() } else { parent(path).to_owned() };
     let dirs: BTreeSet<PathBuf> = paths.iter().map(dir).collect();

@@ -29,9 +29,7 @@ pub enum ErrorClass {
     Server,
     /// An answer that fails its check.
     Wrong,
-    /// The connection is lost.
     Lost,
-    /// No answer came in time.
     Timeout,
     /// An attempt to open a lost connection again; no op.
     Connect,
@@ -41,7 +39,6 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Returns whether the session lives on.
     pub(crate) fn keeps_session(&self) -> bool {
         use ErrorClass::{Ended, Idle, Lost, Timeout};
         !matches!(self, Ended | Idle | Lost | Timeout)

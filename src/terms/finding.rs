@@ -46,7 +46,6 @@ macro_rules! finding {
 pub(crate) use finding;
 
 impl Finding {
-    /// Returns the code; None for one of another version.
     pub fn code(&self) -> Option<Code> {
         match self {
             Finding::Known(code, _) => Some(*code),
@@ -54,7 +53,6 @@ impl Finding {
         }
     }
 
-    /// Returns the stable name in files.
     pub fn name(&self) -> &str {
         match self {
             Finding::Known(code, _) => code.name(),
@@ -106,7 +104,6 @@ fn add(all: &mut Vec<Finding>, found: &Finding) {
 }
 
 impl Value {
-    /// Returns the least and the greatest number.
     fn bounds(&self) -> Option<(f64, f64)> {
         match self {
             Value::One(number) => number.as_f64().map(|number| (number, number)),

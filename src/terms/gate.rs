@@ -15,8 +15,7 @@ const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, qp
 pub struct Gate {
     pub text: String,
     pub quantity: Quantity,
-    /// The values for which it holds, in the quantity's unit: microseconds, per second, a count, or a share
-    /// of one.
+    /// The values for which it holds: microseconds, per second, a count, or a share of one.
     pub range: (Bound<f64>, Bound<f64>),
 }
 
@@ -120,7 +119,6 @@ impl FromStr for Gate {
             return Err(at("", "a comparison is missing: < <= > >= or ==, such as p99<2ms"));
         };
         let (name, comparison) = text.split_at(from);
-        // Longer signs first.
         let sign =
             ["<=", ">=", "==", "<", ">", "="].into_iter().find(|s| comparison.starts_with(s));
         let Some(sign) = sign else {

@@ -54,7 +54,6 @@ pub(crate) fn counted(count: impl Into<u64>, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Joins the items that are there; None if there are none.
 pub(crate) fn joined(all: impl IntoIterator<Item = Option<String>>, by: &str) -> Option<String> {
     let all: Vec<String> = all.into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join(by))
@@ -99,7 +98,6 @@ impl Cell {
         self.rate.map(Rate::per_s)
     }
 
-    /// Names it in a sentence.
     pub(crate) fn told(&self) -> String {
         let rate = self.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         clients(self.clients) + &rate

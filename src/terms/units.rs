@@ -1,8 +1,7 @@
 //! Counts and durations as people write them: `16M`, `4Ki`, `90s`, `1.5h`.
 //!
-//! Everything is exact: a value that no whole number of rows or nanoseconds equals is refused
-//! rather than rounded, because a plan that silently differs from the command line is a wrong
-//! plan. What the formatters print, the parsers read back as the same value.
+//! Everything is exact: a value that is no whole number of rows or nanoseconds is refused, not rounded. Parsers
+//! read back what formatters print.
 
 use std::time::Duration;
 
@@ -32,12 +31,8 @@ const TIME_UNITS: [(&str, u64); 5] =
 /// A rate below each of these gets one more decimal. One op an hour is 0.00028.
 const RATE_LIMITS: [f64; 6] = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001];
 
-/// Reads a count: a number, then nothing, `k M G` (powers of 1000) or `Ki Mi Gi` (powers of
-/// 1024). A fraction is fine where the result is whole: `1.5M`.
-///
-/// # Errors
-///
-/// The text says what is wrong with the value; the caller adds the flag's name.
+/// Parses a count: a number, then nothing, `k M G` (powers of 1000) or `Ki Mi Gi` (of 1024). A fraction must
+/// come to a whole number: `1.5M`. The caller adds the flag's name to the error.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     scaled(text, &COUNT_UNITS, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "count")
 }
@@ -48,11 +43,8 @@ pub(crate) fn parse_thousandths(text: &str) -> Result<u64, String> {
     scaled(text, &units, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "rate")
 }
 
-/// Reads a duration: a number, then `ms s m h`; a bare number is seconds.
-///
-/// # Errors
-///
-/// The text says what is wrong with the value; the caller adds the flag's name.
+/// Parses a duration: a number, then `ms s m h`; a bare number is seconds. The caller adds the flag's name to
+/// the error.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     scaled(text, &DURATION_UNITS, "ms s m h, a bare number is seconds", "duration")
         .map(Duration::from_nanos)
@@ -80,8 +72,7 @@ pub fn count(n: u64) -> String {
     unit.map_or_else(|| n.to_string(), |(unit, size)| decimal(n.into(), *size, unit))
 }
 
-/// Formats a duration in whole hours or minutes (from two up), else in seconds, below one second in
-/// milliseconds.
+/// Formats whole hours or minutes (from two up) as such, else seconds, below one milliseconds.
 pub fn duration(length: Duration) -> String {
     let nanos = length.as_nanos();
     let [_, millis, second, minute, hour] = DURATION_UNITS;

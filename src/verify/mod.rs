@@ -6,14 +6,11 @@
 //! every row, read ─────┘                                       | undecided
 //! ```
 //!
-//! The rows at the start are a pure function of what the mark says, and each table's mark has an
-//! identity that is new each time it is filled: the ledgers that name it are those since. What
-//! cannot be known is said, not guessed: `docs/reference/verify.md`.
+//! The original rows follow from the mark, whose identity is new for each fill: ledgers that name it are of this
+//! content. What cannot be known is reported as such: `docs/reference/verify.md`.
 //!
-//! The rows that prepare filled are read in chunks of ids, the others of a table in one piece.
-//! No snapshot would span connections: instead the server counts and sums before and after, and
-//! a table that changed meanwhile is not judged; it is not even read if it changes before that. They
-//! count by each index, and the indexes must agree.
+//! No snapshot spans connections: the server counts and sums before and after, by each index, and a table that
+//! changed meanwhile is not judged.
 
 mod verdict;
 
@@ -329,8 +326,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Checks a table again whose index or rows disagree with the server's count. Reads in one piece: between
-    /// two pieces a row may have lost what another one gained.
+    /// Reads a table again that disagrees with the server's count: in one piece, as a row may have gained
+    /// between pieces.
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
@@ -475,8 +472,8 @@ impl Counts {
         self.0[0].1
     }
 
-    /// Finds the first index that disagrees with the rows, or rows that disagree with the server's count.
-    /// Returns the difference in rows, and words.
+    /// Finds the first index that disagrees with the rows, or rows with the server's count: by how many, in
+    /// words.
     fn find_torn_index(&self, read: &Count) -> Option<(u64, String)> {
         let rows = self.rows();
         let (other, what) = match self.0.iter().find(|(_, count)| !count.agrees(&rows)) {

@@ -185,7 +185,6 @@ pub enum Verdict {
     Ok,
     /// All that can be judged is right: what that is, and what cannot be checked.
     Partly(String),
-    /// Missing acknowledged writes.
     Lost(u64, String),
     /// It holds what nobody wrote.
     Damaged(u64, String),
@@ -267,7 +266,6 @@ fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
     }
 }
 
-/// Names the judged content.
 fn name_content(history: &History, found: &Found) -> &'static str {
     let sum = found.k.is_some() && check_k(history, found)[0] == 0;
     match (history.custom, sum) {
@@ -278,7 +276,6 @@ fn name_content(history: &History, found: &Found) -> &'static str {
     }
 }
 
-/// Computes the size of each fault.
 fn size_faults(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()] {
     let doubt = &history.doubt;
     let [start, deletes, inserts, added, removed, taken] = [
@@ -294,8 +291,7 @@ fn size_faults(start: u64, history: &History, found: &Found) -> [i128; CHECKS.le
     let filled = i128::from(found.filled) - (start - deletes);
     let many = i128::from(found.rows) - (start + inserts - deletes);
     let few = if history.rewrites() { -many } else { (-many).max(-filled) };
-    // Rows of other programs prove nothing. Rows of filled ids that write-only inserts follow a delete of the
-    // same id.
+    // Other programs' rows prove nothing. Rows of filled ids by write-only follow a delete of the id.
     let [strange, proven] =
         [found.strange, found.rows.saturating_sub(found.filled)].map(i128::from);
     let unproven = (inserts - deletes - removed).max(0) - (proven - strange).max(0);

@@ -80,7 +80,6 @@ impl<'a> Cursor<'a> {
         Some(self.upper(token))
     }
 
-    /// Takes the next word if it is this.
     pub(super) fn has(&mut self, word: &str) -> bool {
         let found = self.peek().is_some_and(|token| {
             token.shape == Shape::Word
@@ -90,7 +89,6 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes these words, or none.
     pub(super) fn has_all(&mut self, words: &[&str]) -> bool {
         let before = self.at;
         let all = words.iter().all(|word| self.has(word));
@@ -123,7 +121,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Ends the statement; refuses further words.
     pub(super) fn ends(&self, kind: DumpPart) -> Result<StatementInfo, String> {
         self.ends_with(StatementInfo::nameless(kind))
     }
@@ -140,8 +137,7 @@ impl<'a> Cursor<'a> {
         format!("what no dump has there: {}", clip(&String::from_utf8_lossy(from), 30))
     }
 
-    /// Returns whether Percona's mysqldump switches MyRocks' bulk load with this statement, by variables of
-    /// that name.
+    /// Returns whether the statement is one of Percona's mysqldump that switches MyRocks' bulk load.
     pub(super) fn stores_rocksdb(&self, verb: &str) -> bool {
         let variables: Vec<String> = self
             .tokens
@@ -161,8 +157,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Character sets with characters that contain the byte of a quote or backslash: such a file cannot be split
-/// into statements byte by byte.
+/// Character sets with quotes or backslashes inside characters: such files cannot be split by bytes.
 const SPLIT_WRONGLY: [&str; 5] = ["big5", "gbk", "gb18030", "sjis", "cp932"];
 
 pub(in crate::load) fn refuse_charset(name: &[u8]) -> Result<(), String> {

@@ -7,7 +7,6 @@ use memchr::{memchr, memchr2, memmem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A word without quotes.
     Word,
     Number,
     /// A text or a name, in these quotes.
@@ -24,7 +23,6 @@ pub(super) struct Token {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tokens {
     pub(super) list: Vec<Token>,
-    /// Ranges of tokens in comments with a version.
     pub(super) versioned: Vec<Range<usize>>,
     /// The start of the next token, or the end.
     pub(super) end: usize,
@@ -160,7 +158,6 @@ fn quoted_in_comment(text: &[u8], ansi: bool, in_comment: bool) -> Result<usize,
     Ok(length)
 }
 
-/// Counts the bytes of a quoted text, with its quotes.
 pub(super) fn quoted(text: &[u8], ansi: bool) -> Result<usize, String> {
     let quote = text[0];
     let escape = if quote == b'`' { quote } else { b'\\' };

@@ -17,18 +17,11 @@ use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
 use crate::terms::joined;
 use crate::workload::{Workload, builtin};
 
-/// The default program of sandboxes.
 type Program = (String, PathBuf);
-/// A profile, and the flags beside it.
 type Given<'a> = (&'a Profile, &'a Overrides);
 type Refuse<'a> = dyn Fn(&str, &dyn fmt::Display) -> Error + 'a;
 
-/// Builds the experiment of a profile.
-///
-/// # Errors
-///
-/// Usage: what contradicts itself in the profile, `--program` without a sandbox to take it,
-/// `--only` of what is not there, a spread that the tables forbid.
+/// Builds the experiment of a profile; refuses contradictions in the profile or with the flags.
 pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     let subjects = subjects(profile, overrides)?;
     check_labels(profile, "report/order", profile.report.order.as_ref())?;
@@ -56,7 +49,6 @@ pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     Ok(experiment)
 }
 
-/// Resolves the labels that the report names.
 fn name_labels(experiment: &mut Experiment) -> Result<()> {
     let (subjects, profile) = (&experiment.subjects, &experiment.profile);
     let find = |key: &str, wanted: &Option<String>| find_subjects(experiment, key, wanted.as_ref());
@@ -232,7 +224,6 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
 /// Plans one workload of a run on its tables; `here` makes errors of a key.
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
-    // Some workloads lack some options.
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
     let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
@@ -407,7 +398,6 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Merges a server's settings with those of its base.
 fn merged(base: Server, own: Server) -> Server {
     let elsewhere = own.address().is_some();
     // If one key differs, such as the port, the others are inherited; a URL replaces all of them.
@@ -495,8 +485,7 @@ fn set_up(sandbox: &mut Sandbox, program: Option<&Program>, scale: Scale) {
         sandbox.options.insert(name, Setting(Some(size)));
     }
     let program = program.filter(|_| sandbox.program.is_none());
-    // A program cannot use another one's directories, and a trial at a small scale must not drop hours of
-    // filling.
+    // Programs cannot share directories, and a small trial must not drop hours of filling.
     if let Some(Data::Keep(dir) | Data::CopyOf(dir)) = &mut sandbox.data {
         if !scale.is_full() {
             dir.as_mut_os_string().push(format!("-x{}", scale.factor()));

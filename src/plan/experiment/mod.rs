@@ -1,5 +1,4 @@
-//! Profile + what the command line says of it → everything that is going to happen, decided
-//! before the first connection. Pure.
+//! Profile + flags → all that is going to happen, decided before the first connection. Pure.
 //!
 //! ```text
 //! Profile ─▶ subjects (labels) × parts (runs) ─▶ cells ─▶ legs: cells on one server and its data
@@ -28,8 +27,7 @@ use crate::terms::{self, Gate};
 use crate::workload::Schema;
 use crate::workload::random::{mix, name_part, seed_of};
 
-/// Bytes of a row with its indexes on disk, and rows a second of a fill with indexes: measured with 1M rows
-/// on a small machine.
+/// Bytes of a row with its indexes, and rows a second of a fill: from 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
 const PHPTEST: (u64, f64) = (330, 50_000.0);
 /// Smallest size of a table's file.
@@ -267,7 +265,6 @@ impl Experiment {
         visits
     }
 
-    /// Groups the wanted cells, in the order of execution.
     pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<CellGroup> {
         let (mut legs, mut written) = (Vec::<CellGroup>::new(), false);
         for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| wanted(cell)) {
@@ -386,7 +383,6 @@ const KEYS: [(&str, Called); 4] = [
 /// `--only KEY=VALUE,…`: a part of the cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
-    /// An index of [`KEYS`].
     key: usize,
     values: Vec<String>,
 }
@@ -424,8 +420,7 @@ struct ResumeKey<'a> {
     repeat: u32,
 }
 
-/// A private server's settings, or the address of a server that flags name. Only its owner knows a profile's
-/// running server.
+/// A private server's settings, or the address that flags give. Only its owner knows a running server.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ServerKey<'a> {
@@ -455,8 +450,7 @@ impl Experiment {
             let subject = &self.subjects[leg.subject];
             let (bytes, fill, each) = guess(&self.parts[leg.part]);
             let whole = bytes + SERVER_BYTES;
-            // Labels of one server may share its tables. A copied one is removed with its label: only its
-            // peak counts.
+            // Labels of one server may share its tables. A copy is removed with its label: its peak counts.
             let dir_text = |dir: &Path| dir.display().to_string();
             let (place, stays, passes) = match subject.server.sandbox.as_ref().map(Sandbox::data) {
                 None => (Some("a server that is there".to_owned()), bytes, 0),

@@ -304,11 +304,7 @@ impl TryFrom<Value> for Values {
 }
 
 impl Profile {
-    /// Reads and checks a profile; `origin` names the file in errors.
-    ///
-    /// # Errors
-    ///
-    /// Usage, with line and column.
+    /// Reads and checks a profile; `origin` names the file in errors, which have line and column.
     pub fn parse(text: &str, origin: &str) -> Result<Profile, Error> {
         let file = File { origin: origin.to_owned(), text: Secret::new(text) };
         let doc = DeTable::parse(text).map_err(|e| file.wrong(&e))?;

@@ -3,7 +3,6 @@
 use super::Profile;
 use crate::error::Error;
 
-/// A profile of `profiles/`.
 pub(crate) struct Shipped {
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
@@ -40,11 +39,6 @@ impl Shipped {
         names.join(", ")
     }
 
-    /// Reads it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Profile::parse`]; a test reads all of them.
     pub(crate) fn profile(&self) -> Result<Profile, Error> {
         Profile::parse(self.text, self.name)
     }
