@@ -573,7 +573,7 @@ mod tests {
             checked("bulk2", Verdict::Index(2, "k_1 has 12 rows".to_owned())),
             checked("sbtest11", Verdict::Partly("rows; no sum".to_owned())),
         ];
-        let text = lines(&all);
+        let text = check_lines(&all);
         let lines: Vec<&str> = text.lines().collect();
         let inside = "10 rows, sum of k 55 after 1 step, 2 writes in doubt";
         assert_eq!(lines[0], format!("sbtest9   ok: {inside}"));
