@@ -91,11 +91,7 @@ async fn find_tables(
     if let Some(warning) = exposure(&mut session, target).await? {
         progress.warn_once(&warning.to_string());
     }
-    let variables = control::variables(&mut session).await;
-    let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;
-    let database = control::database(&mut session).await;
-    let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
-    let location = Location::from_variables(&variables, database.as_deref());
+    let location = read_location(&mut session).await?;
     let (mut tables, mut foreign) = (Vec::new(), Numbers::new());
     for schema in Schema::ALL {
         let mut indexes = indexes(&mut session, schema).await?;
@@ -128,7 +124,9 @@ async fn find_tables(
     let known = |table: &Table| Some((table.name.clone(), format!("{:x}", table.mark.id?)));
     let known: Vec<Known> = tables.iter().filter_map(known).collect();
     let unseen = !evidence.names_any(&known);
-    tables.iter_mut().for_each(|table| table.history.unseen = unseen);
+    for table in &mut tables {
+        table.history.unseen = unseen;
+    }
     let n = evidence.count_other_steps(&known);
     if n > 0 {
         progress.note(&format!(
@@ -139,6 +137,14 @@ async fn find_tables(
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
     Ok((tables, evidence.missing(&location, &known)))
+}
+
+async fn read_location(session: &mut Session) -> Result<Location> {
+    let variables = control::variables(session).await;
+    let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;
+    let database = control::database(session).await;
+    let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
+    Ok(Location::from_variables(&variables, database.as_deref()))
 }
 
 fn no_tables(database: &str, others: &str) -> Error {
