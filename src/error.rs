@@ -1,12 +1,12 @@
-//! One error type. It knows what to say, its hints and the exit status.
+//! The one error type: a message, hints and an exit status.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for the person at the terminal: it decides the exit status. The worst first: of
-/// several errors it is the one that is shown. Usage never meets another, because nothing has run.
+/// The cause of an error: it decides the exit status. The worst come first: of several errors that one is
+/// shown. Usage never meets another, because nothing has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Stopped by SIGINT (130). What was measured is saved.
@@ -46,9 +46,8 @@ impl Kind {
     }
 }
 
-/// An error as it is shown: what happened, then `hint:` what to do about it.
-///
-/// Messages never hold a password; texts of servers and files lose their terminal escapes here.
+/// An error as it is shown, with hints. Holds no password; texts of servers and files lose their terminal
+/// escapes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     kind: Kind,
@@ -89,20 +88,19 @@ impl Error {
         Self::new(Kind::Failed, message)
     }
 
-    /// Adds what the reader can do about it.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(indented(&hint.into()));
         self
     }
 
-    /// Adds hints, if there are any.
     #[must_use]
     pub(crate) fn add_hints(self, hints: impl IntoIterator<Item = impl Into<String>>) -> Self {
         hints.into_iter().fold(self, Self::hint)
     }
 
-    /// Replaces a hint that does not hold here.
+    /// Replaces a hint that is wrong here.
     #[must_use]
     pub(crate) fn instead(mut self, hint: &str, other: &str) -> Self {
         for known in self.hints.iter_mut().filter(|known| *known == hint) {
@@ -111,15 +109,14 @@ impl Error {
         self
     }
 
-    /// Puts where it happened in front of the message.
+    /// Prefixes the message with its context.
     #[must_use]
     pub(crate) fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{}: {}", indented(&context.to_string()), self.message);
         self
     }
 
-    /// Says that the same may work a little later, without anybody's doing: the server starts, shuts
-    /// down or is full.
+    /// Marks an error that may go away by itself: the server starts, shuts down or is full.
     #[must_use]
     pub(crate) fn passing(mut self, may_pass: bool) -> Self {
         self.may_pass = may_pass;
@@ -134,12 +131,12 @@ impl Error {
         self.kind
     }
 
-    /// Lists what to do about it, most useful first.
+    /// Returns the hints, the most useful first.
     pub fn hints(&self) -> &[String] {
         &self.hints
     }
 
-    /// Makes the text for standard error: `error: …`, then a blank line and the hints.
+    /// Renders the text for standard error: `error: …`, then a blank line and the hints.
     pub fn render(&self) -> String {
         let hint = |hint: &String| format!("hint: {hint}\n");
         let hints = self.hints.iter().map(hint).collect::<Vec<_>>().concat();
@@ -148,7 +145,7 @@ impl Error {
     }
 }
 
-/// Escapes what is hostile in a text of foreign origin.
+/// Escapes the characters of a foreign text that `hostile` names.
 fn escaped(text: &str, hostile: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -166,24 +163,22 @@ pub(crate) fn drives_terminal(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Makes a text safe for a terminal: control characters (but line ends and tabs) and the
-/// bidirectional overrides become `\u{…}` escapes.
+/// Escapes control characters (except line ends and tabs) and bidirectional overrides as `\u{…}`.
 pub fn plain(text: &str) -> String {
     escaped(text, |c| drives_terminal(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Makes a text safe for one line of a terminal: what else breaks or reorders a line is escaped, too.
+/// Makes a text safe for one line of a terminal: escapes whatever else breaks or reorders a line.
 pub(crate) fn line(text: &str) -> String {
     escaped(text, is_hostile)
 }
 
-/// Tells whether a character drives a terminal, breaks a line or reorders it.
+/// Returns whether a character drives a terminal, breaks a line or reorders it.
 pub(crate) fn is_hostile(c: char) -> bool {
     let breaks = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}');
     drives_terminal(c) || breaks
 }
 
-/// Cuts a text to so many characters of one line.
 pub(crate) fn clip(text: &str, chars_max: usize) -> String {
     let mut clipped: String = text.chars().take(chars_max).collect();
     if clipped.len() < text.len() {
@@ -194,12 +189,11 @@ pub(crate) fn clip(text: &str, chars_max: usize) -> String {
 
 /// Longest value that an error or a note shows, characters.
 pub(crate) const VALUE_MAX: usize = 60;
-/// Characters of a long value that stand before what differs in it.
+/// Characters of a long value before its first difference.
 const CONTEXT: usize = 12;
-/// What stands between the items of a long value.
 const SEPARATORS: [&str; 4] = [" and ", "; ", ", ", ","];
 
-/// Shortens two different values to what differs: never so that they look alike.
+/// Shortens two different values to their difference: the results always differ.
 pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
     if one.chars().count().max(other.chars().count()) <= VALUE_MAX {
         let shown = |text: &str| match text {
@@ -211,7 +205,7 @@ pub(crate) fn told_apart(one: &str, other: &str) -> (String, String) {
     lists_apart(one, other).unwrap_or_else(|| texts_apart(one, other))
 }
 
-/// Shows the items that only one of two lists has; none where they do not tell the lists apart.
+/// Returns the items that only one of two lists has; None if the lists have the same items.
 fn lists_apart(one: &str, other: &str) -> Option<(String, String)> {
     let most =
         |separator: &str| one.matches(separator).count().max(other.matches(separator).count());
@@ -228,7 +222,7 @@ fn lists_apart(one: &str, other: &str) -> Option<(String, String)> {
     (one != other).then_some((one, other))
 }
 
-/// Shows two texts from a little before the first difference to a little behind the last one.
+/// Cuts two texts to their difference and a little around it.
 fn texts_apart(one: &str, other: &str) -> (String, String) {
     let [ones, others] = [one, other].map(|text| text.chars().collect::<Vec<char>>());
     let same = ones.iter().zip(&others).take_while(|(a, b)| a == b).count();
@@ -248,10 +242,9 @@ fn texts_apart(one: &str, other: &str) -> (String, String) {
     (shown(&ones), shown(&others))
 }
 
-/// Longest line of an error or a note, characters: whatever it quotes, it fits a screen.
+/// Longest line of an error or a note, characters: it fits a screen.
 const LINE_MAX: usize = 1000;
 
-/// Cuts each line of a text.
 fn cut(text: &str) -> String {
     let lines = text.split('\n').map(|line| match line.char_indices().nth(LINE_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -260,8 +253,7 @@ fn cut(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Indents what begins a new line, as [`plain`] text: nothing that an error or a warning quotes can
-/// look like another one.
+/// Indents all lines but the first of a [`plain`] text: a quoted text cannot look like another error.
 pub(crate) fn indented(text: &str) -> String {
     let indent = |line: &str| match line {
         "" => "\n".to_owned(),
@@ -273,7 +265,7 @@ pub(crate) fn indented(text: &str) -> String {
     rest.split('\n').skip(1).fold(first.to_owned(), |text, line| text + &indent(line))
 }
 
-/// Parts the worst error, of the same kind the first, from the others, which keep their order.
+/// Returns the worst error, of one kind the first, and the others in order.
 pub(crate) fn ranked(errors: impl IntoIterator<Item = Error>) -> (Option<Error>, Vec<Error>) {
     let mut errors: Vec<Error> = errors.into_iter().collect();
     let first = (0..errors.len()).min_by_key(|at| errors.get(*at).map(Error::kind));

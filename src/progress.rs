@@ -9,54 +9,52 @@ use console::{Alignment, Style, Term, measure_text_width, pad_str, truncate_str}
 
 use crate::error::{indented, line, plain};
 
-/// Rows of the terminal that stay free of it.
+/// Rows of the terminal that stay free.
 const SPARE: usize = 2;
-/// Narrower terminals are taken for this wide.
+/// Width that narrower terminals are assumed to have.
 const WIDTH_MIN: usize = 20;
-/// Columns that stay free: a full line would make some terminals begin another, and they write `^C` behind it.
+/// Columns that stay free: some terminals begin a new line after a full one, and `^C` needs two.
 const SPARE_COLUMNS: usize = 4;
-/// Blanks between two columns.
 const GAP: usize = 2;
-/// Rows on the screen that are drawn again and again.
+/// Rows of the live lines on the screen.
 static ROWS: AtomicUsize = AtomicUsize::new(0);
 type Colour = fn(Style) -> Style;
-/// Beginnings of lines that have a colour on a terminal.
+/// Beginnings of lines with a colour on a terminal.
 const COLOURED: [(&str, Colour); 3] = [
     ("error:", |style| style.red().bold()),
     ("warning:", |style| style.yellow()),
     ("hint:", |style| style.cyan()),
 ];
 
-/// The state of a step that is measured.
 pub(crate) struct Measuring {
-    /// All of it, for a pipe.
+    /// The whole state, for a pipe.
     pub line: String,
-    /// The same without what the table of a terminal shows.
+    /// The state without the numbers of the terminal's table.
     pub short: String,
     /// Its numbers so far, for its column of the table.
     pub cells: Vec<String>,
 }
 
-/// Everything that takes longer than a second talks to one of these.
+/// Output of work that takes longer than a second.
 pub struct Progress {
     live: Option<Live>,
     every: Duration,
     last: Instant,
     quiet: bool,
-    /// Warnings that one telling is enough of.
+    /// Warnings that are shown only once.
     warned: Vec<String>,
 }
 
 impl Progress {
-    /// `every` is how often a changing line is shown (`--progress`): 1 s on a terminal and
-    /// 10 s otherwise, if not given. `quiet` leaves warnings only.
+    /// `every` is the interval of a changing line (`--progress`): by default 1 s on a terminal and 10 s
+    /// otherwise. `quiet` leaves warnings only.
     pub fn new(quiet: bool, every: Option<Duration>) -> Self {
         let live = if quiet { None } else { Live::new() };
         let every = every.unwrap_or(Duration::from_secs(if live.is_some() { 1 } else { 10 }));
         Progress { live, every, last: Instant::now(), quiet, warned: Vec::new() }
     }
 
-    /// Shows the state of things, at most once in `every`.
+    /// Shows a state, at most once in `every`.
     pub(crate) fn update(&mut self, text: impl FnOnce() -> String) {
         if self.quiet || self.last.elapsed() < self.every {
             return;
@@ -68,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Shows the state of a step, at most once in `every`: a terminal with a table has its numbers there.
+    /// Shows the state of a step, at most once in `every`. A terminal has its numbers in the table.
     pub(crate) fn measuring(&mut self, state: impl FnOnce() -> Measuring) {
         match &mut self.live {
             Some(live) if !live.table.columns.is_empty() => {
@@ -87,7 +85,7 @@ impl Progress {
         self.quiet
     }
 
-    /// A table above the live line, until the next one or [`Progress::clear`]; in a pipe nothing.
+    /// Shows a table above the live line, until the next one or [`Progress::clear`]; not in a pipe.
     pub(crate) fn table(&mut self, table: impl FnOnce() -> Table) {
         if let Some(live) = &mut self.live {
             live.table(table());
@@ -100,12 +98,12 @@ impl Progress {
         }
     }
 
-    /// A line that stays, also under `--quiet`.
+    /// Prints a line that stays, also with `--quiet`.
     pub(crate) fn warn(&mut self, text: &str) {
         self.line(&format!("warning: {text}"));
     }
 
-    /// Warns of what several servers, or legs of a profile, give the same cause for.
+    /// Prints a warning that several servers or legs may share.
     pub(crate) fn warn_once(&mut self, text: &str) {
         if !self.warned.iter().any(|warned| warned == text) {
             self.warned.push(text.to_owned());
@@ -113,12 +111,12 @@ impl Progress {
         }
     }
 
-    /// Something new begins: it is worth a line only if it takes longer than one interval.
+    /// Begins something new: it gets a line only if it takes longer than one interval.
     pub(crate) fn restart(&mut self) {
         self.last = Instant::now();
     }
 
-    /// Takes the live line away, and the table.
+    /// Removes the live line and the table.
     pub(crate) fn clear(&mut self) {
         if let Some(live) = &mut self.live {
             live.table(Table::default());
@@ -135,7 +133,7 @@ impl Progress {
     }
 }
 
-/// The one way to standard error. A closed or full one must not end a measurement.
+/// Prints to standard error. A closed or full one must not end a measurement.
 pub fn say(text: &str) {
     let (mut text, term) = (plain(text), Term::stderr());
     if term.is_term() {
@@ -147,7 +145,7 @@ pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Tells whether what is written has colours, by the rules of NO_COLOR, CLICOLOR_FORCE, CLICOLOR and TERM.
+/// Returns whether output has colours, by NO_COLOR, CLICOLOR_FORCE, CLICOLOR and TERM.
 pub(crate) fn has_colours(is_terminal: bool) -> bool {
     decide_colours(|name| std::env::var(name).unwrap_or_default(), is_terminal)
 }
@@ -161,25 +159,18 @@ fn decide_colours(variable: impl Fn(&str) -> String, is_terminal: bool) -> bool 
         || is_terminal && variable("CLICOLOR") != "0" && variable("TERM") != "dumb"
 }
 
-/// Colours the first word of lines that say what kind of a line they are.
+/// Colours the first word of warnings, errors and hints.
 fn coloured(text: &str) -> String {
-    let one = |line: &str| {
+    let coloured = |line: &str| {
         let known = COLOURED.iter().find(|(word, _)| line.starts_with(word));
-        known.map_or_else(
-            || line.to_owned(),
-            |(word, colour)| {
-                format!(
-                    "{}{}",
-                    colour(Style::new().force_styling(true)).apply_to(word),
-                    &line[word.len()..]
-                )
-            },
-        )
+        let Some((word, colour)) = known else { return line.to_owned() };
+        let word_in_colour = colour(Style::new().force_styling(true)).apply_to(word);
+        format!("{word_in_colour}{}", &line[word.len()..])
     };
-    text.split('\n').map(one).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(coloured).collect::<Vec<_>>().join("\n")
 }
 
-/// Takes the lines that are drawn again and again off the screen, before the process ends at once.
+/// Removes the live lines before the process ends at once.
 pub(crate) fn wipe() {
     let above = match ROWS.swap(0, Ordering::Relaxed) {
         0 => return,
@@ -189,21 +180,19 @@ pub(crate) fn wipe() {
     let _ = write!(std::io::stderr(), "\r{above}\x1b[J");
 }
 
-/// Lines at the end of a terminal that are drawn again and again.
+/// Lines at the end of a terminal that are redrawn.
 ///
-/// Of what a library would do only this much is needed, and one thing more: lines are as long as
-/// their text and no longer, so that how many rows they take after the window was made narrower
-/// (terminals wrap them then) is known, and nothing of them is left behind.
+/// Ours, since a library's lines have a fixed width: these are as long as their text, so that
+/// their rows in a narrower window, where terminals wrap them, are known and can be removed.
 struct Live {
     term: Term,
     table: Table,
     line: String,
-    /// Widths of the lines that are on the screen.
     drawn: Vec<usize>,
 }
 
 impl Live {
-    /// Nothing where standard error is no terminal, or one that knows no movement.
+    /// None if standard error is no terminal, or one without cursor movement.
     fn new() -> Option<Live> {
         let term = Term::stderr();
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -222,7 +211,7 @@ impl Live {
         self.draw();
     }
 
-    /// Something that stays is written in its place, and it below that.
+    /// Prints lasting text in its place, and moves it below.
     fn above(&mut self, write: impl FnOnce()) {
         self.put(&[]);
         write();
@@ -239,14 +228,13 @@ impl Live {
         self.put(&lines);
     }
 
-    /// Gives the rows, and the columns that may be written.
     fn size(&self) -> (usize, usize) {
         let (height, width) = self.term.size();
         (usize::from(height), usize::from(width).max(WIDTH_MIN) - SPARE_COLUMNS)
     }
 
-    /// Takes away what is on the screen and writes these lines there. In one piece: nothing
-    /// flickers. A closed terminal must not end a measurement.
+    /// Replaces the lines on the screen in one write, without flicker. A closed terminal must not end a
+    /// measurement.
     fn put(&mut self, lines: &[String]) {
         if self.drawn.is_empty() && lines.is_empty() {
             return;
@@ -272,7 +260,7 @@ impl Drop for Live {
     }
 }
 
-/// Breaks a line at its blanks into some of this width; a word may be longer.
+/// Breaks a line at blanks to this width; a single word may be longer.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -286,7 +274,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks the lines of a text that stays: a terminal would break them in the middle of a number.
+/// Breaks the lines of a lasting text: a terminal would break them within a number.
 fn folded(text: &str, width: usize) -> String {
     let one = |line: &str| {
         if measure_text_width(line) <= width {
@@ -299,22 +287,22 @@ fn folded(text: &str, width: usize) -> String {
     text.split('\n').map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// Rows that lines of these widths take on a terminal of so many columns.
+/// Counts the rows that lines of these widths take on a terminal.
 fn rows(widths: &[usize], columns: usize) -> usize {
     widths.iter().map(|width| width.div_ceil(columns).max(1)).sum()
 }
 
-/// A table that fills up while a sweep runs: one column a cell.
+/// A table that fills up during a sweep: one column a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     pub heads: Vec<String>,
     pub columns: Vec<Vec<String>>,
-    /// The column that is being measured: it is always in sight.
+    /// The column that is being measured: always visible.
     pub current: usize,
 }
 
 impl Table {
-    /// Puts numbers below the head of the current column.
+    /// Sets the numbers of the current column.
     fn fill(&mut self, cells: Vec<String>) {
         if let Some(column) = self.columns.get_mut(self.current) {
             column.truncate(1);
@@ -322,15 +310,14 @@ impl Table {
         }
     }
 
-    /// Its lines, none wider than this: columns that do not fit are left out at the ends. The current
-    /// one has a colour, if any has.
+    /// Formats its lines up to a width: drops columns at the ends, and colours the current one.
     fn lines(&self, width: usize, in_colour: bool) -> Vec<String> {
         let current = Style::new().cyan().bold().force_styling(in_colour);
         let (head, mut lines) = column(&self.heads, Alignment::Left);
         let cells: Vec<_> =
             self.columns.iter().map(|texts| column(texts, Alignment::Right)).collect();
         let taken = |at: usize| cells.get(at).map(|(wide, _)| GAP + wide);
-        // A mark at either end says that there is more.
+        // A mark at either end shows that there is more.
         let room = width.saturating_sub(head + 2 * GAP);
         let mut first = self.current.min(cells.len().saturating_sub(1));
         let mut used = taken(first).unwrap_or(0);
@@ -357,7 +344,7 @@ impl Table {
                 }
             }
             line.push_str(mark(more));
-            // The head's column is as wide where nothing was left out.
+            // Without dropped columns the head's column has the same width.
             if less && row > 0 {
                 line.insert_str(head, "  ");
             }
@@ -367,7 +354,7 @@ impl Table {
     }
 }
 
-/// The width of the widest text, and all of them as wide.
+/// Pads texts to the widest one; returns its width, too.
 fn column(texts: &[String], side: Alignment) -> (usize, Vec<String>) {
     let texts: Vec<String> = texts.iter().map(|text| line(text)).collect();
     let width = texts.iter().map(|text| measure_text_width(text)).max().unwrap_or(0);

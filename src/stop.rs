@@ -1,10 +1,8 @@
-//! SIGINT and SIGTERM: the first asks to finish with what there is, the second ends at once.
-//! SIGHUP, of a terminal that goes away, asks too, and no number of them does more than that: the
-//! kernel and the shell may send one each.
+//! Signals: the first SIGINT or SIGTERM asks to finish with what there is, the second ends at once. Any number
+//! of SIGHUPs only asks: the kernel and the shell may send one each.
 //!
-//! Commands that loadgen runs for its user, each in a process group of its own: suites, what stands
-//! beside a window, what starts and stops servers or looks at them. The terminal's Ctrl-C is not for
-//! them, so a second signal, at which nothing is waited for, has to end them first.
+//! Commands of the user run in their own process groups, out of reach of the terminal's Ctrl-C: the second signal
+//! has to end them first.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -23,20 +21,20 @@ use tokio::sync::watch;
 
 use crate::error::{Error, Kind};
 
-/// A server that answers nothing for so long is given up.
+/// Time after which a silent server is given up.
 pub(crate) const SILENCE: Duration = Duration::from_mins(1);
-/// Goodbyes and status readings may take so long.
+/// Time for goodbyes and status readings.
 pub(crate) const COURTESY: Duration = Duration::from_secs(5);
 
-/// Whoever waits for what may block looks so often whether to stop.
+/// Interval of checks for a stop during blocking work.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether and why to stop; cloned into everything that takes time. Works across runtimes.
+/// Whether and why to stop, shared by everything that takes time. Works across runtimes.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(watch::Sender<Option<Kind>>);
 
 impl Stop {
-    /// Asks to stop; what `kind` says becomes the exit status.
+    /// Asks to stop; `kind` becomes the exit status.
     pub fn ask(&self, kind: Kind) {
         self.0.send_if_modified(|asked| {
             let first = asked.is_none();
@@ -45,30 +43,28 @@ impl Stop {
         });
     }
 
-    /// Why to stop, if asked.
+    /// Returns why to stop, if asked.
     pub(crate) fn asked(&self) -> Option<Kind> {
         *self.0.borrow()
     }
 
-    /// The error to end with, if asked to stop.
+    /// Returns the error to end with, if asked to stop.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.asked().map_or(Ok(()), |kind| Err(Error::new(kind, "interrupted")))
     }
 
-    /// Returns when asked to stop.
     pub(crate) async fn wait(&self) -> Kind {
         let mut asked = self.0.subscribe();
         let found = asked.wait_for(Option::is_some).await.expect("the sender lives in self");
         found.expect("it was waited for")
     }
 
-    /// Listens to the signals on a thread of its own. A second signal calls `at_once`, which
-    /// must not return, with the exit status. From then on a file that may not grow further is
-    /// an error of whoever writes it, not the end of the process.
+    /// Listens to the signals on its own thread. A second signal calls `at_once`, which must not return, with
+    /// the exit status. A file at its size limit becomes an error of its writer, not the end of the process.
     pub(crate) fn listen(&self, ignored_stays: bool, at_once: fn(u8) -> !) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let inside = runtime.enter();
-        // Caught is enough: the write that went too far then fails.
+        // Catching it is enough: the write that went too far then fails.
         drop(signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))?);
         let mut signals = vec![(signal(SignalKind::terminate())?, Kind::Terminated, true)];
         if !(ignored_stays && ignored(Signal::SIGINT)) {
@@ -100,7 +96,6 @@ impl Stop {
     }
 }
 
-/// The groups that run.
 static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A command and all that it starts; killed when dropped before its end.
@@ -109,21 +104,19 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts a command as the leader of a group.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Group> {
         let leader = command.process_group(0).spawn()?;
         locked(&RUNNING).insert(leader.id().cast_signed());
         Ok(Group { leader })
     }
 
-    /// Its number, which is its leader's process id.
+    /// Returns its number: the process id of its leader.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(self.leader.id().cast_signed())
     }
 
-    /// Sends a signal to all that are in it.
     pub(crate) fn signal(&self, signal: Signal) {
-        // That nobody is left is what it is for.
+        // An empty group needs no signal.
         let _ = killpg(self.pid(), signal);
     }
 }
@@ -138,14 +131,13 @@ impl Drop for Group {
     }
 }
 
-/// Kills all of them, whatever they do.
 pub(crate) fn kill_all() {
     for group in locked(&RUNNING).iter() {
         let _ = killpg(Pid::from_raw(*group), Signal::SIGKILL);
     }
 }
 
-/// Locks also what a panicking thread left.
+/// Locks also after a panic of another thread.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,8 +154,7 @@ pub(crate) async fn or_stop<T>(
     }
 }
 
-/// Does what may block for long, such as opening a pipe that nobody writes to, unless asked to stop first.
-/// It is done on a thread of its own, which ends with the process then.
+/// Runs blocking work unless asked to stop first. Its thread then ends with the process.
 pub(crate) fn unless_stopped<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -185,18 +176,17 @@ pub(crate) fn unless_stopped<T: Send + 'static>(
     }
 }
 
-/// Waits for a future, but only so long; None says that it was dropped.
-///
-/// A query's future that is dropped leaves its connection in the middle of an answer: drop that, too.
+/// Waits for a future at most this long; None if it was dropped. Drop the connection of a dropped query, too:
+/// its answer was not read.
 #[expect(clippy::disallowed_methods, reason = "the only bounded wait")]
 pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, future).await.ok()
 }
 
-/// Tells whether whoever started this (`nohup`, a shell) has a signal ignored, which is to stay so.
+/// Returns whether the starter of this process (`nohup`, a shell) ignores a signal, which must stay so.
 fn ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    // proc(5): a mask in hexadecimal digits, signal 1 the lowest bit.
+    // proc(5): a mask in hexadecimal digits, signal 1 is the lowest bit.
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_some_and(|mask| mask & (1 << (signal as i32 - 1)) != 0)

@@ -1,11 +1,11 @@
-//! Help: commands in groups on one screen; of a command its examples and its usual flags, all of them
-//! with `--help-all`.
+//! Help: commands in groups on one screen; for a command its examples and its usual flags, or all with
+//! `--help-all`.
 
 use clap::{Arg, ArgAction, Command};
 
 use crate::workload::{Schema, builtin};
 
-/// The commands of the first screen. What stands behind a command's name is part of an example.
+/// The commands of the first screen. Words after a command's name are part of an example.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["point-select --sandbox", "prepare", "run"]),
     ("Measure", &["sql", "load", "sysbench"]),
@@ -14,13 +14,12 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Other", &["workloads", "profiles", "cleanup", "completions", "man", "help"]),
 ];
 
-/// The text of what is no command, or is another one here.
+/// Texts for entries that are no command, or another one here.
 const TEXTS: [(&str, &str); 2] = [
     ("point-select --sandbox", "Measure a private server at once: nothing to set up"),
     ("help", "Print this, or the help of a command: loadgen help report"),
 ];
 
-/// Columns of a line.
 const WIDTH: usize = 100;
 
 /// Examples of each command; those of a workload have its name for `{verb}`.
@@ -140,17 +139,16 @@ const EXAMPLES: [(&str, [&str; 3]); 19] = [
     ),
 ];
 
-/// Flags that few need; a command with many of them shows these with `--help-all` only.
+/// Rare flags; a command with many flags shows them with `--help-all` only.
 const RARE: &str = "spread ops order distribution statements seed engine-threads charset interval \
     interval-log arrival think slo-resolution on-error max-errors op-timeout warm ahi settle \
     expect-class calibration note progress quiet sandbox-option probe password-fd protocol ssl-ca \
     ssl-cert ssl-key defaults-file defaults-extra-file defaults-group-suffix no-defaults url connect-timeout data-seed \
     insert-bytes mode jobs fill";
 
-/// A command with more flags than this hides the rare ones.
+/// Flags above which a command hides the rare ones.
 const MANY: usize = 16;
 
-/// Writes the first screen.
 pub(super) fn screen(command: &Command) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!(
@@ -163,15 +161,16 @@ pub(super) fn screen(command: &Command) -> String {
             text += &workloads();
         }
         for name in names {
-            let told = TEXTS.iter().find(|(of, _)| of == name).map(|(_, text)| (*text).to_owned());
+            let own = TEXTS.iter().find(|(command, _)| command == name);
+            let own = own.map(|(_, text)| (*text).to_owned());
             let about = || command.find_subcommand(name)?.get_about().map(ToString::to_string);
-            text += &format!("  {name:<24}{}\n", told.or_else(about).unwrap_or_default());
+            text += &format!("  {name:<24}{}\n", own.or_else(about).unwrap_or_default());
         }
     }
     text + "\n`loadgen COMMAND --help` shows examples and the usual flags, `--help-all` all flags.\n"
 }
 
-/// Lists the workloads but those of 2007, as many on a line as fit.
+/// Lists the workloads, except those of 2007, in lines of full width.
 fn workloads() -> String {
     let names = builtin().into_iter().filter(|workload| workload.schema != Schema::Phptest);
     let names: Vec<String> = names.map(|workload| workload.name).collect();
@@ -186,7 +185,7 @@ fn workloads() -> String {
     lines.join("\n") + "\n"
 }
 
-/// Gives a command its examples, and hides its rare flags unless `all` are shown.
+/// Adds a command's examples, and hides its rare flags unless `all`.
 pub(super) fn shaped(command: Command, all: bool) -> Command {
     let name = command.get_name().to_owned();
     let many = !all && command.get_arguments().count() > MANY;
@@ -197,7 +196,7 @@ pub(super) fn shaped(command: Command, all: bool) -> Command {
     let after = command.get_after_help().map(|text| join_lines(&text.to_string()));
     let after = after.into_iter().chain(more).collect::<Vec<_>>().join("\n\n");
     let lines = examples(&name).expect("workloads have some");
-    // Braces of an example would be taken for a part of the template.
+    // Braces of an example would be read as part of the template.
     let examples =
         command.get_about().map(|about| format!("{about}\n\nExamples:\n{}", lines.concat()));
     let template = "{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -208,8 +207,7 @@ pub(super) fn shaped(command: Command, all: bool) -> Command {
     })
 }
 
-/// Joins the lines of each paragraph, because clap breaks lines at the width of the terminal. A line that
-/// is indented, such as one of a profile, stays a line.
+/// Joins the lines of each paragraph, but not indented ones: clap breaks lines at the terminal's width.
 fn join_lines(text: &str) -> String {
     let mut joined = String::new();
     let mut in_paragraph = false;
@@ -224,14 +222,13 @@ fn join_lines(text: &str) -> String {
     joined
 }
 
-/// Returns the examples of a command, a line each; none of all of them together.
 pub(super) fn examples(name: &str) -> Option<[String; 3]> {
     let own = |of: &str| EXAMPLES.iter().find(|(verb, _)| *verb == of);
     let (_, examples) = own(name).or_else(|| own("{verb}")).filter(|_| name != "loadgen")?;
     Some(examples.map(|line| format!("  loadgen {}\n", line.replace("{verb}", name))))
 }
 
-/// Gives the command and all below it a `--help` without `-h`, which is `--host`.
+/// Gives all commands a `--help` without `-h`, which is `--host`.
 #[must_use]
 pub fn help_without_h(command: Command) -> Command {
     let flag = |name: &'static str, help: &'static str| {
@@ -247,7 +244,7 @@ mod tests {
     use super::*;
     use crate::cli::command;
 
-    /// The commands that other modules describe at length.
+    /// Commands that other modules describe at length.
     const LONG: [&str; 3] = ["report", "compare", "explain"];
 
     fn help(words: &str) -> String {
@@ -301,7 +298,7 @@ mod tests {
 
     #[test]
     fn help_hides_rare_flags_and_says_how_many() {
-        // What a text goes on with may begin with a dash, too, further to the right.
+        // The continuation of a text may begin with a dash, too, further to the right.
         let is_flag =
             |line: &&str| line.find('-').is_some_and(|at| line[..at].trim().is_empty() && at <= 6);
         let flags = |text: &str| text.lines().filter(is_flag).count();

@@ -16,10 +16,10 @@ use crate::report::Format;
 use crate::run::{calibration, print_data};
 use crate::workload::builtin;
 
-/// Before each window: clients are there and caches are warm.
+/// Time before each window, for connecting and warming caches.
 const WARMUP: Duration = Duration::from_millis(300);
 const WORKLOAD: &str = "point-select";
-/// Engine threads at most, as elsewhere.
+/// Upper limit on engine threads.
 const THREADS_MAX: u32 = 1024;
 
 #[derive(clap::Args, Debug, Clone)]
@@ -43,7 +43,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub format: Format,
 
-    /// Where the result is kept [default: LOADGEN_CALIBRATION, else
+    /// File of the result [default: LOADGEN_CALIBRATION, else
     /// loadgen/calibration.json in XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -77,7 +77,6 @@ pub(super) fn calibrate(args: CalibrateArgs) -> Result<()> {
         time: Some(Length(args.time.0)),
         ..Knobs::default()
     };
-    // Each step has a seed of its own.
     let plan = knobs.resolve(workload.expect("it is built in"), 0)?;
     let threads = args.engine_threads.as_ref().map(|threads| threads.0.as_slice());
     let (kept, progress) = (args.calibration.as_deref(), args.display.progress());
@@ -93,13 +92,13 @@ pub(crate) struct CannedArgs {
     /// Unix socket
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Tables that it claims to have
+    /// Number of tables that it reports
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub tables: u32,
     /// Connections at most
     #[arg(long, default_value_t = 10_100, value_name = "N")]
     pub connections: u32,
-    /// How long a statement takes: const:1ms, or exp:1ms for exponential times with this mean;
+    /// Time of a statement: const:1ms, or exp:1ms for exponential times with this mean;
     /// each connection by itself [default: no time]
     #[arg(long, value_name = "KIND:DURATION", value_parser = service)]
     pub service: Option<Service>,
@@ -128,7 +127,7 @@ fn service(text: &str) -> Result<Service, String> {
 /// Serves until it is told to stop; prints the port.
 pub(super) fn canned(args: CannedArgs) -> Result<()> {
     let stop = &listen()?;
-    // Of the workload's statements only: those of the preflight are to be answered.
+    // Only for the workload's statements: those of the preflight need answers.
     let closing = |every| Fault::new(At::EachStatement(every), Action::Close).only("WHERE id=");
     let mut service = args.service.unwrap_or(Service::Instant);
     if let Service::Exponential { seed, .. } = &mut service {

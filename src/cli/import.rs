@@ -69,7 +69,7 @@ pub(crate) struct ImportArgs {
 
 pub(super) fn import(args: ImportArgs) -> Result<()> {
     let Printed::Sysbench = args.program;
-    let told = Imported {
+    let options = Imported {
         label: args.label.or_else(|| args.server_version.clone()).unwrap_or_default(),
         workload: args.workload.unwrap_or_default(),
         server_version: args.server_version,
@@ -80,5 +80,5 @@ pub(super) fn import(args: ImportArgs) -> Result<()> {
         notes: args.notes.into_iter().collect(),
         ..Imported::default()
     };
-    import_sysbench(&args.files, told, &args.out)
+    import_sysbench(&args.files, options, &args.out)
 }

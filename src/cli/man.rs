@@ -1,4 +1,4 @@
-//! `loadgen man DIR`: the manual pages, of the same commands as the help.
+//! `loadgen man DIR`: writes manual pages from the same commands as the help.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,7 +18,6 @@ pub(super) struct ManArgs {
 }
 
 impl ManArgs {
-    /// Writes `loadgen.1`, and a page for each command of the whole command line.
     pub(super) fn write(self, mut whole: Command) -> Result<()> {
         whole.build();
         let dir = self.dir;
@@ -53,13 +52,13 @@ fn page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
     }
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     if !after.is_empty() {
-        // Lines that begin with a dot or an apostrophe would be orders.
+        // Lines that begin with a dot or an apostrophe would be requests to troff.
         let set = |line: &str| {
             let order = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
             let (begin, end) = if line.starts_with(' ') { (".nf\n", ".fi\n") } else { ("", "") };
             format!("{begin}{order}{line}\n{end}")
         };
-        // Prose is filled; lines that are indented stay as they are.
+        // Prose is filled; indented lines stay as they are.
         let lines: String = after.replace('\\', "\\e").lines().map(set).collect();
         write!(text, ".SH NOTES\n{lines}")?;
     }

@@ -1,4 +1,4 @@
-//! The command line: clap structs and thin verbs, those of one kind in a file.
+//! The command line: clap structs and thin verbs, grouped by file.
 
 mod help;
 mod host;
@@ -28,10 +28,10 @@ pub use help::help_without_h;
 use shared::listen_as;
 use workload::{WorkloadArgs, workloads};
 
-/// The work of a verb, with its part of the command line.
+/// A verb's work on its arguments.
 type Run = Box<dyn FnOnce(&ArgMatches) -> Result<()>>;
 
-/// Makes a verb of its flags. The text comes last: a struct's rustdoc would become the help.
+/// Makes a verb from its flags. The text comes last: a struct's rustdoc would replace it.
 fn verb<A: Args + 'static>(name: &str, about: &str, run: fn(A) -> Result<()>) -> (Command, Run) {
     let command = A::augment_args(Command::new(name.to_owned())).about(about.to_owned());
     let run = move |matches: &ArgMatches| run(read(matches)?);
@@ -42,7 +42,7 @@ fn read<A: FromArgMatches>(matches: &ArgMatches) -> Result<A> {
     A::from_arg_matches(matches).map_err(|e| Error::usage(e.to_string()))
 }
 
-/// Lists the verbs in the order of the help. Every built-in workload is one.
+/// Lists the verbs in the order of the help. Every built-in workload is a verb.
 fn verbs() -> Vec<(Command, Run)> {
     let workload = |workload: Workload| -> (Command, Run) {
         let (command, _) = verb::<WorkloadArgs>(&workload.name, &workload.about, |_| Ok(()));
@@ -82,7 +82,7 @@ fn verbs() -> Vec<(Command, Run)> {
     std::iter::once(prepare).chain(workloads).chain(others).collect()
 }
 
-/// The words of a command line of sysbench's: [`main`] hands them over before clap sees them.
+/// The words of a sysbench command line: [`main`] takes them before clap.
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Options, output and exit statuses are sysbench's. Under the name sysbench, loadgen does the same
@@ -121,12 +121,11 @@ fn man(args: man::ManArgs) -> Result<()> {
     args.write(command_with(true).0)
 }
 
-/// The whole command line, and what its commands do.
 pub fn command() -> (Command, Vec<Run>) {
     command_with(false)
 }
 
-/// The same; its help shows all flags, or the usual ones.
+/// Returns the same; its help shows all flags if `all_flags`.
 fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
     let (verbs, runs): (Vec<Command>, _) = verbs().into_iter().unzip();
     let command = Command::new("loadgen")
@@ -143,32 +142,32 @@ fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
     (command.override_help(screen), runs)
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the verb.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
     if crate::sysbench::begins_at(&args).is_some() {
         return crate::sysbench::main(args, native_verbs, listen_as);
     }
-    let args = asked_help(args);
+    let args = replace_help_verb(args);
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
-    // What is wrong is told before the hand-over, which puts other words into the place of some.
+    // Report usage errors before the hand-over, which replaces some words.
     if let Some(typed) = masked(args.clone(), &command)?
-        && let Err(code) = parsed(&mut command, &typed)
+        && let Err(code) = parse_args(&mut command, &typed)
     {
         return Ok(code);
     }
     let args = hand_over(args, &command, warn)?;
-    parsed(&mut command, &args).map_or_else(Ok, |matches| {
+    parse_args(&mut command, &args).map_or_else(Ok, |matches| {
         let (verb, matches) = matches.subcommand().expect("clap wants a command");
         let place = command.get_subcommands().position(|command| command.get_name() == verb);
         let run = runs.swap_remove(place.expect("clap knows the commands"));
-        // The run can use that megabyte.
+        // Free about a megabyte for the run.
         drop(command);
         run(matches).map(|()| 0)
     })
 }
 
-/// Takes `loadgen help VERB` for `loadgen VERB --help`.
-fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
+/// Turns `loadgen help VERB` into `loadgen VERB --help`.
+fn replace_help_verb(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|word| word == "help") {
         args.remove(1);
         args.push("--help".into());
@@ -176,13 +175,13 @@ fn asked_help(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// The command line, or the exit status once what clap has to say is said.
-fn parsed(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
+/// Parses the command line; prints clap's help or error, and returns the exit status then.
+fn parse_args(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
     let found = command.try_get_matches_from_mut(args);
-    found.map_err(|error| told(error, args, command))
+    found.map_err(|error| report_clap_error(error, args, command))
 }
 
-/// Gives a text of an error's context, which is empty without one.
+/// Returns a text of an error's context; empty if there is none.
 fn context(error: &clap::Error, kind: ContextKind) -> &str {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text,
@@ -190,21 +189,21 @@ fn context(error: &clap::Error, kind: ContextKind) -> &str {
     }
 }
 
-/// Takes the value out of an error of a flag for which a password is easily typed: -P for -p.
-fn unsay_password(error: &mut clap::Error) {
+/// Removes the value from an error of a flag that is easily confused with the password's: -P for -p.
+fn hide_password(error: &mut clap::Error) {
     let flag = context(error, ContextKind::InvalidArg);
-    let asked = ["--port ", "--password-fd "].iter().any(|asked| flag.starts_with(asked));
+    let is_alike = ["--port ", "--password-fd "].iter().any(|name| flag.starts_with(name));
     let value = context(error, ContextKind::InvalidValue);
-    if asked && !value.bytes().all(|byte| byte.is_ascii_digit()) {
+    if is_alike && !value.bytes().all(|byte| byte.is_ascii_digit()) {
         error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
     }
 }
 
-/// Help and version are data; a wrong flag is an error with a hint where there is one.
-fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
+/// Prints help and version as data, and turns other errors into ours, with a hint if there is one.
+fn report_clap_error(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
-        // `loadgen --help | head` has what it wanted.
+        // `loadgen --help | head` closes the pipe early.
         let failed = printed.err().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
         return failed.map_or(0, |e| {
             let error = Error::failed(format!("standard output: {e}"));
@@ -212,11 +211,11 @@ fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
             error.kind().exit_code()
         });
     }
-    unsay_password(&mut error);
-    // What is wrong with one of these is told on one line, so that none can look like our own.
+    hide_password(&mut error);
+    // An error that quotes a line break is shown on one line, so that it cannot look like another error.
     let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
-    let (text, hint) = explained(&mut error, args, command);
-    let (text, hint) = (shortened(text, args), hint.map(|hint| shortened(hint, args)));
+    let (text, hint) = explain(&mut error, args, command);
+    let (text, hint) = (shorten(text, args), hint.map(|hint| shorten(hint, args)));
     say(&if breaks { line(text.trim_end()) } else { plain(text.trim_end()) });
     if let Some(hint) = hint {
         say(&format!("\nhint: {}", line(&hint)));
@@ -224,8 +223,8 @@ fn told(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     2
 }
 
-/// Cuts the words of the command line that a text quotes, and values in them, to what an error shows.
-fn shortened(mut text: String, args: &[OsString]) -> String {
+/// Shortens the quoted words of the command line, and values in them.
+fn shorten(mut text: String, args: &[OsString]) -> String {
     for word in args.iter().map(|arg| arg.to_string_lossy()) {
         for part in std::iter::once(&*word).chain(word.split(['=', ','])) {
             if part.chars().count() > VALUE_MAX {
@@ -236,8 +235,8 @@ fn shortened(mut text: String, args: &[OsString]) -> String {
     text
 }
 
-/// Gives an error's text, and its hint: then clap's own tips are left out.
-fn explained(
+/// Returns an error's text and its hint, without clap's own tips.
+fn explain(
     error: &mut clap::Error,
     args: &[OsString],
     command: &Command,
@@ -251,11 +250,11 @@ fn explained(
             "error: there is no command '{}'",
             context(error, ContextKind::InvalidSubcommand)
         );
-        return (text, Some(nearest(error, command)));
+        return (text, Some(suggest_verb(error, command)));
     }
     let mut hint = None;
     if error.kind() == ErrorKind::UnknownArgument {
-        // How to pass it as a value is not what anybody wants.
+        // Passing the word as a value is not what the user wants.
         error.remove(ContextKind::Suggested);
         let verb = words.get(1).and_then(|verb| command.find_subcommand(verb));
         let given = context(error, ContextKind::InvalidArg).to_owned();
@@ -271,7 +270,6 @@ fn explained(
     (error.render().to_string(), hint)
 }
 
-/// Says how a flag takes a value that is optional, if `flag` is one.
 fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
     let long = flag.strip_prefix("--")?;
     let mut flags = verb.get_arguments().filter(|arg| arg.is_require_equals_set());
@@ -279,7 +277,7 @@ fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
     Some(format!("{flag} takes its value behind =: {flag}={value}"))
 }
 
-/// Says what to do about a word that is no flag of its command.
+/// Explains a word that is no flag of its command.
 fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
     let takes =
         |id: &str| verb.is_some_and(|verb| verb.get_arguments().any(|arg| arg.get_id() == id));
@@ -304,21 +302,20 @@ fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
     }
 }
 
-/// Tells whether a word may be another one, misspelt.
+/// Returns whether a word may be a misspelling of another one.
 fn is_near(word: &str, typed: &str) -> bool {
     let length = typed.trim_start_matches('-').len();
     strsim::damerau_levenshtein(word, typed) <= 1 + length / 5
 }
 
-/// Commands at most that a word of their names may mean.
+/// Upper limit on commands that are suggested for a word of their names.
 const MEANT_MAX: usize = 4;
 
-/// Names the command whose name is nearest to the one that there is not.
-fn nearest(error: &clap::Error, command: &Command) -> String {
+fn suggest_verb(error: &clap::Error, command: &Command) -> String {
     let all = "loadgen --help lists the commands".to_owned();
     let typed = context(error, ContextKind::InvalidSubcommand);
     let names = || command.get_subcommands().map(Command::get_name);
-    // Of `select` point-select is meant, and not delete.
+    // `select` means point-select, not delete.
     let mut meant: Vec<&str> =
         names().filter(|name| name.split('-').any(|part| part == typed)).take(MEANT_MAX).collect();
     meant.extend(crate::sysbench::command(typed));
@@ -345,7 +342,7 @@ mod tests {
         let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let (mut command, _) = command();
         let mut error = command.try_get_matches_from_mut(args.clone()).expect_err(line);
-        let (_, hint) = explained(&mut error, &args, &command);
+        let (_, hint) = explain(&mut error, &args, &command);
         let near = match error.get(ContextKind::SuggestedArg) {
             Some(ContextValue::String(near)) => Some(near.clone()),
             _ => None,

@@ -1,4 +1,4 @@
-//! Verbs of profiles: run an experiment from its servers to its tables, measure again what is open.
+//! Verbs of profiles: run an experiment from its servers to its tables, recheck undecided cells.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,6 @@ use crate::report::{Metric, Question};
 use crate::run::recheck::{self, Recheck};
 use crate::run::{Invocation, print_data, profile};
 
-/// A profile that is whole.
 const PROFILE: &str = r#"
   name = "ab"
   tables = { count = 4, rows = "100k" }
@@ -55,7 +54,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53))]
     pub seed: Option<u64>,
 
-    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    /// Result of loadgen calibrate on this host [default: its own default]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
 
@@ -92,7 +91,6 @@ pub(crate) struct ProfilesArgs {
     pub print: bool,
 }
 
-/// Lists the profiles of the program, or prints one of them.
 pub(super) fn profiles(ProfilesArgs { name, print }: ProfilesArgs) -> Result<()> {
     let Some(name) = name else {
         let width = SHIPPED.iter().map(|shipped| shipped.name.len()).max().unwrap_or(0);
@@ -138,15 +136,15 @@ pub(crate) struct RecheckArgs {
     #[arg(long, value_name = "LABEL")]
     pub new: Option<String>,
 
-    /// What is compared, as for report
+    /// Metric to compare, as for report
     #[arg(long, value_name = "METRIC", default_value_t)]
     pub metric: Metric,
 
-    /// A smaller difference does not matter
+    /// Ignore smaller differences
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
 
-    /// How wide the interval of a median, or the range of less than six runs, may be
+    /// Largest width of a median's interval, or of the range of less than six runs
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = parse_percent)]
     pub spread_max: f64,
 
@@ -175,7 +173,7 @@ pub(crate) struct RecheckArgs {
 
 pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let (progress, calibration) = (args.display.progress(), args.calibration);
-    // The first directory of the paths is looked for later.
+    // The first directory of the paths is chosen later.
     let (stop, out) = (&listen()?, PathBuf::new());
     let invocation = Invocation { progress, stop, out, calibration };
     let RecheckArgs {

@@ -1,4 +1,4 @@
-//! The flags and the steps that several verbs share.
+//! Flags and steps that several verbs share.
 
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -14,7 +14,7 @@ use crate::stop::{Stop, kill_all};
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DisplayArgs {
-    /// How often progress is shown [default: 1s on a terminal, 10s otherwise]
+    /// Interval of progress [default: 1s on a terminal, 10s otherwise]
     #[arg(long, value_name = "DURATION")]
     pub progress: Option<Length<100>>,
 
@@ -38,7 +38,7 @@ impl DisplayArgs {
     }
 }
 
-/// Returns the paths of summaries; without any the directory that runs write to, where it is there.
+/// Returns the given paths of summaries, else the default directory if it exists.
 pub(super) fn summary_paths(given: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     let usual = PathBuf::from(defaults::OUT);
     match given.as_slice() {
@@ -51,20 +51,20 @@ pub(super) fn summary_paths(given: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// A process that a second signal ends waits no longer for its last line to be written.
+/// Time for the last line when a second signal ends the process.
 const LAST_WORD: Duration = Duration::from_millis(200);
 
-/// Listens to signals, for what does more than read and print.
+/// Listens to signals, for verbs that do more than read and print.
 pub(super) fn listen() -> Result<Stop> {
     listen_as(false)
 }
 
-/// Does the same; SIGINT stays ignored if it is, and if that is asked.
+/// Listens to signals; an ignored SIGINT stays ignored if `ignored_stays`.
 pub(super) fn listen_as(ignored_stays: bool) -> Result<Stop> {
     require_descriptors()?;
     let stop = Stop::default();
-    // A second signal: nothing is waited for. A sandbox's keeper sees that this process is gone
-    // and takes the server away.
+    // A second signal waits for nothing. A sandbox's keeper notices the end of this process and removes the
+    // server.
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     let listening = stop.listen(ignored_stays, |code| {
         kill_all();
@@ -76,7 +76,7 @@ pub(super) fn listen_as(ignored_stays: bool) -> Result<Stop> {
     Ok(stop)
 }
 
-/// Tells that unfinished work is lost. Waits for no reader of standard error that stands still.
+/// Warns that unfinished work is lost. Does not wait for a reader of standard error that is stuck.
 fn tell_lost() {
     let (told, wait) = sync_channel(1);
     let tell = move || {

@@ -1,4 +1,4 @@
-//! The verb of one's own SQL, without a profile.
+//! The verb for SQL without a profile.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) struct SqlArgs {
     pub workload: WorkloadArgs,
 }
 
-/// The longest file: it is sent again and again.
+/// Upper limit on a file's bytes: it is sent again and again.
 const FILE_MAX: u64 = 64 << 20;
 
 pub(super) fn sql(args: SqlArgs) -> Result<()> {
@@ -40,10 +40,10 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
         Some(path) => of_file(path)?,
         None => script("sql", queries.join(";\n").as_bytes(), "--query")?,
     };
-    // Tables of loadgen's are looked at where the SQL has {table}, or where they are asked for.
+    // Check loadgen's tables only if the SQL has {table}, or a flag asks for them.
     let knobs = &mut args.knobs;
     let rows = knobs.rows.as_ref().and_then(|rows| rows.0);
-    // A private server has none but those that are made for it.
+    // A private server has only the tables that are made for it.
     let makes = !args.measure.sandbox.is_empty() && workload.names_tables();
     if knobs.tables.is_none() && rows.is_none() && !workload.has_table() && !makes {
         (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));

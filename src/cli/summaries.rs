@@ -1,5 +1,5 @@
-//! Verbs of summaries: report (tables, one chart, or the page), compare (labels with a baseline, with statistics),
-//! explain (where the time of an op went).
+//! Verbs of summaries: report (tables, a chart, or the page), compare (labels with a baseline), explain (the
+//! time of an op).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,9 @@ use crate::run::{
 use crate::summary::{self, Loaded, Summary};
 use crate::terms::{Gate, counted, named};
 
-/// Labels and the like that an error names.
 const NAMED_MAX: usize = 20;
 
-/// What a gate may ask for, whatever the layout.
+/// Parts that gates may need, whatever the layout.
 const ALL_TIMES: Parts = Parts { timelines: false, histograms: Histograms::All };
 
 /// Formats of a report, pictures included.
@@ -63,8 +62,8 @@ const ENDINGS: [(&str, Output); 9] = [
 ];
 
 impl Output {
-    /// Chooses the format that is asked for, else that of the file's name; a name without an ending
-    /// is a text's. Refuses an ending that stands for none.
+    /// Returns the requested format, else that of the file's name; text for a name without an ending. Refuses
+    /// an unknown ending.
     fn chosen(asked: Option<Output>, file: Option<&Path>) -> Result<Output> {
         let ending = file.and_then(Path::extension).filter(|_| asked.is_none());
         let Some(ending) = ending else { return Ok(asked.unwrap_or_default()) };
@@ -78,7 +77,7 @@ impl Output {
         })
     }
 
-    /// The format of the tables; none for pictures.
+    /// Returns the format of tables; None for pictures.
     fn tables(self) -> Option<Format> {
         Some(match self {
             Output::Text => Format::Text,
@@ -93,13 +92,12 @@ impl Output {
     }
 }
 
-/// The summaries that are read.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ReadArgs {
     /// Summaries, or directories of them [default: results, where it is there]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Of each label and workload only the newest invocation; of one that clashes with itself its
+    /// Use only the newest invocation of each label and workload, and if it clashes with itself its
     /// newest settings
     #[arg(long)]
     pub latest: bool,
@@ -116,13 +114,12 @@ impl ReadArgs {
         if self.notes { Notes::All } else { Notes::Brief }
     }
 
-    /// Puts the usual directory in the place of no path.
+    /// Replaces missing paths by the default directory.
     fn settle(&mut self) -> Result<()> {
         self.paths = summary_paths(std::mem::take(&mut self.paths))?;
         Ok(())
     }
 
-    /// The paths as they were typed.
     fn source(&self) -> String {
         let paths: Vec<_> =
             self.paths.iter().map(|path| line(&path.display().to_string())).collect();
@@ -146,7 +143,7 @@ pub(crate) struct ReportArgs {
     /// times: a table each [default: natural]
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
     pub metrics: Vec<Metric>,
-    /// How it is laid out
+    /// Arrangement of the tables
     #[arg(long, value_name = "LAYOUT", value_enum, default_value_t)]
     pub layout: Layout,
     /// Output format [default: that of the file's name, else text]
@@ -196,7 +193,7 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let loaded = read.load(parts)?;
     let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
     let runs = only.pick(&Runs::from(&loaded))?;
-    let put = |text: &str| put(output.as_deref(), text);
+    let put = |text: &str| print_or_write(output.as_deref(), text);
     if !gates.is_empty() {
         let measured = measured_only(&runs, "a gate")?;
         let judged = report::gates(&measured, &gates, &options)?;
@@ -237,15 +234,14 @@ fn measured_only<'a>(runs: &Runs<'a>, what: &str) -> Result<Vec<&'a Summary>> {
     Ok(steps)
 }
 
-/// Prints a text, or writes it into a file and says so.
-fn put(file: Option<&Path>, text: &str) -> Result<()> {
+fn print_or_write(file: Option<&Path>, text: &str) -> Result<()> {
     file.map_or_else(
         || print_data(text),
-        |path| write(path, text).map(|()| say(&wrote(path, text.len()))),
+        |path| write(path, text).map(|()| say(&describe_written(path, text.len()))),
     )
 }
 
-/// A file appears whole or not at all; one that is there is replaced.
+/// Writes a file atomically; replaces an existing one.
 fn write(path: &Path, text: &str) -> Result<()> {
     // A pipe or a terminal cannot be replaced.
     let special = path.exists() && !path.is_file();
@@ -253,7 +249,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
-fn wrote(path: &Path, bytes: usize) -> String {
+fn describe_written(path: &Path, bytes: usize) -> String {
     let size = match bytes {
         0..1024 => format!("{bytes} bytes"),
         _ => format!("{} KiB", bytes.div_ceil(1024)),
@@ -321,7 +317,6 @@ impl OnlyArgs {
 }
 
 impl ReportArgs {
-    /// The parts of summaries that are read.
     fn parts(&self, format: Output) -> Parts {
         match format {
             _ if !self.gates.is_empty() => ALL_TIMES,
@@ -330,7 +325,7 @@ impl ReportArgs {
         }
     }
 
-    /// Returns the format; refuses flags that would be without effect on it.
+    /// Returns the format; refuses flags that would have no effect on it.
     fn check(&self) -> Result<Output> {
         let format = Output::chosen(self.format, self.output.as_deref())?;
         let flags = [
@@ -364,7 +359,6 @@ impl ReportArgs {
         Ok(format)
     }
 
-    /// The part that [`render`] takes.
     pub(crate) fn options(self, format: Output) -> Options {
         let format = format.tables().unwrap_or_default();
         let terminal = if self.output.is_none() { terminal() } else { None };
@@ -374,13 +368,12 @@ impl ReportArgs {
         let ReportArgs { layout, baseline, new, order, partial, strict, spread, .. } = self;
         let mut metrics = self.metrics.into_iter();
         let (metric, also) = (metrics.next().unwrap_or_default(), metrics.collect());
-        let of = Options { notes, source, ..Options::default() };
-        let of = Options { format, order, latest, strict, partial, terminal, ..of };
-        Options { metric, also, layout, baseline, new, spread, ..of }
+        let options = Options { notes, source, ..Options::default() };
+        let options = Options { format, order, latest, strict, partial, terminal, ..options };
+        Options { metric, also, layout, baseline, new, spread, ..options }
     }
 }
 
-/// The two labels that are explained.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PairArgs {
     /// The label that is compared against [default: of two labels the first]
@@ -392,7 +385,7 @@ pub(crate) struct PairArgs {
 }
 
 impl PairArgs {
-    fn of<'a>(&self, runs: impl Into<Runs<'a>>) -> Result<[String; 2]> {
+    fn labels<'a>(&self, runs: impl Into<Runs<'a>>) -> Result<[String; 2]> {
         let given = [&self.baseline, &self.new].map(Option::as_deref);
         report::pair(runs, given)
     }
@@ -406,10 +399,10 @@ pub(crate) struct CompareArgs {
     /// A label that is compared; may be given several times [default: all others]
     #[arg(long, value_name = "LABEL")]
     pub new: Vec<String>,
-    /// What is compared, as for report. Several times: tables of each [default: natural]
+    /// Metric to compare, as for report. Several times: tables of each [default: natural]
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
     pub metrics: Vec<Metric>,
-    /// A smaller difference does not matter
+    /// Ignore smaller differences
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     pub floor: f64,
     /// Exit with 99 where a new label is worse, with 98 where that cannot be known (too few repeats, runs
@@ -432,15 +425,14 @@ pub(crate) struct CompareArgs {
     pub read: ReadArgs,
 }
 
-/// A verdict that is no regression, and fails all the same.
+/// A verdict besides a regression that fails the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
     /// Neither a difference nor the lack of one is shown
     Inconclusive,
 }
 
-/// Prints the comparison on standard output; with `--fail-on-regression` and `--fail-on`, what fails
-/// is the error.
+/// Prints the comparison; returns an error if `--fail-on-regression` or `--fail-on` says so.
 pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     let chosen = Output::chosen(args.format, args.output.as_deref())?;
     let format = chosen.tables().filter(|format| !matches!(format, Format::Bencher | Format::Gha));
@@ -451,13 +443,13 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     args.read.settle()?;
     let loaded = args.read.load(Parts::of_tables(&args.metrics, Layout::Versions))?;
     let steps = loaded.steps();
-    let of = args.question(&loaded, format)?;
+    let question = args.question(&loaded, format)?;
     let CompareArgs { read, fail_on, output, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
-    let comparison = report::compare(&loaded, &of)?;
-    put(output.as_deref(), &comparison.text)?;
+    let comparison = report::compare(&loaded, &question)?;
+    print_or_write(output.as_deref(), &comparison.text)?;
     let unfinished = unfinished(&read.paths, &steps, latest);
-    // Texts for people have what is not known below their tables.
+    // Texts for people list unknown cells below their tables.
     let unknown = if matches!(format, Format::Text | Format::Markdown) {
         &[][..]
     } else {
@@ -465,7 +457,7 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     };
     unknown.iter().chain(&unfinished).for_each(|what| warn(what));
     if failing {
-        judge(&comparison, &of)?;
+        judge(&comparison, &question)?;
         decided(&unfinished)?;
     }
     let cells = fail_on.map_or(&[][..], |FailOn::Inconclusive| &comparison.inconclusive);
@@ -482,7 +474,7 @@ impl CompareArgs {
             }
         }
         let mut metrics = metrics.into_iter();
-        let of = Question {
+        let question = Question {
             base,
             new: new.next().expect("there is one at least"),
             others: new.collect(),
@@ -492,7 +484,7 @@ impl CompareArgs {
         };
         let (floor, force, latest) = (self.floor, self.force, self.read.latest);
         let (source, notes) = (self.read.source(), self.read.notes());
-        Ok(Question { floor, force, latest, format, source, notes, ..of })
+        Ok(Question { floor, force, latest, format, source, notes, ..question })
     }
 }
 
@@ -504,10 +496,10 @@ fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
 }
 
 /// Refuses a comparison that shows a regression, or cannot rule one out.
-fn judge(comparison: &Comparison, of: &Question) -> Result<()> {
-    let [base, new] = [&of.base, &of.new].map(|label| line(label));
-    // Of several labels each line names its own.
-    let new = if of.others.is_empty() { new + " is " } else { String::new() };
+fn judge(comparison: &Comparison, question: &Question) -> Result<()> {
+    let [base, new] = [&question.base, &question.new].map(|label| line(label));
+    // With several labels each line has its own.
+    let new = if question.others.is_empty() { new + " is " } else { String::new() };
     let worse = format!("{new}worse than {base}:");
     let error = |found: String| Err(Error::new(Kind::Gate, worse.clone() + &found));
     match comparison.worse.as_slice() {
@@ -538,7 +530,6 @@ pub(crate) struct ExplainArgs {
     pub read: ReadArgs,
 }
 
-/// Prints the parts on standard output.
 pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     for_tables(args.format)?;
     args.take_labels();
@@ -546,7 +537,7 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     let loaded = args.read.load(ALL_TIMES)?;
     let runs = Runs::from(&loaded);
     let steps = measured_only(&runs, "explain")?;
-    let [base, new] = args.pair.of(&steps)?;
+    let [base, new] = args.pair.labels(&steps)?;
     let ExplainArgs { force, format, .. } = args;
     let latest = args.read.latest;
     let source = args.read.source();
@@ -556,7 +547,7 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     print_data(&report::explain(&steps, &question)?)
 }
 
-/// Refuses formats that have a meaning for report and compare alone.
+/// Refuses formats that only report and compare have.
 pub(super) fn for_tables(format: Format) -> Result<()> {
     if matches!(format, Format::Junit | Format::Bencher | Format::Gha) {
         return Err(Error::usage(format!("--format {format} is of report and compare"))
@@ -566,7 +557,7 @@ pub(super) fn for_tables(format: Format) -> Result<()> {
 }
 
 impl ExplainArgs {
-    /// Takes the labels from before the paths, where they stood before they had flags.
+    /// Takes the labels that stand before the paths, as in versions without flags for them.
     fn take_labels(&mut self) {
         let PairArgs { baseline, new } = &mut self.pair;
         let bare = baseline.is_none() && new.is_none() && self.read.paths.len() > 2;
@@ -771,7 +762,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_written_is_told_with_its_size() {
-        let told = |bytes| wrote(Path::new("report.html"), bytes);
+        let told = |bytes| describe_written(Path::new("report.html"), bytes);
         assert_eq!(told(812), "Wrote report.html (812 bytes)");
         assert_eq!(told(12_000), "Wrote report.html (12 KiB)");
     }

@@ -1,15 +1,14 @@
-//! The commands and flags of loadgen, for hints to the words of sysbench and other load generators.
+//! The commands and flags of loadgen, for hints to users of sysbench and other load generators.
 
 use clap::{Arg, Command};
 
 use crate::sysbench::{self, Answer, NativeFlag, NativeVerb};
 
-/// Says a command line in loadgen's words, unless all of it is loadgen's.
+/// Translates a command line to loadgen's words, unless all of it is loadgen's.
 pub(super) fn answer(args: &[String], loadgen: &Command) -> Option<Answer> {
     sysbench::answer(args, &native_verbs(loadgen))
 }
 
-/// Lists the commands and flags of a command line.
 pub(super) fn native_verbs(loadgen: &Command) -> Vec<NativeVerb> {
     let verb = |verb: &Command| NativeVerb {
         names: std::iter::once(verb.get_name())

@@ -10,7 +10,7 @@ use crate::plan::value::{self, RowCount, TableCount};
 use crate::run::measure;
 use crate::workload::Schema;
 
-/// How rows get into the tables (`--fill`).
+/// Method of filling tables (`--fill`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Fill {
     /// LOAD DATA LOCAL where the server allows it and INSERT is not faster
@@ -26,7 +26,7 @@ Rows are made from the data seed, the table and the id alone. An interrupted fil
 the same command; on finished tables it ends at once. Tables that prepare did not make are never
 touched.")]
 pub(crate) struct PrepareArgs {
-    /// Which tables: sbtest (sysbench's), phptest (the suite of 2007) or bulk (of bulk-insert)
+    /// Kind of tables: sbtest (sysbench's), phptest (the suite of 2007) or bulk (of bulk-insert)
     #[arg(long, value_name = "NAME", hide_possible_values = true, default_value_t, value_enum)]
     pub schema: Schema,
 
@@ -42,7 +42,7 @@ pub(crate) struct PrepareArgs {
     #[arg(long, value_name = "N", default_value_t = defaults::DATA_SEED)]
     pub data_seed: u32,
 
-    /// How the rows get there: auto, load-data (LOAD DATA LOCAL) or insert
+    /// Method of filling: auto, load-data (LOAD DATA LOCAL) or insert
     #[arg(long, value_name = "METHOD", hide_possible_values = true, default_value_t, value_enum)]
     pub fill: Fill,
 

@@ -1,5 +1,4 @@
-//! Verbs that measure on one server: a workload's, with its options as flags, and load; and the list of
-//! the workloads.
+//! Verbs that measure on one server: workloads, with their options as flags, and load; the list of workloads.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,7 +25,7 @@ pub(crate) struct WorkloadArgs {
     #[command(flatten)]
     pub knobs: Knobs,
 
-    /// What this host can generate, as loadgen calibrate keeps it [default: where it keeps it]
+    /// Result of loadgen calibrate on this host [default: its own default]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
 
@@ -91,8 +90,7 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 impl MeasureArgs {
-    /// Refuses what only one server can have, and an option with two values, of which a server takes the
-    /// last.
+    /// Refuses flags that need a single server, and an option with two values: a server takes the last.
     fn check_sandboxes(&self, asked: &MeasureRequest<'_>) -> Result<()> {
         let names: Vec<String> =
             self.sandbox_option.iter().map(|(name, _)| name.replace('_', "-")).collect();
@@ -111,7 +109,7 @@ impl MeasureArgs {
             return Err(Error::usage(format!(
                 "--label names one row, and there are {servers} servers"
             ))
-            .hint("leave it away: the versions, else the programs, name the rows"));
+            .hint("leave it out: the versions, else the programs, name the rows"));
         }
         if asked.slo.is_empty() {
             return Ok(());
@@ -120,7 +118,7 @@ impl MeasureArgs {
             .hint("a command for each --sandbox, with the same --out"))
     }
 
-    /// Measures what is asked, on this server, or lists it.
+    /// Measures the job on its server, or lists it.
     fn run(
         self,
         asked: &MeasureRequest<'_>,
@@ -129,7 +127,7 @@ impl MeasureArgs {
     ) -> Result<()> {
         self.check_sandboxes(asked)?;
         let out = self.out;
-        // An empty word stands for the program of PATH.
+        // An empty word means the program of PATH.
         let sandbox = |word: OsString| Spec {
             program: (!word.is_empty()).then(|| PathBuf::from(word)),
             options: self.sandbox_option.clone(),
@@ -147,7 +145,6 @@ impl MeasureArgs {
 
 pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let mut knobs = args.knobs.clone();
-    // A sandbox has the tables that are made for it.
     let own = !args.measure.sandbox.is_empty();
     if own && workload.schema.filled() {
         let rows = knobs.rows.and_then(|rows| rows.0).unwrap_or(defaults::ROWS);
@@ -157,7 +154,7 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
         return Err(Error::usage(format!("--interval-log: {} is there already", log.display()))
             .hint("another name: nothing is written over"));
     }
-    // 53 bits, so that every reader of JSON sees the same number.
+    // 53 bits: every reader of JSON reads the same number.
     let mut plan = knobs.resolve(workload, random()? >> 11)?;
     if own {
         plan.tables = Some(plan.tables_or_default());
@@ -166,20 +163,20 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let (job, repeats) = (Job::Sweep(&plan), plan.repeats);
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
-    let asked = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
-    args.measure.run(&asked, args.calibration, seed.is_none())
+    let request = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
+    args.measure.run(&request, args.calibration, seed.is_none())
 }
 
 const HEADING: &str = "Options of this workload";
 
-/// Adds a flag for each option of the workload: `--range-size N`, `--skip-trx`. sysbench's
-/// spelling, with underscores, is taken too.
+/// Adds a flag for each option of the workload: `--range-size N`, `--skip-trx`; sysbench's underscores are
+/// accepted, too.
 pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
     for (name, setting) in &workload.options {
-        let shown = setting.shown();
+        let default = setting.shown();
         let help = match setting.about.as_str() {
-            "" => format!("[default: {shown}]"),
-            about => format!("{about} [default: {shown}]"),
+            "" => format!("[default: {default}]"),
+            about => format!("{about} [default: {default}]"),
         };
         let arg = Arg::new(id(name)).long(name.replace('_', "-")).help(help).help_heading(HEADING);
         let arg = if name.contains('_') { arg.alias(name.clone()) } else { arg };
@@ -205,7 +202,7 @@ pub(crate) fn given(workload: &Workload, matches: &ArgMatches) -> BTreeMap<Strin
     workload.options.keys().filter_map(given).collect()
 }
 
-/// No other argument has such an id.
+/// A prefix keeps it different from all other ids.
 fn id(name: &str) -> String {
     format!("option {name}")
 }
@@ -218,10 +215,10 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn workloads((): ()) -> Result<()> {
-    print_data(&(builtin().iter().map(told).collect::<Vec<_>>().join("\n")))
+    print_data(&(builtin().iter().map(describe).collect::<Vec<_>>().join("\n")))
 }
 
-fn told(workload: &Workload) -> String {
+fn describe(workload: &Workload) -> String {
     let (options, transactions) = (&workload.options, &workload.transactions);
     let mut lines = vec![
         format!("{}  ({})", workload.name, workload.aliases.join(", ")),
@@ -258,7 +255,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub knobs: LoadKnobs,
 
-    /// Load so many times; the table shows the median
+    /// Load N times; the table shows the median
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
 
@@ -288,8 +285,9 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
     let LoadArgs { repeat: repeats, force, yes, measure, .. } = args;
     let (label, notes) = (measure.label.clone(), measure.notes.clone());
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
-    let asked = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
-    measure.run(&asked, None, false)
+    let request =
+        MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
+    measure.run(&request, None, false)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Commands beside a window: started at their instant, their output kept in files, ended with
-//! the step.
+//! Commands that start at an instant of the window and end with the step; their output goes to files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,38 +11,31 @@ use tokio::task::JoinSet;
 use crate::stop::{Group, within};
 use crate::summary::CommandRun;
 
-/// What still runs when the step is over may take so long to end by itself.
+/// Time in which running commands may end by themselves when the step is over.
 const ENDS_WITHIN: Duration = Duration::from_secs(3);
-/// And so long after SIGTERM, before SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const DIES_WITHIN: Duration = Duration::from_secs(2);
-/// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// One command, ready to run.
 pub(crate) struct Command {
     /// From the window's start.
     pub(crate) at: Duration,
-    /// Program and arguments.
     pub(crate) words: Vec<String>,
-    /// What tells its instant and its arguments from others.
+    /// Hash of its instant and arguments.
     pub(crate) asked: String,
-    /// Name of the file that gets its output.
     pub(crate) output: String,
 }
 
 /// The window's start, once it has begun; emptied when the step is over.
 type WindowWatch = watch::Receiver<Option<Instant>>;
 
-/// Commands that wait for their instant, or run.
 pub(crate) type Running = JoinSet<Option<CommandRun>>;
 
-/// Lets commands wait for the window.
 pub(crate) fn start(commands: Vec<Command>, dir: &Path, window: &WindowWatch) -> Running {
     commands.into_iter().map(|command| run(command, dir.to_owned(), window.clone())).collect()
 }
 
-/// Waits a little for what still runs when the step is over, then ends it. In the order of their
-/// instants.
+/// Waits a little for running commands, then ends them. Returns them by their instants.
 pub(crate) async fn end(running: Running) -> Vec<CommandRun> {
     let mut ran: Vec<CommandRun> = running.join_all().await.into_iter().flatten().collect();
     ran.sort_by(|a, b| a.at_s.total_cmp(&b.at_s).then_with(|| a.output.cmp(&b.output)));
@@ -63,7 +55,7 @@ async fn run(command: Command, dir: PathBuf, mut window: WindowWatch) -> Option<
     let exit = match spawn(&command.words, &path) {
         Ok(group) => wait(group, &mut window).await,
         Err(error) => {
-            // The file may be what could not be made; then the summary says enough.
+            // The file may be the fault; then the summary says enough.
             let _ = std::fs::write(&path, format!("not started: {error}\n"));
             None
         }

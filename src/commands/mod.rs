@@ -1,13 +1,9 @@
-//! External commands, each in a process group of its own: suites that are timed, what runs beside a
-//! window, and what starts, stops and resets a server.
+//! External commands, each in its own process group: timed suites, commands beside a window, and commands that
+//! start, stop and reset a server.
 //!
-//! Those of a suite run one after the other, each timed: wall clock, and user and system CPU of the
-//! command and of the processes that it waited for.
-//!
-//! They find the server in their environment: `LOADGEN_HOST` and `LOADGEN_PORT`, or
-//! `LOADGEN_SOCKET`; `LOADGEN_USER`, `LOADGEN_DATABASE`; and `LOADGEN_DEFAULTS_FILE`, an option file
-//! of the MySQL clients (`--defaults-file`) that only this user reads, with all of it and the
-//! password, which is on no command line and in no file that has a name.
+//! They find the server in `LOADGEN_HOST` and `LOADGEN_PORT`, or `LOADGEN_SOCKET`; `LOADGEN_USER`,
+//! `LOADGEN_DATABASE`; and `LOADGEN_DEFAULTS_FILE`, an option file of the MySQL clients with the password, which
+//! has no name and is readable to this user only.
 
 pub(crate) mod beside;
 
@@ -36,17 +32,16 @@ use crate::progress::Progress;
 use crate::stop::{Group, Stop};
 use crate::summary;
 
-/// Between two looks for a signal.
+/// Interval of checks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
 /// Characters of a command's output that an error shows.
 const SHOWN_MAX: usize = 1000;
 
-/// Is called with the time that has passed, at each look for a signal.
+/// Called with the elapsed time, at each check for a signal.
 type Look<'a> = &'a mut dyn FnMut(Duration);
 
-/// Waits until a group's leader has ended, without taking its status. Returns the time since it
-/// began, and true where a signal or the limit came first: then the group is asked to end, and killed
-/// soon after.
+/// Waits for the end of a group's leader without taking its status. Returns the elapsed time, and true if a
+/// signal or the limit came first: the group is then asked to end, and killed soon after.
 fn wait(
     group: &Group,
     began: Instant,
@@ -56,21 +51,21 @@ fn wait(
 ) -> io::Result<(Duration, bool)> {
     let (sender, ended) = mpsc::channel();
     let leader = group.pid();
-    // A thread of its own sees the end when it happens, and not at the next look.
+    // A thread of its own notices the end at once, not at the next check.
     std::thread::Builder::new().name("command".to_owned()).spawn(move || {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         while waitid(Id::Pid(leader), flags) == Err(Errno::EINTR) {}
         let _ = sender.send(Instant::now());
     })?;
-    let mut asked: Option<Instant> = None;
+    let mut asked_at: Option<Instant> = None;
     loop {
         if let Ok(at) = ended.recv_timeout(LOOK) {
-            return Ok((at.duration_since(began), asked.is_some()));
+            return Ok((at.duration_since(began), asked_at.is_some()));
         }
-        match asked {
+        match asked_at {
             None if stop.asked().is_some() || began.elapsed() > limit => {
                 group.signal(Signal::SIGTERM);
-                asked = Some(Instant::now());
+                asked_at = Some(Instant::now());
             }
             Some(since) if since.elapsed() > limits::COURTESY => group.signal(Signal::SIGKILL),
             _ => {}
@@ -79,24 +74,18 @@ fn wait(
     }
 }
 
-/// Starts a command in a group of its own; what it writes goes to a file.
 fn spawn(command: &mut Command, output: &File) -> io::Result<Group> {
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
     Group::spawn(command)
 }
 
-/// Runs a command to its end; what it starts may live on.
-///
-/// # Errors
-///
-/// Server: it cannot be started, fails, or takes longer than `limit`; with the end of what it
-/// wrote. Interrupted: then it is ended too.
+/// Runs a command to its end; what it starts may live on. An error has the end of its output.
 pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) -> Result<()> {
     let (program, arguments) = words.split_first().expect("a command has a program");
     // Arguments may hold a password.
     let failed = |how: String| Error::server(format!("{what} ({program} …) {how}"));
     let not_started = |e: io::Error| failed(format!("cannot be started: {e}"));
-    // A file, not a pipe: the server that it starts may inherit it and live on.
+    // A file, not a pipe: a server that the command starts may inherit it and live on.
     let mut output = tempfile::tempfile().map_err(not_started)?;
     let began = Instant::now();
     let mut group = spawn(Command::new(program).args(arguments), &output).map_err(not_started)?;
@@ -113,7 +102,6 @@ pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) ->
         return Ok(());
     }
     let mut text = Vec::new();
-    // What cannot be read is not shown.
     let _ = output.rewind().and_then(|()| output.read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
     let text = text.trim_end();
@@ -122,21 +110,13 @@ pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) ->
     Err(failed(format!("failed ({status}){colon}{}", &text[from..])))
 }
 
-/// The status of a test that succeeded.
 pub(crate) const OK: &str = "ok";
-/// And of one that a signal to loadgen ended.
 const INTERRUPTED: &str = "interrupted";
 
-/// How long a command took, what it cost, and how it ended.
 type Timed = (Duration, Cost, String);
 
-/// Runs the tests in order; what they print goes to `output`. One that fails does not keep the
-/// others from running. Blocks until they are done, or a signal ended them. Returns those that ran,
-/// each alone and as one job, and why that is no result.
-///
-/// # Errors
-///
-/// Failed: the option file cannot be written.
+/// Runs the tests in order to their end or a signal, also after a failure; their output goes to `output`.
+/// Returns the tests that ran, alone and in sum, and why that is no result.
 pub(crate) fn run_suite(
     spec: &SuiteSpec,
     target: &ConnectOptions,
@@ -159,8 +139,8 @@ pub(crate) fn run_suite(
         };
         let mut command = command(test, target, &options);
         let mut title = output;
-        let titled = writeln!(title, "== {}: {}", test.name, kept(&test.run).join(" "));
-        let timed = titled.and_then(|()| timed(&mut command, output, stop, &mut look));
+        let titled = writeln!(title, "== {}: {}", test.name, hide_passwords(&test.run).join(" "));
+        let timed = titled.and_then(|()| run_timed(&mut command, output, stop, &mut look));
         let entry = entry(test, timed);
         progress.clear();
         progress.note(&format!(
@@ -170,9 +150,10 @@ pub(crate) fn run_suite(
         ran.push(entry);
     }
     let failed = ran.iter().filter(|test| test.status != OK);
-    let failed: Vec<String> = failed.map(|of| format!("{}: {}", of.name, of.status)).collect();
+    let failed: Vec<String> =
+        failed.map(|test| format!("{}: {}", test.name, test.status)).collect();
     let error = match ran.last() {
-        // A signal after the last test cut nothing.
+        // A signal after the last test cut nothing short.
         Some(last) if last.status == INTERRUPTED => stop.check().err(),
         _ if failed.is_empty() => None,
         _ => {
@@ -184,7 +165,6 @@ pub(crate) fn run_suite(
     Ok((count(started_at, &ran), ran, error))
 }
 
-/// Sums up the tests that ran; those that succeeded are its operations.
 fn count(started_at: jiff::Timestamp, ran: &[summary::SuiteTest]) -> Counted {
     let sum = |of: fn(&summary::SuiteTest) -> f64| ran.iter().map(of).sum::<f64>();
     let [user, sys] =
@@ -226,16 +206,16 @@ fn command(test: &SuiteTest, target: &ConnectOptions, options: &File) -> Command
     command
 }
 
-/// Runs a command to its end. What it leaves behind in its group ends with it.
-fn timed(command: &mut Command, output: &File, stop: &Stop, look: Look) -> io::Result<Timed> {
-    // Children that are waited for while it runs are its own: loadgen has no others to wait for.
+/// Runs a command to its end, and kills what it leaves in its group.
+fn run_timed(command: &mut Command, output: &File, stop: &Stop, look: Look) -> io::Result<Timed> {
+    // loadgen has no other children to wait for.
     let (before, began) = (children_usage(), Instant::now());
     let mut group = spawn(command, output)?;
     let (wall, cut) = wait(&group, began, Duration::MAX, stop, look)?;
-    // Its own process is not waited for yet: the group's number is nobody else's.
+    // Its leader is not reaped yet: the group's number is nobody else's.
     group.signal(Signal::SIGKILL);
     let status = group.leader.wait()?;
-    let status = if cut { INTERRUPTED.to_owned() } else { how(status) };
+    let status = if cut { INTERRUPTED.to_owned() } else { describe_status(status) };
     Ok((wall, children_usage().since(&before), status))
 }
 
@@ -245,7 +225,7 @@ fn entry(test: &SuiteTest, timed: io::Result<Timed>) -> summary::SuiteTest {
     });
     summary::SuiteTest {
         name: test.name.clone(),
-        run: kept(&test.run),
+        run: hide_passwords(&test.run),
         wall_s: wall.as_secs_f64(),
         user_s: cost.user.as_secs_f64(),
         sys_s: cost.sys.as_secs_f64(),
@@ -253,7 +233,7 @@ fn entry(test: &SuiteTest, timed: io::Result<Timed>) -> summary::SuiteTest {
     }
 }
 
-fn how(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => OK.to_owned(),
         (Some(code), _) => format!("exit {code}"),
@@ -264,21 +244,20 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// Program and arguments as they are kept: results are shown around, and what begins like a password
-/// ends there.
-fn kept(words: &[String]) -> Vec<String> {
-    let kept = |word: &String| match &word[..password_in(word)] {
+/// Cuts program and arguments from the first password on: results are published.
+fn hide_passwords(words: &[String]) -> Vec<String> {
+    let kept = |word: &String| match &word[..find_password(word)] {
         open if open.len() < word.len() => format!("{open}…"),
         open => open.to_owned(),
     };
     words.iter().map(kept).collect()
 }
 
-/// Where in a word something begins that may be a password; its end where nothing does.
-fn password_in(word: &str) -> usize {
+/// Finds the position of a possible password in a word; the word's end if there is none.
+fn find_password(word: &str) -> usize {
     let lower = word.to_ascii_lowercase();
     let named = ["password", "passwd", "pwd", "mysql://"].into_iter().filter_map(|name| {
-        // A script's `$MYSQL_PWD` is none, and no more is `--password` before the next word.
+        // `$MYSQL_PWD` in a script is no password, nor is `--password` before the next word.
         lower
             .match_indices(name)
             .map(|(at, name)| at + name.len())
@@ -293,18 +272,18 @@ fn password_in(word: &str) -> usize {
     named.chain(short.map(|(_, end)| end)).min().unwrap_or(word.len())
 }
 
-/// Gives the path by which commands open a file, as long as it is open here.
+/// Returns a path by which commands can open a file while it is open here.
 fn path(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
-/// Writes the option file: in memory and in no directory, so that no password is left anywhere,
-/// however this process ends. Only this user can read it.
+/// Writes the option file in memory, without a directory entry: no password stays behind. Only this user can
+/// read it.
 fn option_file(target: &ConnectOptions) -> Result<File> {
     let text = option_text(target)?;
     let write = || -> io::Result<File> {
         let mut file = File::from(memfd_create("loadgen.cnf", MFdFlags::MFD_CLOEXEC)?);
-        // The clients pass over a file that everybody may write, as this one's first mode says.
+        // The clients ignore an option file that everybody may write, as this one is at first.
         file.set_permissions(Permissions::from_mode(0o600))?;
         file.write_all(text.as_bytes())?;
         Ok(file)
@@ -324,7 +303,7 @@ fn option_text(target: &ConnectOptions) -> Result<String> {
         Address::Socket(socket) => vec![("socket", Some(socket.display().to_string()))],
     };
     let password = target.password.expose();
-    // The password must not go further than loadgen lets it.
+    // The commands must not send the password further than loadgen would.
     let mode = Some(ssl.mode).filter(|mode| *mode != SslMode::Disabled);
     lines.extend([
         ("user", Some(target.user.clone())),
@@ -343,15 +322,14 @@ fn option_text(target: &ConnectOptions) -> Result<String> {
         text.extend([key, "=", &quoted, "\n"]);
     }
     if let Some(mode) = mode {
-        // MariaDB's have no modes, and verify the name, too, or nothing.
+        // MariaDB's clients have no modes: they verify certificate and name, or nothing.
         text.push_str("[client-mariadb]\nssl\n");
         text.push_str(if mode.verifies() { "ssl-verify-server-cert\n" } else { "" });
     }
     Ok(text)
 }
 
-/// A value in quotes: a `#` would begin a comment. Quotes inside cannot be escaped, backslashes
-/// must be.
+/// Quotes a value, since `#` would begin a comment. Quotes inside cannot be escaped; backslashes must be.
 fn quoted(value: &str) -> Option<String> {
     let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote))?;
     let escapes = [("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")];
@@ -376,7 +354,7 @@ mod tests {
     fn run_it(mut command: Command, stop: &Stop) -> summary::SuiteTest {
         let test = SuiteTest { name: "a".to_owned(), run: Vec::new(), dir: None };
         let output = tempfile::tempfile().expect("a file");
-        entry(&test, timed(&mut command, &output, stop, &mut |_| {}))
+        entry(&test, run_timed(&mut command, &output, stop, &mut |_| {}))
     }
 
     #[test]
@@ -470,7 +448,7 @@ mod tests {
             ),
             ("", ""),
         ] {
-            assert_eq!(kept(&[word.to_owned()]), [shown]);
+            assert_eq!(hide_passwords(&[word.to_owned()]), [shown]);
         }
     }
 

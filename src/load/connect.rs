@@ -1,5 +1,4 @@
-//! The sessions that make, fill and drop tables: set up alike, locked against a second loadgen, their
-//! failures explained.
+//! The sessions that make, fill and drop tables: their settings, locks against a second loadgen, hints.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +12,17 @@ use crate::stop::{COURTESY, within};
 use crate::terms::{ErrorClass, units};
 use crate::workload::{name_part, quoted};
 
-/// The words for what the same command does when it is given again: of a fill.
+/// Hint that the same command continues a fill.
 pub(super) const AGAIN: &str = "the same command again completes the fill, or begins it anew where \
                                 the data went away with a private server";
 
 /// Upper limit on the connections of a fill; guards against typing errors. Each has a thread and a lock.
 pub(super) const JOBS_MAX: u32 = 256;
 
-/// A connection that was closed just now has gone after so long.
+/// Time until a closed connection is gone.
 const CLOSING: Duration = Duration::from_millis(500);
 
-/// The server's number for a connection that is not there.
+/// The server's error number for an unknown connection.
 const NO_SUCH_THREAD: u16 = 1094;
 
 /// Upper limit on the end of a killed connection, which first rolls its statement back.
@@ -39,7 +38,7 @@ impl<T> Doing<T> for Asked<T> {
     }
 }
 
-/// Makes an error of what the server said, with what to do about it.
+/// Makes an error of a server's failure, with hints.
 pub(super) fn explain(failure: &Failure) -> Error {
     let (code, message) = match failure {
         Failure::Lost(_) => return Error::server(failure.to_string()).hint(AGAIN),
@@ -47,11 +46,11 @@ pub(super) fn explain(failure: &Failure) -> Error {
     };
     let error = Error::failed(failure.to_string()).add_hints(hint(code, message, Tried::Fill));
     let again = is_passing(code, message) || class(code) == ErrorClass::Ended;
-    // Those that hold the locks go on.
+    // A server's lock holders go on meanwhile: a later attempt may work.
     error.add_hints(again.then_some(AGAIN)).passing([1205, 1213].contains(&code))
 }
 
-/// Opens a session that is set up for DDL and filling, whatever the server's defaults are.
+/// Opens a session with settings for DDL and filling, whatever the server's defaults are.
 pub(super) async fn open(server: &Liveness) -> Result<Session> {
     let mut session = Session::open(&server.link, None).await?;
     let sql = "SET SESSION autocommit = 1, wait_timeout = 28800";
@@ -60,27 +59,25 @@ pub(super) async fn open(server: &Liveness) -> Result<Session> {
     Ok(session)
 }
 
-/// Names a lock of the server's, quoted: that of the control session, or of a connection that fills.
+/// Names a lock of the server, quoted: that of the control session, or of a filling connection.
 fn lock(database: &str, job: Option<u32>) -> String {
     let of_job = job.map_or_else(String::new, |job| format!(".{job}"));
     quoted_text(&format!("loadgen.{:016x}{of_job}", name_part(database)))
 }
 
-/// Takes a lock, as far as the server has such (strict Galera has not). Returns what it said: `0` where
-/// somebody else keeps it for some seconds, as a server notices late that a connection is gone.
+/// Takes a lock, if the server has locks (strict Galera has none). Returns the server's answer: `0` if
+/// another holder keeps it for seconds, as a server notices late that a connection is gone.
 async fn take(session: &mut Session, lock: &str) -> Result<Option<String>> {
     let got = query_single(session, &format!("SELECT GET_LOCK({lock}, 5)")).await;
     Ok(optional(got).doing("locking")?.flatten())
 }
 
-/// Takes the lock of a connection that fills: whoever comes after a client that was killed sees by it
-/// that the server is still at its statement.
-pub(super) async fn claim(session: &mut Session, database: &str, job: u32) -> Result<()> {
+/// Takes the lock of a filling connection: it shows later clients that the server is still at its statement.
+pub(super) async fn lock_connection(session: &mut Session, database: &str, job: u32) -> Result<()> {
     take(session, &lock(database, Some(job))).await.map(drop)
 }
 
-/// Opens the session that lasts to the end. It holds a lock, so that two of us never fill or drop the
-/// same tables; the lock goes with the connection.
+/// Opens the session that lasts to the end. Its lock keeps a second loadgen from the same tables.
 pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Result<Session> {
     let database = &server.link.target.database;
     if database.is_empty() {
@@ -101,21 +98,20 @@ pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Resul
     Ok(session)
 }
 
-/// Lists the connections that hold the locks of a fill, between commas. None where nobody does, or the
-/// server has no such locks, or a proxy has others: the first lock is then not our own.
-async fn at_work(control: &mut Session, database: &str) -> Asked<Option<String>> {
+/// Lists the connections that hold the locks of a fill, between commas. None if there are none, or if the
+/// first lock is not our own: the server has no such locks, or a proxy has others.
+async fn list_busy(control: &mut Session, database: &str) -> Asked<Option<String>> {
     let all = std::iter::once(None).chain((0..JOBS_MAX).map(Some));
     let holders: Vec<String> =
         all.map(|n| format!("IS_USED_LOCK({})", lock(database, n))).collect();
-    // Each column of an answer would leave a buffer with the driver, which later grows to the size
-    // of a statement.
+    // One column: the driver keeps a buffer for each, which later grows to the size of a statement.
     let sql = format!("SELECT CONCAT_WS(',', {})", holders.join(", "));
     let held = optional(query_single(control, &sql).await)?.flatten();
     let own = format!("{},", control.id());
     Ok(held.and_then(|held| held.strip_prefix(&own).map(str::to_owned)))
 }
 
-/// Ends such connections. Returns true if the server still knew one of them.
+/// Ends connections. Returns true if the server still knew one of them.
 async fn kill(control: &mut Session, connections: &str) -> Asked<bool> {
     let mut known = false;
     for id in connections.split(',') {
@@ -127,35 +123,34 @@ async fn kill(control: &mut Session, connections: &str) -> Asked<bool> {
     Ok(known)
 }
 
-/// Ends what an own fill that failed left at work: a server goes on building an index when the
-/// connection is gone. The failure has been told, so what fails here has nobody to tell.
+/// Ends what our failed fill left running: a server builds an index on without its client. Ignores errors.
 pub(super) async fn give_up(mut control: Session, database: &str) {
     let killing = async {
-        if let Ok(Some(others)) = at_work(&mut control, database).await {
+        if let Ok(Some(others)) = list_busy(&mut control, database).await {
             let _ = kill(&mut control, &others).await;
         }
     };
     let _ = within(COURTESY, killing).await;
 }
 
-/// Ends the connections of a client that is gone: a server notices only after the statement. Nobody
-/// else has their locks as long as the control session has its own.
+/// Ends the connections of a client that is gone: a server notices only after the statement. Nobody else has
+/// their locks while the control session holds its own.
 async fn end_dead(control: &mut Session, database: &str, progress: &mut Progress) -> Result<()> {
-    let (began, mut told) = (Instant::now(), false);
-    while let Some(others) = at_work(control, database).await.doing("locking")? {
-        let shown = others.replace(',', ", ");
+    let (began, mut reported) = (Instant::now(), false);
+    while let Some(others) = list_busy(control, database).await.doing("locking")? {
+        let connections = others.replace(',', ", ");
         if began.elapsed() > ROLLBACK {
             return Err(Error::server(format!(
-                "the server is still at work for an earlier loadgen (connection {shown}), {} after \
+                "the server is still at work for an earlier loadgen (connection {connections}), {} after \
                  KILL",
                 units::duration(ROLLBACK)
             ))
             .hint("SHOW PROCESSLIST tells when it is done; then the same command again"));
         }
         if began.elapsed() > CLOSING {
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 let what = "ending what an earlier loadgen left at work";
-                progress.note(&format!("{what}: connection {shown}"));
+                progress.note(&format!("{what}: connection {connections}"));
                 progress.restart();
             }
             // A connection that the server does not know does no work, even if its lock has a holder.

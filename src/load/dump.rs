@@ -1,7 +1,5 @@
-//! Files that hold tables as SQL, as mysqldump writes them: each statement is judged before it is sent.
-//!
-//! A dump of tables has few kinds of statements, and sets few variables. The others are refused: a
-//! file given to a benchmark by mistake, or by somebody else, must not change a server.
+//! Reads files of tables as SQL, as mysqldump writes them, and judges each statement before it is sent. Other
+//! statements and variables are refused: a wrong file must not change a server.
 
 mod cursor;
 mod lex;
@@ -18,11 +16,11 @@ use self::set::Variables;
 pub(super) use self::set::split_as_written;
 use crate::error::clip;
 
-/// A judge of the statements of one file, in their order: what one sets decides how later ones are read.
+/// Judges the statements of one file in their order: SET changes how later ones are read.
 #[derive(Debug)]
 pub struct Judge {
     variables: Variables,
-    /// True if the prepared statement is one that is left out.
+    /// True if the prepared statement is left out.
     prepared: bool,
 }
 
@@ -32,7 +30,7 @@ impl Judge {
         Judge { variables: Variables::new(charset), prepared: false }
     }
 
-    /// Judges a statement: what it does, or why it is refused.
+    /// Classifies a statement, or returns why it is refused.
     pub fn judge(&mut self, sql: &[u8]) -> Result<StatementInfo, String> {
         let (mut inserts, mut depth) = (None, 0);
         let begins_rows = |token: &Token| {
@@ -79,7 +77,7 @@ impl Judge {
         self.readable(&sql[seen.name.clone()]).map(|()| seen)
     }
 
-    /// Tells what a statement is about that is not sent, if it is such.
+    /// Returns the subject of a statement that is not sent.
     fn left_out(&mut self, verb: &str, mut words: Cursor) -> Option<LeftOut> {
         match verb {
             "CHANGE" if words.has("MASTER") || words.has("REPLICATION") => {
@@ -96,7 +94,7 @@ impl Judge {
         }
     }
 
-    /// Refuses a name whose bytes are other letters to the server than to loadgen.
+    /// Refuses a name whose bytes loadgen and the server would read as different letters.
     fn readable(&self, name: &[u8]) -> Result<(), String> {
         let charset = self.variables.charset.as_ref();
         let utf8 = charset.is_none_or(|set| set.starts_with("utf8") || set == "binary");
@@ -107,7 +105,7 @@ impl Judge {
     }
 }
 
-/// Names a statement that no dump of tables has, and why it is refused.
+/// Names a statement that no dump of tables has, with the reason.
 fn unknown(verb: &str, words: &mut Cursor) -> String {
     let list = words.tokens.iter().skip(1).take(12);
     let object = list.filter(|token| token.shape == Shape::Word).find_map(|token| {
@@ -173,7 +171,7 @@ fn lock(words: &mut Cursor) -> Result<StatementInfo, String> {
     words.ends_with(StatementInfo { kind: DumpPart::Touch, name })
 }
 
-/// Takes what MySQL's mysqldump writes for a table that has a histogram.
+/// Takes the statements of MySQL's mysqldump for a table that has a histogram.
 fn histogram(words: &mut Cursor) -> Result<StatementInfo, String> {
     let name = words.table()?;
     if !words.has_all(&["UPDATE", "HISTOGRAM", "ON"]) {
@@ -193,7 +191,7 @@ fn create(words: &mut Cursor, all: &Tokens, whole: bool) -> Result<StatementInfo
     if !words.sign(b'(') {
         return Err("a CREATE TABLE without columns".to_owned());
     }
-    // The name, and that it stands there, are the same to all servers.
+    // The name, and its presence, must be the same to all servers.
     let fits = |range: &Range<usize>| range.start > body || Some(range) == if_not_exists.as_ref();
     if !whole && !all.versioned.iter().all(fits) {
         return Err(AMBIGUOUS.to_owned());
@@ -239,8 +237,8 @@ const ENGINES: [&str; 14] = [
     "COLUMNSTORE",
 ];
 
-/// Checks what defines a table: it reads no other one, and no file. Returns what follows its commas
-/// outside of brackets.
+/// Checks the definition of a table: it reads no other table and no file. Returns the positions after its
+/// commas outside of brackets.
 fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usize>, String> {
     let (mut depth, mut starts) = (0_usize, Vec::new());
     let mut depths = Vec::new();
@@ -268,7 +266,7 @@ fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usiz
     Ok(starts)
 }
 
-/// Refuses a word by which a definition takes something from outside its table; the cursor is behind it.
+/// Refuses a word by which a definition uses something outside its table; the cursor is behind the word.
 fn refuse_foreign(words: &Cursor, token: &Token, depth: usize) -> Result<(), String> {
     let (mut next, word) = (words.clone(), words.upper(token));
     let before = words.at.checked_sub(2).and_then(|at| words.tokens.get(at));

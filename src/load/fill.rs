@@ -1,7 +1,5 @@
-//! Fills the tables over several connections, each with a thread of its own.
-//!
-//! A table is filled in chunks of ids, each in one transaction. Chunks are dealt out one at
-//! a time, so memory does not grow with the rows, and a chunk is what an interruption costs.
+//! Fills the tables over several connections, each with its own thread. Chunks of ids, each one transaction,
+//! are dealt out one at a time: memory does not grow with the rows, and an interruption costs a chunk.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::connect::{AGAIN, Doing, claim, give_up, open};
+use super::connect::{AGAIN, Doing, give_up, lock_connection, open};
 use crate::error::{Error, Result};
 use crate::mysql::{Failure, Infile, Liveness, Session, Threads, number, optional, rows};
 use crate::plan::experiment::{Dataset, Method};
@@ -21,50 +19,44 @@ use crate::workload::{Filler, Mark, Schema, quoted};
 
 /// Attempts at a chunk before a conflict with other connections counts as an error.
 const ATTEMPTS: u32 = 10;
-/// The server's number for an index of a name that is taken.
+/// The server's error number for an index whose name is taken.
 const DUPLICATE_INDEX: u16 = 1061;
-/// The wait before a further attempt, times the attempts so far.
+/// Wait before another attempt, multiplied by the attempts so far.
 const BREATH: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filled {
-    /// Tables that are there now.
     pub tables: u32,
-    /// Those of them that were filled or completed now.
+    /// Tables that this call filled or completed.
     pub filled: u32,
-    /// Rows that were put in now.
     pub rows: u64,
-    /// Rows that an interrupted fill had left.
     pub found: u64,
-    /// The method of the fill; None if all was finished before.
+    /// Method of the fill; None if all tables were finished before.
     pub method: Option<Method>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) method: Method,
-    /// Connections at most on one table.
+    /// Upper limit on connections of one table.
     pub(super) crowd: u32,
-    /// Why not the other, or how to get the faster one.
+    /// Reason for this method, or a hint for a faster one.
     pub(super) why: Option<String>,
 }
 
-/// Makes the mark of a table that is finished now. Without a source of random bits it has no identity,
-/// and verify says that it cannot judge it.
+/// Makes the mark of a finished table. Without random bits it has no identity, and verify cannot judge it.
 pub(super) fn ready_mark(seed: u32, rows: u64) -> Mark {
     Mark::ready(seed, rows, getrandom::u32().ok())
 }
 
-/// Tables that are there, of which some have no rows yet, or not all.
 pub(super) struct Filling {
     pub(super) server: Arc<Liveness>,
     pub(super) job: Dataset,
-    /// Their numbers, and whether an interrupted fill left rows in each; the chunks' slots are places
-    /// in here.
+    /// Table numbers, and whether an interrupted fill left rows in them; a chunk's slot is an index here.
     pub(super) tables: Vec<(u32, bool)>,
     pub(super) choice: Choice,
     pub(super) jobs: u32,
-    /// The largest packet that both ends take, bytes.
+    /// Largest packet that both ends take, bytes.
     pub(super) packet: usize,
     pub(super) chunks: Mutex<Chunks>,
     pub(super) so_far: Mutex<SoFar>,
@@ -74,14 +66,14 @@ pub(super) struct Filling {
 pub(super) struct SoFar {
     /// Rows in the tables, in whole chunks.
     filled: u64,
-    /// Those of them that an interrupted fill had left.
+    /// Those that an interrupted fill had left.
     found: u64,
     indexing: u32,
     begun: u32,
     finished: usize,
 }
 
-/// Fills, indexes and marks the tables. The session `lock` holds that against a second prepare.
+/// Fills, indexes and marks the tables. The session `lock` keeps a second prepare out.
 pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) -> Result<Filled> {
     let filling = Arc::new(of);
     let Choice { method, why, .. } = &filling.choice;
@@ -126,8 +118,7 @@ pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) ->
     Ok(Filled { tables: filling.job.tables, filled: tables, rows, found, method })
 }
 
-/// Works until nothing is left. Whoever is dropped meanwhile drops the connection in the middle of a
-/// statement, and the server rolls the chunk back.
+/// Works until nothing is left. Dropping the future drops its connection: the server rolls back.
 async fn work(filling: Arc<Filling>) -> Result<()> {
     let job = {
         let mut so_far = locked(&filling.so_far);
@@ -160,12 +151,12 @@ impl Filling {
 
     async fn open(&self, job: u32) -> Result<Session> {
         let mut session = open(&self.server).await?;
-        claim(&mut session, &self.server.link.target.database, job).await?;
+        lock_connection(&mut session, &self.server.link.target.database, job).await?;
         Ok(session)
     }
 
-    /// Fills a chunk, again if the server gave other connections the right of way: deleting the
-    /// rests of an interrupted fill locks the seams to the neighbouring chunks too.
+    /// Fills a chunk, again if the server preferred other connections: deleting the rests of an interrupted
+    /// fill also locks the edges of the next chunks.
     async fn fill(&self, mut session: Session, job: u32, chunk: Chunk) -> Result<Session> {
         let (number, mut begun) = self.tables[chunk.slot];
         let (name, Chunk { first, last, .. }) = (self.job.schema.name(number), chunk);
@@ -180,13 +171,12 @@ impl Filling {
             drop(waits);
             tokio::time::sleep(BREATH * attempt).await;
             (begun, attempt) = (true, attempt + 1);
-            // The old one went with its statement, and what it held is rolled back.
+            // The old session is dropped with its statement, and the server rolls back.
             session = self.open(job).await?;
         }
     }
 
-    /// Fills a chunk in one transaction. Of one that was begun, what is there whole stays, and the
-    /// rests of a broken one go.
+    /// Fills a chunk in one transaction. Keeps a complete chunk, and deletes the rest of a broken one.
     async fn try_fill(
         &self,
         mut session: Session,
@@ -200,7 +190,7 @@ impl Filling {
         if begun {
             let named = quoted(&schema.name(table));
             let range = format!("WHERE id BETWEEN {first} AND {last}");
-            // The index on k holds the ids too, and a scan of all of it might look cheaper.
+            // The server might choose a full scan of the index on k.
             let sql = format!("SELECT COUNT(*) FROM {named} FORCE INDEX (PRIMARY) {range}");
             let count = number(&mut session, &sql).await.doing(at)?;
             if count == chunk.rows() {
@@ -235,7 +225,7 @@ impl Filling {
         Ok(session)
     }
 
-    /// Builds the index, counts, and makes the mark that says so.
+    /// Builds the index, checks the rows, and marks the table as finished.
     async fn finish(&self, mut session: Session, (table, begun): (u32, bool)) -> Result<Session> {
         let _waits = self.server.waits(&session);
         let Dataset { schema, data_seed, rows: count, .. } = self.job;
@@ -243,28 +233,27 @@ impl Filling {
         if let Some(sql) = schema.index(table) {
             locked(&self.so_far).indexing += 1;
             match session.execute(&sql).await {
-                // An interrupted fill had built it.
                 Err(Failure::Server { code: DUPLICATE_INDEX, .. }) if begun => {}
                 built => drop(built.doing(&format!("building the index of {name}"))?),
             }
             locked(&self.so_far).indexing -= 1;
         }
         let at = format!("finishing {name}");
-        // In one statement, so that the server scans the smallest index.
+        // One statement: the server scans the smallest index.
         let sql = format!("SELECT COUNT(*), MIN(id), MAX(id) FROM {named}");
         let row = rows::<3>(&mut session, &sql).await.doing(&at)?.pop().unwrap_or_default();
         self.check(&name, row.map(|text| text.unwrap_or_else(|| "none".to_owned())))?;
         let mark = ready_mark(data_seed, count);
         let sql = format!("ALTER TABLE {named} COMMENT = '{mark}'");
         session.execute(&sql).await.doing(&at)?;
-        // Until then MySQL 5.6 and later tell the size that the table had while it was empty.
+        // MySQL 5.6 and later report the size of the empty table until then.
         let sql = format!("ANALYZE NO_WRITE_TO_BINLOG TABLE {named}");
         optional(session.query(&sql).await).doing(&at)?;
         locked(&self.so_far).finished += 1;
         Ok(session)
     }
 
-    /// Holds the count and the ends of the ids against what was sent.
+    /// Compares the count and the range of ids with what was sent.
     fn check(&self, name: &str, [count, first, last]: [String; 3]) -> Result<()> {
         let rows = self.job.rows.to_string();
         if [&*count, &*first, &*last] == [&*rows, "1", &*rows] {
@@ -304,12 +293,11 @@ impl Filling {
     }
 }
 
-/// Checks that the server took all rows as they were sent.
 async fn complete(session: &mut Session, affected: u64, rows: u64, at: &str) -> Result<()> {
     if affected == rows && session.warnings() == 0 {
         return Ok(());
     }
-    // The connection may be lost just now: then the reason is missing.
+    // The connection may be lost: then the reason is missing.
     let warnings = session.query("SHOW WARNINGS LIMIT 1").await.unwrap_or_default();
     let warning = warnings.into_iter().flatten().nth(2).flatten();
     let why = warning.map_or_else(String::new, |text| format!(": {text}"));
@@ -318,17 +306,17 @@ async fn complete(session: &mut Session, affected: u64, rows: u64, at: &str) -> 
         .hint(AGAIN))
 }
 
-/// Rows of a chunk at most: below the transaction limits of Galera (131,072 rows in old
-/// versions) and Group Replication (150 MB), and about half a second of one connection.
+/// Upper limit on the rows of a chunk: below the transaction limits of Galera (131,072 rows in old versions)
+/// and Group Replication (150 MB), and about half a second of one connection.
 const ROWS_MAX: u64 = 100_000;
-/// Rows of a chunk at least: below this the round trips and commits begin to show.
+/// Lower limit on the rows of a chunk: below it round trips and commits cost too much.
 const ROWS_MIN: u64 = 5_000;
-/// Chunks a connection should get, so that all end at about the same time.
+/// Chunks for each connection, so that all end at about the same time.
 const CHUNKS_A_JOB: u64 = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Chunk {
-    /// Its table's place in the list that the [`Chunks`] were made for.
+    /// Index of its table in the list given to [`Chunks`].
     slot: usize,
     first: u64,
     last: u64,
@@ -343,35 +331,31 @@ impl Chunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Task {
     Fill(Chunk),
-    /// All rows of this table are in: build its index, check it, mark it.
+    /// All rows of this table are in: index, check and mark it.
     Finish(usize),
 }
 
-/// Decides the rows of a chunk for so many tables of so many rows, filled by so many connections.
 pub(super) fn chunk_rows(tables: u64, rows: u64, jobs: u64) -> u64 {
     (tables * rows / (jobs * CHUNKS_A_JOB)).clamp(ROWS_MIN, ROWS_MAX)
 }
 
-/// A table that is begun and not given to be finished.
 struct Begun {
     slot: usize,
     given: u64,
-    /// Chunks dealt out and not done: as many connections are at work on the table.
+    /// Chunks that are dealt out and not done, one a connection.
     open: u32,
 }
 
-/// Who fills what. A connection keeps to a table while it has chunks (rows come in order of
-/// the key, and the index is built while the pages are still cached), then takes a fresh
-/// table, then helps with another.
+/// Assigns chunks to connections. A connection stays with its table (ids in order, pages still cached for the
+/// index), then takes a fresh table, then helps with another.
 pub(super) struct Chunks {
     tables: usize,
     rows: u64,
     chunk_rows: u64,
-    /// Connections at most on one table.
+    /// Upper limit on connections of one table.
     crowd: u32,
-    /// Slots from here on are untouched.
     fresh: usize,
-    /// Never more than there are connections.
+    /// At most one a connection.
     begun: Vec<Begun>,
 }
 
@@ -380,8 +364,7 @@ impl Chunks {
         Chunks { tables, rows, chunk_rows, crowd, fresh: 0, begun: Vec::new() }
     }
 
-    /// Deals out work to a connection whose last chunk was of slot `mine`; None when nothing is left
-    /// that it could do.
+    /// Deals out work to a connection whose last chunk was of slot `mine`; None if it can do nothing more.
     fn next(&mut self, mine: Option<usize>) -> Option<Task> {
         let chunks = self.rows.div_ceil(self.chunk_rows);
         if let Some(at) = self.begun.iter().position(|it| it.open == 0 && it.given == chunks) {
@@ -410,13 +393,13 @@ impl Chunks {
     }
 }
 
-/// Bytes of a packet of LOAD DATA: more gain nothing, and every connection holds some.
+/// Bytes of a packet of LOAD DATA: larger ones gain nothing, and every connection holds some.
 const PACKET_MAX: usize = 128 * 1024;
-/// Bytes of an INSERT, as sysbench has it.
+/// Bytes of an INSERT, as in sysbench.
 const INSERT_MAX: usize = 512 * 1024;
 
-/// Makes the statement that takes the lines of [`lines`]. They are ASCII; latin1 is converted
-/// rightly into every character set, and needs no look for multi-byte characters.
+/// Makes the statement that takes the lines of [`lines`]. They are ASCII: latin1 converts to every character
+/// set without a check for multi-byte characters.
 pub(super) fn load_data(schema: Schema, table: u32, charset: &str) -> String {
     format!(
         "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET {charset} \
@@ -426,8 +409,8 @@ pub(super) fn load_data(schema: Schema, table: u32, charset: &str) -> String {
     )
 }
 
-/// Makes the lines of ids `first..=last` as the connection takes them; `sent` hears of every
-/// packet's rows and bytes. `packet` is the server's max_allowed_packet.
+/// Makes the lines of ids `first..=last` in packets; calls `sent` with the rows and bytes of each. `packet`
+/// is the server's max_allowed_packet.
 pub(super) fn lines(
     rows: Filler,
     first: u64,
@@ -451,7 +434,7 @@ pub(super) fn lines(
     futures_util::stream::iter(packets).boxed()
 }
 
-/// Begins the INSERTs of a table, and decides how long one may grow for this max_allowed_packet.
+/// Begins the INSERTs of a table. Returns the longest size for this max_allowed_packet, too.
 fn insert(rows: &Filler, table: u32, packet: usize) -> (String, usize) {
     let schema = rows.schema;
     let (named, columns) = (quoted(&schema.name(table)), schema.columns().join(", "));
@@ -460,8 +443,8 @@ fn insert(rows: &Filler, table: u32, packet: usize) -> (String, usize) {
     (head, room)
 }
 
-/// Appends one INSERT of the rows from `first` on, up to `last`, as long as it stays below
-/// `bytes`, but of one row at least; returns the id after it. It ends where mysqldump's would.
+/// Appends one INSERT of at least one row, from `first` up to `last`, below `bytes`; returns the next id. It
+/// ends where mysqldump's would.
 pub(super) fn extended(
     out: &mut Vec<u8>,
     head: &str,
@@ -487,17 +470,16 @@ pub(super) fn extended(
     next
 }
 
-/// The rate is that of the last so many seconds.
+/// Period of the displayed rate.
 const RECENT: Duration = Duration::from_secs(10);
 
 pub(super) struct Throughput {
     total: u64,
-    /// When so many rows were in, oldest first.
+    /// Instants and rows so far, oldest first.
     seen: VecDeque<(Instant, u64)>,
 }
 
 impl Throughput {
-    /// Begins now, with `total` rows to come.
     pub(super) fn new(total: u64, now: Instant) -> Throughput {
         Throughput { total, seen: VecDeque::from([(now, 0)]) }
     }
@@ -509,7 +491,7 @@ impl Throughput {
         }
     }
 
-    /// Says such as `1.23M of 1.60M rows (76 %), 212k rows/s, 2 s left`.
+    /// Describes progress: `1.23M of 1.60M rows (76 %), 212k rows/s, 2 s left`.
     pub(super) fn text(&self, what: &str) -> String {
         let ends = self.seen.front().zip(self.seen.back());
         let ((begin, from), (end, rows)) = ends.expect("it begins with one");
@@ -534,7 +516,7 @@ pub(super) fn rate(rows: u64, time: Duration) -> f64 {
     if seconds > 0.0 { rows as f64 / seconds } else { 0.0 }
 }
 
-/// Writes three digits: `999`, `1.23M`, `45.6k`.
+/// Formats three digits: `999`, `1.23M`, `45.6k`.
 pub(super) fn short(n: f64) -> String {
     for (unit, size) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
         // A number that rounds to 1000 belongs to the next unit.
@@ -547,7 +529,7 @@ pub(super) fn short(n: f64) -> String {
     format!("{n:.0}")
 }
 
-/// Writes a rate with three digits: `0.450`, `7.00`, `45.6k`.
+/// Formats a rate with three digits: `0.450`, `7.00`, `45.6k`.
 pub(super) fn short_rate(per_s: f64) -> String {
     if per_s < 999.5 { units::rate(per_s) } else { short(per_s) }
 }

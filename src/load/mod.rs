@@ -4,9 +4,8 @@
 //! survey ─▶ decide ─▶ create (state=filling) ─▶ fill in chunks ─▶ index ─▶ check ─▶ state=ready
 //! ```
 //!
-//! The mark in a table's COMMENT is the whole state: whatever ends a fill, the next one finds
-//! there what was meant, counts what is in, and fills the rest. `docs/reference/tables.md` has the
-//! measurements behind the choices.
+//! The mark in a table's COMMENT is the whole state: the next fill reads there what was meant, counts the rows
+//! and completes them. `docs/reference/tables.md` has the measurements behind the choices.
 
 mod connect;
 pub mod dump;
@@ -30,8 +29,7 @@ use crate::stop::COURTESY;
 use crate::terms::{named as listed, units};
 use crate::workload::{Mark, ROWS_MAX, Schema, State, TABLES_MAX};
 
-/// Makes the tables and fills them, or completes what an interrupted fill left. Runs on a
-/// `current_thread` runtime; every connection of the fill gets a thread of its own.
+/// Makes and fills the tables, or completes an interrupted fill. Needs a `current_thread` runtime.
 pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) -> Result<Filled> {
     check(job)?;
     let server = Arc::new(Liveness::new(to));
@@ -56,7 +54,7 @@ fn check(job: &Dataset) -> Result<()> {
     let filled = job.schema.filled();
     if !filled && job.rows > 0 {
         let text = format!("--rows, but tables of the schema {} stay empty", job.schema);
-        return Err(Error::usage(text).hint("leave --rows away"));
+        return Err(Error::usage(text).hint("leave --rows out"));
     }
     for (flag, n, max) in [
         ("--tables", u64::from(job.tables), u64::from(TABLES_MAX)),
@@ -71,18 +69,15 @@ fn check(job: &Dataset) -> Result<()> {
     Ok(())
 }
 
-/// Connections a table from which on INSERTs side by side are faster than LOAD DATA in turn:
-/// an INSERT costs the server up to twice the CPU time, and by default there are two
-/// connections a core.
+/// Connections a table from which parallel INSERTs are faster than LOAD DATA in turn: an INSERT costs the
+/// server up to twice the CPU, and the default is two connections a core.
 const INSERT_PAYS: u64 = 8;
 
-/// Connections a table where the server lets one LOAD DATA in at a time: the next one is ready
-/// when the first one ends.
+/// Connections a table if the server allows one LOAD DATA at a time: one more is always ready.
 const IN_TURN: u32 = 2;
 
-/// Chooses. `refusal` is why the server does not take LOAD DATA LOCAL, if so; `autoinc_mode`
-/// its innodb_autoinc_lock_mode: below 2 a LOAD DATA locks the table's AUTO_INCREMENT until
-/// it ends, although it brings its ids. INSERTs of rows with ids do not take this lock.
+/// Chooses the method. `refusal` is the server's reason against LOAD DATA LOCAL. With an innodb_autoinc_lock_mode
+/// below 2 LOAD DATA locks the table's AUTO_INCREMENT to its end; INSERTs of given ids do not.
 fn choose(
     wanted: Option<Method>,
     refusal: Option<&str>,
@@ -96,7 +91,7 @@ fn choose(
         (Some(Method::Insert), _) => insert(None),
         (Some(Method::LoadData), Some(refusal)) => {
             Err(Error::server(format!("--fill load-data: {refusal}"))
-                .hint("SET GLOBAL local_infile = 1, or leave --fill away: INSERT does it too"))
+                .hint("SET GLOBAL local_infile = 1, or leave --fill out: INSERT does it too"))
         }
         (None, Some(refusal)) => insert(Some(format!(
             "{refusal}; SET GLOBAL local_infile = 1 allows LOAD DATA LOCAL, which is faster"
@@ -112,8 +107,7 @@ fn choose(
     }
 }
 
-/// Makes the tables that are not there; returns the session that holds the lock against a second
-/// prepare, and what is to be filled.
+/// Makes the missing tables; returns the session that keeps a second prepare out, and the tables to fill.
 async fn set_up(
     job: &Dataset,
     server: &Arc<Liveness>,
@@ -150,8 +144,7 @@ async fn set_up(
         _ => Some("local_infile is OFF".to_owned()),
     };
     let (jobs, count) = (job.jobs.unwrap_or_else(default_jobs), tables.len() as u64);
-    // Without an answer the most careful assumption holds, of packets the smallest default that any of
-    // the servers has.
+    // Without an answer: the most careful mode, and the smallest default packet of all servers.
     let autoinc_mode = value("innodb_autoinc_lock_mode").parse().unwrap_or(1);
     let packet = value("max_allowed_packet").parse().unwrap_or(1 << 20);
     let packet = packet.min(server.link.opts.max_allowed_packet().unwrap_or(usize::MAX));
@@ -163,8 +156,8 @@ async fn set_up(
     Ok((control, Some(Filling { server, job, tables, choice, jobs, packet, chunks, so_far })))
 }
 
-/// Connections by default: two a core keep the server busy while one of them makes rows, and
-/// more than sixteen fight over the server's locks.
+/// Returns the default number of connections: two a core keep the server busy while one makes rows, and more
+/// than sixteen compete for its locks.
 pub(crate) fn default_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     (2 * cores as u32).clamp(2, 16)
@@ -183,7 +176,7 @@ async fn charset(session: &mut Session, job: &Dataset) -> Result<Option<String>>
     }
 }
 
-/// Drops what begins again, and creates what is not there, with the mark of an open fill.
+/// Drops tables to begin again, and creates missing ones, marked as unfinished.
 async fn create(session: &mut Session, number: u32, step: Step, job: &Dataset) -> Result<()> {
     let name = job.schema.name(number);
     match step {
@@ -197,10 +190,9 @@ async fn create(session: &mut Session, number: u32, step: Step, job: &Dataset) -
     session.execute(&sql).await.doing(&format!("creating {name}")).map(drop)
 }
 
-/// Tries a LOAD DATA LOCAL without a row; returns what the server says against it.
+/// Tries a LOAD DATA LOCAL without a row; returns the server's reason against it.
 async fn refusal(server: &Liveness, schema: Schema, table: u32) -> Result<Option<String>> {
-    // A session of its own: the driver keeps the stream for a later statement if the server
-    // does not ask for it now.
+    // Its own session: if the server does not ask for the stream, the driver keeps it for a later statement.
     let session = open(server).await?;
     let _waits = server.waits(&session);
     let nothing = Box::pin(futures_util::stream::empty());
@@ -220,7 +212,7 @@ const NAMED: usize = 5;
 enum Step {
     Create,
     Complete,
-    /// Drop it and begin again: an interrupted fill with other parameters.
+    /// Drop it and begin again, after an interrupted fill with other parameters.
     Restart,
     /// Drop it and begin again, because of `--force`.
     Refill,
@@ -229,7 +221,7 @@ enum Step {
 
 type Steps = BTreeMap<u32, Step>;
 
-/// Tables that stand in the way, by the reason.
+/// Tables in the way, by reason.
 #[derive(Default)]
 struct Refused {
     by_reason: BTreeMap<String, Vec<String>>,
@@ -238,13 +230,13 @@ struct Refused {
 }
 
 impl Refused {
-    /// Adds a table; `ours` is one that `--force` drops.
+    /// Adds a table; `ours` if `--force` drops it.
     fn add(&mut self, name: String, why: String, ours: bool) {
         self.by_reason.entry(why).or_default().push(name);
         (self.foreign, self.ours) = (self.foreign || !ours, self.ours || ours);
     }
 
-    /// Names them all. `made_by` is whose tables may go, `force` what makes them go.
+    /// Returns an error that names them all. `made_by` made the tables that `force` would drop.
     fn conclude(self, what: &str, made_by: &str, force: &str) -> Result<()> {
         if self.by_reason.is_empty() {
             return Ok(());
@@ -262,7 +254,7 @@ impl Refused {
     }
 }
 
-/// Decides about each table, or names all that stands in the way.
+/// Decides what to do with each table, or names all that are in the way.
 fn decide(found: &Discovered, job: &Dataset) -> Result<Steps> {
     const FORCE: &str = "--force drops the tables that prepare made and fills them again; or take \
                          another --database";
@@ -281,7 +273,7 @@ fn decide(found: &Discovered, job: &Dataset) -> Result<Steps> {
     refused.conclude(&what, "prepare", FORCE).map(|()| steps)
 }
 
-/// Decides about one table, or says why not to touch it.
+/// Decides what to do with one table, or returns why not to touch it.
 fn step(table: Option<&Table>, job: &Dataset) -> Result<Step, String> {
     let Some(table) = table else { return Ok(Step::Create) };
     let Some(mark) = table.mark else {
@@ -309,8 +301,7 @@ fn step(table: Option<&Table>, job: &Dataset) -> Result<Step, String> {
     }
 }
 
-/// Says what the user should know of the steps, a line each. New tables get the database's character
-/// set, which finished ones may not have.
+/// Lists notes on the steps. New tables get the database's character set, which finished ones may not have.
 fn notes(found: &Discovered, database_charset: &str, steps: &Steps, job: &Dataset) -> Vec<String> {
     let mut notes = Vec::new();
     for (wanted, what) in [
@@ -319,8 +310,8 @@ fn notes(found: &Discovered, database_charset: &str, steps: &Steps, job: &Datase
         (Step::Restart, "an interrupted fill with other parameters is begun again"),
         (Step::Refill, "dropping and filling again (--force)"),
     ] {
-        let of = steps.iter().filter(|(_, step)| **step == wanted);
-        let tables: Vec<u32> = of.map(|(table, _)| *table).collect();
+        let steps_alike = steps.iter().filter(|(_, step)| **step == wanted);
+        let tables: Vec<u32> = steps_alike.map(|(table, _)| *table).collect();
         let Some(first) = tables.first().map(|first| &found.tables[first]) else { continue };
         let mut note = format!("{what}: {}", names(job.schema, tables));
         if wanted == Step::Keep {
@@ -339,13 +330,13 @@ fn notes(found: &Discovered, database_charset: &str, steps: &Steps, job: &Datase
     notes
 }
 
-/// Tells whether two names mean the same character set: `utf8` is `utf8mb3`.
+/// Returns whether two names mean the same character set: `utf8` is `utf8mb3`.
 fn same_charset(one: &str, other: &str) -> bool {
     let utf8 = |name: &str| ["utf8", "utf8mb3"].iter().any(|utf8| name.eq_ignore_ascii_case(utf8));
     one.eq_ignore_ascii_case(other) || (utf8(one) && utf8(other))
 }
 
-/// Tables by kind and number; no kind without a table.
+/// Table numbers by kind, without empty kinds.
 pub type Numbers = BTreeMap<Schema, Vec<u32>>;
 
 pub fn named(tables: &Numbers) -> String {
@@ -353,8 +344,7 @@ pub fn named(tables: &Numbers) -> String {
     some.collect::<Vec<_>>().join(", ")
 }
 
-/// Lists the tables that carry loadgen's mark, finished or not; `load`'s own only where `loaded`
-/// wants them.
+/// Lists the tables with loadgen's mark, finished or not; load's own only if `loaded`.
 pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     let server = Liveness::new(link);
     let looking = async {
@@ -367,7 +357,7 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     server.during(looking).await
 }
 
-/// Lists the tables with a mark, `load`'s own only where `loaded` wants them, and those without.
+/// Lists the tables with a mark (load's own only if `loaded`), and those without.
 async fn list_tables(
     session: &mut Session,
     database: &str,
@@ -386,7 +376,7 @@ async fn list_tables(
     Ok((ours, foreign))
 }
 
-/// Drops the tables that carry loadgen's mark, and nothing else: lists them, and those that stay.
+/// Drops the tables with loadgen's mark, and nothing else. Lists dropped and remaining ones.
 pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numbers, Numbers)> {
     let server = Liveness::new(link);
     let cleaning = async {
@@ -396,10 +386,10 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
             progress.warn_once(&warning.to_string());
         }
         let (dropped, left) = list_tables(&mut session, &link.target.database, true).await?;
-        let of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
+        let names_of = |(schema, numbers): (&Schema, &Vec<u32>)| -> Vec<String> {
             numbers.iter().map(|number| schema.name(*number)).collect()
         };
-        let all: Vec<String> = dropped.iter().flat_map(of).collect();
+        let all: Vec<String> = dropped.iter().flat_map(names_of).collect();
         for (done, name) in all.iter().enumerate() {
             progress.update(|| format!("dropping: {done} of {} tables", all.len()));
             drop_table(&mut session, name).await?;

@@ -1,16 +1,11 @@
-//! Timed reloads: tables dropped, created and loaded again over one connection, as
-//! `mysql < dump.sql` would.
+//! Timed reloads: tables dropped, created and loaded again over one connection, like `mysql < dump.sql`.
 //!
 //! ```text
 //! a thread makes or reads statements ─▶ batches ─▶ one connection ─▶ counted, sampled, marked
 //! ```
 //!
-//! What belongs to the load is on the clock: every statement of the dump, from the first to the
-//! answer of the last. What loadgen does for itself is not: looking whose a table is, dropping its
-//! own one of before, marking, counting.
-//!
-//! Statements travel in batches: one row a statement would otherwise cost a wake-up of a thread for
-//! each. A few batches are ahead at most, so memory is bounded and the server never waits.
+//! The clock runs from the dump's first statement to its last answer, without loadgen's own work: checking
+//! tables, dropping its own, marking, counting. Batches save a wake-up a statement; few are ahead.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +19,7 @@ use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
 use super::Refused;
-use super::connect::{AGAIN as COMPLETED, Doing, claim, control, drop_table, explain};
+use super::connect::{AGAIN as COMPLETED, Doing, control, drop_table, explain, lock_connection};
 use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, rate, ready_mark, short, short_rate};
 use super::source::{Dump, Item, LOOK, Statements, beside};
@@ -49,7 +44,7 @@ const PHASES: Phases =
 /// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
 
-/// Makes the error of a load of one that would be a fill's.
+/// Replaces the hint of a fill, which a load does not complete.
 pub(crate) fn reload_error(error: Error) -> Error {
     let again = "the same command again drops the tables that it made and begins anew";
     error.instead(COMPLETED, again)
@@ -57,21 +52,21 @@ pub(crate) fn reload_error(error: Error) -> Error {
 
 pub(crate) struct Reload {
     spec: LoadSpec,
-    /// True if tables that prepare made are dropped, too.
+    /// True if prepare's tables are dropped, too.
     force: bool,
-    /// For what is not part of the load; it holds the lock against a second loadgen.
+    /// For work that is not part of the load; it holds the lock against a second loadgen.
     control: Session,
-    /// The one that loads; None once it is lost. MySQL 5.6 counts a session twice while it ends: it
-    /// stays until the counters are read.
+    /// The loading session; None once lost. Kept until the counters are read: MySQL 5.6 counts a session
+    /// twice while it ends.
     session: Option<Session>,
     dump: Option<Dump>,
     file: Option<String>,
-    /// The largest packet that both ends take, bytes.
+    /// Largest packet that both ends take, bytes.
     packet: usize,
     server: Rc<Liveness>,
-    /// The instant of `started_at`, for readings beside it.
+    /// The instant of `started_at`.
     pub began: Instant,
-    /// Time that loadgen took for itself.
+    /// Time of loadgen's own work.
     own: Duration,
     recorder: Recorder,
     timeline: Rc<RefCell<Timeline>>,
@@ -79,9 +74,41 @@ pub(crate) struct Reload {
     pub done: Loaded,
 }
 
+/// Opens both sessions. Returns the largest packet and the loading session's character sets, too.
+async fn connect(
+    server: &Liveness,
+    spec: &LoadSpec,
+    force: bool,
+    progress: &mut Progress,
+) -> Result<(Session, Session, usize, BTreeMap<String, String>)> {
+    let (link, mut control) = (&server.link, control(server, progress).await?);
+    let _control_waits = server.waits(&control);
+    let packet = check(spec, &mut control).await?;
+    let is_generated = matches!(spec.source, LoadSource::Generated { .. });
+    if is_generated {
+        let names = (1..=spec.tables).map(|number| Schema::Sbtest.name(number)).collect();
+        may_take(&mut control, names, force).await?;
+    }
+    // Some dumps exceed the driver's default limit.
+    let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
+    let wide = ServerLink { opts: opts.into(), ..link.clone() };
+    let mut session = Session::open(&wide, spec.charset.as_deref()).await?;
+    let _session_waits = server.waits(&session);
+    impatient(&mut session).await.doing("setting up a connection")?;
+    lock_connection(&mut session, &link.target.database, 0).await?;
+    if !is_generated {
+        split_alike(&mut session).await.doing("setting up a connection")?;
+    }
+    // LIKE's underscore matches any character, which is right for both families of names.
+    let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
+               OR Variable_name LIKE 'collation_%'";
+    let mut character_sets = pairs(&mut session, sql).await.doing("reading variables")?;
+    character_sets.remove("character_sets_dir");
+    Ok((control, session, packet, character_sets))
+}
+
 impl Reload {
-    /// Opens the dump and two connections. With `force` tables that
-    /// prepare made are dropped, too.
+    /// Opens the dump and two connections. With `force` the load drops prepare's tables, too.
     pub(crate) async fn open(
         link: &ServerLink,
         spec: &LoadSpec,
@@ -96,32 +123,7 @@ impl Reload {
             }
         };
         let server = Rc::new(Liveness::new(link));
-        let connecting = async {
-            let mut control = control(&server, progress).await?;
-            let _control_waits = server.waits(&control);
-            let packet = check(spec, &mut control).await?;
-            if dump.is_none() {
-                let names = (1..=spec.tables).map(|number| Schema::Sbtest.name(number)).collect();
-                may_take(&mut control, names, force).await?;
-            }
-            // The driver's own limit is below what some dumps hold.
-            let opts = OptsBuilder::from_opts(link.opts.clone()).max_allowed_packet(Some(packet));
-            let wide = ServerLink { opts: opts.into(), ..link.clone() };
-            let charset = spec.charset.as_deref();
-            let mut session = Session::open(&wide, charset).await?;
-            let _session_waits = server.waits(&session);
-            impatient(&mut session).await.doing("setting up a connection")?;
-            claim(&mut session, &link.target.database, 0).await?;
-            if dump.is_some() {
-                split_alike(&mut session).await.doing("setting up a connection")?;
-            }
-            // LIKE's underscore is any character: right for both families of names.
-            let sql = "SHOW SESSION VARIABLES WHERE Variable_name LIKE 'character_set_%' \
-                       OR Variable_name LIKE 'collation_%'";
-            let mut character_sets = pairs(&mut session, sql).await.doing("reading variables")?;
-            character_sets.remove("character_sets_dir");
-            Ok((control, Some(session), packet, character_sets))
-        };
+        let connecting = connect(&server, spec, force, progress);
         let (control, session, packet, character_sets) = server.during(connecting).await?;
         let charset = character_sets.get("character_set_client").cloned().unwrap_or_default();
         if let (Some(dump), Err(why)) = (&dump, refuse_charset(charset.as_bytes())) {
@@ -130,8 +132,7 @@ impl Reload {
         }
         if let Some(dump) = &mut dump {
             dump.charset.clone_from(&charset);
-            let checking = dump.check(limit(packet), &link.stop, progress);
-            checking.await?;
+            dump.check(limit(packet), &link.stop, progress).await?;
         }
         let read_before = dump.as_ref().is_some_and(|dump| dump.again.is_some());
         let timeline = Rc::new(RefCell::new(Timeline::new(1, 0, INTERVAL)));
@@ -141,7 +142,7 @@ impl Reload {
             spec: spec.clone(),
             force,
             control,
-            session,
+            session: Some(session),
             file: dump.as_ref().map(|dump| dump.name.clone()),
             dump,
             packet,
@@ -155,12 +156,12 @@ impl Reload {
         })
     }
 
-    /// Loads, until all is loaded, something fails, the server is silent, or an end is asked for: returns
-    /// why it ended early. On a `current_thread` runtime. [`Reload::verify`] counts what is there then.
+    /// Loads until the end, an error, a silent server or a signal. Returns the reason of an early end. Needs
+    /// a `current_thread` runtime. [`Reload::verify`] counts the rows afterwards.
     pub(crate) async fn run(&mut self, progress: &mut Progress) -> Result<Option<Error>> {
         let (dump, server) = (self.dump.take(), Rc::clone(&self.server));
         let length = dump.as_ref().and_then(|dump| dump.length);
-        let shown = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
+        let live_line = show(Arc::clone(&self.counters), self.spec.clone(), length, progress);
         let batches = start(&self.spec, dump, limit(self.packet))?;
         let before = process_usage();
         let started_at = jiff::Timestamp::now();
@@ -168,7 +169,7 @@ impl Reload {
         let error = tokio::select! {
             biased;
             done = server.during(self.all(batches)) => done.err(),
-            () = shown => None,
+            () = live_line => None,
         };
         let end = self.now();
         let cost = process_usage().since(&before);
@@ -178,7 +179,7 @@ impl Reload {
         timeline.thread_done(0);
         let (errors, tables) = (std::mem::take(&mut self.done.counted.errors), &self.done.tables);
         self.done.rows = tables.iter().map(|table| table.rows).sum();
-        // Those of a table that the dump makes twice went with the first one.
+        // Without the rows of a table that the dump made again later.
         timeline.window.rows = self.done.rows;
         let ops = |of: &LoadedTable| TableOps { table: of.name.clone(), ops: of.inserts };
         let (measured_s, per_table) = (end as f64 / 1e9, tables.iter().map(ops).collect());
@@ -187,8 +188,8 @@ impl Reload {
         Ok(error)
     }
 
-    /// Counts the rows, looks at a sample of generated ones, marks the tables as whole, and says
-    /// goodbye. Interrupted, the tables stay as they are, without the mark.
+    /// Counts the rows, checks a sample of generated ones, marks the tables as whole, and closes the
+    /// connections. After an interruption the tables stay without a mark.
     pub(crate) async fn verify(mut self, tables: &[LoadedTable]) -> Result<()> {
         if let Some(session) = self.session.take() {
             session.close(COURTESY).await;
@@ -258,8 +259,8 @@ impl Reload {
         Ok(())
     }
 
-    /// Finds the place of a statement's table, which is looked at when it is met first: what is there
-    /// and the dump is about to make again is dropped here, so that every load of it begins alike.
+    /// Returns the index of a statement's table. Drops an existing table that the dump makes again when it is
+    /// met first, so that every load begins alike.
     async fn table(&mut self, raw: &[u8], item: &Item) -> Result<usize> {
         let name = unquoted(raw).filter(|name| !name.is_empty());
         let known = |name: &String| self.done.tables.iter().rposition(|it| it.name == *name);
@@ -274,10 +275,10 @@ impl Reload {
             let name = name.ok_or_else(|| {
                 Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
             })?;
-            let there = may_take(control, vec![name.clone()], force).await?;
-            if there && matches!(item.seen.kind, DumpPart::Drop | DumpPart::Create) {
+            let exists = may_take(control, vec![name.clone()], force).await?;
+            if exists && matches!(item.seen.kind, DumpPart::Drop | DumpPart::Create) {
                 let _waits = server.waits(open);
-                // As the statement itself would: with foreign keys checked, or not.
+                // As the statement itself would: with or without foreign key checks.
                 drop_table(open, &name).await?;
             }
             Ok(LoadedTable { name, ..LoadedTable::default() })
@@ -297,7 +298,7 @@ impl Reload {
         }
     }
 
-    /// Sends a statement, with the lines that it wants; returns the rows affected.
+    /// Sends a statement, with the lines that it asks for; returns the affected rows.
     async fn send(&mut self, item: &Item) -> Asked<u64> {
         let Reload { session, server, spec, packet, counters, .. } = self;
         let open = session.as_mut().expect("a load ends with its connection");
@@ -316,7 +317,7 @@ impl Reload {
         let open = session.take().expect("it is there");
         let (open, affected) = open.load_data(sql, lines).await?;
         *session = Some(open);
-        // The live line counted what was sent.
+        // The live line counted the sent rows.
         counters.rows.fetch_sub(*rows, Ordering::Relaxed);
         Ok(affected)
     }
@@ -334,7 +335,7 @@ impl Reload {
     }
 }
 
-/// Checks that the server takes the statements that this load makes; returns its largest packet, bytes.
+/// Checks that the server takes this load's statements; returns its largest packet, bytes.
 async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
     let packet = number(control, "SELECT @@max_allowed_packet").await.doing("reading variables")?;
     match (&spec.source, spec.insert) {
@@ -360,12 +361,12 @@ async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
 
 #[derive(Default)]
 pub(crate) struct Loaded {
-    /// From the first statement to the last answer, loadgen's own doings left out.
+    /// From the first statement to the last answer, without loadgen's own work.
     pub counted: Counted,
     pub rows: u64,
     /// The loading session's character_set_… and collation_… variables at its start.
     pub character_sets: BTreeMap<String, String>,
-    /// Bytes of the statements, and of the lines of LOAD DATA.
+    /// Bytes of statements, and of the lines of LOAD DATA.
     pub bytes: u64,
     pub warnings: u64,
     pub tables: Vec<LoadedTable>,
@@ -373,20 +374,17 @@ pub(crate) struct Loaded {
     pub charset: String,
     /// True if the dump was read to its end before the first statement was sent.
     pub read_before: bool,
-    /// Subjects of the statements that were not sent.
     pub left_out: BTreeSet<LeftOut>,
 }
 
 #[derive(Debug, Default)]
 struct Counters {
     rows: AtomicU64,
-    /// Bytes of the dump that were sent.
     taken: AtomicU64,
-    /// Bytes of the lines of a LOAD DATA.
     lines: AtomicU64,
 }
 
-/// Shows the live line, and never ends. `length` is of a dump, where it is known.
+/// Updates the live line, and never ends. `length` is that of a dump, if known.
 async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progress: &mut Progress) {
     let began = Instant::now();
     let (total, what) = match spec.source {
@@ -403,22 +401,21 @@ async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progre
             throughput.at(Instant::now(), if what == "rows" { rows } else { taken });
             throughput.text(what)
         });
-        let told = joined([(what == "bytes").then_some(of_dump), text], "; ");
-        progress.update(|| format!("loading: {}", told.unwrap_or_default()));
+        let line = joined([(what == "bytes").then_some(of_dump), text], "; ");
+        progress.update(|| format!("loading: {}", line.unwrap_or_default()));
     }
 }
 
 const BATCH: usize = 64 << 10;
-/// Batches that are ready at most.
+/// Upper limit on batches that are ready.
 const AHEAD: usize = 2;
 
-/// The longest statement of a packet, bytes: one byte comes before it.
+/// Returns the longest statement of a packet: one byte precedes it.
 fn limit(packet: usize) -> usize {
     packet.saturating_sub(1)
 }
 
-/// Takes the session out of the modes in which the server would read other statements than the file
-/// is split into. A dump sets its own.
+/// Removes the session's modes in which the server would split the file differently. A dump sets its own.
 async fn split_alike(session: &mut Session) -> Asked<()> {
     let modes = query_single(session, "SELECT @@SESSION.sql_mode").await?.unwrap_or_default();
     let without = split_as_written(&modes);
@@ -444,7 +441,7 @@ impl Feed {
         if self.bytes >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Adds a statement of our own; `named` is in it, unless it is empty.
+    /// Adds one of our own statements; it names the table `named`, unless that is empty.
     fn say(&mut self, kind: DumpPart, named: &str, sql: impl Into<Vec<u8>>) -> Result<()> {
         let sql = sql.into();
         let at = memmem::find(&sql, named.as_bytes()).expect("it names its table");
@@ -464,8 +461,8 @@ impl Feed {
     }
 }
 
-/// Starts the thread that makes the statements, or reads those of a dump, none longer than `limit`
-/// bytes. It ends when nobody listens any more; one that waits for standard input ends with the process.
+/// Starts the thread that makes the statements, or reads those of a dump, of at most `limit` bytes. It ends
+/// when the receiver is gone; one that reads standard input ends with the process.
 fn start(spec: &LoadSpec, dump: Option<Dump>, limit: usize) -> Result<mpsc::Receiver<Batch>> {
     let (batches, receiver) = mpsc::channel(AHEAD);
     let (mut feed, spec) = (Feed { batches, batch: Vec::new(), bytes: 0 }, spec.clone());
@@ -474,8 +471,7 @@ fn start(spec: &LoadSpec, dump: Option<Dump>, limit: usize) -> Result<mpsc::Rece
             Some(dump) => read(&mut feed, dump, limit),
             None => generate(&mut feed, &spec),
         };
-        // What stands before a fault is sent: the server sees what any client would show it. It fails
-        // only where nobody listens any more.
+        // Statements before a fault are sent, as any client would. It fails only if the receiver is gone.
         let _ = feed.flush().and_then(|()| feed.hand_over(done.map(|()| Vec::new())));
     };
     std::thread::Builder::new()
@@ -493,8 +489,8 @@ fn read(feed: &mut Feed, dump: Dump, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// What mysqldump's file begins with, as far as it says how rows are taken. Without
-/// NO_ENGINE_SUBSTITUTION an old server without InnoDB would quietly make MyISAM tables.
+/// Head of mysqldump's file, as far as it affects rows. Without NO_ENGINE_SUBSTITUTION an old server without
+/// InnoDB would silently make MyISAM tables.
 const HEAD: [&str; 4] = [
     "SET UNIQUE_CHECKS=0",
     "SET FOREIGN_KEY_CHECKS=0",
@@ -502,8 +498,7 @@ const HEAD: [&str; 4] = [
     "SET SQL_NOTES=0",
 ];
 
-/// Makes the statements of a dump that nobody wrote: sysbench's tables as `mysqldump --opt` would have
-/// them in its file.
+/// Makes the statements of a dump of sysbench's tables, as `mysqldump --opt` would.
 fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
     let LoadSource::Generated { rows, data_seed } = spec.source else {
         unreachable!("a dump is read")
@@ -548,7 +543,6 @@ fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
 }
 
 const SAMPLE: u64 = 100;
-/// Remarks that do not stop the load.
 pub(crate) const FORCE: &str = "--force drops also what prepare made; or take another --database";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -557,15 +551,13 @@ pub(crate) struct LoadedTable {
     pub rows: u64,
     /// INSERTs and LOAD DATAs into it.
     pub inserts: u64,
-    /// True if this load created it: then it must hold these rows and no others.
+    /// True if this load created it: then it must hold exactly these rows.
     created: bool,
-    /// The COMMENT that its own CREATE TABLE gave it.
     comment: String,
 }
 
 impl LoadedTable {
-    /// Notes that it was just created, and marks it as this verb's own, so that it can be dropped
-    /// whatever ends this load.
+    /// Notes that it was just created, and marks it as load's own: it can be dropped however this ends.
     async fn created(&mut self, control: &mut Session) -> Result<()> {
         self.comment = comment(control, &self.name)
             .await?
@@ -579,7 +571,7 @@ impl LoadedTable {
     }
 }
 
-/// Tells whether one of these tables is there, unless one is not this verb's to drop.
+/// Returns whether one of these tables exists; an error if load must not drop it.
 async fn may_take(control: &mut Session, tables: Vec<String>, force: bool) -> Result<bool> {
     let (mut there, mut refused) = (false, Refused::default());
     for name in tables {
@@ -599,13 +591,13 @@ async fn may_take(control: &mut Session, tables: Vec<String>, force: bool) -> Re
     refused.conclude(what, "loadgen", FORCE).map(|()| there)
 }
 
-/// Counts the tables, looks at a sample of generated rows, and says in the mark that they are whole.
+/// Counts the tables' rows, checks a sample of generated ones, and marks the tables as whole.
 async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) -> Result<()> {
     for table in tables.iter().filter(|table| table.created) {
         let (doing, named) = (format!("counting the rows of {}", table.name), quoted(&table.name));
         let sql = format!("SELECT COUNT(*) FROM {named}");
         let count = number(control, &sql).await.doing(&doing)?;
-        // The sizes that servers tell are of before the load otherwise.
+        // Servers report older sizes otherwise.
         control.query(&format!("ANALYZE LOCAL TABLE {named}")).await.doing(&doing)?;
         let expected = match spec.source {
             LoadSource::Generated { rows, .. } => rows,
@@ -623,8 +615,7 @@ async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) 
                 sample(control, &table.name, *rows, *data_seed).await?;
                 ready_mark(*data_seed, *rows)
             }
-            // A dump of a table that loadgen filled: it is whole again, and holds nothing of what
-            // was written to it after the dump.
+            // A dump of a table that loadgen filled: it is whole again, without later writes.
             (LoadSource::Dump { .. }, Some(mark)) if mark.rows == count => match mark.state {
                 State::Filling => mark,
                 State::Ready => ready_mark(mark.seed, mark.rows),
@@ -636,7 +627,7 @@ async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) 
     Ok(())
 }
 
-/// Holds the first, the last and some other rows against what they must be.
+/// Compares the first, the last and some other rows with the generator.
 async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) -> Result<()> {
     let number = Schema::Sbtest.number(table).expect("it was generated");
     let rows = Filler::sbtest(Rows::new(data_seed, number, count));
@@ -659,7 +650,7 @@ async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) 
     Ok(())
 }
 
-/// Reads the COMMENT of a table; None where there is none. A view has "VIEW".
+/// Reads the COMMENT of a table; None if there is no table. A view has "VIEW".
 async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
     let sql = format!(
         "SELECT TABLE_COMMENT FROM information_schema.TABLES \

@@ -1,4 +1,4 @@
-//! Sources of a dump: a file, which is read and judged before it is sent, or a pipe.
+//! Sources of a dump: a file, which is judged before it is sent, or a pipe.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -19,22 +19,19 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) struct Item {
     pub(super) sql: Vec<u8>,
-    /// The line of the dump that it begins on; 0 for a generated one.
+    /// Its first line in the dump; 0 for a generated one.
     pub(super) line: u64,
-    /// Bytes of the dump up to its end.
     pub(super) taken: u64,
     pub(super) seen: StatementInfo,
-    /// It is a LOAD DATA LOCAL, of the rows of this table.
+    /// The table of a LOAD DATA LOCAL.
     pub(super) rows_of: Option<u32>,
 }
 
-/// A dump that is open.
 pub(super) struct Dump {
     pub(super) file: Box<dyn Read + Send>,
-    /// The same file, where it can be read twice.
+    /// The same file, if it can be read twice.
     pub(super) again: Option<File>,
     pub(super) name: String,
-    /// Its length, bytes, where that is known.
     pub(super) length: Option<u64>,
     /// Character set of its first statements.
     pub(super) charset: String,
@@ -59,8 +56,7 @@ impl Dump {
         Ok(Dump { file: Box::new(file), again, name, length, charset })
     }
 
-    /// Reads a file to its end, and judges all that it holds, before anything of it is sent. What comes
-    /// by a pipe can be read once, and is judged as it comes.
+    /// Judges a whole file before anything of it is sent. A pipe is read once, and judged on the way.
     pub(super) async fn check(
         &self,
         limit: usize,
@@ -80,7 +76,7 @@ impl Dump {
             file.rewind().map_err(|e| Error::failed(format!("{name}: {e}")))
         };
         let mut throughput = Throughput::new(self.length.unwrap_or(0), Instant::now());
-        let mut shown = async || {
+        let mut show_progress = async || {
             loop {
                 tokio::time::sleep(LOOK).await;
                 throughput.at(Instant::now(), read.load(Ordering::Relaxed));
@@ -90,15 +86,14 @@ impl Dump {
         let checked = tokio::select! {
             biased;
             checked = beside(stop, work) => checked,
-            () = shown() => Ok(()),
+            () = show_progress() => Ok(()),
         };
         progress.clear();
         checked
     }
 }
 
-/// Does what may block for long on a thread of its own, unless asked to stop first. The thread ends
-/// with the process then.
+/// Runs blocking work on its own thread, unless asked to stop first. The thread then ends with the process.
 pub(super) async fn beside<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -108,7 +103,6 @@ pub(super) async fn beside<T: Send + 'static>(
     or_stop(stop, done).await
 }
 
-/// The statements of a dump, each with what it does.
 pub(super) struct Statements<R> {
     splitter: Splitter<R>,
     judge: Judge,
@@ -120,7 +114,7 @@ impl<R: Read> Statements<R> {
         Statements { splitter: Splitter::new(file, name, limit), judge }
     }
 
-    /// Takes the next statement, its text only where that is wanted; None at the end of the file.
+    /// Takes the next statement, with its text if wanted; None at the end of the file.
     pub(super) fn next(&mut self, with_text: bool) -> Result<Option<Item>> {
         let Some(statement) = self.splitter.next_statement()? else { return Ok(None) };
         let (line, judged) = (statement.line, self.judge.judge(statement.sql));

@@ -1,5 +1,4 @@
-//! What a person says of a sweep, a load or a suite: the flags of their verbs, and the keys of a
-//! profile's run.
+//! The settings of a sweep, a load or a suite: flags of verbs, and keys of a profile's run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,14 +20,14 @@ use crate::terms::units::parse_percent;
 use crate::terms::{Class, Gate, InsertWord, parse_level};
 use crate::workload::{Distribution, Workload};
 
-/// Bytes of an extended INSERT by default: mysqldump's `net_buffer_length`, as its manual has it.
+/// Default bytes of an extended INSERT: mysqldump's `net_buffer_length` according to its manual.
 pub const INSERT_BYTES: u64 = 1_046_528;
 const WINDOW: Duration = Duration::from_mins(1);
 const WARMUP: Duration = Duration::from_secs(10);
-/// A rate's search begins here, ops a second.
+/// First rate of a search, ops a second.
 const SLO_START: f64 = 1000.0;
 
-/// The settings that are given; others have the default that the help names.
+/// The given settings; the help has the defaults of the others.
 #[derive(clap::Args, Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knobs {
@@ -61,7 +60,7 @@ pub struct Knobs {
     #[arg(long, value_name = "LIST", default_value = "1")]
     pub clients: Option<Clients>,
 
-    /// How clients meet tables
+    /// Assignment of clients to tables
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     pub spread: Option<SpreadChoice>,
 
@@ -77,7 +76,7 @@ pub struct Knobs {
     #[arg(long, value_name = "N")]
     pub ops: Option<OpCount>,
 
-    /// Run the whole sweep so many times; cells show the median
+    /// Run the whole sweep N times; cells show the median
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: Option<Repeats>,
 
@@ -85,7 +84,7 @@ pub struct Knobs {
     #[arg(long, value_enum, value_name = "ORDER", default_value = "ascending")]
     pub order: Option<Order>,
 
-    /// Which rows are touched: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H, gaussian or special
+    /// Distribution of keys: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H, gaussian or special
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub distribution: Option<Distribution>,
 
@@ -120,7 +119,7 @@ pub struct Knobs {
     #[arg(long, value_name = "LIST")]
     pub rate: Option<Rates>,
 
-    /// With --rate or --slo: how arrivals are spaced [default: poisson]
+    /// With --rate or --slo: spacing of arrivals [default: poisson]
     #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
 
@@ -134,7 +133,7 @@ pub struct Knobs {
     #[serde(skip)]
     pub slo: Vec<Gate>,
 
-    /// How near a rate that holds and one that fails must be
+    /// Largest difference between the rate that holds and the one that fails
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = resolution, requires = "slo")]
     #[serde(skip)]
     pub slo_resolution: Option<f64>,
@@ -144,7 +143,7 @@ pub struct Knobs {
     #[arg(long = "gate", value_name = "CONDITION")]
     pub gates: Vec<Gate>,
 
-    /// What follows an error that is no deadlock and no lock wait
+    /// Reaction to errors; deadlocks and the like are only counted
     #[arg(long, value_enum, value_name = "POLICY", default_value = "abort")]
     pub on_error: Option<OnError>,
 
@@ -152,7 +151,7 @@ pub struct Knobs {
     #[arg(long, value_name = "N|P%")]
     pub max_errors: Option<ErrorsMax>,
 
-    /// Give up an op, and its connection, that has no answer after so long [default: wait]
+    /// Give up an op, and its connection, after this time without an answer [default: wait]
     #[arg(long, value_name = "DURATION")]
     pub op_timeout: Option<Length<50>>,
 
@@ -180,10 +179,10 @@ pub struct Knobs {
 
 const BEFORE: &str = "Before the steps";
 
-/// A value, or the knob that forbids it and why.
+/// A value, or the knob that is refused with the reason.
 type Located<T> = Result<T, (&'static str, Error)>;
 
-/// Reads how near two rates must be: finer than chance between two windows makes no sense.
+/// Reads the resolution of a search: finer than noise between two windows makes no sense.
 fn resolution(text: &str) -> Result<f64, String> {
     match parse_percent(text)? {
         share if share < 0.01 => Err(format!("'{text}' is finer than 1%")),
@@ -192,21 +191,17 @@ fn resolution(text: &str) -> Result<f64, String> {
 }
 
 impl Knobs {
-    /// Concurrent clients, a step each.
     pub(crate) fn clients(&self) -> Vec<u32> {
         self.clients.as_ref().map_or_else(|| vec![1], |clients| clients.0.clone())
     }
 
-    /// Decides what is not said; `seed` is for keys without a seed of their own.
-    ///
-    /// # Errors
-    ///
-    /// Usage: knobs that contradict each other, or the workload.
+    /// Decides what is not given; `seed` is for keys without a seed. Refuses knobs that contradict each
+    /// other, or the workload.
     pub(crate) fn resolve(self, workload: Workload, seed: u64) -> Result<Plan> {
         self.located(workload, seed).map_err(|(_, error)| error)
     }
 
-    /// Does the same, and names the knob that an error is of.
+    /// Resolves the knobs; an error names its knob.
     pub(super) fn located(self, workload: Workload, seed: u64) -> Located<Plan> {
         let clients = self.clients();
         let start = self.slo.first().map_or_else(Vec::new, |_| vec![SLO_START]);
@@ -224,7 +219,7 @@ impl Knobs {
             let text = "--think is a pause of a closed loop, and a rate makes an open one";
             return Err(("think", Error::usage(text).hint("either --think, or --rate and --slo")));
         }
-        // What a statement makes is not there yet when others would be prepared.
+        // Statements that use new tables cannot be prepared before these exist.
         let mode = if workload.defines() { StatementMode::Text } else { StatementMode::Prepared };
         let plan = Plan {
             workload,
@@ -260,7 +255,7 @@ impl Knobs {
             rules: Rules::loadgen(),
         };
         check_steps(plan.count_steps()).map_err(|error| ("clients", error))?;
-        // Where the tables are given, what they forbid needs no server to be said.
+        // Given tables can be checked without a server.
         let spread = plan.tables.map_or(Ok(()), |tables| plan.spread_over(tables).map(drop));
         spread.map(|()| plan).map_err(|error| ("spread", error))
     }

@@ -1,5 +1,4 @@
-//! Everything decided before the first connection. Pure: it connects nowhere and knows no
-//! clock. Defaults live here and nowhere else.
+//! The plan: all decisions before the first connection, and all defaults. Pure: no connection, no clock.
 
 pub mod experiment;
 pub mod knobs;
@@ -26,7 +25,7 @@ use crate::workload::{Distribution, Setting, Stream, Workload, seed_of};
 
 pub(crate) mod defaults {
     pub(crate) const OUT: &str = "results";
-    /// `--tables` where the database has none.
+    /// Default of `--tables` for an empty database.
     pub(crate) const TABLES: u32 = 1;
     pub(crate) const ROWS: u64 = 10_000;
     pub(crate) const CALIBRATE_CLIENTS: &str = "1,8,64,256";
@@ -34,11 +33,11 @@ pub(crate) mod defaults {
     pub(crate) const DATA_SEED: u32 = 1;
 }
 
-/// One sweep; what is not serialised makes no other measurement of the same step.
+/// One sweep. Fields that are not serialised do not change what a step measures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     pub workload: Workload,
-    /// Tables; None: those that are there.
+    /// Tables; None: those that exist.
     pub tables: Option<u32>,
     pub rows: Option<u64>,
     /// Concurrent clients, a step each, ascending.
@@ -47,12 +46,12 @@ pub struct Plan {
     pub spread: SpreadChoice,
     pub warmup: Duration,
     pub stop: StopAt,
-    /// Ops a second over all clients, a step each, ascending; none is a closed loop: each client
-    /// issues its next op when the last one is answered.
+    /// Ops a second over all clients, a step each, ascending. Empty: a closed loop, in which a client issues
+    /// its next op after the last answer.
     #[serde(skip)]
     pub rates: Vec<f64>,
     pub arrival: Arrival,
-    /// The pause of a client after each op of a closed loop. Plans without it keep the key that they had.
+    /// Pause of a client after each op of a closed loop. Skipped if unset: older resume keys stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Duration>,
     #[serde(skip)]
@@ -73,7 +72,7 @@ pub struct Plan {
     pub interval_log: Option<PathBuf>,
     pub before: Before,
     pub policy: Policy,
-    /// By the name that resume keys have known before there were single rules.
+    /// The name in resume keys of older versions.
     #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
     pub rules: Rules,
 }
@@ -88,7 +87,7 @@ fn serialize_display<T: fmt::Display, S: Serializer>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StopAt {
     Time(Duration),
-    /// After so many ops over all clients, errors included, split evenly.
+    /// Number of ops over all clients, errors included, split evenly.
     Ops(u64),
 }
 
@@ -102,14 +101,14 @@ impl StopAt {
     }
 }
 
-/// The preparations of a server before a step, and what is expected to be found.
+/// Preparation of a server before a step, and the expected class of data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Before {
     pub warm: Warm,
     pub ahi: Ahi,
-    /// Waits for so long at most until what was written before is flushed and purged.
+    /// Upper limit on the wait until earlier writes are flushed and purged.
     pub settle: Option<Duration>,
-    /// The data are to fit into the buffer pool, or not to.
+    /// The data should fit into the buffer pool, or not.
     pub expect: Option<Class>,
 }
 
@@ -124,13 +123,13 @@ impl fmt::Display for Before {
     }
 }
 
-/// The answer of a step to errors, lost connections and answers that do not come.
+/// Reactions to errors, lost connections and late answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Policy {
     pub on_error: OnError,
-    /// More errors end the step; None: no number of them does.
+    /// Number or share of errors that ends the step; None: no limit.
     pub errors_max: Option<ErrorsMax>,
-    /// An op without an answer for so long is given up, with its connection; None waits.
+    /// An op without an answer for this long is given up, with its connection; None waits.
     pub op_timeout: Option<Duration>,
 }
 
@@ -139,7 +138,7 @@ impl Policy {
         self.on_error == OnError::Reconnect
     }
 
-    /// Limits how long nobody may get an answer, and a server may be gone between two steps.
+    /// Returns how long all clients may wait for an answer, and a server may be gone between two steps.
     pub(crate) fn patience(&self) -> Duration {
         if self.reconnects() { limits::OUTAGE } else { limits::SILENCE }
     }
@@ -147,16 +146,16 @@ impl Policy {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// The end of its name; it goes on where a run is continued.
+    /// The end of its name; goes on in a run that is continued.
     pub number: u32,
-    /// From 1, in the order of execution.
+    /// Position in the order of execution, from 1.
     pub place: u32,
     pub of: u32,
     pub clients: u32,
-    /// Ops a second over all of them; None is a closed loop.
+    /// Ops a second over all clients; None in a closed loop.
     pub rate: Option<f64>,
     pub repeat: u32,
-    /// Which search for a rate it is of, from 1.
+    /// Number of its search for a rate, from 1.
     pub search: Option<u32>,
 }
 
@@ -167,7 +166,6 @@ impl Step {
 }
 
 impl Plan {
-    /// Lists the cells of one repeat in the order of execution.
     pub(crate) fn cells(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         let rates = match self.rates.as_slice() {
             [] => vec![None],
@@ -181,8 +179,7 @@ impl Plan {
         cells
     }
 
-    /// Lists the steps in the order of execution. Repeats are the outermost loop, so that drift
-    /// does not hide inside a cell.
+    /// Lists the steps in order. Repeats are the outermost loop, so that a drift is not within a cell.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let of = self.count_steps() as u32;
         let cells = (1..=self.repeats)
@@ -199,7 +196,7 @@ impl Plan {
         (1..).zip(cells).map(step).collect()
     }
 
-    /// Gives the warm-up and the window of a step; nothing where the window is a number of ops.
+    /// Returns the warm-up and window of a step; None if the window is a number of ops.
     pub(crate) fn step_time(&self) -> Option<Duration> {
         self.stop.time().map(|time| time.saturating_add(self.warmup))
     }
@@ -221,8 +218,7 @@ impl Plan {
         self.clients.iter().copied().max().unwrap_or(0)
     }
 
-    /// Decides how clients meet so many tables; an explicit `pinned` is refused where it would touch
-    /// a part of the data only.
+    /// Decides how clients meet the tables; refuses a `pinned` that would touch only a part of them.
     pub(crate) fn spread_over(&self, tables: u32) -> Result<Spread> {
         if self.workload.table_a_client {
             return self.own_tables(tables);
@@ -251,7 +247,7 @@ impl Plan {
             (&self.workload.name, self.workload.schema, self.clients_max());
         if self.spread == SpreadChoice::Random {
             let text = format!("--spread random: each client of {name} has a table of its own");
-            return Err(Error::usage(text).hint("leave --spread away"));
+            return Err(Error::usage(text).hint("leave --spread out"));
         }
         if tables < clients {
             let text =
@@ -263,7 +259,7 @@ impl Plan {
         Ok(Spread::Pinned)
     }
 
-    /// Counts the tables that are made where there are none and no number is given.
+    /// Returns the number of tables to make if none is given.
     pub(crate) fn tables_or_default(&self) -> u32 {
         let named = || self.workload.largest_table().unwrap_or(0).max(defaults::TABLES);
         let usual = || if self.workload.table_a_client { self.clients_max() } else { named() };
@@ -275,21 +271,20 @@ impl Plan {
         u64::from(statements) * u64::from(tables)
     }
 
-    /// Counts the statements that one client keeps prepared for a table, and for how many tables.
+    /// Returns the statements that a client prepares for a table, and the number of its tables.
     pub(crate) fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
-        // A workload that names none of them has its statements once.
+        // A workload that names no table has its statements once.
         let tables = if spread == Spread::Pinned { 1 } else { tables.max(1) };
         let prepared = self.statements == StatementMode::Prepared;
         (if prepared { self.workload.prepared() } else { 0 }, tables)
     }
 
-    /// Lists what is decided, for `--list`, where each step may become so many. A random seed is
-    /// another one in the run, so it is not shown.
+    /// Lists the settings, for `--list`, with up to `each` steps a search. Hides a random seed.
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> Vec<(&'static str, String)> {
         let workload = &self.workload;
         let mut lines = vec![("workload", workload.name.clone())];
         let option = |(name, setting): (&String, &Setting)| format!("{name} = {}", setting.shown());
-        lines.extend(workload.options.iter().map(|of| ("option", option(of))));
+        lines.extend(workload.options.iter().map(|setting| ("option", option(setting))));
         for transaction in &workload.transactions {
             let begins = workload.begins(transaction);
             let begins = if begins { "BEGIN … COMMIT" } else { "autocommit" };
@@ -340,18 +335,18 @@ impl Plan {
 
     fn list_times(&self, each: u32) -> impl Iterator<Item = (&'static str, String)> {
         let (time, ops) = (self.stop.time(), self.stop.ops());
-        let of = |warmup: Duration, steps: u32| {
+        let total_time = |warmup: Duration, steps: u32| {
             let total = |time| units::duration((warmup + time) * steps);
             time.map(|time| format!("{} for {}", total(time), terms::counted(steps, "step")))
         };
         let steps = self.count_steps() as u32;
-        // An open loop's warm-up takes as long again where its backlog must drain.
-        let most = of(self.warmup * 2, steps.saturating_mul(each)).filter(|_| each > 1);
+        // An open loop's warm-up doubles if its backlog must drain.
+        let most = total_time(self.warmup * 2, steps.saturating_mul(each)).filter(|_| each > 1);
         let Policy { on_error, errors_max, op_timeout } = self.policy;
         let lines = [
             ("warm-up", Some(units::duration(self.warmup))),
             ("time", time.map(units::duration)),
-            ("at least", of(self.warmup, steps)),
+            ("at least", total_time(self.warmup, steps)),
             ("at most", most),
             ("ops", ops.map(units::count)),
             ("arrival", (!self.rates.is_empty()).then(|| self.arrival.to_string())),
@@ -366,12 +361,12 @@ impl Plan {
     }
 }
 
-/// Makes a length of so many seconds, none where they are no number.
+/// Makes a duration; zero if the seconds are no number.
 fn seconds_of(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(limits::PHASE_MAX)
 }
 
-/// Refuses more steps than anybody waits for: two weeks of them; lists multiply.
+/// Refuses more steps than two weeks allow: lists multiply.
 fn check_steps(steps: u64) -> Result<()> {
     const STEPS_MAX: u64 = 20_000;
     if steps <= STEPS_MAX {

@@ -1,4 +1,4 @@
-//! The rules of a run that differ between loadgen and sysbench, each named for what it decides.
+//! The rules of a run that differ between loadgen and sysbench, each named after its decision.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,49 +11,47 @@ use serde::{Serialize, Serializer};
 pub struct Rules {
     pub after_error: AfterError,
     pub at_end: AtEnd,
-    /// Ends the run after exactly so many ops of all clients, if the time does not end it before.
+    /// Number of ops over all clients that ends the run, unless the time does.
     pub shared_ops: Option<u64>,
-    /// A client opens a new connection after each so many ops; 0 is never.
+    /// Ops of a client between two new connections; 0 is never.
     pub reconnect_every: u64,
-    /// More waiting arrivals of an open loop end the run.
+    /// Upper limit on the waiting arrivals of an open loop; more end the run.
     pub queue_max: Option<u64>,
-    /// A refusal of the server's goes to the observer as it came, and the log-in's has no hints.
+    /// The observer gets the server's refusals unchanged, and log-in errors have no hints.
     pub raw_refusals: bool,
-    /// BEGIN and COMMIT are prepared, and statements that the counts leave out.
+    /// BEGIN, COMMIT and statements with a count of 0 are prepared, too.
     pub prepare_all: bool,
-    /// Each op adds one row to a bulk statement, which is sent when it is full.
+    /// Each op adds a row to a bulk statement, which is sent when full.
     pub row_an_op: bool,
     /// Inserted ids begin at 1, not after the table's largest.
     pub ids_from_one: bool,
-    /// Answers are counted by kind, and not held against the workload.
+    /// Answers are counted by kind, and not checked against the workload.
     pub count_answers: bool,
     /// An error inside a transaction is followed by ROLLBACK.
     pub roll_back: bool,
-    /// Prepared statements are closed before the connection.
     pub close_statements: bool,
-    /// The tables are checked before the run.
     pub check_tables: bool,
 }
 
-/// The fate of an op that met an error.
+/// The fate of an op after an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AfterError {
     /// It failed, and the plan's policy decides on the step.
     Policy,
-    /// It begins again after these errors; others end the step.
+    /// It restarts after these errors; others end the step.
     Restart(Ignored),
 }
 
-/// The fate of the ops in flight at the end of the window.
+/// The fate of ops in flight at the end of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtEnd {
-    /// Ops count by their start. The drain finishes them, or gives them up with the arrivals that wait.
+    /// Ops count by their start. The drain finishes them, or gives them up with waiting arrivals.
     Drain,
-    /// Ops count by their end: they are finished, unless so much time passes. Arrivals that wait are dropped.
+    /// Ops count by their end: they are finished, within `grace` if set. Waiting arrivals are dropped.
     Finish { grace: Option<Duration> },
 }
 
-/// The errors after which an op begins again (`--mysql-ignore-errors`).
+/// Errors after which an op restarts (`--mysql-ignore-errors`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Ignored {
     All,
@@ -67,7 +65,7 @@ impl Default for Ignored {
 }
 
 impl Ignored {
-    /// What a client library calls a connection that is lost.
+    /// Client libraries' errors for a lost connection.
     const LOST: [u16; 4] = [2006, 2011, 2013, 2055];
 
     pub(crate) fn has(&self, code: u16) -> bool {
@@ -77,7 +75,7 @@ impl Ignored {
         }
     }
 
-    /// Tells whether a lost connection is opened again.
+    /// Returns whether a lost connection is opened again.
     pub(crate) fn has_lost(&self) -> bool {
         Ignored::LOST.iter().any(|code| self.has(*code))
     }
@@ -136,7 +134,6 @@ impl Rules {
         *self == Rules::loadgen()
     }
 
-    /// Gives the errors after which an op begins again, where some do.
     pub(crate) fn ignored(&self) -> Option<&Ignored> {
         match &self.after_error {
             AfterError::Policy => None,
@@ -145,7 +142,7 @@ impl Rules {
     }
 }
 
-/// Writes what a command line of sysbench's decides: the other rules follow, and resume keys stay.
+/// Writes only what a sysbench command line decides: the other rules follow from it, and resume keys stay.
 impl Serialize for Rules {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

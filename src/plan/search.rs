@@ -1,10 +1,7 @@
-//! The search for the highest rate at which a service level holds. Pure: told what a rate came to,
-//! it says which one is next.
+//! The search for the highest rate at which a service level holds. Pure: it gets answers, and returns rates.
 //!
-//! It doubles the rate until the level fails (halves it, where it fails at once), then takes the
-//! middle of the highest rate that held and the lowest that failed, geometrically, until these
-//! are near enough; then it measures both edges again. Answers are noisy: a rate that was
-//! measured twice with both answers is measured a third time, and the majority counts.
+//! It doubles the rate until the level fails (or halves it if it fails at once), then takes the geometric middle
+//! of both edges until they are near enough, then measures both again. Of contrary answers the majority counts.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,16 +11,15 @@ use super::value::RATE_MAX;
 use crate::stats::enough;
 use crate::terms::{Gate, Property, Quantity, Rate};
 
-/// Steps of one search at most.
+/// Upper limit on the steps of one search.
 pub(crate) const STEPS_MAX: usize = 30;
-/// Nothing is looked for below this rate, ops a second.
+/// Lowest rate of a search, ops a second.
 const RATE_MIN: f64 = 0.01;
-/// Significant digits of a rate.
 const DIGITS: i32 = 4;
-/// Arrivals come by chance: some more than are meant may be there.
+/// Share of the expected arrivals: fewer may come by chance.
 const LUCK: f64 = 0.9;
 
-/// Counts the operations that the percentiles of a level take, and names the condition that takes most.
+/// Counts the operations that the percentiles of a level need, and names the most demanding condition.
 pub(crate) fn operations_needed(level: &[Gate]) -> (u64, Option<&str>) {
     let needed = level.iter().filter_map(|gate| match gate.quantity {
         Quantity::Latency(Property::Percentile(p)) => {
@@ -34,20 +30,19 @@ pub(crate) fn operations_needed(level: &[Gate]) -> (u64, Option<&str>) {
     needed.max().map_or((0, None), |(count, text)| (count, Some(text)))
 }
 
-/// Counts of what held, of what failed, and of what had too few answers to tell: then higher rates are
-/// looked at.
+/// Counts of held, failed and unknown answers; unknown ones let the search go up.
 type Answers = [usize; 3];
 
-/// Weighs those for it against those against it.
+/// Compares the answers for a rate with those against it.
 fn majority([held, failed, unknown]: Answers) -> Ordering {
     (held + unknown).cmp(&failed)
 }
 
 pub(crate) struct Search {
     start: f64,
-    /// Edges are near enough where one is larger than the other by this part at most.
+    /// Edges are near enough if their ratio is at most one more than this.
     resolution: f64,
-    /// A window of a lower rate has too few operations to tell that the level holds.
+    /// A window of a lower rate has too few operations to show that the level holds.
     least: f64,
     tries: BTreeMap<Rate, Answers>,
 }
@@ -56,12 +51,11 @@ pub(crate) struct Search {
 pub(crate) struct Found {
     pub rate: Option<f64>,
     pub failed: Option<f64>,
-    /// The search came to its end: both edges measured again.
+    /// True if both edges were measured again.
     pub confirmed: bool,
-    /// A higher rate, below the one that failed, of which it is not known.
+    /// A higher rate, below the one that failed, with an unknown answer.
     pub unknown: Option<f64>,
-    /// Answers contradicted each other: one rate with both, or a rate that held above one
-    /// that failed.
+    /// True if answers contradict each other: two for one rate, or a rate that held above one that failed.
     pub noisy: bool,
 }
 
@@ -83,7 +77,7 @@ impl Search {
         Search { least, ..Search::new(start, resolution) }
     }
 
-    /// Takes what a rate came to, which may not be known.
+    /// Adds the answer of a rate; None if unknown.
     pub(crate) fn tell(&mut self, rate: f64, held: Option<bool>) {
         let answer = held.map_or(2, |held| usize::from(!held));
         self.tries.entry(Rate::new(rate)).or_default()[answer] += 1;
@@ -106,7 +100,7 @@ impl Search {
             (Some(low), None) if low < most => Some(rounded(low * 2.0).min(most)),
             (Some(low), None) => unsettled(low),
             (None, Some(high)) => (high / 2.0 >= RATE_MIN).then(|| rounded(high / 2.0)),
-            // Nothing below what failed can be seen to hold; a hiccup does not decide that.
+            // No rate below it can be known to hold; a hiccup must not decide that.
             (Some(_), Some(high)) if high < self.least => unsettled(high),
             (Some(low), Some(high)) => {
                 let middle = rounded((low * high).sqrt());
@@ -125,7 +119,7 @@ impl Search {
             let above = high.is_some_and(|high| rate.per_s() > high) && majority(*answers).is_gt();
             above || answers[..2].iter().all(|count| *count > 0)
         };
-        // An unknown answer lets the search try higher rates; but none was seen to hold.
+        // An unknown answer allows higher rates, but does not hold.
         let mut held =
             self.tries.iter().rev().filter(|(rate, answers)| {
                 known(answers) && low.is_some_and(|low| rate.per_s() <= low)
@@ -139,7 +133,7 @@ impl Search {
         }
     }
 
-    /// Finds the highest rate that held below the lowest that failed, and that one.
+    /// Finds the highest rate that held below the lowest that failed, and the latter.
     fn edges(&self) -> (Option<f64>, Option<f64>) {
         let mut tries = self.tries.iter();
         let high = tries.find(|(_, all)| majority(**all).is_lt()).map(|(rate, _)| rate.per_s());
@@ -149,7 +143,6 @@ impl Search {
     }
 }
 
-/// Gives a rate with few digits, for people.
 fn rounded(rate: f64) -> f64 {
     let digits = DIGITS - 1 - rate.log10().floor() as i32;
     // Dividing by a power of ten is exact where multiplying by its inverse is not.

@@ -1,4 +1,4 @@
-//! Values of the knobs: one parser each, which the flags and the profiles share.
+//! Values of the knobs: one parser each for flags and profiles.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,18 +22,17 @@ use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// Upper limit on clients; guards against typing errors.
 pub const CLIENTS_MAX: u32 = 1_000_000;
-/// Ops a second at most, likewise.
+/// Upper limit on ops a second; guards against typing errors.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
 /// Rates are read in thousandths.
 const FINE: u64 = 1_000;
-/// Steps of one list at most.
+/// Upper limit on the steps of one list.
 const STEPS_MAX: usize = 10_000;
-/// Characters of a label at most: it is one cell of a table.
+/// Upper limit on the characters of a label: it fills one cell of a table.
 const LABEL_MAX: usize = 200;
-/// Characters of a character set's name at most.
+/// Upper limit on the characters of a character set's name.
 const CHARSET_MAX: usize = 32;
 
-/// Reads a value of a profile with the parser of its flag.
 macro_rules! as_flags {
     ($($value:ty $([$($generic:tt)+])?),+) => {$(
         impl<'de $(, $($generic)+)?> Deserialize<'de> for $value {
@@ -67,16 +66,15 @@ values! {
     /// Numbers of clients, a step each: `64`, `1,2,4`, `8..256` (doubling; the end is always a step)
     /// or `8..64+8`; lists mix them, duplicates are dropped, the result ascends.
     Clients(Vec<u32>) = clients;
-    /// Ops a second, a step each, down to one in a thousand seconds; the lists are those of
-    /// [`Clients`].
+    /// Ops a second, a step each, from one in a thousand seconds; lists as in [`Clients`].
     Rates(Vec<f64>) = rates;
-    /// None for `auto`, what the tables say.
+    /// None for `auto`: the size of the tables.
     RowsOrAuto(Option<u64>) = rows_or_auto;
     /// A workload's option: a number, or a switch as 1 and 0.
     OptionValue(u64) = option_value;
-    /// A character set's name, which reaches SQL.
+    /// A character set's name: it becomes part of SQL.
     CharsetName(String) = charset;
-    /// Bytes, as the servers' options have them.
+    /// Bytes in the notation of server options.
     Size(u64) = size;
 }
 
@@ -85,7 +83,7 @@ as_flags!(
     Whole<MIN, MAX> [const MIN: u64, const MAX: u64], Length<MS> [const MS: u64]
 );
 
-/// Gives clap the words of choices, for the flags, their help and completions.
+/// Passes the words of choices to clap, for flags, help and completions.
 macro_rules! flags_choose {
     ($($choice:ty),+) => {$(
         impl ValueEnum for $choice {
@@ -115,8 +113,7 @@ pub type RowCount = Whole<1, ROWS_MAX>;
 pub type OpCount = Whole<1, { u64::MAX }>;
 pub type Repeats = Whole<1, 1000>;
 pub type Threads = Whole<1, 1024>;
-/// Bytes of an extended INSERT: no row of sysbench's table is longer than the least, and
-/// `max_allowed_packet` ends at the most.
+/// Bytes of an extended INSERT: at least sysbench's longest row, at most the limit of `max_allowed_packet`.
 pub type InsertBytes = Whole<1024, { 1 << 30 }>;
 
 impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
@@ -136,12 +133,11 @@ impl<const MIN: u64, const MAX: u64> FromStr for Whole<MIN, MAX> {
     }
 }
 
-/// A length of time of so many milliseconds at least: a guard against typing errors, which also keeps sums
-/// of them in range.
+/// A duration of at least `MIN` milliseconds. The upper limit guards against typing errors and keeps sums in
+/// range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Length<const MS: u64>(pub Duration);
 
-/// A phase: a warm-up, for one.
 pub(crate) type Phase = Length<0>;
 
 impl<const MS: u64> FromStr for Length<MS> {
@@ -164,15 +160,14 @@ impl<const MS: u64> FromStr for Length<MS> {
 pub enum ErrorsMax {
     /// A number of errors in all phases of a step.
     Count(u64),
-    /// A percentage of the ops.
     Percent(f64),
 }
 
 impl ErrorsMax {
-    /// A share is judged from so many ops on, or at the end: of the first two one may fail.
+    /// Ops from which a share is judged, unless at the end: one error in two ops is no share.
     const JUDGED_FROM: u64 = 1000;
 
-    /// Judges so many errors beside so many good ops; `last` where no more follow.
+    /// Returns whether there are too many errors beside `ops` good ones; `last` if no more follow.
     pub fn exceeded(self, errors: u64, ops: u64, last: bool) -> bool {
         match self {
             ErrorsMax::Count(max) => errors > max,
@@ -206,8 +201,7 @@ impl FromStr for ErrorsMax {
     }
 }
 
-/// `--scale`: the same experiment, smaller: a factor of at most 1 for rows, times, numbers of ops
-/// and sizes.
+/// `--scale`: a factor of at most 1 for rows, times, numbers of ops and sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale(f64);
 
@@ -235,12 +229,11 @@ impl Scale {
         (self.0 - 1.0).abs() < f64::EPSILON
     }
 
-    /// Scales a number, down to a least one unless it is smaller already.
+    /// Scales a number, but not below `min` unless it is smaller already.
     fn count(self, n: u64, min: u64) -> u64 {
         if self.is_full() { n } else { ((n as f64 * self.0).round() as u64).max(min.min(n)) }
     }
 
-    /// Scales rows, or ops.
     pub fn rows(self, rows: u64) -> u64 {
         self.count(rows, 1000)
     }
@@ -249,19 +242,20 @@ impl Scale {
         self.duration(time, 1000)
     }
 
-    /// Scales the length of a warm-up, or when a command starts.
+    /// Scales a warm-up, or the start of a command.
     pub(crate) fn warmup(self, warmup: Duration) -> Duration {
         self.duration(warmup, 200)
     }
 
     fn duration(self, length: Duration, least_ms: u64) -> Duration {
-        // Whole milliseconds read well in tables.
+        // Whole milliseconds are easy to read.
         let scaled = Duration::from_millis((length.as_secs_f64() * self.0 * 1e3).round() as u64);
         let least = Duration::from_millis(least_ms).min(length);
         if self.is_full() { length } else { scaled.max(least) }
     }
 
-    /// Scales an option that is a size in bytes, or a count of pages; servers of all versions take the least.
+    /// Scales an option that is a size in bytes or a number of pages, down to what servers of all versions
+    /// take.
     pub fn size(self, option: &str, bytes: u64) -> u64 {
         const MIB: u64 = 1 << 20;
         if self.is_full() {
@@ -269,9 +263,9 @@ impl Scale {
         }
         let option = option.replace('-', "_");
         let min = match option.strip_prefix("loose_").unwrap_or(&option) {
-            // Pages that are kept free: more than the pool has would leave nothing in it.
+            // More free pages than the pool has would leave nothing in it.
             "innodb_lru_scan_depth" => return self.count(bytes, LRU_SCAN_DEPTH_MIN),
-            // 5 MiB everywhere up to now; a little more where pages are larger than 16 KiB.
+            // 5 MiB in all versions so far; more with pages above 16 KiB.
             "innodb_buffer_pool_size" | "innodb_redo_log_capacity" => 8 * MIB,
             "innodb_log_file_size" => 4 * MIB,
             _ => MIB,
@@ -281,10 +275,9 @@ impl Scale {
     }
 }
 
-/// The least that servers take.
 const LRU_SCAN_DEPTH_MIN: u64 = 100;
 
-/// Reads a size as the servers' options have it: K, M, G and T are powers of 1024.
+/// Parses a size in the notation of server options: K, M, G and T are powers of 1024.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -297,7 +290,7 @@ fn size(text: &str) -> Result<u64, String> {
     bytes(text).ok_or_else(|| "no size: a number, then nothing or K, M, G, T".to_owned())
 }
 
-/// Shows a value of a profile as the text that a flag would have.
+/// Formats a profile's value as the text of a flag.
 pub(super) fn as_flag(value: &Value) -> Result<String, &'static str> {
     Ok(match value {
         Value::String(text) => text.clone(),
@@ -313,7 +306,6 @@ pub(super) fn as_flag(value: &Value) -> Result<String, &'static str> {
     })
 }
 
-/// Gives what is in a list, or the value itself.
 pub(super) fn items(value: Value) -> Vec<Value> {
     if let Value::Array(values) = value { values } else { vec![value] }
 }
@@ -358,7 +350,7 @@ fn rates(text: &str) -> Result<Vec<f64>, String> {
     Ok(list(text, one)?.into_iter().map(|n| n as f64 / FINE as f64).collect())
 }
 
-/// Reads a list of numbers above 0, of which `one` reads each.
+/// Parses a list of numbers above 0 with `one`.
 fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSet<u64>, String> {
     let one = |text: &str| one(text.trim());
     let mut numbers = BTreeSet::new();
@@ -394,7 +386,7 @@ fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSe
     Ok(numbers)
 }
 
-/// Finds what a range or a list in another notation means: `8-64`, `1:8`, `8 16`, and `8-64-8` with a step.
+/// Translates a range or list in another notation: `8-64`, `1:8`, `8 16`, and `8-64-8` with a step.
 fn meant(part: &str, is_number: impl Fn(&str) -> bool) -> Option<String> {
     let split = |marks: &[&str]| {
         let mark = marks.iter().find(|mark| part.contains(**mark))?;
@@ -434,7 +426,7 @@ pub(crate) fn label(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads a name of a profile, which is a label, too.
+/// Reads a name in a profile: it is a label, too.
 pub(super) fn named<'de, D: Deserializer<'de>, T: From<String>>(from: D) -> Result<T, D::Error> {
     label(&String::deserialize(from)?).map(T::from).map_err(D::Error::custom)
 }

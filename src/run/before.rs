@@ -1,5 +1,5 @@
-//! What comes before a step: its server is reached and looked at, with its tables, and brought into
-//! the state that the step is to start from (`--warm`, `--settle`, `--ahi`).
+//! Reaches a server and its tables before a step, and brings it into the state that the step starts from
+//! (`--warm`, `--settle`, `--ahi`).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,8 +32,8 @@ pub(super) async fn close(session: Option<Session>) {
     }
 }
 
-/// Asks the server until it is silent for too long, or a signal. Either way the future is dropped,
-/// and its session must be, too.
+/// Asks the server until it is silent for too long, or a signal comes. Drop the session of a future that was
+/// dropped here.
 pub(super) async fn ask<T, E: Into<Error>>(
     link: &ServerLink,
     asking: impl Future<Output = std::result::Result<T, E>>,
@@ -47,7 +47,7 @@ pub(super) async fn ask<T, E: Into<Error>>(
     })
 }
 
-/// Does what may take any time, as long as the server answers on another connection.
+/// Does work of any length, as long as the server answers on another connection.
 pub(super) async fn with_liveness<T>(
     link: &ServerLink,
     control: &mut Session,
@@ -58,19 +58,17 @@ pub(super) async fn with_liveness<T>(
     liveness.during(doing(control)).await
 }
 
-/// A server that was looked at, with its tables: the same for all steps.
+/// A server and its tables as preflight found them: the same for all steps.
 pub(super) struct PreparedServer<'a> {
     pub(super) link: &'a ServerLink,
-    /// Between the steps; None where it is lost.
+    /// Open between the steps; None if it was lost.
     pub(super) control: Option<Session>,
-    /// The server at the last look, and what does not change.
+    /// The server when it was last read, and facts that do not change.
     pub(super) found: Fingerprint,
     pub(super) host: Host,
-    /// The reader of its process and host, where they can be read.
     pub(super) probe: Option<Probe>,
     pub(super) warnings: Vec<Finding>,
     pub(super) spread: Spread,
-    /// None of a timed job.
     pub(super) dataset: Dataset,
 }
 
@@ -91,7 +89,7 @@ impl PreparedServer<'_> {
     }
 }
 
-/// Refuses a server or tables that a sweep cannot run on, and decides how its clients meet them.
+/// Refuses a server or tables that a sweep cannot run on, and spreads the clients over the tables.
 pub(super) async fn preflight(
     plan: &Plan,
     target: &ConnectOptions,
@@ -129,7 +127,7 @@ pub(super) async fn preflight(
     Ok((spread, ready))
 }
 
-/// Finds the identities of those of the tables that prepare made: a ledger says whose it is.
+/// Reads the identities of the tables that prepare made: a ledger names them.
 async fn identities(
     control: &mut Session,
     database: &str,
@@ -140,21 +138,20 @@ async fn identities(
     Ok((1..=tables.count).map(identity).collect())
 }
 
-/// Takes the tables for what the plan says, as sysbench does.
+/// Takes the tables to be as the plan says, as sysbench does.
 pub(crate) fn assume_tables(plan: &Plan) -> (Spread, Tables) {
     let spread = if plan.workload.table_a_client { Spread::Pinned } else { Spread::Random };
     let (count, rows) = (plan.tables.unwrap_or(1), plan.rows.unwrap_or(1));
     (spread, Tables { schema: Schema::Sbtest, count, rows, ..Tables::default() })
 }
 
-/// Finds a way to read the server's process and host: as `--probe` says, else here where the server
-/// runs on this host.
+/// Opens a reader of the server's process and host: by `--probe`, else here if the server runs on this host.
 pub(super) async fn probe(
     prefix: Vec<String>,
     server: Whereabouts,
     same_host: bool,
 ) -> Result<Option<Probe>> {
-    // It reads many files, or waits for a command: not on the thread that keeps time.
+    // Not on the thread that keeps time: it reads many files, or waits for a command.
     let looking = run_on_thread(move || match prefix.as_slice() {
         [] => Ok(same_host.then(|| Probe::below(Path::new(ROOT), &server))),
         prefix => {
@@ -169,7 +166,7 @@ pub(super) async fn probe(
 
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-/// Waits for a server that is gone, where lost connections are opened again.
+/// Waits for a server that is gone, if the plan opens lost connections again.
 pub(super) struct Patience<'a> {
     policy: Policy,
     stop: &'a Stop,
@@ -182,8 +179,8 @@ impl<'a> Patience<'a> {
         Patience { policy, stop, began: Instant::now(), said: String::new() }
     }
 
-    /// Waits until it is time for another attempt; false at once where none mends this error, or
-    /// where there is no time for one.
+    /// Waits until the next attempt. Returns false at once if none helps against this error, or if no time is
+    /// left.
     pub(super) async fn wait_again(
         &mut self,
         error: &Error,
@@ -207,28 +204,28 @@ pub(super) async fn pause(stop: &Stop, time: Duration) -> Result<()> {
 }
 
 const PIECE: u64 = 100_000;
-/// Between two looks at a server that settles.
+/// Interval between two readings of a server that settles.
 const LOOK: Duration = Duration::from_millis(500);
-/// Also waits after a fill; usually there is little to flush.
+/// Interval after a fill, when there usually is little to flush.
 const FLUSH_LOOK: Duration = Duration::from_millis(100);
 const FLUSH_WITHIN: Duration = Duration::from_mins(2);
-/// Settings that make a server flush everything. A limit comes before the one that it bounds.
+/// Settings that make a server flush everything. Each limit precedes the setting that it bounds.
 const FLUSHING: [(&str, u32); 4] = [
     ("innodb_max_dirty_pages_pct_lwm", 0),
     ("innodb_max_dirty_pages_pct", 0),
-    // By default some servers write 200 pages a second.
+    // Some servers write 200 pages a second by default.
     ("innodb_io_capacity_max", 20_000),
     ("innodb_io_capacity", 20_000),
 ];
-/// Those that are for every server; the others are for private ones.
+/// The first ones are for every server, the others for private ones.
 const FLUSHING_ALL: usize = 2;
 const IDS: usize = 200;
-/// `--ahi warm` compares the share of hits of periods so long.
+/// Length of the periods whose shares of hits `--ahi warm` compares.
 const PERIOD: Duration = Duration::from_secs(1);
-/// And is done when so many in turn differ by less than [`SETTLED_HITS`].
+/// Periods in turn that must differ by less than [`SETTLED_HITS`].
 const PERIODS: u32 = 3;
 const SETTLED_HITS: f64 = 0.01;
-/// It ends in any case after so long.
+/// Upper limit on `--ahi warm`.
 const AHI_MOST: Duration = Duration::from_mins(2);
 const AHI: &str = "innodb_adaptive_hash_index";
 
@@ -273,7 +270,7 @@ impl Preparation<'_> {
         self.wait(wait).await
     }
 
-    /// Lets the server write out what the fill left dirty: no step is to pay for it.
+    /// Waits until the server has written the pages that the fill left dirty: no step pays for it.
     pub(super) async fn flush(&mut self) -> Result<Settled> {
         self.progress.restart();
         let wait = Wait {
@@ -288,9 +285,8 @@ impl Preparation<'_> {
         Ok(settled)
     }
 
-    /// Waits for so long at most until little of what was written before is left to flush and to
-    /// purge. Where the account may, the server is told meanwhile to keep no dirty pages: some flush
-    /// none while they are idle. An end that is asked for still puts that back.
+    /// Waits until little of earlier writes is left to flush and to purge. Servers that flush nothing while
+    /// idle are set to keep no dirty pages meanwhile, and set back however the wait ends.
     async fn wait(&mut self, of: Wait) -> Result<Settled> {
         let Wait { doing, by, settings, every, limit } = of;
         let at = self.at;
@@ -339,7 +335,7 @@ impl Preparation<'_> {
         let reading = query_single(self.control, &sql).map_err(|failure| match failure {
             Failure::Server { .. } => {
                 Error::server(format!("--ahi: this server has no {AHI}: {failure}"))
-                    .hint("leave --ahi away")
+                    .hint("leave --ahi out")
             }
             lost @ Failure::Lost(_) => lost.into(),
         });
@@ -347,8 +343,8 @@ impl Preparation<'_> {
         Ok(matches!(value.as_deref(), Some("1" | "ON")))
     }
 
-    /// Empties the index by switching it off and on again; one that is off is empty. However that
-    /// ends, it is on again, or the error says that it may not be.
+    /// Empties the index by switching it off and on again; one that is off is empty. However this ends, the
+    /// index is on again, or the error says that it may be off.
     async fn empty_ahi(&mut self) -> Result<()> {
         if !self.ahi_is_on().await? {
             return Ok(());
@@ -359,7 +355,7 @@ impl Preparation<'_> {
             Ok(Err(failure @ Failure::Server { .. })) => {
                 return Err(Error::server(format!("--ahi cold cannot set {AHI}: {failure}")).hint(
                     "GRANT SUPER ON *.* TO the account (MySQL 8: SYSTEM_VARIABLES_ADMIN), or \
-                     leave --ahi away",
+                     leave --ahi out",
                 ));
             }
             Ok(answer) => answer.map(|_| ()).map_err(Error::from),
@@ -369,12 +365,12 @@ impl Preparation<'_> {
         self.put_back(&done, &[format!("SET GLOBAL {AHI} = ON")], switched).await
     }
 
-    /// Reads rows by their ids until the share of the searches that the index answers stays the
-    /// same. Returns that share; None where the server does not count it.
+    /// Reads rows by id until the share of searches that the index answers is stable. Returns that share;
+    /// None if the server does not count it.
     async fn fill_ahi(&mut self) -> Result<Option<f64>> {
         if !self.ahi_is_on().await? {
             return Err(Error::server(format!("--ahi warm: {AHI} is OFF"))
-                .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi away")));
+                .hint(format!("SET GLOBAL {AHI} = ON, or leave --ahi out")));
         }
         let mut stream = Stream::new(seed_of(&[self.plan.seed, name_part("adaptive hash index")]));
         let (tables, began) = (self.at.dataset.tables, Instant::now());
@@ -391,16 +387,17 @@ impl Preparation<'_> {
                 ask(self.at.link, self.control.query(&sql)).await?;
             }
             let now = ask(self.at.link, status::searches(self.control)).await?;
-            let here = now.zip(counted).and_then(|(now, then)| {
+            let period_hits = now.zip(counted).and_then(|(now, then)| {
                 let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
                 (hits + others > 0).then(|| hits as f64 / (hits + others) as f64)
             });
-            // Pages that are not counted can only be given some time.
+            // Nothing counts the pages: only time helps.
             let as_before = |now: f64| share.is_some_and(|then| (then - now).abs() < SETTLED_HITS);
-            steady = if here.is_none_or(as_before) { steady + 1 } else { 0 };
-            (share, counted) = (here, now);
+            steady = if period_hits.is_none_or(as_before) { steady + 1 } else { 0 };
+            (share, counted) = (period_hits, now);
             self.progress.update(|| {
-                let hits = here.map_or_else(String::new, |s| format!(", {:.0} % hits", s * 100.0));
+                let hits =
+                    period_hits.map_or_else(String::new, |s| format!(", {:.0} % hits", s * 100.0));
                 let s = began.elapsed().as_secs_f64();
                 format!("filling the adaptive hash index: {s:.0} s{hits}")
             });
@@ -409,8 +406,8 @@ impl Preparation<'_> {
         Ok(share)
     }
 
-    /// Puts back by these orders what was done to the server, whatever became of what it was done
-    /// for; a signal does not cut this short.
+    /// Executes the orders that undo a change of the server, also after an error; a signal does not cut this
+    /// short.
     async fn put_back(&mut self, done: &str, orders: &[String], waited: Result<()>) -> Result<()> {
         let link = self.at.link;
         let still = ServerLink { stop: Stop::default(), ..link.clone() };
@@ -418,7 +415,7 @@ impl Preparation<'_> {
         if orders.is_empty() || usable && ask(&still, set(self.control, orders)).await.is_ok() {
             return waited;
         }
-        // An answer that is not waited for any more is still to come on the old connection.
+        // The old connection may still have an unread answer.
         let mut patience = Patience::new(self.plan.policy, &link.stop);
         let why = loop {
             let again = ask(&still, async {
@@ -436,7 +433,7 @@ impl Preparation<'_> {
         let text = format!("{done} and cannot put it back: {why}");
         let error = match link.stop.check().and(waited) {
             Ok(()) => Error::server(text),
-            // Another attempt would take for its own what is not put back.
+            // A further attempt would take the changed values for the server's own.
             Err(error) => error.context(text).passing(false),
         };
         Err(error.hint(format!("{}: as it was", orders.join("; "))))
@@ -457,8 +454,9 @@ pub(super) async fn read_all(
         let reads = tables.schema.reads(number, rows, PIECE);
         for (done, sql) in reads.iter().enumerate() {
             progress.update(|| {
-                let here = f64::from(number - 1) + done as f64 / reads.len() as f64;
-                let (name, part) = (tables.schema.name(number), here / f64::from(tables.count));
+                let tables_done = f64::from(number - 1) + done as f64 / reads.len() as f64;
+                let (name, part) =
+                    (tables.schema.name(number), tables_done / f64::from(tables.count));
                 let (percent, s) = (part * 100.0, began.elapsed().as_secs_f64());
                 format!("reading all rows: {name}, {percent:.0} % of all, {s:.0} s")
             });
@@ -470,7 +468,7 @@ pub(super) async fn read_all(
     Ok(())
 }
 
-/// Changes settings where the account has the right to; adds what puts them back.
+/// Changes the settings that the account may change; adds the orders that undo it.
 async fn change(
     settings: &[(&str, u32)],
     control: &mut Session,
@@ -482,15 +480,14 @@ async fn change(
             optional(query_single(control, &format!("SELECT @@GLOBAL.{name}")).await)?.flatten();
         values.extend(value.map(|value| (name, wanted, value)));
     }
-    // All are known before the first is changed: a server may change one with another.
+    // Read all before the first is changed: a server may change one with another.
     for (name, wanted, value) in values {
-        // A larger value stays.
         if name.contains("io_capacity")
             && value.parse().is_ok_and(|now: u64| now >= u64::from(*wanted))
         {
             continue;
         }
-        // Known before it is done: what is cut short may have been done.
+        // Noted before the change: an interrupted statement may have taken effect.
         orders.insert(0, format!("SET GLOBAL {name} = {value}"));
         if optional(control.execute(&format!("SET GLOBAL {name} = {wanted}")).await)?.is_none() {
             orders.remove(0);

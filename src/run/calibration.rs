@@ -1,5 +1,5 @@
-//! What this host can generate at most, with the same engine against the canned server in another
-//! process: measured, kept, and found again by later runs.
+//! Measures the most that this host can generate, against the canned server in another process; keeps it for
+//! later runs.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ use crate::workload::{mix, name_part};
 
 const VARIABLE: &str = "LOADGEN_CALIBRATION";
 const FILE: &str = "loadgen/calibration.json";
-/// Bytes that are read at most: it may be a device.
+/// Upper limit on the bytes that are read: the file may be a device.
 const BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(
@@ -36,39 +36,39 @@ pub(crate) fn run(
     stop: &Stop,
 ) -> Result<()> {
     warn_of_debug_build(&mut progress);
-    // Before the work: half a minute should not end at a directory that cannot be written.
+    // Before the measurement: it must not end at a directory that cannot be written.
     let path = prepare(kept)?;
     raise_descriptor_limit()?;
-    let (_server, port) = canned(plan.clients_max())?;
+    let (_server, port) = start_canned(plan.clients_max())?;
     let started_at = jiff::Timestamp::now();
     let mut measured: Vec<CalibrationStep> = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     for threads in threads.unwrap_or(&[1, cores]) {
         // Fewer clients than threads were measured with fewer threads already.
-        let there = |clients: &u32| {
+        let is_measured = |clients: &u32| {
             let step = (*clients, *threads.min(clients));
             measured.iter().any(|one| (one.clients, one.engine_threads) == step)
         };
         let mut clients = plan.clients.clone();
-        clients.retain(|clients| !there(clients));
+        clients.retain(|clients| !is_measured(clients));
         if clients.is_empty() {
             continue;
         }
         let (seed, engine_threads) = (random()? >> 11, Some(*threads));
         let plan = Plan { clients, seed, engine_threads, ..plan.clone() };
         let summaries = runtime()?.block_on(measure(&plan, port, stop, &mut progress))?;
-        measured.extend(summaries.iter().map(calibrated));
+        measured.extend(summaries.iter().map(describe_step));
     }
     if measured.iter().any(|step| step.qps <= 0.0) {
         return Err(Error::failed("the canned server has answered nothing"));
     }
     progress.clear();
-    let of = measured.len();
+    let total = measured.len();
     let noisy = measured.iter().filter(|step| step.disturbed().is_some()).count();
     if noisy > 0 {
         progress.warn(&format!(
-            "this host was busy in {noisy} of {of} steps, which later runs will not use: calibrate \
-             again when it is idle"
+            "this host was busy in {noisy} of {total} steps, which later runs will not use: \
+             calibrate again when it is idle"
         ));
     }
     let calibration = Calibration {
@@ -84,7 +84,7 @@ pub(crate) fn run(
         let age = kept.ended_at.parse().ok().and_then(age_days);
         kept.unfit(&calibration.loadgen, &calibration.host, age).is_none()
     };
-    if noisy == of && read(&path).ok().flatten().is_some_and(is_fit) {
+    if noisy == total && read(&path).ok().flatten().is_some_and(is_fit) {
         progress.warn(&format!("the earlier calibration in {} stays", path.display()));
         return Ok(());
     }
@@ -109,7 +109,7 @@ async fn measure(
     Ok(steps.summaries)
 }
 
-fn calibrated(step: &Summary) -> CalibrationStep {
+fn describe_step(step: &Summary) -> CalibrationStep {
     let (client, engine_threads) = (&step.client, step.plan.engine_threads);
     let share = client.share.as_ref().expect("each sweep has one");
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
@@ -129,9 +129,9 @@ fn calibrated(step: &Summary) -> CalibrationStep {
     }
 }
 
-/// Starts `loadgen canned`, until the group is dropped or this process is gone: it ends with its
-/// standard input. Returns its port, too.
-fn canned(clients: u32) -> Result<(Group, u16)> {
+/// Starts `loadgen canned`, which ends with its standard input: when the group is dropped, or this process is
+/// gone. Returns its port, too.
+fn start_canned(clients: u32) -> Result<(Group, u16)> {
     let failed = |what: &dyn std::fmt::Display| Error::failed(format!("the canned server: {what}"));
     let program = std::env::current_exe().map_err(|e| failed(&e))?;
     let connections = clients.saturating_add(HEADROOM).to_string();
@@ -145,25 +145,26 @@ fn canned(clients: u32) -> Result<(Group, u16)> {
     Ok((group, port))
 }
 
-/// The file: as the flag says, the variable, else that of the XDG base directories.
-fn path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let of = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // The specification has relative paths ignored.
+/// Chooses the file: by the flag, the variable, or the XDG base directories.
+fn find_path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let variable_path =
+        |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // The specification says: ignore relative paths.
     let absolute = |path: &PathBuf| path.is_absolute();
     flag.map(Path::to_owned)
-        .or_else(|| of(VARIABLE))
-        .or_else(|| Some(of("XDG_STATE_HOME").filter(absolute)?.join(FILE)))
-        .or_else(|| Some(of("HOME").filter(absolute)?.join(".local/state").join(FILE)))
+        .or_else(|| variable_path(VARIABLE))
+        .or_else(|| Some(variable_path("XDG_STATE_HOME").filter(absolute)?.join(FILE)))
+        .or_else(|| Some(variable_path("HOME").filter(absolute)?.join(".local/state").join(FILE)))
 }
 
-/// Finds the kept calibration, where it says something about this program on this host. One that does
-/// not, or cannot be read, is named; that there is none is no news, unless the flag names it.
+/// Finds the kept calibration if it fits this program and host. Warns of one that does not fit or cannot be
+/// read; of a missing one only if the flag names it.
 pub(super) fn find(
     flag: Option<&Path>,
     stop: &Stop,
     progress: &mut Progress,
 ) -> Result<Option<Calibration>> {
-    let Some(path) = path(flag, |name| std::env::var_os(name)) else { return Ok(None) };
+    let Some(path) = find_path(flag, |name| std::env::var_os(name)) else { return Ok(None) };
     let kept = path.clone();
     let unused = match unless_stopped(stop, move || Ok(read(&kept)))? {
         Ok(None) if flag.is_none() => return Ok(None),
@@ -171,8 +172,8 @@ pub(super) fn find(
         Err(why) => why,
         Ok(Some(calibration)) => {
             let age = calibration.ended_at.parse().ok().and_then(age_days);
-            let here = this_host(Path::new(host::ROOT));
-            match calibration.unfit(&engine::program(), &here, age) {
+            let host = this_host(Path::new(host::ROOT));
+            match calibration.unfit(&engine::program(), &host, age) {
                 None => return Ok(Some(calibration)),
                 Some(why) => why,
             }
@@ -187,11 +188,10 @@ pub(super) fn find(
 
 fn age_days(at: jiff::Timestamp) -> Option<i64> {
     let seconds = jiff::Timestamp::now().as_second() - at.as_second();
-    // Clocks are set by a little.
+    // Clocks may be corrected by minutes.
     (seconds >= -3600).then_some(seconds / 86_400)
 }
 
-/// Reads it; None where there is no such file, what is wrong with it otherwise.
 fn read(path: &Path) -> std::result::Result<Option<Calibration>, String> {
     let mut text = String::new();
     match File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text)) {
@@ -202,20 +202,20 @@ fn read(path: &Path) -> std::result::Result<Option<Calibration>, String> {
 }
 
 fn prepare(flag: Option<&Path>) -> Result<PathBuf> {
-    let path = path(flag, |name| std::env::var_os(name)).ok_or_else(|| {
+    let path = find_path(flag, |name| std::env::var_os(name)).ok_or_else(|| {
         Error::usage("there is no place to keep the calibration: HOME is not set")
             .hint("--calibration FILE")
     })?;
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    made.map_err(|e| refused(&path, &e)).map(|()| path)
+    made.map_err(|e| keep_error(&path, &e)).map(|()| path)
 }
 
 fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
     let json = serde_json::to_string_pretty(calibration).expect("plain fields have JSON");
-    replace(path, &(json + "\n")).map_err(|e| refused(path, &e))
+    replace(path, &(json + "\n")).map_err(|e| keep_error(path, &e))
 }
 
-fn refused(path: &Path, error: &std::io::Error) -> Error {
+fn keep_error(path: &Path, error: &std::io::Error) -> Error {
     Error::failed(format!("cannot keep the calibration in {}: {error}", path.display()))
         .hint("--calibration FILE keeps it elsewhere")
 }
@@ -225,7 +225,7 @@ fn this_host(root: &Path) -> CalibratedHost {
     let id = fs::read_to_string(root.join("etc/machine-id")).unwrap_or_default();
     let id = id.trim();
     CalibratedHost {
-        // machine-id(5) wants it hashed.
+        // machine-id(5) asks for a hash.
         id: (!id.is_empty()).then(|| format!("{:016x}", mix(name_part(id)))),
         name: host.name,
         cores: host.cores_usable,
@@ -240,23 +240,23 @@ mod tests {
 
     #[test]
     fn the_flag_goes_before_the_variable_and_that_before_the_usual_place() {
-        let of = |flag: Option<&str>, set: &[(&str, &str)]| {
+        let path_for = |flag: Option<&str>, set: &[(&str, &str)]| {
             let variable = |name: &str| {
                 let found = set.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| OsString::from(value))
             };
-            let path = path(flag.map(Path::new), variable);
+            let path = find_path(flag.map(Path::new), variable);
             path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
         };
         let home = ("HOME", "/h");
         let (state, own) = (("XDG_STATE_HOME", "/s"), ("LOADGEN_CALIBRATION", "own.json"));
-        assert_eq!(of(Some("f.json"), &[home, state, own]), "f.json");
-        assert_eq!(of(None, &[home, state, own]), "own.json");
-        assert_eq!(of(None, &[home, state]), "/s/loadgen/calibration.json");
-        assert_eq!(of(None, &[home]), "/h/.local/state/loadgen/calibration.json");
-        assert_eq!(of(None, &[home, ("XDG_STATE_HOME", "s")]), of(None, &[home]));
-        assert_eq!(of(None, &[home, ("LOADGEN_CALIBRATION", "")]), of(None, &[home]));
-        assert_eq!(of(None, &[]), "");
+        assert_eq!(path_for(Some("f.json"), &[home, state, own]), "f.json");
+        assert_eq!(path_for(None, &[home, state, own]), "own.json");
+        assert_eq!(path_for(None, &[home, state]), "/s/loadgen/calibration.json");
+        assert_eq!(path_for(None, &[home]), "/h/.local/state/loadgen/calibration.json");
+        assert_eq!(path_for(None, &[home, ("XDG_STATE_HOME", "s")]), path_for(None, &[home]));
+        assert_eq!(path_for(None, &[home, ("LOADGEN_CALIBRATION", "")]), path_for(None, &[home]));
+        assert_eq!(path_for(None, &[]), "");
     }
 
     #[test]

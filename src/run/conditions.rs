@@ -1,4 +1,4 @@
-//! What is read around a step and within its window for [`crate::summary::Conditions`].
+//! Reads the conditions of a step, around it and within its window, for [`crate::summary::Conditions`].
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,29 +16,27 @@ use crate::stop::within;
 use crate::summary::{Conditions, HostState, Keys, Levels, Prepared, Sample, Settled};
 use crate::workload::coverage;
 
-/// The instant of a window's start, once it is known, until it is over.
+/// The instant when the window starts: None before and after it.
 pub(super) type WindowWatch = watch::Receiver<Option<Instant>>;
 
-/// A shorter window has no thirds worth comparing.
+/// Shortest window whose thirds are worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);
-/// Instants of the readings, as parts of the window. The last one is over before its end.
+/// Instants of the readings, as parts of the window. The last one must end before the window does.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
 
-/// Hosts whose state a step depends on: the client's, and the server's where it is another one that
-/// can be looked at.
+/// Hosts whose state a step depends on: the client's, and the server's if it is another one that can be read.
 type Hosts = (Probe, Option<Probe>);
 
 fn hosts(probe: Option<&Probe>) -> Hosts {
     let own = |root: &Path| Probe::below(root, &Whereabouts::default());
     match (host::recorded(), probe) {
         (Some(root), _) => (own(&root), None),
-        // The server's process is known there.
         (None, Some(probe)) if probe.is_local() => (probe.clone(), None),
         (None, other) => (own(Path::new(host::ROOT)), other.cloned()),
     }
 }
 
-/// Reads them off the thread that keeps time: there are many files, or a command is waited for.
+/// Reads the hosts off the thread that keeps time: it takes many files, or a command.
 async fn read((client, server): Hosts) -> [Option<HostReading>; 2] {
     let read = run_on_thread(move || [client.state(), server.and_then(|server| server.state())]);
     read.await.unwrap_or_default()
@@ -55,7 +53,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Reads the hosts, and sees to it that the window is looked into. `opened` tells when it opens.
+    /// Reads the hosts, and starts the sampling of the window. `opened` has the window's start.
     pub(super) async fn begin(
         plan: &Plan,
         at: &PreparedServer<'_>,
@@ -67,7 +65,7 @@ impl Watch {
         let mut window = JoinSet::new();
         if let Some(length) = plan.stop.time().filter(|length| *length >= WINDOW_MIN) {
             let mut session = None;
-            // Looking needs a connection of its own, where there is an InnoDB.
+            // Sampling InnoDB needs a connection of its own.
             if before.2.as_ref().is_some_and(|levels| levels.pool_pages.is_some()) {
                 session = within(limits::COURTESY, open(at.link, None)).await.and_then(Result::ok);
             }
@@ -76,7 +74,7 @@ impl Watch {
         Watch { before, hosts, first, window }
     }
 
-    /// Reads the hosts again, after so many ops. The channel of the window's start says that it is over.
+    /// Reads the hosts again, after `ops` operations.
     pub(super) async fn end(self, plan: &Plan, facts: StepFacts<'_>, ops: u64) -> Conditions {
         let window = self.window.join_all().await.concat();
         let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {
@@ -99,7 +97,7 @@ impl Watch {
     }
 }
 
-/// Looks into the window at some instants of it; ends with it.
+/// Reads the server at some instants of the window.
 async fn sample(
     mut session: Option<Session>,
     probe: Probe,
@@ -113,7 +111,6 @@ async fn sample(
         let due = start + length.mul_f64(part);
         tokio::select! {
             () = tokio::time::sleep_until(due.into()) => {}
-            // It is over before its time.
             _ = opened.changed() => break,
         }
         let [mut pool_reads, mut pool_free_pages] = [None; 2];
@@ -132,18 +129,17 @@ async fn sample(
     samples
 }
 
-/// Counts where the keys of a step fell; None for a workload without keys.
 fn keys(plan: &Plan, tables: Tables, ops: u64) -> Option<Keys> {
     let (distribution, per_op) = plan.workload.keys_per_op(plan.distribution)?;
     let (count, rows) = (f64::from(tables.count.max(1)), tables.rows);
     let drawn = per_op * ops as f64;
-    let told = coverage(distribution, rows, drawn / count);
+    let coverage = coverage(distribution, rows, drawn / count);
     (rows > 0).then(|| Keys {
         distribution: distribution.to_string(),
         drawn,
-        hottest_share: told.hottest_share,
-        half_on_share: told.half_on_share,
-        distinct: told.distinct * count,
+        hottest_share: coverage.hottest_share,
+        half_on_share: coverage.half_on_share,
+        distinct: coverage.distinct * count,
         rows: rows as f64 * count,
     })
 }

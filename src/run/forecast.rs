@@ -1,11 +1,11 @@
-//! A guess at the time of the steps that are still to come.
+//! Estimates the time of the steps that are still to come.
 
 use std::time::Duration;
 
-/// The planned times of an invocation's steps, and the real times of those that are done.
+/// The planned times of an invocation's steps, and the real times of finished ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Forecast {
-    /// Warm-up and window; none of a step that lasts as long as it takes.
+    /// Warm-up and window; None for a step without a planned end.
     planned: Vec<Option<Duration>>,
     /// The times of steps beyond their plan, and the whole times of those without one.
     beside: Mean,
@@ -33,7 +33,7 @@ impl Forecast {
         Forecast { planned: planned.into_iter().collect(), ..Forecast::default() }
     }
 
-    /// Takes the time of a step, whose place begins at 1.
+    /// Adds the time of a step; `place` begins at 1.
     pub(crate) fn learn(&mut self, place: u32, took: Duration) {
         match self.planned.get((place as usize).wrapping_sub(1)) {
             Some(Some(planned)) => self.beside.add(took.saturating_sub(*planned)),
@@ -42,8 +42,8 @@ impl Forecast {
         }
     }
 
-    /// Guesses the time of the steps after this one; nothing where there are none, or where one is of a
-    /// kind of which nothing is known.
+    /// Estimates the time of the steps after this one; None if there are none, or if nothing is known of
+    /// their kind.
     pub(crate) fn later(&self, place: u32) -> Option<Duration> {
         let later = self.planned.get(place as usize..).filter(|later| !later.is_empty())?;
         let beside = self.beside.get().unwrap_or_default();

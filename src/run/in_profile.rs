@@ -1,4 +1,4 @@
-//! A job's place in a profile: its server and what it holds, the commands beside it, its summary.
+//! A job's place in a profile: its server and tables, the commands beside it, its part of the summary.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +15,33 @@ use crate::terms::{self, Class, Finding, finding, joined};
 use crate::workload::{mix, name_part};
 
 const NAMED_MAX: usize = 6;
-/// The least that a row of any of the tables takes, bytes.
+/// Smallest size of a row of any of the tables, bytes.
 const ROW_BYTES_MIN: u64 = 150;
 const ABSENT: &str = "absent";
 
 pub(crate) struct InProfile<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) leg: &'a CellGroup,
-    /// Steps that wrote to its data before; None where that is not known.
+    /// Steps that wrote to its data before; None if unknown.
     pub(super) written_by: Option<Vec<String>>,
-    /// Between a step's number and that of its cell.
+    /// The number of a step minus that of its cell.
     pub(super) offset: u32,
     pub(super) subject: &'a ServerSetup,
     pub(super) part: &'a RunSpec,
-    /// The server's process, where it is known.
+    /// The server's process, if known.
     pub(super) pid: Option<u32>,
-    /// The finding about data whose class differs at this scale.
     pub(super) scaled: Option<Finding>,
-    /// The server of the label's last step.
     pub(super) last: Option<Server>,
 }
 
-/// Tells a command's instant and arguments, before the placeholders are filled, from others, and no
-/// more: arguments may be nobody else's business.
+/// Hashes a command's instant and arguments before the placeholders are filled: a summary does not show
+/// arguments.
 fn command_key(command: &Command) -> String {
     let whole = mix(name_part(&format!("{:?} {:?}", command.at.0, command.run)));
     format!("{:04x}", whole >> 48)
 }
 
-/// Refuses a server that is not the one of the label's earlier steps: no cell takes both.
+/// Refuses a server that differs from that of the label's earlier steps: a cell holds one server only.
 fn check_same(label: &str, earlier: &Server, server: &Server) -> Result<()> {
     let differences = fingerprint_differences(earlier, server);
     if differences.is_empty() {
@@ -62,13 +60,13 @@ fn check_same(label: &str, earlier: &Server, server: &Server) -> Result<()> {
 }
 
 impl InProfile<'_> {
-    /// Refuses a server that is not as the profile expects it. Where the sizes are not the profile's,
-    /// data of another size beside the buffer pool is no more than a warning.
+    /// Refuses a server that is not as the profile expects it. At another scale, data of another size
+    /// relative to the buffer pool only raises a warning.
     pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
         // The server's own size of the tables, unless its statistics are older than the rows.
-        let bytes = dataset.map(|of| {
-            let rows = u64::from(of.tables.count).saturating_mul(of.tables.rows);
-            of.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
+        let bytes = dataset.map(|data| {
+            let rows = u64::from(data.tables.count).saturating_mul(data.tables.rows);
+            data.data_bytes.max(rows.saturating_mul(ROW_BYTES_MIN))
         });
         let mut words = self.part.commands.iter().flat_map(|command| &command.run);
         if self.pid.is_none() && words.any(|word| word.contains("{pid}")) {
@@ -81,7 +79,7 @@ impl InProfile<'_> {
             check_same(&self.subject.label, last, server)?;
         }
         let (expect, variables) = (&self.subject.expect, &server.variables);
-        // At the profile's own sizes: scaled down far, pools end at what servers take.
+        // Only at full scale: servers have a smallest buffer pool.
         check(expect, variables, bytes.filter(|_| self.experiment.scale.is_full()))?;
         let scaled = bytes.and_then(|bytes| database(expect, variables, bytes));
         self.scaled = scaled.map(|what| finding!(ScaledClass, what));
@@ -89,10 +87,10 @@ impl InProfile<'_> {
     }
 
     pub(super) fn commands(&self, run_id: &str, step: &Step) -> Vec<beside::Command> {
-        let here = self.part.commands.iter().filter(|command| {
+        let commands = self.part.commands.iter().filter(|command| {
             command.clients.as_ref().is_none_or(|clients| clients.0.contains(&step.clients))
         });
-        let filled = (1..).zip(here).map(|(n, command)| beside::Command {
+        let filled = (1..).zip(commands).map(|(n, command)| beside::Command {
             at: command.at.0,
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
             asked: command_key(command),
@@ -109,8 +107,7 @@ impl InProfile<'_> {
             .replace("{clients}", &step.clients.to_string())
     }
 
-    /// Describes a step's part in the experiment, and finds in what its data may differ from that of
-    /// others.
+    /// Describes a step's part in the experiment, and finds how its data may differ from that of others.
     pub(super) fn describe(
         &self,
         step: &Step,
@@ -120,8 +117,8 @@ impl InProfile<'_> {
         let perturbed = (!names.is_empty()).then(|| finding!(Perturbed, names.join(", ")));
         let mut found = Vec::from_iter(perturbed);
         let (writes, at) = (self.part.writes(), step.number.wrapping_sub(self.offset) as usize - 1);
-        // A run that writes, or comes after one that wrote, must start from the data that the other
-        // labels and repeats start from, or say that it did not.
+        // Steps that write, or follow one that wrote, must start from the same data in all labels and
+        // repeats, or have a warning.
         let written = match self.written_by.as_deref() {
             Some([]) => None,
             Some(titles) => Some(format!("{} wrote to the tables before", titles.join(", "))),
@@ -131,7 +128,7 @@ impl InProfile<'_> {
         if writes {
             // Only the first step of a sweep finds its data as it was prepared.
             found.extend((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));
-            // Others should have written before: they are measured already, or not wanted.
+            // Steps that should have written before were measured earlier, or are not wanted.
             let missing = self.experiment.before(at, &self.leg.cells);
             let missing = joined(missing.iter().map(|clients| Some(clients.to_string())), ", ");
             let missing = missing.map(|clients| format!("steps at clients {clients} did not run"));
@@ -159,8 +156,7 @@ fn describe_command(command: &CommandRun) -> String {
     }
 }
 
-/// Holds a server's variables against all expectations, and its data, if it is known, against its
-/// buffer pool.
+/// Compares a server's variables with all expectations, and its data, if known, with its buffer pool.
 fn check(expect: &[Expect], variables: &BTreeMap<String, String>, data: Option<u64>) -> Result<()> {
     let mut broken = Vec::new();
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {
@@ -193,7 +189,7 @@ fn database(expect: &[Expect], variables: &BTreeMap<String, String>, data: u64) 
     })
 }
 
-/// Values are the same as texts, as truth values, or as sizes and other numbers.
+/// Compares values as texts, as truth values, or as sizes and other numbers.
 fn holds(wanted: &str, found: Option<&str>) -> bool {
     let Some(found) = found else { return wanted.eq_ignore_ascii_case(ABSENT) };
     let number = |text: &str| match text.to_ascii_uppercase().as_str() {

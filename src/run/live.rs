@@ -1,5 +1,4 @@
-//! The table that fills up on a terminal while a sweep runs, and the numbers that it and the lines of steps
-//! have in common.
+//! Draws the table that fills up on a terminal while a sweep runs.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +8,7 @@ use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Outcome, Summary};
 use crate::terms::{Cell, millis};
 
-/// Takes a percentile that enough values tell.
+/// Returns a percentile if enough operations support it.
 pub(super) fn percentile(
     step: &Summary,
     p: f64,
@@ -19,30 +18,29 @@ pub(super) fn percentile(
     of(times).filter(|_| !is_scarce(p, times.count))
 }
 
-/// Makes one column a cell of the plan: what was measured there so far, medians over its repeats.
+/// Lists the plan's cells with medians over the repeats so far, a column each.
 pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
-    let here = current.cell();
-    // The rates of a search are not known in advance.
+    let current_cell = current.cell();
     let planned = if current.search.is_some() { Vec::new() } else { plan.steps() };
     let mut cells: BTreeSet<Cell> = planned.iter().map(Step::cell).collect();
-    cells.extend(done.iter().map(Summary::cell).chain([here]));
+    cells.extend(done.iter().map(Summary::cell).chain([current_cell]));
     let column = |cell: &Cell| {
-        let of = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
-        let mark = if *cell == here { "▸" } else { "" };
+        let runs = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
+        let mark = if *cell == current_cell { "▸" } else { "" };
         let mut texts = vec![format!("{mark}{cell}")];
-        texts.extend(numbers(&of.collect::<Vec<&Summary>>()));
+        texts.extend(median_texts(&runs.collect::<Vec<&Summary>>()));
         texts
     };
     Table {
         heads: ["clients", "QPS", "p50 ms", "p99 ms", "errors"].map(str::to_owned).to_vec(),
         columns: cells.iter().map(column).collect(),
-        current: cells.iter().position(|cell| *cell == here).expect("it is among them"),
+        current: cells.iter().position(|cell| *cell == current_cell).expect("it is among them"),
     }
 }
 
-fn numbers(steps: &[&Summary]) -> [String; 4] {
-    let median = |of: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
-        let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
+fn median_texts(steps: &[&Summary]) -> [String; 4] {
+    let median = |value: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
+        let values: Vec<f64> = steps.iter().filter_map(|step| value(step)).collect();
         stats::median(&values).map_or_else(|| "·".to_owned(), text)
     };
     let ms = |us: f64| millis(us).trim_end_matches(" ms").to_owned();

@@ -1,13 +1,13 @@
-//! The verbs of one server. Those that measure have one pipeline: plan, progress, store, sandbox,
-//! connection, steps, gates, table. The others make, drop and verify the tables that prepare makes.
+//! The verbs of one server. Those that measure have one pipeline: plan, progress, store, sandbox, connection,
+//! steps, gates, table. The others make, drop and verify prepare's tables.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::forecast::Forecast;
-use super::servers::sized;
-use super::slo::{Slo, check_window, signature};
+use super::servers::size_sandbox;
+use super::slo::{Slo, check_window, describe_search};
 use super::steps::{Job, Steps};
 use super::summarise::server_label;
 use super::{
@@ -31,7 +31,7 @@ use crate::terms::{Gate, counted};
 use crate::verify::{Checked, Evidence, Verdict};
 use crate::workload::Schema;
 
-/// Characters of a private server's options in a label: a label holds 200, with the version.
+/// Limit on a private server's options in a label: a label has at most 200 characters, with the version.
 const OPTIONS_MAX: usize = 150;
 
 pub(crate) struct MeasureRequest<'a> {
@@ -53,12 +53,12 @@ impl MeasureRequest<'_> {
         }
         let [start] = plan.rates.as_slice() else {
             return Err(Error::usage("--slo begins its search at one rate")
-                .hint("--rate 1k, or leave it away"));
+                .hint("--rate 1k, or leave it out"));
         };
         Ok(Some(Slo::new(plan, &self.slo, *start, self.slo_resolution)))
     }
 
-    /// Tells where a search cannot know what holds, for its window is short; refuses one that never can.
+    /// Warns of a search whose window is too short for some rates; refuses one that is too short for all.
     fn check_window(&self, tell: impl FnOnce(&str)) -> Result<()> {
         if let Job::Sweep(plan) = self.job
             && let Some(few) = check_window(&self.slo, plan)?
@@ -68,7 +68,7 @@ impl MeasureRequest<'_> {
         Ok(())
     }
 
-    /// Plans the time of each step of a sweep; nobody knows how many steps a search has.
+    /// Plans the time of each step of a sweep. A search has no known number of steps.
     fn forecast(&self, servers: usize) -> Forecast {
         let Job::Sweep(plan) = self.job else { return Forecast::default() };
         let steps = plan.count_steps() as usize * servers * usize::from(self.slo.is_empty());
@@ -86,14 +86,14 @@ impl MeasureRequest<'_> {
     }
 
     fn sandbox(&self) -> Result<Spec> {
-        // A load has two connections, and readings some more.
-        let Job::Sweep(plan) = self.job else { return Ok(sized(0, 0)) };
+        // A load has two connections, and some more for readings.
+        let Job::Sweep(plan) = self.job else { return Ok(size_sandbox(0, 0)) };
         let tables = plan.tables_or_default();
         let statements = plan.prepared_per_client(plan.spread_over(tables)?, tables);
-        Ok(sized(plan.clients_max(), statements * u64::from(plan.clients_max())))
+        Ok(size_sandbox(plan.clients_max(), statements * u64::from(plan.clients_max())))
     }
 
-    /// Makes the tables of a private server, or asks whether those that are in the way may go.
+    /// Fills the tables of a private server, or asks for consent to drop those that a load replaces.
     async fn make_ready(&self, link: &ServerLink, own: bool, steps: &mut Steps<'_>) -> Result<()> {
         match self.job {
             Job::Sweep(plan) if own && plan.tables != Some(0) => {
@@ -109,7 +109,7 @@ impl MeasureRequest<'_> {
                 Ok(())
             }
             Job::Load { spec, force: true } if !own => {
-                let named = |made: &Numbers| to_drop(spec, made);
+                let named = |made: &Numbers| list_dropped(spec, made);
                 Box::pin(agree_to_drop(link, consent(self.yes, true), false, named)).await
             }
             Job::Sweep(_) | Job::Load { .. } | Job::Suite(_) => Ok(()),
@@ -129,16 +129,16 @@ pub(crate) fn run(
     if place.probe.is_some() && prefix.is_empty() {
         return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
     }
-    let turns = turns(args, place, invocation.stop)?;
+    let turns = plan_turns(args, place, invocation.stop)?;
     let store = invocation.begin()?;
     let Invocation { mut progress, stop, calibration, out } = invocation;
     let (mut searching, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
-        // A search repeats no rate by plan.
+        // A search does not repeat rates by plan.
         searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
         let start = plan.rates.first().filter(|_| slo.is_some());
-        search = start.map(|start| signature(&args.slo, *start, args.slo_resolution));
+        search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
         ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
     }
     let mut steps = Steps {
@@ -158,14 +158,14 @@ pub(crate) fn run(
         }
     }
     steps.progress.clear();
-    let shown = match slo {
-        Some(slo) => slo.tell(&steps.summaries),
+    let printed = match slo {
+        Some(slo) => slo.print_result(&steps.summaries),
         None => print_table(&steps.summaries, &out, steps.progress.is_quiet()),
     };
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, args.gates.as_slice())), steps.progress);
     tell_end(args, place, ended.is_ok(), &mut steps, &out);
-    finish([ended, shown, gated], steps.progress)
+    finish([ended, printed, gated], steps.progress)
 }
 
 /// Steps that follow each other on one server, which is private if there is a sandbox.
@@ -175,9 +175,9 @@ struct ServerTurn<'a> {
     steps: Vec<Step>,
 }
 
-/// Returns one turn of all steps; of several servers one for each repeat and server, so that a drift of the
-/// host meets all of them.
-fn turns<'a>(
+/// Returns one turn of all steps; for several servers one turn a repeat and server, so that a drift of the
+/// host affects all of them.
+fn plan_turns<'a>(
     args: &MeasureRequest<'_>,
     place: &'a Place,
     stop: &Stop,
@@ -186,7 +186,7 @@ fn turns<'a>(
     if place.sandboxes.len() < 2 {
         return Ok(vec![ServerTurn { sandbox: place.sandboxes.first(), label, steps }]);
     }
-    let labels = labels(&place.sandboxes, stop)?;
+    let labels = label_sandboxes(&place.sandboxes, stop)?;
     let of = u32::try_from(steps.len() * labels.len()).unwrap_or(u32::MAX);
     let (mut turns, mut number) = (Vec::new(), 0);
     let repeats: BTreeSet<u32> = steps.iter().map(|step| step.repeat).collect();
@@ -203,8 +203,8 @@ fn turns<'a>(
     Ok(turns)
 }
 
-/// Names several private servers: by their versions where these differ, else by their programs.
-fn labels(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
+/// Labels several private servers: by their versions if these differ, else by their programs.
+fn label_sandboxes(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
     let by_version = |spec: &Spec| {
         let version = sandbox::program_version(spec, &|| stop.asked().is_some())?;
         Ok(server_label(&version, &options_text(spec)))
@@ -228,7 +228,7 @@ fn labels(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
 }
 
 impl ServerTurn<'_> {
-    /// Starts the server if it is private, makes it ready, and measures the steps; a search chooses its own.
+    /// Starts the server if it is private, makes it ready, and measures the steps.
     fn measure(
         self,
         args: &MeasureRequest<'_>,
@@ -261,17 +261,16 @@ impl ServerTurn<'_> {
     }
 }
 
-/// Writes the options of a private server behind its version, in the order given.
 fn options_text(spec: &Spec) -> String {
-    let told = |(name, value): &(String, Option<String>)| {
+    let describe = |(name, value): &(String, Option<String>)| {
         let value = value.as_ref().map_or_else(String::new, |value| format!("={value}"));
         format!(" {name}{value}")
     };
-    let text: String = spec.options.iter().map(told).collect();
+    let text: String = spec.options.iter().map(describe).collect();
     text.chars().filter(|c| !c.is_control()).take(OPTIONS_MAX).collect()
 }
 
-/// Says what was saved, also of a run that ended early.
+/// Reports the number of saved results, also after an early end.
 fn tell_end(
     args: &MeasureRequest<'_>,
     place: &Place,
@@ -287,28 +286,27 @@ fn tell_end(
         return;
     }
     let done = steps.summaries.iter().filter(|step| step.outcome == Outcome::Completed).count();
-    // One that could not be saved went to standard output.
+    // Steps that could not be saved went to standard output.
     let done = done.min(steps.saved);
-    // Nobody knows how many steps a search would have had.
     let planned = args.steps().len() * place.sandboxes.len().max(1);
-    let of = if args.slo.is_empty() { planned } else { steps.summaries.len() };
+    let total = if args.slo.is_empty() { planned } else { steps.summaries.len() };
     let dir = directory(out);
     let next = if done > 0 { format!(" Next: loadgen report {dir}") } else { String::new() };
-    steps.progress.note(&format!("{done} of {of} steps completed; saved in {dir}.{next}"));
+    steps.progress.note(&format!("{done} of {total} steps completed; saved in {dir}.{next}"));
 }
 
-/// Names those of prepare's tables that a load will drop; a dump is not read for that.
-fn to_drop(spec: &LoadSpec, prepared: &Numbers) -> String {
+/// Lists those of prepare's tables that a load drops; does not read a dump for that.
+fn list_dropped(spec: &LoadSpec, prepared: &Numbers) -> String {
     match &spec.source {
         LoadSource::Dump { .. } if prepared.is_empty() => String::new(),
         LoadSource::Dump { path } => {
             format!("those of {} that {} names", load::named(prepared), path.display())
         }
-        LoadSource::Generated { .. } => first(prepared, Schema::Sbtest, spec.tables),
+        LoadSource::Generated { .. } => list_first(prepared, Schema::Sbtest, spec.tables),
     }
 }
 
-/// Prints the table; of an early end, what was completed. A person sees more than the table.
+/// Prints the table of what was completed. A terminal gets the percentiles, too.
 fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
@@ -324,7 +322,7 @@ fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes what is going to happen, for `--list`. A random seed is another one in the run.
+/// Lists the steps, for `--list`. A random seed differs in the run.
 pub(crate) fn list(
     args: &MeasureRequest<'_>,
     place: &Place,
@@ -386,16 +384,16 @@ fn list_load(spec: &LoadSpec) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Fills what is missing; asks before it drops, unless `yes`.
+/// Fills missing tables; asks before it drops any, unless `yes`.
 pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
-        let named = |made: &Numbers| first(made, tables.schema, tables.tables);
+        let named = |made: &Numbers| list_first(made, tables.schema, tables.tables);
         agree_to_drop(link, consent(yes || !tables.force, true), true, named).await?;
         load::prepare(link, tables, progress).await.map(|_| ())
     })
 }
 
-/// Drops all tables that prepare made; asks before, unless `yes`. Where nobody can be asked it refuses.
+/// Drops all tables that prepare made; asks before, unless `yes`, and refuses if it cannot ask.
 pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     on_server(server, async |link, progress| {
         agree_to_drop(link, consent(yes, false), true, load::named).await?;
@@ -403,15 +401,15 @@ pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     })
 }
 
-/// Holds the tables against what prepare and the runs since left there.
+/// Compares the tables with what prepare and the runs since left there.
 pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
-    // Records first: a step that ends meanwhile is then in both, or in the summaries alone.
+    // Records first: a step that ends meanwhile is then in both, or only in the summaries.
     let found = paths.to_vec();
     let (records, loaded) = unless_stopped(server.2, move || {
         Ok((summary::records(&found)?, summary::collect(&found)?))
     })?;
     if let Some((path, reason)) = loaded.skipped.first() {
-        let text = format!("{}: {reason}: what it stands for is not known", path.display());
+        let text = format!("{}: {reason}: its runs are not known", path.display());
         return Err(Error::new(Kind::Undecided, text)
             .hint("move it away if loadgen did not write it, or if it is a copy"));
     }
@@ -421,11 +419,10 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
     let checked = on_server(server, async |link, progress| {
         crate::verify::verify(link, &evidence, progress).await
     })?;
-    print_data(&lines(&checked))?;
-    conclusion(&checked)
+    print_data(&check_lines(&checked))?;
+    conclude(&checked)
 }
 
-/// A server that flags name, and what shows and ends the work on it.
 pub(crate) type OnServer<'a> = (&'a ConnectionArgs, Progress, &'a Stop);
 
 fn on_server<T>(
@@ -441,7 +438,7 @@ fn on_server<T>(
     done
 }
 
-fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
+fn list_first(made: &Numbers, schema: Schema, tables: u32) -> String {
     let made = made.get(&schema).into_iter().flatten().copied();
     load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
@@ -449,15 +446,12 @@ fn first(made: &Numbers, schema: Schema, tables: u32) -> String {
 /// The origin of the consent to drop tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consent {
-    /// The command line.
     Given,
-    /// Whoever sits at the terminal.
     Asked,
-    /// Nobody.
     Missing,
 }
 
-/// Tells who does: `--yes` does; else whoever is at a terminal; without one a flag such as `--force`.
+/// Decides who may consent: `--yes`, else the person at the terminal, else a flag such as `--force`.
 fn consent(yes: bool, forced: bool) -> Consent {
     match (io::stdin().is_terminal() && io::stderr().is_terminal(), forced) {
         _ if yes => Consent::Given,
@@ -467,9 +461,8 @@ fn consent(yes: bool, forced: bool) -> Consent {
     }
 }
 
-/// Asks whether those of the marked tables that are `named` may be dropped, also those that a load made
-/// if `loaded`; any answer but yes is an error that nothing was done. Nothing is looked for where consent
-/// is given.
+/// Asks for consent to drop those of the marked tables that are `named`, with load's own ones if `loaded`;
+/// any answer but yes is an error.
 async fn agree_to_drop(
     link: &ServerLink,
     consent: Consent,
@@ -484,52 +477,49 @@ async fn agree_to_drop(
         return Ok(());
     }
     if consent == Consent::Missing {
-        let text = format!(
-            "cancelled: {tables} at {} are there, and nobody can confirm",
-            link.target
-        );
+        let text =
+            format!("cancelled: {tables} at {} are there, and nobody can confirm", link.target);
         return Err(Error::usage(text).hint("--yes drops them without asking"));
     }
     let question = line(&format!("Drop {tables} at {}? [y/N] ", link.target));
     let mut err = io::stderr();
     let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
-    // On a thread of its own, so that a signal ends the wait; the thread ends with the process.
+    // On its own thread, so that a signal ends the wait; the thread ends with the process.
     let reading = run_on_thread(|| io::stdin().lines().next());
     match or_stop(&link.stop, async { Ok(reading.await) }).await? {
         Ok(Some(Ok(yes))) if ["y", "yes"].contains(&yes.trim().to_ascii_lowercase().as_str()) => {
             Ok(())
         }
-        _ => Err(Error::failed("cancelled: nothing was dropped")
-            .hint("--yes skips the question")),
+        _ => Err(Error::failed("cancelled: nothing was dropped").hint("--yes skips the question")),
     }
 }
 
-fn lines(checked: &[Checked]) -> String {
+fn check_lines(checked: &[Checked]) -> String {
     let width = checked.iter().map(|one| one.table.len()).max().unwrap_or(0);
     let text = |one: &Checked| format!("{:width$}  {}\n", one.table, line(&describe_check(one).0));
     checked.iter().map(text).collect()
 }
 
-/// Writes what was found of a table, and its place in [`WRONG`].
+/// Describes the check of a table; returns the index in [`WRONG`], too.
 fn describe_check(one: &Checked) -> (String, Option<usize>) {
     match &one.verdict {
-        Verdict::Ok => (format!("ok: {}", inside(one)), None),
-        Verdict::Partly(what) => (format!("ok: {what}; {}", inside(one)), None),
+        Verdict::Ok => (format!("ok: {}", describe_rows(one)), None),
+        Verdict::Partly(what) => (format!("ok: {what}; {}", describe_rows(one)), None),
         Verdict::Damaged(n, what) => (format!("DAMAGED {n}: {what}"), Some(0)),
-        Verdict::Lost(n, what) => (format!("LOST {n}: {what}; {}", inside(one)), Some(1)),
-        Verdict::Index(n, what) => (format!("INDEX {n}: {what}; {}", inside(one)), Some(2)),
+        Verdict::Lost(n, what) => (format!("LOST {n}: {what}; {}", describe_rows(one)), Some(1)),
+        Verdict::Index(n, what) => (format!("INDEX {n}: {what}; {}", describe_rows(one)), Some(2)),
         Verdict::Undecided(why) => (format!("undecided: {why}"), Some(3)),
     }
 }
 
-fn inside(one: &Checked) -> String {
+fn describe_rows(one: &Checked) -> String {
     let k = one.found.k.map_or_else(String::new, |k| format!(", sum of k {k}"));
     let n = one.history.in_doubt;
     let doubt = if n == 0 { String::new() } else { format!(", {} in doubt", counted(n, "write")) };
     format!("{} rows{k} after {}{doubt}", one.found.rows, counted(one.history.steps, "step"))
 }
 
-/// Ways in which a table is not as it should be, in words and with what to do; the worst first.
+/// Faults of tables, in words and with hints; the worst first.
 const WRONG: [(Kind, &str, &str); 4] = [
     (Kind::Data, "hold what nobody wrote", "CHECK TABLE, and the server's error log"),
     (
@@ -546,7 +536,7 @@ const WRONG: [(Kind, &str, &str); 4] = [
     (Kind::Undecided, "cannot be judged", "loadgen prepare --force begins a new history"),
 ];
 
-fn conclusion(checked: &[Checked]) -> Result<()> {
+fn conclude(checked: &[Checked]) -> Result<()> {
     let mut counts = [0; WRONG.len()];
     checked.iter().filter_map(|one| describe_check(one).1).for_each(|wrong| counts[wrong] += 1);
     let found = || counts.iter().zip(WRONG).filter(|(n, _)| **n > 0);
@@ -554,9 +544,9 @@ fn conclusion(checked: &[Checked]) -> Result<()> {
     if kind == Kind::Undecided && checked.iter().any(|one| one.history.unseen) {
         hint = "name the directories of all runs since prepare, those that --out named";
     }
-    let said: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();
-    let of = format!(" of {} tables ", checked.len());
-    let text = said.join(", ").replacen(' ', &of, 1);
+    let faults: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();
+    let total = format!(" of {} tables ", checked.len());
+    let text = faults.join(", ").replacen(' ', &total, 1);
     Err(Error::new(kind, text).hint(hint))
 }
 
@@ -580,13 +570,13 @@ mod tests {
             checked("bulk2", Verdict::Index(2, "k_1 has 12 rows".to_owned())),
             checked("sbtest11", Verdict::Partly("rows; no sum".to_owned())),
         ];
-        let text = lines(&all);
+        let text = check_lines(&all);
         let lines: Vec<&str> = text.lines().collect();
         let inside = "10 rows, sum of k 55 after 1 step, 2 writes in doubt";
         assert_eq!(lines[0], format!("sbtest9   ok: {inside}"));
         assert_eq!(lines[1], format!("sbtest10  LOST 3: 3 rows are missing; {inside}"));
         assert_eq!(lines[2], "bulk1     undecided: why \\u{1b}[2J");
-        let code = |all: &[Checked]| conclusion(all).err().map(|e| e.kind().exit_code());
+        let code = |all: &[Checked]| conclude(all).err().map(|e| e.kind().exit_code());
         assert_eq!(code(&all), Some(4));
         assert_eq!(lines[3], format!("bulk2     INDEX 2: k_1 has 12 rows; {inside}"));
         assert_eq!(lines[4], format!("sbtest11  ok: rows; no sum; {inside}"));

@@ -1,5 +1,5 @@
-//! The one pipeline of everything that measures. Above its figure: profiles' servers and kept data,
-//! searches for a rate and rechecks are stages of it, each with rules of its own.
+//! The one pipeline for all measurements. More lines than planned: a profile's servers and kept data,
+//! searches for a rate and rechecks are stages of it, each with its own rules.
 
 pub(crate) mod before;
 pub(crate) mod calibration;
@@ -34,7 +34,6 @@ use crate::stop::Stop;
 use crate::summary::{self, Record, Store, Summary, to_json};
 use crate::terms::{Gate, counted};
 
-/// The surroundings of everything that measures.
 pub(crate) struct Invocation<'a> {
     pub(crate) progress: Progress,
     pub(crate) stop: &'a Stop,
@@ -43,7 +42,7 @@ pub(crate) struct Invocation<'a> {
 }
 
 impl Invocation<'_> {
-    /// Opens the directory of the summaries, and says what every run is to be told.
+    /// Opens the directory of the summaries, and warns of a debug build.
     fn begin(&mut self) -> Result<Store> {
         warn_of_debug_build(&mut self.progress);
         raise_descriptor_limit()?;
@@ -53,10 +52,9 @@ impl Invocation<'_> {
 
 pub(crate) struct Place {
     pub(crate) connection: ConnectionArgs,
-    /// Private servers, measured in turns: their programs, None for that of PATH, and their options. Without
-    /// any it is the server of `connection`.
+    /// Private servers, measured in turn. Without any the server of `connection` is measured.
     pub(crate) sandboxes: Vec<Spec>,
-    /// Words that go before a command which reads its host.
+    /// Words before a command that reads the server's host.
     pub(crate) probe: Option<String>,
 }
 
@@ -74,7 +72,6 @@ pub(crate) fn warn(text: &str) {
     say(&indented(&format!("warning: {text}")));
 }
 
-/// Says that imported runs are left out of what takes measured steps alone.
 pub(crate) fn leave_out(imported: usize, what: &str) {
     if imported > 0 {
         let imported = counted(imported as u64, "imported run");
@@ -82,21 +79,19 @@ pub(crate) fn leave_out(imported: usize, what: &str) {
     }
 }
 
-/// Data goes to standard output, and nothing else does. What a terminal would act upon is escaped
-/// here at the latest.
+/// Prints data to standard output, where nothing else goes. Escapes control characters for terminals.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let text = plain(text);
-    // Data that goes elsewhere stays as it is, whatever is forced.
+    // A file or pipe gets no colours, whatever is forced.
     let in_colour = out.is_terminal() && has_colours(true);
     let text = if in_colour { with_coloured_bars(&text) } else { text };
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    // `loadgen … | head` has what it wanted.
+    // `loadgen … | head` closes the pipe early.
     let failed = written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe);
     failed.map_or(Ok(()), |e| Err(Error::failed(format!("standard output: {e}"))))
 }
 
-/// Colours what is drawn of blocks.
 fn with_coloured_bars(text: &str) -> String {
     let style = Style::new().cyan().force_styling(true);
     let is_drawn = |c: char| ('\u{2580}'..='\u{259f}').contains(&c);
@@ -112,7 +107,7 @@ fn with_coloured_bars(text: &str) -> String {
     coloured + rest
 }
 
-/// Appends Markdown to the summary of a step of GitHub Actions, where this runs in one.
+/// Appends Markdown to the step summary of GitHub Actions, if this runs there.
 fn to_step_summary(text: impl FnOnce() -> Result<String>) {
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
         return;
@@ -127,7 +122,7 @@ fn to_step_summary(text: impl FnOnce() -> Result<String>) {
     }
 }
 
-/// Writes a file, whole or not at all, in place of one that is there.
+/// Writes a file atomically; replaces an existing one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mode = Permissions::from_mode(0o644);
@@ -137,13 +132,13 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.persist(path).map(|_| ()).map_err(|e| e.error)
 }
 
-/// Writes a summary, or prints it where it cannot be written: nothing measured is lost.
+/// Writes a summary; prints it if it cannot be written, so that no measurement is lost.
 fn keep(store: &Store, summary: &Summary, progress: &mut Progress) -> Result<()> {
     let kept = store.write(summary).map(drop);
     kept.or_else(|error| finish([Err(error), print_data(&to_json(summary))], progress))
 }
 
-/// Says where the results of a run are, and what to do with them.
+/// Reports where the results are, and what to do next.
 fn tell_saved(saved: usize, out: &Path, layout: Layout, progress: &mut Progress) {
     if saved > 0 {
         let (saved, dir) = (counted(saved as u64, "result"), directory(out));
@@ -155,7 +150,6 @@ fn tell_saved(saved: usize, out: &Path, layout: Layout, progress: &mut Progress)
     }
 }
 
-/// Writes a directory as its user did, so that a shell takes it.
 pub(crate) fn directory(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text == defaults::OUT { text + "/" } else { text };
@@ -163,7 +157,7 @@ pub(crate) fn directory(path: &Path) -> String {
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Returns the worst of what went wrong, to end with. The rest is told here: none hides another.
+/// Returns the worst error. Warns of the others, so that none hides another.
 fn finish(all: impl IntoIterator<Item = Result<()>>, progress: &mut Progress) -> Result<()> {
     let (worst, others) = ranked(all.into_iter().filter_map(Result::err));
     for other in others {
@@ -178,7 +172,7 @@ pub(crate) fn terminal() -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
 }
 
-/// Writes the percentiles of each cell for a person; what lasts as long as it takes has none of its own.
+/// Renders the percentiles of each cell for a terminal; a load or a suite has none.
 pub(crate) fn latency_for_person(steps: &[&Summary], quiet: bool) -> Result<String> {
     let Some(columns) = terminal().filter(|_| !quiet) else { return Ok(String::new()) };
     let timed = |step: &&Summary| step.load.is_none() && step.suite.is_none();
@@ -198,14 +192,12 @@ pub(crate) fn random() -> Result<u64> {
     getrandom::u64().map_err(|e| Error::failed(format!("no random number to be had: {e}")))
 }
 
-/// Judges what a sweep or the runs of a profile measured, each by its own conditions.
 pub(crate) fn check_gates<'a>(
     measured: impl Iterator<Item = (Vec<&'a Summary>, &'a [Gate])>,
     progress: &mut Progress,
 ) -> Result<()> {
     let mut all = Gates::default();
     for (summaries, gates) in measured.filter(|(_, gates)| !gates.is_empty()) {
-        // The notes stand below the table.
         let (format, notes) = (Format::Markdown, Notes::Later);
         let options = Options { format, notes, ..Options::default() };
         let judged = report::gates(&summaries, gates, &options)?;
@@ -222,7 +214,7 @@ pub(crate) fn check_gates<'a>(
     gate_verdict(&all)
 }
 
-/// Lists the checks of one verdict, with how many of all they are.
+/// Lists the checks of one verdict, below their number.
 fn list_checks(gates: &Gates, sentences: &[String], verdict: &str) -> Option<String> {
     let checks = gates.held.len() + gates.failed.len() + gates.undecided.len();
     let (n, count) = (sentences.len(), gates.gates.len());
@@ -251,8 +243,8 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
     Err(Error::new(Kind::Undecided, text).hint(hint))
 }
 
-/// Steps in these directories that were begun and left no summary, a line each; with `latest` those
-/// that began after all of their label.
+/// Describes steps in these directories that began and left no summary; with `latest` those that began after
+/// the last of their label.
 pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) -> Vec<String> {
     let dirs: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).cloned().collect();
     let records = match summary::records(&dirs) {
@@ -266,12 +258,12 @@ pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) ->
         let later = at(&record.begun_at).is_none_or(|begun| Some(begun) > newest);
         (!latest || later) && !steps.iter().any(|step| step.step_id == record.step_id)
     };
-    let told = |record: &Record| {
+    let describe = |record: &Record| {
         let label = record.label.as_ref().map_or_else(String::new, |label| format!(", {label}"));
         let what = line(&format!("{}{label}", record.what));
         format!("{what}: a step began at {} and left no summary", line(&record.begun_at))
     };
-    records.iter().map(|(_, record)| record).filter(|record| counts(record)).map(told).collect()
+    records.iter().map(|(_, record)| record).filter(|record| counts(record)).map(describe).collect()
 }
 
 pub(crate) fn decided(unfinished: &[String]) -> Result<()> {

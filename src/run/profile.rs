@@ -28,7 +28,7 @@ use crate::plan::experiment::{
     self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
 };
 use crate::plan::profile::shipped::Shipped;
-use crate::plan::profile::{Given, Profile};
+use crate::plan::profile::{self, Given, Profile};
 use crate::plan::value::Names;
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
@@ -36,25 +36,22 @@ use crate::stop::{Stop, unless_stopped};
 use crate::summary::{self, Loaded, Outcome, Store, Summary, claim};
 use crate::terms::{self, Choice as _};
 
-/// Bytes of a profile at most: a dump that is given by mistake is not read to its end.
+/// Upper limit on the bytes of a profile: protects from a dump given by mistake.
 const PROFILE_MAX: u64 = 4 << 20;
-/// The hint where a file is no summary.
 const NO_PROFILE: &str = "loadgen run --help shows how a profile is written, loadgen profiles lists those in the \
                           program; a workload is a command: loadgen point-select";
-/// Options that a warning names.
 const OPTIONS_MAX: usize = 4;
-/// [`FORCE`], as a profile says it.
 const REFILL: &str =
     "refill = true in [tables] drops also what prepare made; or name another database";
 
-/// A profile, by its file or its name, and the server that stands for those in it, if flags name one.
+/// A profile, by file or name, and the server that replaces those in it, if flags name one.
 pub(crate) struct Source {
     pub(crate) profile: PathBuf,
     pub(crate) connection: Option<ConnectionArgs>,
     pub(crate) label: Option<String>,
 }
 
-/// Measures what a profile asks for and is not measured yet; without a seed with a random one.
+/// Measures the steps of a profile that are not measured yet; takes a random seed if there is none.
 pub(crate) fn run(
     source: Source,
     mut overrides: Overrides,
@@ -64,10 +61,10 @@ pub(crate) fn run(
 ) -> Result<()> {
     let mut profile = read(&source.profile, invocation.stop)?;
     stand_in(&mut profile, source, &mut invocation.progress)?;
-    // 53 bits, so that every reader of JSON sees the same number.
+    // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
     let mut experiment = experiment::build(&profile, &overrides)?;
-    // Before hours of measuring, not after.
+    // Refuse before hours of measurement.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
     let mut claimed = None;
@@ -77,9 +74,9 @@ pub(crate) fn run(
         loaded = summary::collect(std::slice::from_ref(&overrides.out))?;
     }
     let progress = &mut invocation.progress;
-    let mut earlier = Earlier::of(loaded, &experiment, overrides.force, progress)?;
+    let mut earlier = Earlier::collect(loaded, &experiment, overrides.force, progress)?;
     if let (Some(run), None) = (&earlier.run, seed) {
-        // One seed for all labels, also for those that are measured later.
+        // All labels share one seed, also those that are measured later.
         overrides.seed = run.seed;
         experiment = experiment::build(&profile, &overrides)?;
     }
@@ -87,10 +84,12 @@ pub(crate) fn run(
     if list {
         return print_data(&experiment.list(wanted));
     }
-    let (todo, of) = (experiment.legs(wanted), experiment.cells.len());
+    let (todo, total) = (experiment.legs(wanted), experiment.cells.len());
     let left = experiment.cells.iter().filter(|cell| wanted(cell)).count();
-    if left < of {
-        invocation.progress.note(&format!("{} of {of} steps are measured already", of - left));
+    if left < total {
+        invocation
+            .progress
+            .note(&format!("{} of {total} steps are measured already", total - left));
     }
     let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
@@ -109,18 +108,22 @@ pub(crate) fn run(
     progress.clear();
     let done: Vec<&Summary> = earlier.done.values().collect();
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
-    // A step that did not complete hides no errors.
-    let all: Vec<&Summary> = done.into_iter().chain(&earlier.fell).collect();
-    let of =
-        |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
-    let judged = experiment.parts.iter().map(|part| (of(part), part.gates.as_slice()));
-    let judged = check_gates(judged, &mut progress);
+    let judged = judge_parts(&experiment, &earlier, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
     drop(claimed);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
-/// Says what was saved, and how a run that is not at its end goes on.
+fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progress) -> Result<()> {
+    // Steps that did not complete count for gates.
+    let all: Vec<&Summary> = earlier.done.values().chain(&earlier.fell).collect();
+    let steps_of =
+        |part: &RunSpec| all.iter().copied().filter(|s| s.workload.name == part.title).collect();
+    let parts = experiment.parts.iter().map(|part| (steps_of(part), part.gates.as_slice()));
+    check_gates(parts, progress)
+}
+
+/// Reports what was saved, and how to continue an unfinished run.
 fn tell_end(
     saved: usize,
     experiment: &Experiment,
@@ -137,7 +140,7 @@ fn tell_end(
     }
 }
 
-/// Puts the server that flags name in the place of the profile's, and says what it lacks of them.
+/// Replaces the profile's server by the one that flags name; warns of the options that it may lack.
 fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> Result<()> {
     let Source { connection, label, .. } = source;
     let Some(connection) = connection else { return check_label(label.as_deref()) };
@@ -153,7 +156,7 @@ fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> R
     Ok(())
 }
 
-/// Refuses the label of a server that no flags name.
+/// Refuses a label if no flags name a server.
 pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     match label {
         None => Ok(()),
@@ -162,8 +165,8 @@ pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     }
 }
 
-/// Reads a profile, unless asked to stop first, and refuses addresses in it that cannot be understood. A file
-/// goes before a profile of the program.
+/// Reads a profile, unless asked to stop first; refuses bad addresses in it. A file wins over a shipped
+/// profile of that name.
 pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
@@ -187,7 +190,7 @@ fn read_now(path: &Path) -> Result<Profile> {
     Ok(profile)
 }
 
-/// The measurements that are there already, by invocations of the same experiment.
+/// Results of earlier invocations of the same experiment.
 #[derive(Default)]
 pub(super) struct Earlier {
     /// The newest completed summary of each cell, by its key.
@@ -203,22 +206,22 @@ pub(super) struct Continued {
 }
 
 impl Earlier {
-    /// Looks through summaries; what is none is named and left out. Keys of an earlier version are
-    /// refused, unless `force`.
-    pub(super) fn of(
+    /// Sorts summaries into completed and fallen ones; warns of other files. Refuses keys of an earlier
+    /// version, unless `force`.
+    pub(super) fn collect(
         loaded: Loaded,
         experiment: &Experiment,
         force: bool,
         progress: &mut Progress,
     ) -> Result<Earlier> {
-        // A directory without any may be somebody else's.
+        // A directory without any may belong to something else.
         for (path, reason) in loaded.skipped.iter().filter(|_| !loaded.summaries.is_empty()) {
             progress.warn(&format!("skipped {}: {reason}", path.display()));
         }
         let mut all: Vec<Summary> = loaded.summaries.into_iter().map(|(_, step)| step).collect();
         let name = &experiment.profile.name;
-        let of = all.iter().filter_map(|step| step.experiment.as_ref());
-        let older = of.filter(|of| of.profile == *name && !is_current(&of.key)).count();
+        let cells = all.iter().filter_map(|step| step.experiment.as_ref());
+        let older = cells.filter(|cell| cell.profile == *name && !is_current(&cell.key)).count();
         if older > 0 && !force {
             return Err(Error::data(format!(
                 "'{name}' was measured here by an earlier version of loadgen, which gave cells \
@@ -229,7 +232,7 @@ impl Earlier {
         all.sort_by(|one, other| one.started_at.cmp(&other.started_at));
         let keys: HashSet<&str> = experiment.all.iter().map(|cell| cell.key.as_str()).collect();
         let wanted = |step: &Summary| {
-            step.experiment.as_ref().is_some_and(|of| keys.contains(of.key.as_str()))
+            step.experiment.as_ref().is_some_and(|cell| keys.contains(cell.key.as_str()))
         };
         let number = |step: &Summary| step.step_id.rsplit('-').next()?.parse::<u32>().ok();
         let run = all.iter().rfind(|step| wanted(step)).map(|newest| {
@@ -245,9 +248,9 @@ impl Earlier {
     }
 
     pub(super) fn take(&mut self, step: Summary) {
-        let of = step.experiment.as_ref().expect("a step of an experiment");
+        let cell = step.experiment.as_ref().expect("a step of an experiment");
         match step.outcome {
-            Outcome::Completed => drop(self.done.insert(of.key.clone(), step)),
+            Outcome::Completed => drop(self.done.insert(cell.key.clone(), step)),
             _ => self.fell.push(step),
         }
     }
@@ -259,7 +262,7 @@ pub(super) struct Legs<'a> {
     store: Store,
     pub(super) progress: &'a mut Progress,
     run_id: String,
-    /// Added to the steps' numbers, where a run is continued.
+    /// Added to the steps' numbers of a run that is continued.
     offset: u32,
     calibration: Option<Calibration>,
     servers: Servers<'a>,
@@ -272,7 +275,7 @@ pub(super) struct Legs<'a> {
 }
 
 impl<'a> Legs<'a> {
-    /// A run that is continued keeps its id and numbers its steps further.
+    /// Starts a run, or continues one with its id and further numbers.
     pub(super) fn new(
         experiment: &'a Experiment,
         invocation: &'a mut Invocation<'_>,
@@ -302,8 +305,8 @@ impl<'a> Legs<'a> {
         })
     }
 
-    /// Measures the legs in their order. What goes wrong with one is said, and the next is taken:
-    /// a night's work does not end at one server that does not start.
+    /// Measures the legs in order. After an error the next leg follows: one server that does not start must
+    /// not end a night's work.
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
@@ -317,7 +320,7 @@ impl<'a> Legs<'a> {
                 Step { number: step.number.wrapping_add(self.offset), place, of, ..step }
             };
             let steps: Vec<Step> = leg.cells.iter().map(placed).collect();
-            let Err(error) = self.leg(leg, &steps, earlier) else { continue };
+            let Err(error) = self.run_leg(leg, &steps, earlier) else { continue };
             let kind = error.kind();
             self.progress.clear();
             let label = &self.experiment.subjects[leg.subject].label;
@@ -328,8 +331,8 @@ impl<'a> Legs<'a> {
                 break;
             }
             if kind == Kind::Server {
-                // It may be gone, or not what it should be: the next leg takes it anew. What was
-                // written to its data stays written.
+                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays
+                // written.
                 if let Some(taken) = &mut self.taken {
                     self.servers.written_by = taken.written_by.take().filter(|by| !by.is_empty());
                 }
@@ -344,7 +347,7 @@ impl<'a> Legs<'a> {
         self.taken.take().map_or(Ok(()), |taken| taken.give_back(self.progress))
     }
 
-    fn leg(&mut self, leg: &CellGroup, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
+    fn run_leg(&mut self, leg: &CellGroup, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
         self.servers.stop.check()?;
         let experiment = self.experiment;
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
@@ -364,7 +367,7 @@ impl<'a> Legs<'a> {
                 (Job::Sweep(plan), server.written_by.clone())
             }
             What::Load(spec) => {
-                // Nobody else's data is in a sandbox, and what is brought back is not lost.
+                // A sandbox has nobody else's data, and restored data is not lost.
                 let force =
                     server.pid().is_some() || own.can_restore() || experiment.profile.tables.refill;
                 (Job::Load { spec, force }, Some(Vec::new()))
@@ -372,13 +375,13 @@ impl<'a> Legs<'a> {
             What::Suite(spec) => (Job::Suite(spec), server.written_by.clone()),
         };
         if part.writes() {
-            server.writes(&part.title)?;
+            server.add_writer(&part.title)?;
         }
         let measured = earlier.done.values().chain(&earlier.fell[self.fell..]);
         let of_label = measured.filter(|step| step.label == subject.label);
         let last = of_label.max_by_key(|step| &step.started_at).map(|step| step.server.clone());
         let (offset, pid, scaled) = (self.offset, server.pid(), None);
-        let here =
+        let in_profile =
             InProfile { experiment, leg, written_by, offset, subject, part, pid, scaled, last };
         let mut measuring = Steps {
             facts: JobFacts {
@@ -388,7 +391,7 @@ impl<'a> Legs<'a> {
                 notes: own.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
                 repeats: part.repeats,
                 search: None,
-                in_profile: Some(here),
+                in_profile: Some(in_profile),
                 calibration: self.calibration.as_ref(),
             },
             prefix: own.probe.clone(),
@@ -401,36 +404,22 @@ impl<'a> Legs<'a> {
         self.saved += measuring.saved;
         self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
-        // A profile has no such flag.
         ended.map_err(|error| error.instead(FORCE, REFILL))
     }
 }
 
-/// Lists the tables that a profile wants; refuses names that are not known.
+/// Makes the tables of the report that a profile wants; refuses unknown names.
 fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let report = &experiment.profile.report;
     let metric = |name: &str| name.parse::<Metric>().map_err(|e| e.to_string());
-    let metrics = named(profile, "metric", report.metric.as_ref(), metric)?;
-    let layout = |name: &str| {
-        let layout = Layout::of(name).ok_or_else(|| {
-            let known: Vec<String> = Layout::ALL.iter().map(Layout::to_string).collect();
-            format!("there is no layout '{name}', but {}", known.join(", "))
-        })?;
-        if layout == Layout::Slo {
-            return Err("the layout slo is of --slo, which no profile has".to_owned());
-        }
-        let from = report.from.as_ref().or(report.baseline.as_ref());
-        if layout.compares() && (from.is_none() || report.to.is_none()) {
-            return Err(format!("{name} compares two labels: baseline and new"));
-        }
-        Ok(layout)
-    };
+    let metrics = parse_names(profile, "metric", report.metric.as_ref(), metric)?;
+    let layout = |name: &str| parse_layout(report, name);
     // With one program the first label is the last one, too.
     let changes = experiment.changes.iter().filter(|(from, to)| from != to).cloned();
     let changes: Vec<_> = changes.map(|(from, to)| (Some(from), Some(to))).collect();
     let order = report.order.as_ref().map_or_else(Vec::new, |Names(order)| order.clone());
     let (usual, mut tables) = (vec![Metric::default()], Vec::new());
-    for layout in named(profile, "layout", report.layout.as_ref(), layout)? {
+    for layout in parse_names(profile, "layout", report.layout.as_ref(), layout)? {
         let metrics = if layout.has_metric() { &metrics } else { &usual };
         for (from, to) in if layout.compares() { changes.clone() } else { vec![(None, None)] } {
             let options = |metric: &Metric| Options {
@@ -442,7 +431,6 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
                 new: to.clone(),
                 order: order.clone(),
                 terminal: terminal(),
-                // All tables have the same, once.
                 notes: Notes::Later,
                 ..Options::default()
             };
@@ -452,8 +440,22 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     Ok(tables)
 }
 
-/// Reads the names of a key of `[report]`; without any it is the usual.
-fn named<T: Default>(
+fn parse_layout(report: &profile::Report, name: &str) -> std::result::Result<Layout, String> {
+    let layout = Layout::of(name).ok_or_else(|| {
+        let known: Vec<String> = Layout::ALL.iter().map(Layout::to_string).collect();
+        format!("there is no layout '{name}', but {}", known.join(", "))
+    })?;
+    if layout == Layout::Slo {
+        return Err("the layout slo is of --slo, which no profile has".to_owned());
+    }
+    let from = report.from.as_ref().or(report.baseline.as_ref());
+    if layout.compares() && (from.is_none() || report.to.is_none()) {
+        return Err(format!("{name} compares two labels: baseline and new"));
+    }
+    Ok(layout)
+}
+
+fn parse_names<T: Default>(
     profile: &Profile,
     key: &str,
     names: Option<&Names>,
@@ -465,24 +467,23 @@ fn named<T: Default>(
     names.texts().enumerate().map(read).collect()
 }
 
-/// Prints what can be shown, whatever else cannot: with `--only`, or after an interruption, not every
-/// label was measured.
+/// Prints all tables that can be made: with `--only`, or after an interruption, labels may be missing.
 fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> Result<()> {
-    let there = |label: &String| steps.iter().any(|step| step.label == *label);
-    let (mut printed, mut rendered, mut told) = (Vec::new(), Ok(()), BTreeSet::new());
+    let is_measured = |label: &String| steps.iter().any(|step| step.label == *label);
+    let (mut printed, mut rendered, mut reported) = (Vec::new(), Ok(()), BTreeSet::new());
     let source = line(&out.display().to_string());
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
         let compared = options.baseline.iter().chain(&options.new);
         let mut compared = compared.filter(|_| options.layout.compares());
-        if let Some(label) = compared.find(|label| !there(label)) {
+        if let Some(label) = compared.find(|label| !is_measured(label)) {
             let text = format!("layout {} is left out: '{label}' was not measured", options.layout);
-            if told.insert(text.clone()) {
+            if reported.insert(text.clone()) {
                 say(&line(&text));
             }
             continue;
         }
-        options.baseline = options.baseline.filter(there);
-        options.order.retain(there);
+        options.baseline = options.baseline.filter(is_measured);
+        options.order.retain(is_measured);
         match report::render(steps, &options) {
             Ok(table) => {
                 printed.push(table);
@@ -490,7 +491,6 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
                 to_step_summary(|| report::render(steps, &options));
             }
             Err(error) => {
-                // A profile has no such flag.
                 let newest = format!("loadgen report {source} --latest takes the newest of them");
                 rendered = Err(error.instead(report::NEWEST_SETTINGS, &newest));
                 break;

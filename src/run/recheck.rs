@@ -1,4 +1,4 @@
-//! Measures again what is not decided.
+//! Measures again the cells that are undecided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,10 +20,10 @@ use crate::terms;
 /// A cell of a table: its workload, clients and rate, and label.
 type CellKey = (String, terms::Cell, String);
 
-/// Cells with the repeats that they have and shall have.
+/// Cells with the number of repeats that they have and need.
 type MissingRuns = BTreeMap<CellKey, (u32, u32)>;
 
-/// Cells that get more repeats, and what is in doubt.
+/// Cells that need more repeats, and the doubts behind them.
 type PendingChecks = (MissingRuns, Vec<Doubt>);
 
 pub(crate) struct Recheck {
@@ -33,7 +33,7 @@ pub(crate) struct Recheck {
     pub(crate) programs: Vec<(String, PathBuf)>,
     pub(crate) base: Option<String>,
     pub(crate) new: Option<String>,
-    /// The question of the comparison, whatever labels it names.
+    /// The question of the comparison, without its labels.
     pub(crate) question: Question,
     pub(crate) spread_max: f64,
     pub(crate) list: bool,
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let paths = args.paths.clone();
     let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true))?;
     leave_out(loaded.imported.len(), "recheck");
-    let scale = scale(&loaded, &profile.name)?;
+    let scale = find_scale(&loaded, &profile.name)?;
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let mut overrides = Overrides {
         programs: args.programs.clone(),
@@ -52,24 +52,24 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
-    let profile = moved(profile, args, &overrides, &loaded)?;
+    let profile = replace_server(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {
         let mut experiment = experiment::build(&profile, overrides)?;
         experiment.extend(args.question.repeats_max, overrides.seed);
         Ok::<_, Error>(experiment)
     };
-    let found = Earlier::of(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
+    let found = Earlier::collect(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
     let Some(run) = &found.run else {
-        let of = args.source.profile.display();
-        return Err(Error::data(format!("no summary here is of a cell of {of}")).hint(
+        let profile = args.source.profile.display();
+        return Err(Error::data(format!("no summary here is of a cell of {profile}")).hint(
             "the same --program, --label and server as for loadgen run, and the profile as it was then",
         ));
     };
     check_same_way(&args.source, &found)?;
-    // The keys of one experiment have one seed.
+    // All cells of an experiment share one seed.
     overrides.seed = run.seed;
     let mut again = RecheckRun { args, experiment: &extended(&overrides)?, found };
-    let mut open = again.wanted()?;
+    let mut open = again.find_pending()?;
     let (mut errors, mut saved) = (Vec::new(), 0);
     if !args.list && !open.0.is_empty() {
         let no_directory = || Error::usage("no PATH is a directory: the new summaries go into one");
@@ -87,9 +87,8 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 
-/// Puts the server that flags name in the place of the profile's, under the label and the address that its
-/// results have: it may have moved since.
-fn moved(
+/// Replaces the server by the one that flags name, under the label and address of its results.
+fn replace_server(
     profile: Profile,
     args: &Recheck,
     overrides: &Overrides,
@@ -121,7 +120,7 @@ fn moved(
         let experiment = experiment::build(profile, overrides)?;
         let keys: BTreeSet<&str> = experiment.all.iter().map(|cell| cell.key.as_str()).collect();
         let mut known = steps().filter_map(|step| step.experiment.as_ref());
-        Ok::<_, Error>(known.any(|of| keys.contains(of.key.as_str())))
+        Ok::<_, Error>(known.any(|cell| keys.contains(cell.key.as_str())))
     };
     for known_as in known {
         let profile = stand_in(known_as);
@@ -132,7 +131,7 @@ fn moved(
     Ok(stand_in(Some(address.clone())))
 }
 
-/// Refuses flags by which the server would be measured in another way, or in another database.
+/// Refuses flags that change how the server is measured, or its database.
 fn check_same_way(source: &Source, found: &Earlier) -> Result<()> {
     let Some(connection) = &source.connection else { return Ok(()) };
     let target = resolve::resolve(connection, &Env::real())?.target;
@@ -153,10 +152,10 @@ fn check_same_way(source: &Source, found: &Earlier) -> Result<()> {
     Ok(())
 }
 
-fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {
+fn find_scale(loaded: &Loaded, name: &str) -> Result<Scale> {
     let experiments = loaded.summaries.iter().filter_map(|(_, step)| step.experiment.as_ref());
     let of_profile = experiments.filter(|experiment| experiment.profile == name);
-    let scales: BTreeSet<String> = of_profile.map(|of| of.scale.to_string()).collect();
+    let scales: BTreeSet<String> = of_profile.map(|step| step.scale.to_string()).collect();
     match Vec::from_iter(scales).as_slice() {
         [one] => one.parse().map_err(Error::data),
         [] => Err(Error::data(format!("no summary here is of the profile '{name}'"))
@@ -166,11 +165,11 @@ fn scale(loaded: &Loaded, name: &str) -> Result<Scale> {
     }
 }
 
-fn spot(step: &Summary) -> CellKey {
+fn summary_key(step: &Summary) -> CellKey {
     (step.workload.name.clone(), step.cell(), step.label.clone())
 }
 
-fn spots(doubt: &Doubt) -> impl Iterator<Item = CellKey> {
+fn doubt_keys(doubt: &Doubt) -> impl Iterator<Item = CellKey> {
     doubt.labels.iter().map(|label| (doubt.workload.clone(), doubt.cell, label.clone()))
 }
 
@@ -181,63 +180,63 @@ struct RecheckRun<'a> {
 }
 
 impl RecheckRun<'_> {
-    fn spot(&self, cell: &Cell) -> CellKey {
+    fn cell_key(&self, cell: &Cell) -> CellKey {
         let Experiment { subjects, parts, .. } = self.experiment;
         let (part, subject) = (&parts[cell.part], &subjects[cell.subject]);
         (part.title.clone(), terms::Cell::new(cell.clients, cell.rate), subject.label.clone())
     }
 
-    /// Measures rounds of more repeats, until nothing is wanted or nothing more comes of it.
+    /// Measures rounds of more repeats, until nothing is undecided or no round helps.
     fn measure(&mut self, running: &mut Legs<'_>, open: &mut PendingChecks) -> Result<Vec<Error>> {
         let mut errors = Vec::new();
         loop {
             let wants = |cell: &Cell| {
-                open.0.get(&self.spot(cell)).is_some_and(|(_, repeats)| cell.repeat <= *repeats)
+                open.0.get(&self.cell_key(cell)).is_some_and(|(_, repeats)| cell.repeat <= *repeats)
                     && !self.found.done.contains_key(&cell.key)
             };
             let legs = self.experiment.legs(wants);
-            lines(&open.0).for_each(|line| running.progress.note(&line));
+            describe_runs(&open.0).for_each(|line| running.progress.note(&line));
             let steps: usize = legs.iter().map(|leg| leg.cells.len()).sum();
             let steps = terms::counted(steps as u64, "step");
             running.progress.note(&format!("measuring again: {steps}"));
-            let there = self.found.done.len();
+            let done_before = self.found.done.len();
             let ended = running.run(&legs, &mut self.found);
             let stopped =
                 ended.iter().any(|e| matches!(e.kind(), Kind::Interrupted | Kind::Terminated));
             errors.extend(ended);
-            *open = self.wanted()?;
-            if stopped || self.found.done.len() == there || open.0.is_empty() {
+            *open = self.find_pending()?;
+            if stopped || self.found.done.len() == done_before || open.0.is_empty() {
                 return Ok(errors);
             }
         }
     }
 
-    /// Finds what is in doubt, and the repeats that its cells shall have.
-    fn wanted(&self) -> Result<PendingChecks> {
-        let cells = self.experiment.cells.iter().map(|cell| (self.spot(cell), 0));
+    /// Finds the doubts, and the repeats that their cells need.
+    fn find_pending(&self) -> Result<PendingChecks> {
+        let cells = self.experiment.cells.iter().map(|cell| (self.cell_key(cell), 0));
         let mut repeats: BTreeMap<CellKey, u32> = cells.collect();
         for step in self.found.done.values() {
-            *repeats.entry(spot(step)).or_default() += 1;
+            *repeats.entry(summary_key(step)).or_default() += 1;
         }
-        let mut doubts = self.doubts(&repeats)?;
-        // The profile may have a cell for one of both labels only.
-        doubts.retain(|doubt| spots(doubt).all(|at| repeats.contains_key(&at)));
+        let mut doubts = self.find_doubts(&repeats)?;
+        // The profile may have a cell for only one of both labels.
+        doubts.retain(|doubt| doubt_keys(doubt).all(|at| repeats.contains_key(&at)));
         let mut wanted = MissingRuns::new();
         for doubt in &doubts {
-            let most = spots(doubt).map(|at| repeats[&at]).max().unwrap_or(0);
+            let most = doubt_keys(doubt).map(|at| repeats[&at]).max().unwrap_or(0);
             let next = next_look(most).min(self.args.question.repeats_max);
-            // One that has fewer than its partner catches up.
-            for at in spots(doubt).filter(|at| repeats[at] < next) {
-                let there = repeats[&at];
-                let (_, wanted) = wanted.entry(at).or_insert((there, next));
+            // Cells with fewer repeats than their partner catch up.
+            for at in doubt_keys(doubt).filter(|at| repeats[at] < next) {
+                let repeats = repeats[&at];
+                let (_, wanted) = wanted.entry(at).or_insert((repeats, next));
                 *wanted = next.max(*wanted);
             }
         }
         Ok((wanted, doubts))
     }
 
-    fn doubts(&self, repeats: &BTreeMap<CellKey, u32>) -> Result<Vec<Doubt>> {
-        let lost: BTreeSet<CellKey> = self.found.fell.iter().map(spot).collect();
+    fn find_doubts(&self, repeats: &BTreeMap<CellKey, u32>) -> Result<Vec<Doubt>> {
+        let lost: BTreeSet<CellKey> = self.found.fell.iter().map(summary_key).collect();
         let lost = lost.into_iter().filter(|at| repeats.get(at).is_none_or(|n| *n == 0));
         let lost = lost.map(|(workload, cell, label)| {
             let why = format!("{} at {}: none of its runs completed", line(&label), cell.told());
@@ -249,7 +248,7 @@ impl RecheckRun<'_> {
         if steps.is_empty() {
             return Ok(doubts);
         }
-        let (base, others) = self.compared(&steps)?;
+        let (base, others) = self.choose_labels(&steps)?;
         if let Some((new, others)) = others.split_first() {
             let (new, others) = (new.clone(), others.to_vec());
             let question = Question { base, new, others, ..self.args.question.clone() };
@@ -260,8 +259,8 @@ impl RecheckRun<'_> {
         Ok(doubts)
     }
 
-    /// Lists the baseline, and the labels that are compared with it, of those that have a workload in common.
-    fn compared(&self, steps: &[&Summary]) -> Result<(String, Vec<String>)> {
+    /// Returns the baseline, and the labels to compare with it: those that share a workload.
+    fn choose_labels(&self, steps: &[&Summary]) -> Result<(String, Vec<String>)> {
         let labels: Vec<&String> = self.experiment.subjects.iter().map(|s| &s.label).collect();
         let Recheck { base, new, .. } = self.args;
         for (flag, label) in [("--baseline", base), ("--new", new)] {
@@ -274,8 +273,8 @@ impl RecheckRun<'_> {
         let baseline = self.experiment.profile.report.baseline.as_ref();
         let base = base.as_ref().or(baseline).unwrap_or(labels[0]);
         let cells_of = |label: &String| -> BTreeSet<(&str, terms::Cell)> {
-            let of = steps.iter().filter(|step| step.label == *label);
-            of.map(|step| (step.workload.name.as_str(), step.cell())).collect()
+            let steps = steps.iter().filter(|step| step.label == *label);
+            steps.map(|step| (step.workload.name.as_str(), step.cell())).collect()
         };
         let of_base = cells_of(base);
         let wanted = |label: &&String| new.as_ref().map_or(*label != base, |new| new == *label);
@@ -284,25 +283,25 @@ impl RecheckRun<'_> {
         Ok((base.clone(), common.cloned().collect()))
     }
 
-    /// Prints what is in doubt and what it gets; an error where something stays open.
+    /// Prints the doubts and the repeats to come; an error if some stay open.
     fn report(&self, (wanted, doubts): &PendingChecks) -> Result<()> {
-        let told = doubts.iter().map(|of| format!("in doubt  {}: {}\n", of.workload, of.why));
-        let again = lines(wanted).map(|line| format!("again     {line}\n"));
+        let lines = |doubt: &Doubt| format!("in doubt  {}: {}\n", doubt.workload, doubt.why);
+        let again = describe_runs(wanted).map(|line| format!("again     {line}\n"));
         let none = doubts.is_empty().then(|| "nothing is in doubt\n".to_owned());
-        print_data(&told.chain(again).chain(none).collect::<String>())?;
+        print_data(&doubts.iter().map(lines).chain(again).chain(none).collect::<String>())?;
         if self.args.list || doubts.is_empty() {
             return Ok(());
         }
-        let cells = doubts.iter().flat_map(spots).collect::<BTreeSet<_>>().len() as u64;
+        let cells = doubts.iter().flat_map(doubt_keys).collect::<BTreeSet<_>>().len() as u64;
         let text = format!("still in doubt: {}", terms::counted(cells, "cell"));
         Err(Error::new(Kind::Undecided, text)
             .hint("a higher --max-repeats, a longer time in the profile, or a quieter machine"))
     }
 }
 
-fn lines(wanted: &MissingRuns) -> impl Iterator<Item = String> {
-    wanted.iter().map(|((title, cell, label), (there, next))| {
+fn describe_runs(wanted: &MissingRuns) -> impl Iterator<Item = String> {
+    wanted.iter().map(|((title, cell, label), (repeats, next))| {
         let cell = cell.told();
-        format!("{title}  {cell}  {label}: {there} repeats, then {next}")
+        format!("{title}  {cell}  {label}: {repeats} repeats, then {next}")
     })
 }

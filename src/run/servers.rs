@@ -1,5 +1,5 @@
-//! The server of a label while its legs are measured: taken, its tables prepared, given back. Servers
-//! that are there and may have commands, private ones, and data directories that outlive them.
+//! The server of a label while its legs are measured: taken, its tables prepared, given back. It is a running
+//! one, with commands perhaps, or a private one, whose data directory may stay.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -30,8 +30,7 @@ use crate::{commands, load};
 /// Connections besides the clients': control and preparing.
 pub(super) const HEADROOM: u32 = 20;
 
-/// Sizes a private server for so many clients, and the prepared statements that they hold.
-pub(super) fn sized(clients: u32, statements: u64) -> Spec {
+pub(super) fn size_sandbox(clients: u32, statements: u64) -> Spec {
     Spec {
         max_connections: clients.saturating_add(HEADROOM),
         max_prepared_stmts: u32::try_from(statements).unwrap_or(u32::MAX),
@@ -42,10 +41,10 @@ pub(super) fn sized(clients: u32, statements: u64) -> Spec {
 pub(super) struct Servers<'a> {
     experiment: &'a Experiment,
     pub(super) stop: &'a Stop,
-    /// Prepared data that goes away with loadgen: of the subject at hand.
+    /// Prepared data of the current subject that is removed at loadgen's end.
     passing: Option<(usize, TempDir)>,
     targets: HashMap<usize, ConnectOptions>,
-    /// Steps that wrote to the data of a server that was given back in the middle of a visit.
+    /// Steps that wrote to the data of a server that was given back between two legs.
     pub(super) written_by: Option<Vec<String>>,
 }
 
@@ -55,15 +54,14 @@ pub(super) struct AcquiredServer<'a> {
     sandbox: Option<Sandbox>,
     server: &'a profile::Server,
     kept: Option<KeptData>,
-    /// Steps that wrote to its data since it was prepared; None where that is not known.
+    /// Steps that wrote to its data since it was prepared; None if unknown.
     pub(super) written_by: Option<Vec<String>>,
-    /// Tables that were looked at since it was taken.
+    /// Tables that were prepared since it was taken.
     prepared: Vec<Dataset>,
 }
 
 impl<'a> Servers<'a> {
-    /// Finds the servers that are there, and the programs of the others: what is missing is told, and
-    /// a password asked for, before the first step and not in the middle of the night.
+    /// Checks servers and programs, and asks for passwords: before the first step, not at night.
     pub(super) fn new(of: &'a Experiment, stop: &'a Stop, progress: &mut Progress) -> Result<Self> {
         for cell in &of.cells {
             let what = &of.parts[cell.part].what;
@@ -74,7 +72,7 @@ impl<'a> Servers<'a> {
                 };
                 let path = path.clone();
                 unless_stopped(stop, move || {
-                    // The opening of a pipe would wait, and take its writer away.
+                    // Opening a pipe would wait, and disturb its writer.
                     let file = path.metadata().map_err(refused(&path))?.is_file();
                     if file { File::open(&path).map(drop).map_err(refused(&path)) } else { Ok(()) }
                 })?;
@@ -112,8 +110,9 @@ impl<'a> Servers<'a> {
                 (link.target, reset.or_else(|| self.written_by.clone()))
             }
             Some(private) => {
-                let (started, data) = self.private(at, private, tables, progress)?;
-                let written = data.as_ref().map_or_else(Vec::new, |of| of.mark.written_by.clone());
+                let (started, data) = self.start_private(at, private, tables, progress)?;
+                let written =
+                    data.as_ref().map_or_else(Vec::new, |data| data.mark.written_by.clone());
                 let target = ConnectOptions::private(&started.socket);
                 (sandbox, kept) = (Some(started), data);
                 (target, Some(written))
@@ -124,9 +123,9 @@ impl<'a> Servers<'a> {
         Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
-    /// Starts a private server, and tells the data directory that it works in, if that stays. One
-    /// that works in a copy has these tables in it.
-    fn private(
+    /// Starts a private server. Returns its data directory if that stays. A server that works on a copy has
+    /// these tables already.
+    fn start_private(
         &mut self,
         at: usize,
         private: &profile::Sandbox,
@@ -136,7 +135,7 @@ impl<'a> Servers<'a> {
         let (clients, statements) = self.experiment.most(at);
         let options = private.options.iter().map(|(name, value)| (name.clone(), value.0.clone()));
         let (program, options) = (private.program.clone(), options.collect());
-        let mut spec = Spec { program, options, ..sized(clients, statements) };
+        let mut spec = Spec { program, options, ..size_sandbox(clients, statements) };
         progress.note(&format!("label {}", self.experiment.subjects[at].label));
         let dir = match private.data() {
             Data::ThrowAway => return Ok((start(&spec, self.stop, progress)?, None)),
@@ -144,7 +143,7 @@ impl<'a> Servers<'a> {
                 let mut kept = KeptData::open(dir)?;
                 return Ok((kept.start(spec, self.stop, progress)?, Some(kept)));
             }
-            Data::Copied => self.passing_dir(at)?,
+            Data::Copied => self.temporary_dir(at)?,
             Data::CopyOf(dir) => dir.clone(),
         };
         let mut kept = KeptData::open(&dir)?;
@@ -152,20 +151,20 @@ impl<'a> Servers<'a> {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
             let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
             let prepared = fill(&link, &Dataset { force: false, ..tables.clone() }, progress);
-            // Ended well in any case: what was filled so far is not lost.
+            // A clean stop in any case keeps what was filled so far.
             let stopped = sandbox.stop();
             prepared?;
             stopped?;
             kept.add(&describe(tables))?;
         }
-        // Without one no tables are wanted, and none were prepared.
+        // Without a version no tables were prepared.
         if let Some(version) = kept.version() {
             spec = Spec { data: DataDir::CopyOf(kept.data()), version: Some(version), ..spec };
         }
         Ok((start(&spec, self.stop, progress)?, None))
     }
 
-    fn passing_dir(&mut self, subject: usize) -> Result<PathBuf> {
+    fn temporary_dir(&mut self, subject: usize) -> Result<PathBuf> {
         let passing = match self.passing.take() {
             Some(passing) if passing.0 == subject => passing,
             _ => {
@@ -183,7 +182,7 @@ impl AcquiredServer<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
-    /// Fills what is missing; tells whether that was anything.
+    /// Fills missing tables. Returns whether it filled any.
     pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<bool> {
         if tables.tables == 0 {
             return Ok(false);
@@ -198,32 +197,31 @@ impl AcquiredServer<'_> {
             kept.add(&describe(tables))?;
         }
         if filled == tables.tables {
-            self.write_down(Vec::new())?;
+            self.save_writers(Vec::new())?;
         }
         Ok(filled > 0)
     }
 
-    pub(super) fn writes(&mut self, title: &str) -> Result<()> {
+    pub(super) fn add_writer(&mut self, title: &str) -> Result<()> {
         let known = self.written_by.get_or_insert_default();
         if known.iter().any(|known| known == title) {
             return Ok(());
         }
         let written = [known.as_slice(), &[title.to_owned()]].concat();
-        self.write_down(written)
+        self.save_writers(written)
     }
 
-    fn write_down(&mut self, written: Vec<String>) -> Result<()> {
+    fn save_writers(&mut self, written: Vec<String>) -> Result<()> {
         let written = self.written_by.insert(written);
         let Some(kept) = self.kept.as_mut() else { return Ok(()) };
         kept.change(|mark| mark.written_by.clone_from(written))
     }
 
-    /// Gives it back: a sandbox ends, a server that `start` started is stopped, so that it does
-    /// not disturb the next one, and what stays stays.
+    /// Ends a sandbox, and a server that `start` started, so that it does not disturb the next one.
     pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
         let profile::Server { start, stop, .. } = self.server;
         if self.sandbox.is_none() && !start.is_empty() && !stop.is_empty() {
-            // Also after a signal: whoever does not want to wait sends another.
+            // Also after a signal; a second signal ends this.
             let link = &ServerLink { stop: Stop::default(), ..self.link };
             Controlled { server: self.server, link, progress }.end()?;
         }
@@ -241,13 +239,13 @@ fn describe(tables: &Dataset) -> String {
     format!("{schema} {count} x {rows} rows, seed {data_seed}, {charset}")
 }
 
-/// Refuses addresses of a profile that cannot be understood; connects nowhere.
+/// Refuses bad addresses in a profile; connects nowhere.
 pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     for (n, server) in profile.servers.iter().enumerate() {
         let Some(key) = server.address() else { continue };
         let (args, env) = address(server);
         if let Err(error) = resolve::resolve(&args, &env) {
-            // A text with a scheme is not shown: it may be a URL with a password.
+            // Hide a text with a scheme: it may be a URL with a password.
             let what = error.to_string().replace("://", ":");
             return Err(profile.refuse(&format!("server/{n}/{key}"), what));
         }
@@ -255,7 +253,7 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Says which server it is, as flags would. A URL in the environment is for the other verbs.
+/// Returns the server's address as flags would give it. Other verbs read a URL from the environment.
 fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
     if let Some(given) = &server.given {
         return (given.connection.clone(), Env::real());
@@ -270,15 +268,14 @@ fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
 }
 
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// A server that answers and lets nobody in is given so long to change its mind: some do while
-/// they start.
+/// Wait for a server that refuses connections: some do while they start.
 const REFUSES_WITHIN: Duration = Duration::from_secs(20);
-/// Counters that only grow while a server runs: one that has fallen is another server's.
+/// Counters that only grow while a server runs: a smaller value means a restart.
 const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Connections')";
 
 /// State of the server's port: nobody listens, connections refused, or counters read.
 type ServerState = Option<Result<Numbers>>;
-/// The reason to go on waiting, if there is one.
+/// A reason to wait longer, if there is one.
 type Wrong = Result<Option<Error>>;
 
 struct Controlled<'a> {
@@ -288,8 +285,7 @@ struct Controlled<'a> {
 }
 
 impl Controlled<'_> {
-    /// Stops, resets and starts the server as far as the profile has commands for it, and waits for
-    /// the new one.
+    /// Stops, resets and starts the server with the profile's commands, and waits for the new one.
     fn renew(&mut self) -> Result<()> {
         let profile::Server { start, stop: end, reset, .. } = self.server;
         let within = self.server.within();
@@ -313,20 +309,20 @@ impl Controlled<'_> {
         let started = commands::run("start", start, within, stop);
         let started = started.and_then(|()| self.wait(before.and_then(Result::ok).as_ref()));
         if started.is_err() && !end.is_empty() {
-            // Half a start must not disturb the next label; the first error is the one to show.
+            // Half a start must not disturb the next label; the first error is reported.
             let _ = commands::run("stop", end, within, &Stop::default());
         }
         started
     }
 
-    /// Stops the server, and waits until nobody answers in its place.
+    /// Stops the server, and waits until nobody answers at its address.
     fn end(&mut self) -> Result<()> {
         let (target, within) = (&self.link.target, self.server.within());
         self.progress.note("stopping the server");
         commands::run("stop", &self.server.stop, within, &self.link.stop)?;
         let within = units::duration(within);
-        self.until("the end of ", |seen| {
-            Ok(seen.map(|_| {
+        self.wait_until("the end of ", |state| {
+            Ok(state.map(|_| {
                 Error::server(format!("{target} still answers {within} after `stop`"))
                     .hint("`stop` must end the server that answers there")
             }))
@@ -336,7 +332,7 @@ impl Controlled<'_> {
     fn wait(&mut self, before: Option<&Numbers>) -> Result<()> {
         let (target, mut refused) = (&self.link.target, None);
         let within = units::duration(self.server.within());
-        self.until("", |seen| match seen {
+        self.wait_until("", |state| match state {
             Some(Ok(now)) if before.is_some_and(|old| !has_fallen(old, &now)) => {
                 let text = format!(
                     "{target} is still the old server {within} after the start: its uptime and \
@@ -357,8 +353,11 @@ impl Controlled<'_> {
         })
     }
 
-    /// Looks until nothing is wrong, or for too long.
-    fn until(&mut self, what: &str, mut wrong: impl FnMut(ServerState) -> Wrong) -> Result<()> {
+    fn wait_until(
+        &mut self,
+        what: &str,
+        mut wrong: impl FnMut(ServerState) -> Wrong,
+    ) -> Result<()> {
         let began = Instant::now();
         while let Some(error) = wrong(self.read_state()?)? {
             if began.elapsed() > self.server.within() {
@@ -372,7 +371,7 @@ impl Controlled<'_> {
     }
 
     fn read_state(&self) -> Result<ServerState> {
-        let looking = async {
+        let reading = async {
             let mut session = match Session::open(self.link, None).await {
                 Ok(session) => session,
                 Err(_) if nobody(self.link).await => return Ok::<_, Error>(None),
@@ -380,10 +379,10 @@ impl Controlled<'_> {
             };
             let found = pairs(&mut session, GROWING).await;
             session.close(limits::COURTESY).await;
-            // One that does not tell them is not known to be the old one.
+            // A server without these counters is not known to be the old one.
             Ok(Some(Ok(numeric(&found.unwrap_or_default()))))
         };
-        runtime()?.block_on(ask(self.link, looking))
+        runtime()?.block_on(ask(self.link, reading))
     }
 }
 
@@ -391,14 +390,14 @@ fn has_fallen(old: &Numbers, now: &Numbers) -> bool {
     now.iter().any(|(name, now)| old.get(name).is_some_and(|old| now < old))
 }
 
-/// The file with the mark; the data is beside it in `data`.
+/// The file with the mark; the data is in `data` beside it.
 const MARK: &str = "loadgen-data.json";
 const FORM: &str = "loadgen.data/1";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     form: String,
-    /// `--version` of the program that made it; empty until a server ran in it.
+    /// `--version` of its program; empty before the first start.
     version: String,
     prepared: Vec<String>,
     written_by: Vec<String>,
@@ -411,7 +410,7 @@ struct KeptData {
 }
 
 impl KeptData {
-    /// Takes a directory: a new or empty one, or one that loadgen has made.
+    /// Opens a directory that is new or empty, or that loadgen made.
     fn open(dir: &Path) -> Result<KeptData> {
         let refused = |what: &str| Error::usage(format!("{}{what}", dir.display()));
         let failed = |e: io::Error| refused(&format!(": {e}"));
@@ -431,7 +430,7 @@ impl KeptData {
             }
             Err(_) => Mark { form: FORM.to_owned(), ..Mark::default() },
         };
-        // The server is started elsewhere.
+        // The server has another working directory.
         let mut kept = KeptData { dir: fs::canonicalize(dir).map_err(failed)?, mark };
         kept.change(|_| ())?;
         Ok(kept)
@@ -441,12 +440,12 @@ impl KeptData {
         self.dir.join("data")
     }
 
-    /// The version whose data it is; none before the first start.
+    /// Returns the version of the server that made the data; None before the first start.
     fn version(&self) -> Option<String> {
         Some(self.mark.version.clone()).filter(|version| !version.is_empty())
     }
 
-    /// Starts a server in it. What an interrupted first start left is no data.
+    /// Starts a server in it. Removes what an interrupted first start left.
     fn start(&mut self, spec: Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
         let (version, dir) = (self.version(), self.data());
         let data = if version.is_some() {
@@ -468,7 +467,7 @@ impl KeptData {
         self.mark.prepared.iter().any(|prepared| prepared == tables)
     }
 
-    /// These tables are in it now, and no others of their kind, which is the first word.
+    /// Notes that these tables are in it; they replace others of their kind, which is the first word.
     fn add(&mut self, tables: &str) -> Result<()> {
         let kind = |text: &str| text.split(' ').next().map(str::to_owned);
         self.change(|mark| {

@@ -1,4 +1,4 @@
-//! `--slo`: the highest rate that holds a service level, by steps of an open loop.
+//! Searches the highest rate that holds a service level (`--slo`), by steps of an open loop.
 
 use super::{print_data, to_step_summary};
 use crate::error::{Error, Kind, Result};
@@ -14,7 +14,7 @@ pub(super) struct Slo {
     gates: Vec<Gate>,
     searches: Vec<OneSearch>,
     /// Clients and rates of the steps that were measured.
-    told: Vec<(u32, f64)>,
+    measured: Vec<(u32, f64)>,
 }
 
 struct OneSearch {
@@ -23,14 +23,14 @@ struct OneSearch {
     search: Search,
 }
 
-/// Says in a summary which search its step is of, all but the number.
-pub(super) fn signature(level: &[Gate], start: f64, resolution: f64) -> RateSearch {
+/// Describes a search for its steps' summaries, without the step's number.
+pub(super) fn describe_search(level: &[Gate], start: f64, resolution: f64) -> RateSearch {
     let level = level.iter().map(|gate| gate.text.clone()).collect();
     RateSearch { level, number: 0, start, resolution }
 }
 
-/// Refuses a window that never holds enough operations for a level's percentiles. Says where only rates
-/// above the first one give it enough.
+/// Refuses a window that never holds enough operations for a level's percentiles. Returns a warning if only
+/// rates above the first one fill it.
 pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>> {
     let (needed, gate) = operations_needed(level);
     let Some(gate) = gate else { return Ok(None) };
@@ -70,39 +70,39 @@ impl Slo {
         };
         let closed = Plan { rates: Vec::new(), ..plan.clone() };
         let searches = closed.steps().into_iter().map(search).collect();
-        Slo { gates: level.to_vec(), searches, told: Vec::new() }
+        Slo { gates: level.to_vec(), searches, measured: Vec::new() }
     }
 
-    /// Finds the search at hand, and its next rate: searches before it have none, later ones begin.
-    fn here(&mut self) -> Option<(&mut OneSearch, f64)> {
+    /// Finds the current search and its next rate. Earlier searches have ended, later ones have not begun.
+    fn current(&mut self) -> Option<(&mut OneSearch, f64)> {
         self.searches.iter_mut().find_map(|one| one.search.next().map(|rate| (one, rate)))
     }
 
     pub(super) fn next(&mut self, measured: &[Summary]) -> Result<Option<Step>> {
         self.learn(measured)?;
         let of = (self.searches.len() * STEPS_MAX) as u32;
-        let Some((one, rate)) = self.here() else { return Ok(None) };
+        let Some((one, rate)) = self.current() else { return Ok(None) };
         let (clients, search) = (one.clients, Some(one.number));
-        // The keys of a step follow from its repeat: no rate is asked for the same twice.
-        let same = |told: &&(u32, f64)| told.0 == clients && told.1.total_cmp(&rate).is_eq();
-        let repeat = self.told.iter().filter(same).count() as u32 + 1;
-        let number = self.told.len() as u32 + 1;
+        // The keys of a step follow from its repeat: a rate that comes again needs another one.
+        let same = |step: &&(u32, f64)| step.0 == clients && step.1.total_cmp(&rate).is_eq();
+        let repeat = self.measured.iter().filter(same).count() as u32 + 1;
+        let number = self.measured.len() as u32 + 1;
         Ok(Some(Step { number, place: number, of, clients, rate: Some(rate), repeat, search }))
     }
 
     fn learn(&mut self, measured: &[Summary]) -> Result<()> {
         // A step that could not begin has no summary.
-        let Some(step) = measured.get(self.told.len()) else { return Ok(()) };
+        let Some(step) = measured.get(self.measured.len()) else { return Ok(()) };
         let held = probe(&self.gates, step)?.held;
-        let (one, rate) = self.here().expect("a rate was asked for");
+        let (one, rate) = self.current().expect("a rate was asked for");
         one.search.tell(rate, held);
-        let told = (one.clients, rate);
-        self.told.push(told);
+        let step = (one.clients, rate);
+        self.measured.push(step);
         Ok(())
     }
 
-    /// Prints what was found, of a search that was cut short, too.
-    pub(super) fn tell(&self, measured: &[Summary]) -> Result<()> {
+    /// Prints the result, also of an interrupted search.
+    pub(super) fn print_result(&self, measured: &[Summary]) -> Result<()> {
         let Some(found) = searches(measured)?.into_iter().next() else { return Ok(()) };
         let ending = found.ending();
         print_data(&(ending.lines.join("\n") + "\n"))?;
@@ -111,7 +111,7 @@ impl Slo {
         let level = level.join(" and ");
         if !ending.none.is_empty() {
             let text = format!("no rate holds {level} at {}", ending.none.join(", "));
-            // The search goes down by itself: a lower rate to begin with finds nothing more.
+            // The search itself goes down: a lower first rate finds no more.
             let hint = if ending.scarce {
                 "a longer --time, as lower rates have too few answers to tell; or another level"
             } else {

@@ -1,5 +1,5 @@
-//! The steps of a job on a server, one after the other: the one path of every verb that measures,
-//! and of profiles. Then what is special of loads and suites, and how steps are told.
+//! The steps of a job on a server, one after the other: the one path of every measuring verb and of profiles.
+//! Loads and suites follow below.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,13 +39,13 @@ use crate::stop::{locked, within};
 use crate::summary::{self, LedgerEntry, Location, Outcome, Record, Store, Summary, VerdictKind};
 use crate::terms::{self, Code, Finding, Gate, counted, millis};
 
-/// Codes of warnings that a reader of the step's own line must know.
-const SAID_AT_ONCE: [Code; 4] =
+/// Warnings that the line of a step names.
+const SHOWN_AT_ONCE: [Code; 4] =
     [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted, Code::Unsent];
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
     Sweep(&'a Plan),
-    /// A timed load; over tables that prepare made, too, if `force`.
+    /// A timed load; `force` lets it replace tables that prepare made.
     Load {
         spec: &'a LoadSpec,
         force: bool,
@@ -53,7 +53,6 @@ pub enum Job<'a> {
     Suite(&'a SuiteSpec),
 }
 
-/// A step that was measured and is not kept yet.
 type StepResult = (MeasuredStep, Described);
 
 pub struct Steps<'a> {
@@ -61,22 +60,20 @@ pub struct Steps<'a> {
     pub(crate) facts: JobFacts<'a>,
     pub(crate) store: &'a Store,
     pub(crate) progress: &'a mut Progress,
-    /// The command that reads the server's host: empty for this one.
+    /// The command that reads the server's host; empty for this host.
     pub(crate) prefix: Vec<String>,
     pub(crate) log: Option<Arc<Mutex<IntervalLog>>>,
-    /// The level that a search holds; empty without one.
     pub(crate) level: &'a [Gate],
     pub(crate) forecast: Forecast,
-    /// True if the fill left something to be flushed before the next step.
+    /// True if dirty pages of the fill must be flushed before the next step.
     pub(crate) flush: bool,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
-    /// Summaries that were written to the store.
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
 
 impl<'a> Steps<'a> {
-    /// Makes an invocation's first and only job, without a label.
+    /// Begins the only job of an invocation, without a label.
     pub fn new(job: Job<'a>, store: &'a Store, progress: &'a mut Progress) -> Result<Steps<'a>> {
         Ok(Steps {
             job,
@@ -103,8 +100,7 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Measures one step after the other, each chosen when those before it are measured, on a server
-    /// whose tables are there.
+    /// Measures the steps in turn on a server with its tables. Chooses each after the ones before it.
     pub async fn run(
         &mut self,
         link: &ServerLink,
@@ -114,10 +110,10 @@ impl<'a> Steps<'a> {
         let mut at = self.survey(link, control).await?;
         while let Some(step) = next(&self.summaries)? {
             link.stop.check()?;
-            // Boxed: it holds all that a step is made of.
+            // Boxed: the future is large.
             Box::pin(self.step(&mut at, &step)).await?;
         }
-        // A signal in the last drain cut nothing short, but the caller asked to stop.
+        // A signal in the last drain cut nothing short, but the caller must stop.
         link.stop.check()?;
         close(at.control).await;
         Ok(())
@@ -128,18 +124,18 @@ impl<'a> Steps<'a> {
         plan.charset.as_deref()
     }
 
-    /// Looks at the server for as long as it answers: random rows of many tables that nothing has
-    /// cached take minutes. Reads them where the plan wants them in the pool.
+    /// Inspects the server for as long as it answers: reading random rows of many cold tables takes minutes.
+    /// Preloads them if the plan says so.
     async fn survey<'l>(
         &mut self,
         link: &'l ServerLink,
         mut session: Session,
     ) -> Result<PreparedServer<'l>> {
         let control = &mut session;
-        let look = async |control: &mut Session| Box::pin(self.gather(link, control)).await;
-        let mut at = with_liveness(link, control, look).await?;
+        let gather = async |control: &mut Session| Box::pin(self.gather(link, control)).await;
+        let mut at = with_liveness(link, control, gather).await?;
         let Job::Sweep(plan) = self.job else {
-            // It would be idle meanwhile, for hours perhaps.
+            // It might be idle for hours.
             session.close(limits::COURTESY).await;
             return Ok(at);
         };
@@ -156,7 +152,7 @@ impl<'a> Steps<'a> {
         Ok(at)
     }
 
-    /// Gathers the facts of a server and of its tables; refuses those that the job cannot run on.
+    /// Gathers the facts of a server and its tables; refuses those that the job cannot run on.
     async fn gather<'l>(
         &mut self,
         link: &'l ServerLink,
@@ -227,9 +223,9 @@ impl<'a> Steps<'a> {
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok());
         self.forecast.learn(step.place, began.elapsed());
-        self.progress.note(&(line(&summary) + &self.describe_level(&summary)?));
+        self.progress.note(&(describe_job(&summary) + &self.describe_level(&summary)?));
         for warning in &summary.warnings {
-            if SAID_AT_ONCE.iter().any(|code| warning.is(*code)) {
+            if SHOWN_AT_ONCE.iter().any(|code| warning.is(*code)) {
                 self.progress.warn(&warning.message);
             }
         }
@@ -238,21 +234,21 @@ impl<'a> Steps<'a> {
         finish([run.error.map_or(Ok(()), Err), kept, logged], self.progress)
     }
 
-    /// Says whether the step of a search holds its level; nothing of another step.
+    /// Describes whether a search's step holds its level; empty for other steps.
     fn describe_level(&self, summary: &Summary) -> Result<String> {
         if self.level.is_empty() {
             return Ok(String::new());
         }
         let level: Vec<&str> = self.level.iter().map(|gate| gate.text.as_str()).collect();
-        let judged = match judge_level(self.level, summary)?.held {
+        let answer = match judge_level(self.level, summary)?.held {
             Some(true) => "holds",
             Some(false) => "fails",
             None => "is not known",
         };
-        Ok(format!("; {} {judged}", level.join(" and ")))
+        Ok(format!("; {} {answer}", level.join(" and ")))
     }
 
-    /// Loads once, and counts afterwards what is there; with `force` over tables that prepare made, too.
+    /// Loads once, and counts the rows afterwards.
     async fn load(
         &mut self,
         at: &mut PreparedServer<'_>,
@@ -263,7 +259,7 @@ impl<'a> Steps<'a> {
         let progress = &mut *self.progress;
         let mut load = Reload::open(at.link, spec, force, progress).await.map_err(reload_error)?;
         let running = async || load.run(progress).await.map(|error| (load.began, error));
-        let (readings, mut error) = around(at, running).await?;
+        let (readings, mut error) = read_around(at, running).await?;
         let mut loaded = std::mem::take(&mut load.done);
         if error.is_none() {
             progress.update(|| "counting the rows".to_owned());
@@ -277,7 +273,7 @@ impl<'a> Steps<'a> {
             error = Some(Error::data(text).hint(hint));
         }
         let (verified, counted) = (error.is_none(), std::mem::take(&mut loaded.counted));
-        let size = table_facts(at.link, &loaded.tables).await;
+        let size = read_table_facts(at.link, &loaded.tables).await;
         (at.found.server.data_bytes, at.found.server.table_formats) = size.unzip();
         let run = MeasuredStep::timed(counted, readings, error.map(reload_error));
         let facts = StepFacts { job: &self.facts, server: at, step };
@@ -285,7 +281,7 @@ impl<'a> Steps<'a> {
         Ok((run, described))
     }
 
-    /// Runs the commands once; what they print goes to a new file beside the summaries.
+    /// Runs the commands once; their output goes to a new file beside the summaries.
     async fn suite(
         &mut self,
         at: &mut PreparedServer<'_>,
@@ -301,11 +297,11 @@ impl<'a> Steps<'a> {
             let refused = |e| Error::failed(format!("{}: {e}", path.display()));
             let file = File::create_new(&path).map_err(refused)?;
             let began = Instant::now();
-            // It blocks this thread, and there is nothing else for it to do.
+            // Blocks this thread, which has nothing else to do.
             let ran = commands::run_suite(spec, &link.target, &file, &link.stop, self.progress)?;
             Ok((began, ran))
         };
-        let (readings, (counted, tests, error)) = around(at, running).await?;
+        let (readings, (counted, tests, error)) = read_around(at, running).await?;
         let run = MeasuredStep::timed(counted, readings, error);
         let facts = StepFacts { job: &self.facts, server: at, step };
         let suite = Measured::Suite(summary::Suite { tests, output: Some(name) });
@@ -324,14 +320,15 @@ impl<'a> Steps<'a> {
         let (window, opened) = watch::channel(None);
         let (changed, watch) = self.make_ready(plan, at, &opened).await?;
         let (link, tables, begun) = (at.link, at.dataset.tables, RefCell::new(None));
-        let record = record(plan, StepFacts { job: &self.facts, server: at, step });
+        let record = make_record(plan, StepFacts { job: &self.facts, server: at, step });
         let first_write = || {
             let begin = |record| self.store.begin_record(record);
             *begun.borrow_mut() = record.as_ref().map(begin).transpose()?;
             Ok(())
         };
-        let here = self.facts.in_profile.as_ref();
-        let commands = here.map_or_else(Vec::new, |here| here.commands(&self.facts.run_id, step));
+        let profile = self.facts.in_profile.as_ref();
+        let commands =
+            profile.map_or_else(Vec::new, |profile| profile.commands(&self.facts.run_id, step));
         let beside = beside::start(commands, self.store.dir(), &opened);
         let context = StepContext {
             plan,
@@ -349,18 +346,17 @@ impl<'a> Steps<'a> {
         };
         log_step(&context);
         let run = engine::run_step(&context, &mut at.control, self.progress).await;
-        // Ended also where there was no window.
+        // Also if there was no window.
         context.window.send_replace(None);
         let commands = beside::end(beside).await;
         let mut run = run?;
         let after = &mut run.readings.changed;
         if after.is_none() {
-            // Over a new connection, as the clients' are: an old one may lead to a server that no
-            // longer has the address.
+            // A new connection, as for the clients: the server of an old one may have lost its address.
             *after = engine::changes(&at.found.server, &mut None, link).await;
         }
         if after.as_deref().is_some_and(is_another) {
-            // The next step looks at its tables, too.
+            // The next step inspects its tables, too.
             at.control = None;
         }
         let facts = StepFacts { job: &self.facts, server: at, step };
@@ -374,10 +370,8 @@ impl<'a> Steps<'a> {
         Ok((run, described))
     }
 
-    /// Brings the server into the state that a step starts from, looks at who it is, and begins to
-    /// watch it. Returns what to say of a server that changed since the last look. Where lost
-    /// connections are opened again, a server that is just gone is waited for; one that is there and
-    /// says no for good is not.
+    /// Brings the server into the state that a step starts from, and begins to watch it. Returns findings of
+    /// a changed server. Waits for a server that is gone if lost connections are opened again.
     async fn make_ready(
         &mut self,
         plan: &Plan,
@@ -390,7 +384,7 @@ impl<'a> Steps<'a> {
             // A session that fails or hangs is dropped: the next attempt opens another.
             let attempt = async {
                 if at.control.is_none() {
-                    self.look_again(at).await?;
+                    self.reopen(at).await?;
                 }
                 let mut session = at.control.take().expect("it was there, or was opened");
                 let (control, progress) = (&mut session, &mut *self.progress);
@@ -419,9 +413,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The server may be another process since its connection was lost, or another server, whose
-    /// tables are looked at, too. Where its host does not tell, the steps go on without it.
-    async fn look_again(&mut self, at: &mut PreparedServer<'_>) -> Result<()> {
+    /// Inspects a server that may be another one. Goes on without a probe if its host does not answer.
+    async fn reopen(&mut self, at: &mut PreparedServer<'_>) -> Result<()> {
         let mut session = open(at.link, self.charset()).await?;
         let server = at.renew_server(&mut session).await?;
         if is_another(&changes(&at.found.server, &server)) {
@@ -429,7 +422,7 @@ impl<'a> Steps<'a> {
             return Ok(());
         }
         at.control = Some(session);
-        // Its age is not the one of before.
+        // A restarted server has another age.
         let server = Whereabouts { uptime_s: None, ..at.found.whereabouts.clone() };
         match probe(self.prefix.clone(), server, at.found.same_host).await {
             Ok(probe) => at.probe = probe,
@@ -439,7 +432,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Tells the interval log that a step begins. Where there are several, their tags differ.
+/// Begins a step in the interval log. Tags tell several steps apart.
 fn log_step(context: &StepContext) {
     let StepContext { plan, step, log: Some(log), .. } = context else { return };
     let (name, cell) = (&plan.workload.name, step.cell().told());
@@ -450,9 +443,9 @@ fn log_step(context: &StepContext) {
     locked(log).step(&about, step.rate.is_some(), &prefix);
 }
 
-/// Makes the record of a step that writes, which is there from before its first write to its durable
-/// summary; None where no table has an identity.
-fn record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
+/// Makes the record of a step that writes, kept from before the first write until the summary is saved; None
+/// if no table has an identity.
+fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let at = facts.server;
     let (tables, server) = (at.dataset.tables, &at.found.server);
     // As in the table's COMMENT.
@@ -461,16 +454,15 @@ fn record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let ids: BTreeMap<String, String> = (1..).zip(&at.dataset.ids).filter_map(named).collect();
     let place = Location::from_variables(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(facts.step.clients));
-    let some = plan.workload.writes() && !ids.is_empty();
+    let writes = plan.workload.writes() && !ids.is_empty();
     let mut record = Record::new(facts.step_id(), what, plan.workload.built_in, place, ids);
     record.label = Some(facts.label());
-    some.then_some(record)
+    writes.then_some(record)
 }
 
-/// Does something once. Who the server is, and its counters, are read before and after it, each time on a
-/// connection of its own. A server that does not answer in time afterwards costs the reading, not the
-/// measurement.
-async fn around<T>(
+/// Runs something between two readings of the server's identity and counters. A server that does not answer
+/// afterwards costs only the reading.
+async fn read_around<T>(
     at: &mut PreparedServer<'_>,
     doing: impl AsyncFnOnce() -> Result<(Instant, T)>,
 ) -> Result<(Readings, T)> {
@@ -482,7 +474,7 @@ async fn around<T>(
     let own = ClientReading::now(probe);
     let (began, done) = doing().await?;
     let client = ClientReading::now(probe).since(&own);
-    // Not the connection of before: a server drops one that was idle for hours.
+    // A new connection: the server may have dropped an idle one.
     let session = within(limits::COURTESY, Session::open(link, None)).await;
     let mut control = session.and_then(Result::ok);
     let last = ServerReading::take(&mut control, probe).await;
@@ -493,9 +485,8 @@ async fn around<T>(
     Ok((Readings { client, max_rss_bytes, status, probed, changed }, done))
 }
 
-/// Reads the size of some tables with their indexes, bytes, and their formats, each once; None where
-/// the server does not tell.
-async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
+/// Reads the sizes (with indexes, bytes) and formats of some tables; None if the server does not report them.
+async fn read_table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, Vec<String>)> {
     let names: Vec<String> = tables.iter().map(|table| quoted_text(&table.name)).collect();
     if names.is_empty() {
         return None;
@@ -503,7 +494,7 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
     let which = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})", names.join(","));
     let asking = async {
         let mut session = Session::open(link, None).await?;
-        // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
+        // MySQL 8 caches sizes for a day; servers without the variable cache none.
         let fresh = "SET SESSION information_schema_stats_expiry = 0";
         optional(session.execute(fresh).await)?;
         Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
@@ -511,7 +502,7 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
     within(limits::COURTESY, asking).await?.ok()
 }
 
-fn line(summary: &Summary) -> String {
+fn describe_job(summary: &Summary) -> String {
     let (name, client, mark) = (&summary.workload.name, &summary.client, summary.outcome.mark());
     let (measured_s, user_s, sys_s) = (summary.measured_s, client.user_s, client.sys_s);
     let cpu = format!("CPU {user_s:.2} s user {sys_s:.2} s system");
@@ -524,20 +515,20 @@ fn line(summary: &Summary) -> String {
             )
         }
         (_, Some(suite)) => {
-            let (good, of) = (summary.totals.ops, suite.tests.len());
-            format!("{good} of {of} tests in {measured_s:.3} s, {cpu}")
+            let (good, total) = (summary.totals.ops, suite.tests.len());
+            format!("{good} of {total} tests in {measured_s:.3} s, {cpu}")
         }
-        (None, None) => return step(summary) + &mark,
+        (None, None) => return describe_step(summary) + &mark,
     };
     format!("{name}: {what}{mark}")
 }
 
-/// Tells an open loop with the response time: a closed one has no other than the service time.
-fn step(summary: &Summary) -> String {
+/// Describes a step: an open loop by its response time, a closed one by its service time.
+fn describe_step(summary: &Summary) -> String {
     let totals = &summary.totals;
     let name = if summary.latency.response.is_some() { "response" } else { "service" };
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), millis);
-    let mut text = format!(
+    let mut line = format!(
         "{} {}: {} QPS, {name} time p50 {}, p99 {}, max {}, {}",
         summary.workload.name,
         summary.cell().told(),
@@ -550,21 +541,21 @@ fn step(summary: &Summary) -> String {
     let outages = summary.outages.len() as u64;
     let refused = summary.refused_reconnects();
     let their = if totals.in_doubt == 1 { "its" } else { "their" };
-    for (n, told) in [
+    for (n, text) in [
         (totals.in_doubt, format!("{} lost {their} answer", counted(totals.in_doubt, "write"))),
         (refused, format!("{} refused", counted(refused, "reconnect"))),
         (totals.abandoned, format!("{} abandoned", totals.abandoned)),
-        // The refused ones are named, or their number would look like another step's.
+        // Name refused reconnects: a sum would read like another step's number.
         (if refused > 0 { 0 } else { totals.reconnects }, counted(totals.reconnects, "reconnect")),
         (outages, counted(outages, "outage")),
     ] {
         if n > 0 {
-            text.extend(["; ", &told]);
+            line.extend(["; ", &text]);
         }
     }
     let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
     if let Some(kind) = verdict.filter(|kind| *kind != VerdictKind::Ok) {
-        text.extend([", ", kind.name()]);
+        line.extend([", ", kind.name()]);
     }
-    text
+    line
 }

@@ -1,4 +1,4 @@
-//! Facts of a step, and what its job measured → Summary: built whole, in one place, for all that measures.
+//! Builds a Summary from the facts of a step and the measurement: whole, in one place, for all that measures.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,20 @@ use crate::summary::{
 use crate::terms::{Finding, OnError, StatementMode, finding};
 use crate::workload::Schema;
 
-/// The facts of an invocation's job, the same for all of its steps.
 pub(crate) struct JobFacts<'a> {
     pub(crate) run_id: String,
-    /// The server's version if none.
     pub(crate) label: Option<String>,
-    /// The suffix of the server's version where there is no label.
+    /// Suffix of the server's version if there is no label.
     pub(crate) options: String,
     pub(crate) notes: BTreeMap<String, String>,
     pub(crate) repeats: u32,
-    /// The search for a rate that the steps are of, but for its number.
+    /// The search that the steps belong to, without a step's number.
     pub(crate) search: Option<RateSearch>,
     pub(crate) in_profile: Option<InProfile<'a>>,
     pub(crate) calibration: Option<&'a Calibration>,
 }
 
-/// The facts of a step beside what its job measured.
+/// Facts of a step besides the measurement.
 #[derive(Clone, Copy)]
 pub(super) struct StepFacts<'a> {
     pub(super) job: &'a JobFacts<'a>,
@@ -39,7 +37,7 @@ pub(super) struct StepFacts<'a> {
     pub(super) step: &'a Step,
 }
 
-/// The results of a step that are its job's own.
+/// The part of a measurement that depends on the kind of job.
 pub(super) enum Measured {
     /// With the name of the record of a step that writes.
     Sweep(Box<Conditions>, Option<String>),
@@ -47,17 +45,15 @@ pub(super) enum Measured {
     Suite(summary::Suite),
 }
 
-/// The description of what was measured, and what to say of it.
 pub(super) struct Described {
     pub(super) workload: summary::Workload,
     pub(super) plan: summary::Plan,
     pub(super) warnings: Vec<Finding>,
-    /// Commands that ran beside it.
     pub(super) commands: Vec<CommandRun>,
     pub(super) measured: Measured,
 }
 
-/// Names a server without a label: by its version, or by the number of it and its options.
+/// Labels a server by its version, or by its version's number and its options.
 pub(super) fn server_label(version: &str, options: &str) -> String {
     let number = version.split('-').next().unwrap_or(version);
     if options.is_empty() { version.to_owned() } else { format!("{number}{options}") }
@@ -74,7 +70,7 @@ impl StepFacts<'_> {
     }
 }
 
-/// Makes a step's summary, in which the judgement alone is missing.
+/// Makes a step's summary, without a verdict.
 pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Described) -> Summary {
     let StepFacts { job, server, step } = facts;
     let Described { mut workload, plan, mut warnings, commands, measured } = described;
@@ -135,7 +131,8 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
 }
 
 fn client(server: &PreparedServer<'_>, run: &MeasuredStep, share: Option<Share>) -> Client {
-    let (host, ops, of) = (&server.host, run.counted.timeline.window.ops, &run.readings.client);
+    let (host, ops, reading) =
+        (&server.host, run.counted.timeline.window.ops, &run.readings.client);
     let cost = run.counted.cost;
     let usage = run.counts.usage.iter();
     Client {
@@ -150,13 +147,13 @@ fn client(server: &PreparedServer<'_>, run: &MeasuredStep, share: Option<Share>)
         threads: usage.map(|thread| Thread { busy: thread.share.busy }).collect(),
         max_rss_bytes: run.readings.max_rss_bytes,
         rtt_us: server.found.rtt_us,
-        net_rx_bytes: of.traffic.map(|[received, _]| received),
-        net_tx_bytes: of.traffic.map(|[_, sent]| sent),
+        net_rx_bytes: reading.traffic.map(|[received, _]| received),
+        net_tx_bytes: reading.traffic.map(|[_, sent]| sent),
         share,
     }
 }
 
-/// Describes a sweep; `found` is of its set-up.
+/// Describes a sweep; `found` are the findings of its set-up.
 pub(super) fn describe_sweep(
     facts: StepFacts<'_>,
     plan: &Plan,
@@ -180,7 +177,6 @@ pub(super) fn describe_sweep(
     }
 }
 
-/// Describes a timed load.
 pub(super) fn describe_load(
     facts: StepFacts<'_>,
     run: &MeasuredStep,
@@ -236,7 +232,7 @@ pub(super) fn describe_load(
     described
 }
 
-/// Describes a job of one client, over so many tables of so many rows of a seed.
+/// Describes a job of one client over generated tables.
 pub(super) fn describe_timed(
     facts: StepFacts<'_>,
     run: &MeasuredStep,

@@ -1,15 +1,10 @@
-//! The keeper: a small shell process that outlives loadgen, so that nothing is left behind
-//! however loadgen ends.
+//! The keeper: a small shell process that outlives loadgen, so that nothing is left however loadgen ends.
 //!
-//! The keeper makes the sandbox's directory and then reads its standard input, the other end
-//! of which only loadgen holds. At its end, be it that loadgen closed it or that the kernel
-//! did because loadgen was killed, the keeper ends the process group that it was told of last
-//! and removes the directory.
+//! It makes the sandbox's directory, and reads its standard input from loadgen. At the end of that, also if
+//! loadgen was killed, it ends the last process group that it was told, and removes the directory.
 //!
-//! Every program of a sandbox, from the first `--version` to the server, is a job: a child of
-//! loadgen in a process group of its own, so the terminal's Ctrl-C is not for it. A job waits
-//! at a gate until the keeper has been told its group; if loadgen is killed in between, the
-//! gate reads an end of file and goes away by itself.
+//! Every program of a sandbox is a job: a child of loadgen in its own process group, without the terminal's
+//! Ctrl-C. It waits at a gate until the keeper knows its group; if loadgen is killed before that, it ends.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -26,15 +21,13 @@ use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 
-/// Makes the error of what the machine does not let a sandbox do.
 pub(super) fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
     let what = format!("sandbox: cannot {what}");
     move |why| Error::server(format!("{what}: {why}"))
 }
 
-/// `$1` is the directory. The signals are ignored because a terminal sends them to everyone;
-/// what the keeper starts itself (`sleep`, `rm`) may ignore them too. The bounds: two seconds
-/// to end well (a bootstrap never does), ten more after SIGKILL.
+/// `$1` is the directory. A terminal sends its signals to everyone, so they are ignored, also in `sleep` and
+/// `rm`. The server has two seconds to end (a bootstrap never does), and ten more after SIGKILL.
 const KEEPER: &str = r#"
 trap '' HUP INT QUIT TERM PIPE TSTP
 PATH=$PATH:/usr/bin:/bin
@@ -61,8 +54,8 @@ fi
 rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
 "#;
 
-/// `$0` is the input, `$1` the soft limit of descriptors, the rest the program. The limit is
-/// set, not only raised: old servers allocate memory by it, and some machines' is a billion.
+/// `$0` is the input, `$1` the soft limit of descriptors, the rest the program. Some machines' limit is a
+/// billion, and old servers allocate memory by it: it is set, not only raised.
 const GATE: &str = r#"
 read -r go || exit 1
 ulimit -S -n "$1" 2>/dev/null || :
@@ -70,25 +63,22 @@ shift
 exec "$@" <"$0"
 "#;
 
-/// The time that a job's processes may take to vanish once SIGKILL is sent.
+/// Time in which a job's processes must vanish after SIGKILL.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 const REMOVED_WITHIN: Duration = Duration::from_mins(1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A sandbox's directory, the job that runs in it, and the process that outlives loadgen.
-/// Dropping it takes everything away.
+/// A sandbox's directory, its job, and the process that outlives loadgen. Dropping it removes everything.
 #[derive(Debug)]
 pub(super) struct Keeper {
     pub(super) dir: PathBuf,
     /// The soft limit of descriptors of every job.
     descriptors: u64,
     shell: Child,
-    /// Its end is the keeper's signal to clean up. Rust opens pipes close-on-exec, so no other
-    /// child of loadgen holds it open.
+    /// Its end of file makes the keeper clean up. Rust's pipes are close-on-exec: no other child has it.
     orders: Option<ChildStdin>,
-    /// The leader of its process group.
     job: Option<Child>,
 }
 
@@ -96,7 +86,7 @@ fn group(job: &Child) -> Pid {
     Pid::from_raw(job.id().cast_signed())
 }
 
-/// Looks until it is so, for at most `limit`; whether it is.
+/// Polls until `done`, for at most `limit`. Returns whether it is.
 fn wait(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !done() {
@@ -109,7 +99,7 @@ fn wait(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
 }
 
 impl Keeper {
-    /// Starts a keeper, which makes the directory. `dir` is absolute and does not exist.
+    /// Starts a keeper, which makes the directory `dir`: absolute, and new.
     pub(super) fn start(dir: PathBuf, descriptors: u64) -> Result<Keeper> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", KEEPER, "loadgen-keeper"])
@@ -121,14 +111,13 @@ impl Keeper {
             .spawn()
             .map_err(cannot("run /bin/sh"))?;
         let (orders, output) = (shell.stdin.take(), shell.stdout.take().expect("it is piped"));
-        let mut said = String::new();
-        // An unreadable answer is not "ready".
-        let _ = BufReader::new(output).read_line(&mut said);
-        if said.trim() != "ready" {
+        let mut answer = String::new();
+        let _ = BufReader::new(output).read_line(&mut answer);
+        if answer.trim() != "ready" {
             drop(orders);
             let _ = shell.wait();
-            let said = said.trim();
-            return Err(cannot(&format!("make {}", dir.display()))(said)
+            let answer = answer.trim();
+            return Err(cannot(&format!("make {}", dir.display()))(answer)
                 .hint("TMPDIR names another place for it"));
         }
         Ok(Keeper { dir, descriptors, shell, orders, job: None })
@@ -138,8 +127,8 @@ impl Keeper {
         self.job.as_ref().map(group)
     }
 
-    /// Starts a job; it reads `input`, else nothing, and writes to two files in the directory, `job.out`
-    /// and `job.log` (standard error). The job before it has ended or is ended now.
+    /// Starts a job that reads `input`, or nothing, and writes `job.out` and `job.log` (standard error) in
+    /// the directory. Ends the job before it.
     pub(super) fn launch(
         &mut self,
         program: &Path,
@@ -170,8 +159,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// The job's exit status once it has ended by itself. What it left running ends as well.
-    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    /// Returns the job's exit status once it has ended by itself. Ends what it left running.
+    pub(super) fn take_status(&mut self) -> Result<Option<ExitStatus>> {
         let job = self.job.as_mut().expect("a job was started");
         let status = job.try_wait().map_err(cannot("wait"))?;
         if status.is_some() {
@@ -184,8 +173,7 @@ impl Keeper {
     pub(super) fn end_job(&mut self, grace: Duration) {
         let Some(mut job) = self.job.take() else { return };
         let group = group(&job);
-        // The group's number is nobody else's while a process of it exists, and a number that
-        // has become free is not given out again before all others were.
+        // While a process of the group exists its number is not reused, and a free number comes last.
         let mut gone = || {
             let _ = job.try_wait();
             killpg(group, None) == Err(Errno::ESRCH)
@@ -202,12 +190,12 @@ impl Keeper {
 
     /// The last lines that the job wrote, indented, for an error's message.
     pub(super) fn tail(&self) -> String {
-        let log = end(&self.written("log"));
-        if log.is_empty() { end(&self.written("out")) } else { log }
+        let log = end(&self.read_output("log"));
+        if log.is_empty() { end(&self.read_output("out")) } else { log }
     }
 
-    /// Reads what the job wrote to its `log` or `out`; nothing if it cannot be read.
-    pub(super) fn written(&self, extension: &str) -> String {
+    /// Reads the job's `log` or `out`; empty if it cannot be read.
+    pub(super) fn read_output(&self, extension: &str) -> String {
         let bytes = fs::read(self.file(extension)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -222,7 +210,7 @@ impl Keeper {
             return Ok(());
         }
         wait(REMOVED_WITHIN, || !matches!(self.shell.try_wait(), Ok(None)));
-        // Only if somebody killed the keeper.
+        // The keeper was killed.
         if self.dir.exists()
             && let Err(error) = fs::remove_dir_all(&self.dir)
         {
@@ -235,7 +223,7 @@ impl Keeper {
 
     fn order(&mut self, line: &str) {
         if let Some(orders) = &mut self.orders {
-            // Without a keeper loadgen itself still cleans up, unless it is killed.
+            // Without a keeper loadgen itself cleans up, unless it is killed.
             let _ = orders.write_all(line.as_bytes());
         }
     }
@@ -243,13 +231,12 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure. The data is thrown away: no need to be gentle.
+        // Nobody is left to hear of a failure, and the data is thrown away.
         let _ = self.close(Duration::ZERO);
     }
 }
 
-/// Cuts a log to its end, every line on a line of its own and indented, and the errors before it:
-/// old servers log a dozen lines more after what made them give up.
+/// Cuts a log to its end and earlier errors, indented: old servers log a dozen lines after the cause.
 fn end(log: &str) -> String {
     const LAST: usize = 8;
     const ERRORS: usize = 6;
@@ -258,12 +245,12 @@ fn end(log: &str) -> String {
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
     let errors: Vec<&str> = before.iter().filter(|line| line.contains("ERROR")).copied().collect();
     let (_, errors) = errors.split_at(errors.len().saturating_sub(ERRORS));
-    let mut shown = String::new();
+    let mut tail = String::new();
     for line in errors.iter().chain(last) {
-        shown.push_str("\n  ");
-        shown.extend(line.chars().take(LINE_CHARS));
+        tail.push_str("\n  ");
+        tail.extend(line.chars().take(LINE_CHARS));
     }
-    shown
+    tail
 }
 
 #[cfg(test)]
@@ -296,11 +283,11 @@ mod tests {
         shell(&mut keeper, "pwd; ulimit -n; echo said >&2; exit 3");
         let mut status = None;
         wait_for(|| {
-            status = keeper.ended().unwrap();
+            status = keeper.take_status().unwrap();
             status.is_some()
         });
         assert_eq!(status.unwrap().code(), Some(3));
-        let printed = keeper.written("out");
+        let printed = keeper.read_output("out");
         let dir = fs::canonicalize(&keeper.dir).unwrap();
         assert_eq!(printed, format!("{}\n64\n", dir.display()));
         assert_eq!(keeper.tail(), "\n  said");
@@ -332,7 +319,7 @@ mod tests {
         shell(&mut keeper, "trap '' TERM; sleep 1000 & echo $! ; wait");
         let mut child = String::new();
         wait_for(|| {
-            child = keeper.written("out");
+            child = keeper.read_output("out");
             child.ends_with('\n')
         });
         let child = Pid::from_raw(child.trim().parse().unwrap());

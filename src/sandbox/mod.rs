@@ -4,10 +4,8 @@
 //! program ─▶ ask it for its version and directories ─▶ initialise ─▶ serve ─▶ who answers? ─▶ Sandbox
 //! ```
 //!
-//! Everything lies in one directory that only this user reads, the server listens on a socket
-//! in it and on a loopback port of its own, and a keeper process takes all of it away again,
-//! however loadgen ends. The server's settings are its own defaults, but for its limits of
-//! connections and statements and what the user asks for.
+//! Everything is in one directory that only this user reads. A keeper process removes it however loadgen ends.
+//! The settings are the server's defaults, except limits of connections and statements, and the user's options.
 
 mod keeper;
 
@@ -27,11 +25,10 @@ use crate::error::{Error, Kind, Result};
 use crate::mysql::{Address, Asked, ConnectOptions, Failure, ServerLink, Session, rows};
 use crate::stop::{COURTESY, Stop, within};
 
-/// How long a server may take to end well before it is killed. Its data is thrown away, so
-/// there is nothing to wait for but files that it keeps elsewhere at the user's wish.
+/// Time in which a server may end well. Only files matter that the user keeps elsewhere.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
-/// The same for a server whose data stays: it writes out what it holds in memory.
+/// The same for a server whose data stays: it writes out its memory.
 const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
 
 const SAY_EVERY: Duration = Duration::from_secs(5);
@@ -41,21 +38,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// The longest path of a Unix socket in bytes, without its terminating zero.
 const SOCKET_PATH_MAX: usize = 107;
 
-/// What a start must not inherit: the list of pages that were cached (servers from MySQL 5.7 and
-/// MariaDB 10.2 on would read them again, others would not), and the server's identity.
+/// Files that a start must not inherit: the list of cached pages, which MySQL 5.7 and MariaDB 10.2 read
+/// again, and the server's identity.
 const LEFT_BEHIND: [&str; 2] = ["ib_buffer_pool", "auto.cnf"];
 
 #[derive(Debug, Clone, Default)]
 pub struct Spec {
-    /// The server's program or a wrapper of it; if `None`, mariadbd, else mysqld, from the PATH.
+    /// The server's program or a wrapper of it; None for mariadbd, else mysqld, from the PATH.
     pub program: Option<PathBuf>,
-    /// The user's options, `-` and `_` alike; they win over those of the sandbox, and those
-    /// that would break its isolation are refused. Relative paths are the server's.
+    /// The user's options, `-` and `_` alike. They win over the sandbox's; those that break its isolation are
+    /// refused. Relative paths are the server's.
     pub options: Vec<(String, Option<String>)>,
     pub max_connections: u32,
     pub max_prepared_stmts: u32,
     pub data: DataDir,
-    /// The version that the program must have, where the data is of that version.
+    /// The version that made the data: the program must have it.
     pub version: Option<String>,
 }
 
@@ -64,11 +61,11 @@ pub enum DataDir {
     /// In the sandbox's own directory, gone with it.
     #[default]
     Own,
-    /// Here, an absolute path whose parent exists: initialised by the start, and left there.
+    /// A new absolute path whose parent exists: initialised by the start, and kept.
     New(PathBuf),
-    /// Here, with the data that an earlier start has left; it is left there again.
+    /// The data of an earlier start at this path; kept.
     Filled(PathBuf),
-    /// In the sandbox's own directory, a copy of this one, which no server uses.
+    /// A copy of this directory, which no server uses, in the sandbox's own.
     CopyOf(PathBuf),
 }
 
@@ -124,51 +121,51 @@ impl<'a> Start<'a> {
 }
 
 impl Start<'_> {
-    /// Looks until there is something, or `None` after `limit`. An interruption is an error.
+    /// Polls until there is a result; None after `limit`, an error when interrupted.
     fn until<T>(
         &mut self,
         what: &str,
         limit: Duration,
-        mut look: impl FnMut(&mut Self) -> Result<Option<T>>,
+        mut poll: impl FnMut(&mut Self) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let began = Instant::now();
-        let mut said = began;
+        let mut last_note = began;
         loop {
             if (self.interrupted)() {
                 return Err(Error::new(Kind::Interrupted, format!("interrupted: {what}")));
             }
-            let found = look(self)?;
+            let found = poll(self)?;
             if found.is_some() || began.elapsed() >= limit {
                 return Ok(found);
             }
-            if said.elapsed() >= SAY_EVERY {
-                said = Instant::now();
+            if last_note.elapsed() >= SAY_EVERY {
+                last_note = Instant::now();
                 (self.say)(&format!("{what}, {} s so far", began.elapsed().as_secs()));
             }
             thread::sleep(LOOK_EVERY);
         }
     }
 
-    /// Returns the arguments of a run: no option file of this machine and every file in the directory,
-    /// its own, and those of the user's that it `takes`.
+    /// Returns the arguments of a run: no option file of this machine, every file in the directory, its own
+    /// options, and the user's that it `takes`.
     fn arguments(&self, own: Vec<OsString>, takes: fn(&str) -> bool) -> Vec<OsString> {
         let directory = &self.directory;
         let mut arguments = vec![
             "--no-defaults".into(),
-            with("--datadir=", &directory.data),
-            with("--tmpdir=", &directory.scratch),
-            // Some builds insist on a directory for imports that only their package makes.
-            with("--secure-file-priv=", &directory.scratch),
-            with("--pid-file=", &directory.pid_file),
+            path_option("--datadir=", &directory.data),
+            path_option("--tmpdir=", &directory.scratch),
+            // Some builds need a directory for imports that only their package makes.
+            path_option("--secure-file-priv=", &directory.scratch),
+            path_option("--pid-file=", &directory.pid_file),
         ];
-        // The servers refuse to run as root by accident, and nobody else may change the user.
+        // The servers refuse to run as root without it, and only root may change the user.
         arguments.extend(nix::unistd::geteuid().is_root().then(|| "--user=root".into()));
         arguments.extend(self.program.needs.iter().cloned().chain(own));
         arguments.extend(self.options.iter().filter(|option| takes(option)).map(OsString::from));
         arguments
     }
 
-    /// Runs the program to its end, or gives it up after `limit`; tells how it failed, if so.
+    /// Runs the program to its end, or ends it after `limit`. Returns how it failed.
     fn run(
         &mut self,
         arguments: &[OsString],
@@ -177,19 +174,18 @@ impl Start<'_> {
         limit: Duration,
     ) -> Result<Option<String>> {
         self.keeper.launch(&self.path, arguments, input)?;
-        let ended = self.until(what, limit, |start| start.keeper.ended())?;
+        let ended = self.until(what, limit, |start| start.keeper.take_status())?;
         Ok(match ended {
             Some(status) => (!status.success()).then(|| status.to_string()),
             None => Some(format!("not within {} s", limit.as_secs())),
         })
     }
 
-    /// Makes the error of a server that does not come up: what happened, the end of its log, and what
-    /// the log suggests.
+    /// Makes the error of a server that does not start, with the end of its log and hints.
     fn failure(&self, how: &str) -> Error {
         let (program, log) = (self.path.display(), self.keeper.tail());
-        let said = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
-        let mut error = Error::server(format!("sandbox: {program} {how}{said}{log}"));
+        let log_text = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
+        let mut error = Error::server(format!("sandbox: {program} {how}{log_text}{log}"));
         let log = log.to_lowercase();
         if ["permission denied", "errcode: 13", "errno: 13"].iter().any(|text| log.contains(text)) {
             error = error
@@ -208,7 +204,6 @@ impl Start<'_> {
     }
 }
 
-/// Asks a sandbox's program for its version, and starts no server.
 pub(crate) fn program_version(spec: &Spec, interrupted: &dyn Fn() -> bool) -> Result<String> {
     Ok(Start::new(spec, &mut |_| {}, interrupted)?.program.version)
 }
@@ -233,7 +228,7 @@ impl Sandbox {
         let program_version = start.program.version.clone();
         if let Some(version) = spec.version.as_ref().filter(|version| **version != program_version)
         {
-            // Another version might refuse the data, or change it for good.
+            // Another version might refuse the data, or upgrade it.
             return Err(Error::usage(format!(
                 "sandbox: {} is {program_version}, but the data directory is of {version}",
                 start.path.display()
@@ -252,7 +247,7 @@ impl Sandbox {
                 initialise(&mut start)?;
             }
         }
-        // As cold as a copy: initialising leaves a list, too. Most often there is none.
+        // Initialising leaves a list, too. Usually there is none.
         let _ = fs::remove_file(data.join(LEFT_BEHIND[0]));
         (start.say)("sandbox: starting the server");
         let (port, pid, version) = serve(&mut start)?;
@@ -266,21 +261,20 @@ impl Sandbox {
         &self.keeper.dir
     }
 
-    /// Stops the server, well if it ends within ten seconds (half an hour where its data stays),
-    /// and removes the sandbox's directory.
+    /// Stops the server and removes the directory, after ten seconds, or half an hour if its data stays.
     pub fn stop(mut self) -> Result<()> {
         self.keeper.close(self.stops_within)
     }
 }
 
-/// Reckons as the servers do what one needs: five a connection, and some thousands
-/// for tables. It raises its limit itself if the user's options ask for more.
+/// Computes a server's need as the servers do: five a connection, and thousands for tables. A server raises
+/// its limit itself if the user's options ask for more.
 fn descriptors(max_connections: u32) -> u64 {
     let wanted = (u64::from(max_connections) * 5 + 10_000).max(32_768);
     getrlimit(Resource::RLIMIT_NOFILE).map_or(wanted, |(_, hard)| wanted.min(hard))
 }
 
-/// A sandbox's directory, and what lies in it; the data may lie elsewhere, and stays there then.
+/// A sandbox's directory; the data may be elsewhere, and then stays.
 struct Directory {
     path: PathBuf,
     data: PathBuf,
@@ -300,7 +294,7 @@ impl Directory {
         }
     }
 
-    /// Chooses one that does not exist yet, below TMPDIR.
+    /// Chooses a new name below TMPDIR.
     fn choose(data: Option<&Path>) -> Result<Directory> {
         let wanted = env::temp_dir();
         let base = fs::canonicalize(&wanted).map_err(|e| {
@@ -310,25 +304,25 @@ impl Directory {
         Directory::below(&base, data)
     }
 
-    /// Names one below another, or below /tmp if the socket's path became too long.
+    /// Names a directory below another one, or below /tmp if the socket's path is too long.
     fn below(base: &Path, data: Option<&Path>) -> Result<Directory> {
         let number = getrandom::u64()
             .map_err(|e| Error::failed(format!("sandbox: no random number: {e}")))?;
         let name = format!("loadgen-{number:016x}");
-        let of = |base: &Path| Directory::new(base.join(&name), data.map(Path::to_owned));
-        Ok(match of(base) {
+        let directory_below =
+            |base: &Path| Directory::new(base.join(&name), data.map(Path::to_owned));
+        Ok(match directory_below(base) {
             fits if fits.socket.as_os_str().len() <= SOCKET_PATH_MAX => fits,
-            _ => of(Path::new("/tmp")),
+            _ => directory_below(Path::new("/tmp")),
         })
     }
 }
 
-fn with(name: &str, path: &Path) -> OsString {
+fn path_option(name: &str, path: &Path) -> OsString {
     [name.as_ref(), path.as_os_str()].into_iter().collect()
 }
 
-/// Copies a data directory that no server uses into another one, which is there. On a file system that
-/// shares blocks the kernel copies none.
+/// Copies a data directory that no server uses. The kernel shares blocks if the file system can.
 fn copy(from: &Path, to: &Path, start: &mut Start<'_>) -> Result<()> {
     let failed = |path: &Path, e: io::Error| {
         cannot(&format!("copy {} to {}", path.display(), to.display()))(e)
@@ -354,15 +348,13 @@ fn copy(from: &Path, to: &Path, start: &mut Start<'_>) -> Result<()> {
 
 const TELLS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Directories of a server's program when it is not on the PATH.
+/// Directories of server programs that may be missing in PATH.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"];
 
-/// A program's own facts.
 #[derive(Debug, Default)]
 struct Program {
-    /// The answer to `--version`, without its own name.
     version: String,
-    /// The options that this program needs at every run, besides the sandbox's.
+    /// Options that this program needs at every run, besides the sandbox's.
     needs: Vec<OsString>,
     /// Directories of the SQL that makes its system tables.
     shares: Vec<PathBuf>,
@@ -374,12 +366,13 @@ pub(crate) fn find_program(named: Option<&Path>) -> Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<PathBuf> =
         env::split_paths(&path).chain(ELSEWHERE.iter().map(PathBuf::from)).collect();
-    let search = |name: &Path| dirs.iter().map(|dir| dir.join(name)).find(|path| runs(path));
+    let search =
+        |name: &Path| dirs.iter().map(|dir| dir.join(name)).find(|path| is_executable(path));
     let found = match named {
         None => ["mariadbd", "mysqld"].iter().find_map(|name| search(name.as_ref())),
-        // As a shell does: a bare name is looked up, anything else is a path.
+        // As in a shell: a bare name is looked up, anything else is a path.
         Some(name) if name.components().count() == 1 && !name.has_root() => search(name),
-        Some(path) => std::path::absolute(path).ok().filter(|path| runs(path)),
+        Some(path) => std::path::absolute(path).ok().filter(|path| is_executable(path)),
     };
     found.ok_or_else(|| match named {
         None => Error::server("--sandbox: neither mariadbd nor mysqld is on the PATH").hint(
@@ -391,26 +384,25 @@ pub(crate) fn find_program(named: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
-fn runs(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Asks the program for its version and its directories; the user's options go along, so that
-/// most servers refuse a wrong one here, before they are initialised.
+/// Asks the program for its version and its directories; most refuse a wrong user's option here.
 fn ask_program(start: &mut Start) -> Result<()> {
     let question = ["--no-defaults".into(), "--version".into()];
-    let said = run(&question, "does not tell its version", start)?;
-    let version = version(&said).ok_or_else(|| stranger(&start.path, &said))?;
-    let told = start.options.iter().any(|option| stem(option) == "basedir");
-    let basedir = if told { None } else { basedir(&start.path) };
-    let needs = basedir.iter().map(|dir| with("--basedir=", dir)).collect();
+    let answer = run(&question, "does not tell its version", start)?;
+    let version = version(&answer).ok_or_else(|| foreign_program(&start.path, &answer))?;
+    let has_basedir = start.options.iter().any(|option| stem(option) == "basedir");
+    let basedir = if has_basedir { None } else { basedir(&start.path) };
+    let needs = basedir.iter().map(|dir| path_option("--basedir=", dir)).collect();
     start.program = Program { version, needs, ..Program::default() };
     let arguments = start.arguments(vec!["--verbose".into(), "--help".into()], |_| true);
     let help = run(&arguments, "refuses its options", start)?;
     if setting(&help, "datadir").is_none() {
-        return Err(stranger(&start.path, &help));
+        return Err(foreign_program(&start.path, &help));
     }
-    // A second protocol on a well-known port, open to the network.
+    // MySQL's X protocol would listen on a well-known port.
     let other_port = setting(&help, "mysqlx").is_some();
     start.program.needs.extend(other_port.then(|| "--mysqlx=OFF".into()));
     start.program.initialises = setting(&help, "initialize-insecure").is_some();
@@ -418,71 +410,70 @@ fn ask_program(start: &mut Start) -> Result<()> {
     Ok(())
 }
 
-/// Returns the program's output; an error if it fails (then it `refuses`), or does not end in time.
+/// Returns the program's output; an error if it fails (it `refuses` then) or takes too long.
 fn run(arguments: &[OsString], refuses: &str, start: &mut Start) -> Result<String> {
     let what = format!("sandbox: asking {} about itself", start.path.display());
     let Some(how) = start.run(arguments, None, &what, TELLS_WITHIN)? else {
-        return Ok(start.keeper.written("out"));
+        return Ok(start.keeper.read_output("out"));
     };
     let (path, tail) = (start.path.display(), start.keeper.tail());
     Err(Error::usage(format!("--sandbox={path}: {refuses} ({how}){tail}"))
         .hint("it takes a mysqld or mariadbd, and --sandbox-option what that program knows"))
 }
 
-fn stranger(path: &Path, said: &str) -> Error {
+fn foreign_program(path: &Path, said: &str) -> Error {
     let line: String = said.lines().next().unwrap_or("nothing").chars().take(200).collect();
     Error::usage(format!("--sandbox={}: no mysqld or mariadbd; it says: {line}", path.display()))
         .hint("name the server's program, not a client's: --sandbox=/usr/sbin/mysqld")
 }
 
-/// Reads the version behind `Ver` in an answer like `/usr/sbin/mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
+/// Reads the version after `Ver` in `/usr/sbin/mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
 fn version(said: &str) -> Option<String> {
     let (_, rest) = said.lines().find_map(|line| line.split_once(" Ver "))?;
     Some(rest.split_whitespace().next()?.to_owned())
 }
 
-/// A setting's value in the table that ends `--verbose --help`; empty if it has none.
+/// Returns a setting's value from the table at the end of `--verbose --help`; empty if it has none.
 fn setting<'a>(help: &'a str, name: &str) -> Option<&'a str> {
     let (_, table) = help.split_once("\n-----")?;
     let value = table.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.trim();
     Some(if value == "(No default value)" { "" } else { value })
 }
 
-/// An unpacked archive's own directory: old servers would look for their messages where they
-/// were built to be installed.
+/// Returns an unpacked archive's own directory: old servers look for their messages where they were built.
 fn basedir(program: &Path) -> Option<PathBuf> {
     let base = fs::canonicalize(program).ok()?.parent()?.parent()?.to_owned();
     base.join("share/english/errmsg.sys").exists().then_some(base)
 }
 
-/// Directories of the SQL in packages and archives: beside the messages, or below the base directory.
+/// Lists directories of the SQL in packages and archives: beside the messages, or below the base directory.
 fn shares(help: &str, basedir: Option<&Path>) -> Vec<PathBuf> {
-    let told = |name| setting(help, name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = basedir.map(Path::to_owned).or_else(|| told("basedir"));
+    let path_setting =
+        |name| setting(help, name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = basedir.map(Path::to_owned).or_else(|| path_setting("basedir"));
     let below = base.iter().flat_map(|base| {
         ["share", "share/mysql", "share/mariadb", "scripts"].iter().map(|dir| base.join(dir))
     });
-    let charsets = told("character-sets-dir").and_then(|dir| dir.parent().map(Path::to_owned));
-    told("lc-messages-dir").into_iter().chain(charsets).chain(below).collect()
+    let charsets =
+        path_setting("character-sets-dir").and_then(|dir| dir.parent().map(Path::to_owned));
+    path_setting("lc-messages-dir").into_iter().chain(charsets).chain(below).collect()
 }
 
-/// Options that would let the server leave its directory or its loopback port, or make the
-/// program do something else than serve. The server takes any unambiguous beginning of an
-/// option's name too, hence the comparison by beginnings.
+/// Options by which the server would leave its directory or its loopback port, or the program would not
+/// serve. The server takes any unambiguous beginning, hence the comparison by beginnings.
 const REFUSED: &str = "admin-address bind-address bootstrap chroot daemonize datadir \
     defaults-extra-file defaults-file defaults-group-suffix help initialize initialize-insecure mysqlx \
     networking no-defaults pid-file port print-defaults socket user verbose version";
 
-/// Prefixes that the server takes before any option's name.
+/// Prefixes of any option's name.
 const PREFIXES: [&str; 5] = ["loose-", "skip-", "disable-", "enable-", "maximum-"];
 
-/// Beginnings of the options that decide how data files look, or where the server finds its
-/// own parts: they hold while the data directory is initialised as well. The others do not,
-/// because much that is fine for a server is not for its bootstrap (`init-file`, `read-only`).
+/// Beginnings of options that shape data files, or locate the server's parts: they hold for the
+/// initialisation, too. Others may not suit it (`init-file`, `read-only`).
 const SHAPING: &str = "innodb aria character-set-server collation-server lower-case-table-names \
     basedir lc-messages-dir character-sets-dir plugin early-plugin-load file-key-management";
 
-/// Accepts an option of the user's, as an argument with dashes.
+/// Turns a user's option into an argument; refuses what breaks the isolation.
 fn accept(raw: &str, value: Option<&str>) -> Result<String> {
     let name = raw.strip_prefix("--").unwrap_or(raw).replace('_', "-");
     let spelled = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
@@ -504,11 +495,11 @@ fn accept(raw: &str, value: Option<&str>) -> Result<String> {
     Ok(argument)
 }
 
-fn shapes_data(argument: &str) -> bool {
+fn is_shaping(argument: &str) -> bool {
     SHAPING.split(' ').any(|start| stem(argument).starts_with(start))
 }
 
-/// The option's name without the prefixes that every one may carry.
+/// Removes an option's prefixes.
 fn stem(argument: &str) -> &str {
     let name = argument.trim_start_matches("--");
     let mut rest = name.split_once('=').map_or(name, |(name, _)| name);
@@ -522,26 +513,24 @@ const INITIALISED_WITHIN: Duration = Duration::from_mins(2);
 
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
-/// The longest that one question may take; it is asked again.
+/// Time limit of one question; it is asked again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 const PORTS: usize = 5;
 
-/// The text of a server's log, in all versions, when its port is another process's.
+/// The server's log line for a port in use, in all versions.
 const PORT_WAS_TAKEN: &str = "Bind on TCP/IP port";
 
-/// The default of every server; a sandbox has no reason to take less.
+/// The default of every server.
 const DEFAULT_CONNECTIONS: u32 = 151;
 const DEFAULT_STATEMENTS: u32 = 16_382;
 
-/// Old servers have no such file, nor the options.
 const COLD_POOL: [&str; 2] = [
     "--loose-innodb-buffer-pool-load-at-startup=OFF",
     "--loose-innodb-buffer-pool-dump-at-shutdown=OFF",
 ];
 
-/// Fills the data directory with system tables; root has no password. Newer servers do it themselves,
-/// the others are fed with the SQL that they ship.
+/// Makes the system tables; root has no password. Older servers need the SQL that they ship.
 fn initialise(start: &mut Start) -> Result<()> {
     let sql = start.directory.path.join("system.sql");
     let (input, how) = if start.program.initialises {
@@ -551,10 +540,10 @@ fn initialise(start: &mut Start) -> Result<()> {
             .map_err(cannot(&format!("write {}", sql.display())))?;
         (Some(&*sql), "--bootstrap")
     };
-    let arguments = start.arguments(vec![how.into()], shapes_data);
+    let arguments = start.arguments(vec![how.into()], is_shaping);
     let failed = start.run(&arguments, input, "sandbox: initialising", INITIALISED_WITHIN)?;
-    let told = |how| start.failure(&format!("could not initialise a data directory ({how})"));
-    failed.map_or(Ok(()), |how| Err(told(how)))
+    let Some(how) = failed else { return Ok(()) };
+    Err(start.failure(&format!("could not initialise a data directory ({how})")))
 }
 
 /// Joins the SQL that makes the system tables, one statement a line as the old servers want it.
@@ -570,8 +559,8 @@ fn system_tables(path: &Path, shares: &[PathBuf]) -> Result<String> {
         .hint("--sandbox-option basedir=DIR names the directory above the server's share")
     })?;
     let mut sql = String::from(
-        // MariaDB's own switches: root logs in by the socket with no more than its name, and
-        // there is no account without a name, which would take other accounts' logins.
+        // MariaDB's own switches: root logs in by the socket with its name only, and there is no anonymous
+        // account, which would take other accounts' logins.
         "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n",
     );
     let others = ["performance_tables", "system_tables_data"].iter().filter_map(|n| part(share, n));
@@ -580,7 +569,7 @@ fn system_tables(path: &Path, shares: &[PathBuf]) -> Result<String> {
         sql += &text.map_err(cannot(&format!("read {}", file.display())))?;
         sql.push('\n');
     }
-    // MySQL knows no such switch. Where accounts are in global_priv, user is a view.
+    // MySQL ignores that switch. In servers with global_priv, user is a view.
     if !sql.contains("global_priv") {
         sql.push_str("DELETE FROM user WHERE User='';\n");
     }
@@ -592,8 +581,7 @@ fn part(share: &Path, name: &str) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.is_file())
 }
 
-/// Starts the server on a free port, and on another one if that was taken meanwhile; tells the port, its
-/// process and its `@@version`.
+/// Starts the server on a free port; tries others if one is taken. Returns port, process, `@@version`.
 fn serve(start: &mut Start) -> Result<(u16, u32, String)> {
     let mut tried = 0;
     loop {
@@ -605,15 +593,16 @@ fn serve(start: &mut Start) -> Result<(u16, u32, String)> {
             Err(how) => how,
         };
         tried += 1;
-        if tried == PORTS || !start.keeper.written("log").contains(PORT_WAS_TAKEN) {
+        if tried == PORTS || !start.keeper.read_output("log").contains(PORT_WAS_TAKEN) {
             return Err(start.failure(&how));
         }
     }
 }
 
-/// Takes the system's choice. Nothing holds it until the server does, hence the attempts.
+/// Asks the system for a free port. Nothing reserves it for the server, hence the attempts.
 fn free_port() -> Result<u16> {
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|of| of.local_addr());
+    let address =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     Ok(address.map_err(cannot("get a free port on 127.0.0.1"))?.port())
 }
 
@@ -621,24 +610,24 @@ fn arguments(start: &Start, port: u16) -> Vec<OsString> {
     let connections = start.spec.max_connections.max(DEFAULT_CONNECTIONS);
     let statements = start.spec.max_prepared_stmts.max(DEFAULT_STATEMENTS);
     let own = vec![
-        with("--socket=", &start.directory.socket),
+        path_option("--socket=", &start.directory.socket),
         format!("--port={port}").into(),
         "--bind-address=127.0.0.1".into(),
-        // A machine whose resolver hangs must not delay the connections.
+        // A slow resolver must not delay connections.
         "--skip-name-resolve".into(),
         "--local-infile=ON".into(),
         format!("--max-connections={connections}").into(),
         format!("--loose-max-prepared-stmt-count={statements}").into(),
     ];
-    // Pages of an earlier run are another state than that of a server without the file.
+    // Pages of an earlier run would be a warmer start than one without the file.
     let own = own.into_iter().chain(COLD_POOL.iter().map(OsString::from)).collect();
     start.arguments(own, |_| true)
 }
 
-/// Waits until the server answers on its socket and on its port; tells its version, or how it ended.
-/// Only an end may be the port's fault: a server that runs and does not serve is an error.
+/// Waits for answers on socket and port. Returns the version, or how the server ended: the port may be taken.
+/// A server that runs but does not serve is an error.
 fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
-    // By the socket, which only this user reaches, it gets what its initialisation left out.
+    // First by the socket, which only this user reaches, to create the account.
     let socket = ConnectOptions {
         connect_timeout: ANSWER_WITHIN,
         ..ConnectOptions::private(&start.directory.socket).with_database("")
@@ -647,7 +636,7 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     let tcp = ConnectOptions { address, ..socket.clone() };
     let mut last = String::from("no socket yet");
     let answered = start.until("sandbox: starting the server", ANSWERS_WITHIN, |start| {
-        if let Some(status) = start.keeper.ended()? {
+        if let Some(status) = start.keeper.take_status()? {
             return Ok(Some(Err(format!("ended while it started ({status})"))));
         }
         if !start.directory.socket.exists() {
@@ -666,10 +655,10 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     answered.ok_or_else(|| start.failure(&late()))
 }
 
-/// A server's own account of itself: data directory, pid file, port, version.
+/// A server's identity: data directory, pid file, port, version.
 type Identity = [String; 4];
 
-/// Gives a server by its socket what a sandbox needs, and asks who it is by its port.
+/// Creates account and database by the socket, then reads the server's identity by its port.
 fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(cannot("make a runtime"))?;
@@ -677,7 +666,7 @@ fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>>
     let (by_socket, by_tcp) = (by(socket)?, by(tcp)?);
     let asking = async {
         let mut session = Session::open_again(&by_socket, None).await?;
-        furnish(&mut session).await?;
+        create_account(&mut session).await?;
         session.close(COURTESY).await;
         let mut session = Session::open_again(&by_tcp, None).await?;
         let sql = "SELECT @@datadir, @@pid_file, @@port, @@version";
@@ -686,14 +675,13 @@ fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>>
         let row = row.ok_or_else(|| Failure::Lost("an answer without a row".to_owned()))?;
         Ok(row.map(Option::unwrap_or_default))
     };
-    // The connection ends with the future, so nobody reads an answer that came too late.
+    // The connection ends with the future: nobody reads a late answer.
     let late = || Err(Failure::Lost(format!("no answer within {ANSWER_WITHIN:?}")));
     Ok(runtime.block_on(within(ANSWER_WITHIN, asking)).unwrap_or_else(late))
 }
 
-/// Makes the account for the loopback port and the database. It may have done so: an answer that came
-/// too late is asked for again.
-async fn furnish(session: &mut Session) -> Asked<()> {
+/// Makes the account for the loopback port, and the database. May repeat what a late answer hid.
+async fn create_account(session: &mut Session) -> Asked<()> {
     const ACCOUNT: &str = "'root'@'127.0.0.1'";
     let known = "SELECT 1 FROM mysql.user WHERE User = 'root' AND Host = '127.0.0.1'";
     if session.query(known).await?.is_empty() {
@@ -704,7 +692,7 @@ async fn furnish(session: &mut Session) -> Asked<()> {
     session.execute("CREATE DATABASE IF NOT EXISTS sbtest").await.map(drop)
 }
 
-/// Makes sure that it is the server of this directory, on this port; tells its version.
+/// Checks that it is the server of this directory and port; returns its version.
 fn check(found: Identity, start: &Start, port: u16) -> Result<String> {
     let [data, pid_file, its_port, version] = found;
     let same = |theirs: &str, ours: &Path| {
@@ -721,7 +709,7 @@ fn check(found: Identity, start: &Start, port: u16) -> Result<String> {
     )))
 }
 
-/// Reads the number of the server's own process, which must be in the group that the keeper ends.
+/// Reads the server's process id, which must be in the group that the keeper ends.
 fn own_pid(start: &Start) -> Result<u32> {
     let text = fs::read_to_string(&start.directory.pid_file);
     let number = text.ok().and_then(|text| text.trim().parse::<u32>().ok());
@@ -730,9 +718,9 @@ fn own_pid(start: &Start) -> Result<u32> {
         if getpgid(Some(pid)).ok() == start.keeper.group() {
             return Ok(number);
         }
-        // A wrapper that makes a session, or a container where the number means another process.
+        // A wrapper may start a session, or a container with other process ids.
         let cmdline = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-        let data = with("--datadir=", &start.directory.data);
+        let data = path_option("--datadir=", &start.directory.data);
         if cmdline.split(|byte| *byte == 0).any(|argument| argument == data.as_encoded_bytes()) {
             let _ = kill(pid, Signal::SIGKILL);
         }
@@ -957,10 +945,10 @@ lc-messages-dir                   (No default value)
         for name in
             ["innodb_page_size", "loose-innodb-log-file-size", "lower_case_table_names", "basedir"]
         {
-            assert!(shapes_data(&accept(name, Some("1")).unwrap()), "{name}");
+            assert!(is_shaping(&accept(name, Some("1")).unwrap()), "{name}");
         }
         for name in ["log-bin", "init_file", "performance_schema", "sql_mode"] {
-            assert!(!shapes_data(&accept(name, Some("1")).unwrap()), "{name}");
+            assert!(!is_shaping(&accept(name, Some("1")).unwrap()), "{name}");
         }
     }
 

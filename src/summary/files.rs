@@ -1,5 +1,5 @@
-//! Files of summaries and of records, written and read. What is written appears whole, under a name of
-//! its own, or not at all; what is damaged is named.
+//! Reads and writes the files of summaries and records. A file appears whole under its own name, or not at
+//! all; errors name damaged files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, Permissions, TryLockError};
@@ -17,13 +17,12 @@ use crate::terms::{counted, named, share_names};
 
 /// Longest part of a file name that comes from a label or a workload, bytes.
 const PART_MAX: usize = 64;
-/// Eight random digits clash once in four billion: more than a few in a row is another fault.
+/// Eight random digits clash once in four billion: several clashes in a row have another cause.
 const NAMES_MAX: usize = 8;
 /// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
 const FILE_MAX: u64 = 64 << 20;
-/// The same of a record.
+/// Largest record that is read, bytes.
 const RECORD_MAX: u64 = 8 << 20;
-/// Refused files that an error names.
 const NAMED_MAX: usize = 10;
 /// Longest foreign text in a message, characters.
 const TEXT_MAX: usize = 200;
@@ -31,9 +30,7 @@ const TEXT_MAX: usize = 200;
 const RECORD: &str = "loadgen.begun/1";
 const SUFFIX: &str = ".begun";
 
-/// The directory that summaries go to.
-///
-/// Opened before the first step, so that an hour of measuring does not end at a read-only disk.
+/// The directory of summaries, opened before the first step: measuring must not end at a full disk.
 #[derive(Debug, Clone)]
 pub struct Store {
     dir: PathBuf,
@@ -54,22 +51,17 @@ pub(crate) fn claim(dir: &Path) -> Result<Option<File>> {
 }
 
 impl Store {
-    /// Creates the directory where it is missing (its parent must be there: a typing error
-    /// should not grow a tree) and proves that files can be written in it.
-    ///
-    /// # Errors
-    ///
-    /// A file in the way, no parent, no permission, a read-only or full file system.
+    /// Creates the directory if it is missing (but not its parent: it may be a typing error), and proves that
+    /// files can be written in it.
     pub fn open(dir: &Path) -> Result<Store> {
         if dir.as_os_str().is_empty() {
             return Err(Error::usage("the directory for the summaries has an empty name")
                 .hint("--out results, or --out . for the current directory"));
         }
         let made = match fs::create_dir(dir) {
-            // Its own name is durable only with the directory that it is in. What is not goes: else
-            // the same command would find it there, and not ask again.
+            // A name that is not durable goes: the same command would find the directory and not ask again.
             Ok(()) => sync(parent(dir), false).inspect_err(|_| drop(fs::remove_dir(dir))),
-            // Also a symbolic link to a directory; anything else the trial below refuses.
+            // May be a symbolic link to a directory; the trial below refuses anything else.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         };
@@ -81,13 +73,8 @@ impl Store {
         &self.dir
     }
 
-    /// Writes one summary durably and returns its path; the step's record goes. Existing files are
-    /// never replaced.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be written, the hint says that the JSON follows on standard output:
-    /// the caller prints [`to_json`], so that the step is not lost.
+    /// Writes one summary durably, removes the step's record, and returns the path. Never replaces a file. On
+    /// an error the caller prints [`to_json`], as the hint says.
     pub fn write(&self, summary: &Summary) -> Result<PathBuf> {
         let name = |hex| file_name(summary, hex);
         let path = self.put(&to_json(summary), name, false).map_err(|error| {
@@ -95,18 +82,14 @@ impl Store {
             let save = format!("it follows on standard output instead; save it as {}", name(0));
             error.context(text).hint(save)
         })?;
-        // Where the step's record cannot be removed, the summary, which names it, tells as much.
+        // A record that cannot be removed is harmless: the summary names it.
         if let Some(record) = &summary.record {
             let _ = fs::remove_file(self.dir.join(record.clone() + SUFFIX));
         }
         Ok(path)
     }
 
-    /// Writes one imported run durably and returns its path. Existing files are never replaced.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
+    /// Writes one imported run durably and returns its path. Never replaces a file.
     pub(crate) fn write_imported(&self, run: &Imported) -> Result<PathBuf> {
         let json = serde_json::to_string_pretty(run).expect("its maps have string keys") + "\n";
         let name = (run.label.as_str(), run.workload.as_str(), run.clients, run.rate);
@@ -117,11 +100,7 @@ impl Store {
         )
     }
 
-    /// Writes a record, durable when this returns, and returns its name, as the summary has it.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written, or its directory not be synced: then the step must not begin.
+    /// Writes a record durably, and returns its name for the summary. After an error the step must not begin.
     pub(crate) fn begin_record(&self, record: &Record) -> Result<String> {
         let step = &record.step_id;
         let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
@@ -130,8 +109,8 @@ impl Store {
         path.map(|path| name_of(&path)).map_err(|error| error.context(why()))
     }
 
-    /// Writes a file, under a name with eight random digits; one whose name is not durable is taken
-    /// away again. The command line was right when the step began, so it is the step that fails.
+    /// Writes a file, under a name with eight random digits; removes one whose name is not durable. An error
+    /// is the step's: the command line was right when the step began.
     fn put(&self, text: &str, name: impl Fn(u32) -> String, strictly: bool) -> Result<PathBuf> {
         let durable = self.persist(text, name).and_then(|path| match sync(&self.dir, strictly) {
             Ok(()) => Ok(path),
@@ -144,7 +123,7 @@ impl Store {
         durable.map_err(|error| unwritable(&self.dir, &error, true))
     }
 
-    /// Writes a temporary file, syncs it and gives it the first name that is free.
+    /// Writes a temporary file, syncs it and renames it to the first free name.
     fn persist(&self, text: &str, mut name: impl FnMut(u32) -> String) -> io::Result<PathBuf> {
         let mut file = temporary(&self.dir)?;
         file.write_all(text.as_bytes())?;
@@ -161,16 +140,15 @@ impl Store {
     }
 }
 
-/// Makes a file that vanishes unless it is given a name; its suffix keeps readers away from what a
-/// crash leaves. Readable by whom the umask allows: results are shared.
+/// Makes a file that vanishes unless it gets a name; readers skip its suffix after a crash. Readable by whom
+/// the umask allows: results are shared.
 fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();
     builder.prefix(".loadgen-").suffix(".tmp").permissions(Permissions::from_mode(0o666));
     builder.tempfile_in(dir)
 }
 
-/// Makes a directory's names durable, as far as its file system can: what is in a summary is whole
-/// either way. A step that writes needs its record to be durable, and does not begin without.
+/// Makes a directory's names durable, if its file system can. Only records need it strictly.
 fn sync(dir: &Path, strictly: bool) -> io::Result<()> {
     match File::open(dir)?.sync_all() {
         Err(error) if error.kind() == ErrorKind::InvalidInput && !strictly => Ok(()),
@@ -178,7 +156,7 @@ fn sync(dir: &Path, strictly: bool) -> io::Result<()> {
     }
 }
 
-/// Writes as much as a summary takes, then takes it away.
+/// Writes as much as a summary takes, then removes it.
 fn trial(dir: &Path) -> io::Result<()> {
     let mut file = temporary(dir)?;
     file.write_all(&vec![b' '; 64 << 10])?;
@@ -187,9 +165,9 @@ fn trial(dir: &Path) -> io::Result<()> {
     sync(dir, false)
 }
 
-/// Says whose fault an input/output error is, what it means, and what its reader can do about it.
+/// Explains an input/output error, with hints.
 fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
-    let (shown, told) = (dir.display(), error.to_string());
+    let (shown, error_text) = (dir.display(), error.to_string());
     let other = "--out DIR names another directory".to_owned();
     let (kind, what, hint) = match error.kind() {
         ErrorKind::NotFound => {
@@ -205,20 +183,19 @@ fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             (Kind::Failed, "no space left", format!("free some space in '{shown}'; or {other}"))
         }
-        _ => (Kind::Failed, told.as_str(), other),
+        _ => (Kind::Failed, error_text.as_str(), other),
     };
     let kind = if begun { Kind::Failed } else { kind };
     Error::new(kind, format!("summaries cannot be written to '{shown}': {what}")).hint(hint)
 }
 
-/// Names a summary's file: for people, and never parsed. `hex` keeps two steps of one second apart.
+/// Names a summary's file, for people only. `hex` keeps two steps of one second apart.
 pub fn file_name(summary: &Summary, hex: u32) -> String {
     let plan = &summary.plan;
-    let of = (summary.label.as_str(), summary.workload.name.as_str(), plan.clients, plan.rate);
-    dated(&summary.started_at, of, plan.repeat_index, hex)
+    let cell = (summary.label.as_str(), summary.workload.name.as_str(), plan.clients, plan.rate);
+    dated(&summary.started_at, cell, plan.repeat_index, hex)
 }
 
-/// Names a file by the start, the label, the workload, the clients, the rate and a number.
 fn dated(
     start: &str,
     (label, workload, clients, rate): (&str, &str, u32, Option<f64>),
@@ -236,29 +213,27 @@ fn dated(
     )
 }
 
-/// Makes a text a part of a file name: no separators, quotes, spaces or anything that a shell, a
-/// terminal or another file system could take amiss.
+/// Makes a part of a file name from a text: without separators, quotes, spaces, or anything special to a
+/// shell, a terminal or another file system.
 pub(crate) fn part(text: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
     let part: String = text.chars().take(PART_MAX).map(safe).collect();
     if part.is_empty() { "_".to_owned() } else { part }
 }
 
-/// Makes the JSON of a summary's file, indented and with a line end. Control characters and
-/// bidirectional overrides of foreign texts are escaped, so that it can go to a terminal; a reader
-/// of the JSON gets them back.
+/// Makes the JSON of a summary's file, indented. Escapes control characters and bidirectional overrides, so
+/// that a terminal can show it; readers get them back.
 pub fn to_json(summary: &Summary) -> String {
     escape_hostile(serde_json::to_string_pretty(summary).expect("its maps have string keys") + "\n")
 }
 
-/// Escapes in the strings of JSON what a terminal acts upon. Outside of strings there is none of it,
-/// so that an escape is right wherever one is found.
+/// Escapes hostile characters in JSON, which has them in strings only.
 pub(crate) fn escape_hostile(json: String) -> String {
     let hostile = |c: char| drives_terminal(c) && c != '\n';
     if !json.contains(hostile) {
         return json;
     }
-    // All of them are in the basic plane: one escape, no surrogates.
+    // All are in the basic plane: one escape, no surrogates.
     let escape = |c| if hostile(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
     json.chars().map(escape).collect()
 }
@@ -266,45 +241,33 @@ pub(crate) fn escape_hostile(json: String) -> String {
 /// The result of [`load`].
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// The summaries with their files: paths in the order given, a directory's by name.
+    /// Summaries with their files, in the order of the paths; those of a directory by name.
     pub summaries: Vec<(PathBuf, Summary)>,
-    /// The imported runs with their files, in the same order.
     pub imported: Vec<(PathBuf, Imported)>,
-    /// Files that were left out, with the reason; empty unless bad files are skipped.
+    /// Files that were skipped, with the reason.
     pub skipped: Vec<(PathBuf, String)>,
 }
 
 impl Loaded {
-    /// Gives the summaries alone, as [`crate::report::render`] takes them.
     pub fn steps(&self) -> Vec<&Summary> {
         self.summaries.iter().map(|(_, summary)| summary).collect()
     }
 }
 
-/// Reads summaries from files and directories (their `*.json`, without what lies deeper or is
-/// hidden). A file that is named twice counts once.
-///
-/// # Errors
-///
-/// A path that does not exist, and finding nothing, is a usage error. A file that is no complete summary,
-/// or holds a step that another file holds too, is refused unless `skip_bad`.
+/// Reads summaries from files and directories (their visible `*.json`). A bad file, or a second file of a
+/// step, is an error unless `skip_bad`; no file is one, too.
 pub fn load(paths: &[PathBuf], skip_bad: bool) -> Result<Loaded> {
     load_each(paths, skip_bad, |_| {})
 }
 
-/// Reads the same, and does something to each summary once it is read: what its reader does not need
-/// may go.
-///
-/// # Errors
-///
-/// Those of [`load`].
+/// Reads the same as [`load`]; `each` may drop parts of a summary that its reader does not need.
 pub fn load_each(paths: &[PathBuf], skip_bad: bool, each: impl Fn(&mut Summary)) -> Result<Loaded> {
     let loaded = collect_each(paths, each)?;
     if !skip_bad && !loaded.skipped.is_empty() {
-        let told = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
-        let told: Vec<String> = loaded.skipped.iter().map(told).collect();
-        let count = counted(told.len() as u64, "file");
-        let text = format!("{count} cannot be used:\n  {}", named(told, NAMED_MAX, "\n  "));
+        let reasons = |(path, why): &(PathBuf, String)| format!("{}: {why}", path.display());
+        let reasons: Vec<String> = loaded.skipped.iter().map(reasons).collect();
+        let count = counted(reasons.len() as u64, "file");
+        let text = format!("{count} cannot be used:\n  {}", named(reasons, NAMED_MAX, "\n  "));
         return Err(Error::data(text).hint("--skip-bad leaves such files out"));
     }
     if loaded.summaries.is_empty() && loaded.imported.is_empty() {
@@ -321,11 +284,7 @@ pub fn load_each(paths: &[PathBuf], skip_bad: bool, each: impl Fn(&mut Summary))
     Ok(loaded)
 }
 
-/// Reads all that [`load`] would, and says what it would refuse; it may be nothing.
-///
-/// # Errors
-///
-/// A path that does not exist is a usage error.
+/// Reads all that [`load`] would, and lists what it would refuse; it may be nothing.
 pub fn collect(paths: &[PathBuf]) -> Result<Loaded> {
     collect_each(paths, |_| {})
 }
@@ -334,7 +293,7 @@ fn collect_each(paths: &[PathBuf], each: impl Fn(&mut Summary)) -> Result<Loaded
     let mut loaded = Loaded::default();
     let (mut variables, mut workloads, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut seen = HashSet::new();
-    // Two invocations that continue one run at once give their steps the same names.
+    // Two invocations that continue one run at once name their steps alike.
     let mut steps: HashMap<(String, String), PathBuf> = HashMap::new();
     for path in files(paths)? {
         let read = read(&path, &mut seen).and_then(|found| {
@@ -350,7 +309,7 @@ fn collect_each(paths: &[PathBuf], each: impl Fn(&mut Summary)) -> Result<Loaded
         match read {
             Ok(None) => {}
             Ok(Some(FileContent::Measured(mut summary))) => {
-                // A thousand summaries of one server have the same.
+                // The summaries of one server share these.
                 summary.server.variables.share(&mut variables);
                 summary.workload.share(&mut workloads);
                 if let Some(status) = &mut summary.server.status {
@@ -385,14 +344,14 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Lists the files of a directory whose names end so, but for hidden ones, by name.
+/// Lists the visible files of a directory with this ending, by name.
 fn inside(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
     let mut inside = Vec::new();
     for entry in fs::read_dir(dir).map_err(|error| file_error(dir, &error))? {
         let entry = entry.map_err(|error| file_error(dir, &error))?;
         let name = entry.file_name();
         let name = name.as_encoded_bytes();
-        // A pipe would be waited for. What cannot be looked at is named when it is read.
+        // Reading a pipe would block. A file that cannot be inspected fails when it is read.
         let file = || fs::metadata(entry.path()).map_or(true, |found| found.is_file());
         if name.ends_with(end.as_bytes()) && !name.starts_with(b".") && file() {
             inside.push(entry.path());
@@ -402,35 +361,32 @@ fn inside(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
     Ok(inside)
 }
 
-/// Gives the directory that a path is in.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What a file holds.
 enum FileContent {
     Measured(Box<Summary>),
     Imported(Box<Imported>),
 }
 
 impl FileContent {
-    /// Gives what no other file may hold, and how it is told.
+    /// Returns what only one file may hold, and a description of it.
     fn identity(&self) -> ((String, String), String) {
         match self {
             FileContent::Measured(summary) => {
-                let told = format!("step_id {}", clip(&summary.step_id, TEXT_MAX));
-                ((summary.step_id.clone(), summary.started_at.clone()), told)
+                let description = format!("step_id {}", clip(&summary.step_id, TEXT_MAX));
+                ((summary.step_id.clone(), summary.started_at.clone()), description)
             }
             FileContent::Imported(run) => {
-                let told =
+                let description =
                     format!("run {} of {}", run.source.run, clip(&run.source.file, TEXT_MAX));
-                ((run.source.sha256.clone(), run.source.run.to_string()), told)
+                ((run.source.sha256.clone(), run.source.run.to_string()), description)
             }
         }
     }
 }
 
-/// Reads one file: what it holds, nothing when its file was read before, or why it is refused.
 fn read(path: &Path, seen: &mut HashSet<(u64, u64)>) -> Result<Option<FileContent>, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !seen.insert((metadata.dev(), metadata.ino())) {
@@ -446,24 +402,20 @@ fn read(path: &Path, seen: &mut HashSet<(u64, u64)>) -> Result<Option<FileConten
     }
 }
 
-/// Tells whether the `schema` of complete JSON is that of imported runs.
+/// Returns whether the `schema` of complete JSON is that of imported runs.
 fn is_imported(bytes: &[u8]) -> bool {
     bytes.len() as u64 <= FILE_MAX
         && serde_json::from_slice::<Value>(bytes).is_ok_and(|value| value["schema"] == IMPORTED)
 }
 
-/// Reads a file, up to more than is taken.
+/// Reads at most one byte more than `most`.
 fn content(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads a summary from the bytes of its file: what [`to_json`] wrote.
-///
-/// # Errors
-///
-/// Why they are none, without control characters.
+/// Reads a summary that [`to_json`] wrote; else returns why it is none, without control characters.
 pub fn from_json(bytes: &[u8]) -> Result<Summary, String> {
     if bytes.len() as u64 > FILE_MAX {
         return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
@@ -479,7 +431,7 @@ pub fn from_json(bytes: &[u8]) -> Result<Summary, String> {
     }
 }
 
-/// Says what the `schema` of complete JSON is, where that is the reason for refusing it.
+/// Explains the `schema` of complete JSON, if it is the reason for refusing it.
 fn schema_of(bytes: &[u8]) -> Option<String> {
     match serde_json::from_slice::<Value>(bytes).map(|value| value["schema"].clone()) {
         Ok(Value::Null) => {
@@ -515,21 +467,19 @@ fn located(error: &serde_json::Error) -> String {
     format!("line {line}, column {column}: {}", clip(text, TEXT_MAX))
 }
 
-/// The record of a step that is about to write: durable before its first write, and gone as soon as
-/// the step's summary is durable. What is left of a killed loadgen says which tables hold writes
-/// that no ledger has.
+/// The record of a step that writes: durable from before its first write until its summary is. One that a
+/// killed loadgen left names the tables with writes that no ledger has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
-    /// The step, as its summary names it.
     pub step_id: String,
-    /// When, RFC 3339 in UTC.
+    /// RFC 3339 in UTC.
     pub begun_at: String,
-    /// What it does, for people.
+    /// Its work, for people.
     pub what: String,
     /// The row of the table; old versions did not say.
     pub label: Option<String>,
-    /// Whether its workload is one of loadgen's own; old versions did not say.
+    /// True for a workload of loadgen's own; missing from old versions.
     #[serde(default)]
     pub built_in: bool,
     pub place: Location,
@@ -537,19 +487,15 @@ pub struct Record {
     pub tables: BTreeMap<String, String>,
 }
 
-/// The place of a server's tables. Data directories and databases are copied, and then tables of
-/// one identity have two histories.
+/// The place of a server's tables. Copies of data have tables of one identity with two histories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// `@@hostname`.
     pub hostname: Option<String>,
-    /// `@@datadir`.
     pub datadir: Option<String>,
     pub database: Option<String>,
 }
 
 impl Location {
-    /// Takes it from a server's variables.
     pub(crate) fn from_variables(
         variables: &BTreeMap<String, String>,
         database: Option<&str>,
@@ -559,7 +505,7 @@ impl Location {
         Location { hostname: get("hostname"), datadir: get("datadir"), database }
     }
 
-    /// Tells whether a part of both is known and not the same.
+    /// Returns whether a part of both is known and differs.
     pub(crate) fn differs(&self, other: &Location) -> bool {
         let parts = |of: &Location| [of.hostname.clone(), of.datadir.clone(), of.database.clone()];
         let mut both = parts(self).into_iter().zip(parts(other));
@@ -576,7 +522,6 @@ impl std::fmt::Display for Location {
 }
 
 impl Record {
-    /// Makes the record of a step that begins now.
     pub(crate) fn new(
         step_id: String,
         what: String,
@@ -589,11 +534,7 @@ impl Record {
         Record { schema, step_id, begun_at, what, label: None, built_in, place, tables }
     }
 
-    /// Reads what `Store::begin` wrote, or says why it is none.
-    ///
-    /// # Errors
-    ///
-    /// Another version, or no record at all.
+    /// Reads what [`Store::begin_record`] wrote.
     pub fn parse(bytes: &[u8]) -> Result<Record, &'static str> {
         if bytes.len() as u64 > RECORD_MAX {
             return Err("it is too large for a record");
@@ -611,11 +552,7 @@ fn name_of(path: &Path) -> String {
     name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
 }
 
-/// Reads the records in these directories, and beside these files.
-///
-/// # Errors
-///
-/// Undecided: one of them cannot be read.
+/// Reads the records in these directories, and beside these files. One that cannot be read is undecided.
 pub fn records(paths: &[PathBuf]) -> Result<Vec<(String, Record)>> {
     let dir = |path: &PathBuf| if path.is_dir() { path.clone() } else { parent(path).to_owned() };
     let dirs: BTreeSet<PathBuf> = paths.iter().map(dir).collect();

@@ -1,6 +1,6 @@
-//! The second contract, `loadgen.imported/1`: what the text of another program says of one run.
+//! The second contract, `loadgen.imported/1`: one run by the text of another program.
 //!
-//! Whatever a text does not say is null here: nobody takes it for a summary, and no 0 stands for it.
+//! Values that the text lacks are null, never 0. Nothing takes such a run for a summary.
 //! `docs/imported.schema.json` is generated from these types and tested.
 
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use crate::terms::{Cell, StatementMode, contract};
 
 /// The `schema` value of imported runs.
 pub(crate) const IMPORTED: &str = "loadgen.imported/1";
-/// Statements an op, as a fork or an ignored error makes them differ from those of a workload.
+/// Relative difference of statements an op from the workload's, by a fork or an ignored error.
 const STATEMENTS_OFF: f64 = 0.02;
 
 contract! {
-    /// What the output of another program says of one run.
+    /// One run in the output of another program.
     pub struct Imported {
         /// Always `loadgen.imported/1`.
         pub schema: String,
@@ -61,10 +61,10 @@ contract! {
         pub totals: ImportedTotals,
         /// Response time where there is a rate, else service time.
         pub latency: ImportedLatency,
-        /// How evenly the clients were served; null where the text ends before it.
+        /// The distribution of work over the clients; null if the text ends before it.
         pub fairness: Option<Fairness>,
         pub timeline: Vec<ImportedInterval>,
-        /// What a reader of the numbers must know.
+        /// Findings that a reader of the numbers must know.
         pub warnings: Vec<Warning>,
     }
 
@@ -178,7 +178,6 @@ impl ImportedTotals {
         self.retried.map_or(0, |_| self.errors)
     }
 
-    /// Counts errors after which a transaction began again.
     pub(crate) fn began_again(&self) -> u64 {
         self.retried.unwrap_or(self.errors)
     }
@@ -189,7 +188,7 @@ impl Imported {
         Cell::new(self.clients, self.rate)
     }
 
-    /// Gives a condition by the name that it has in measured steps; none where nothing tells.
+    /// Returns a condition by its name in measured steps; None if unknown.
     pub(crate) fn condition(&self, name: &str) -> Option<String> {
         match name {
             "tables" => self.tables.map(|tables| tables.to_string()),
@@ -212,7 +211,7 @@ impl Imported {
 }
 
 impl ImportedTotals {
-    /// Counts the reads, writes and others of an op; none where they are not the same in all ops.
+    /// Counts an op's reads, writes and others; None if they differ between ops.
     pub(crate) fn each_op(&self) -> Option<[u64; 3]> {
         let each = |count: u64| {
             let each = count as f64 / self.ops as f64;

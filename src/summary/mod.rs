@@ -38,13 +38,13 @@ pub use imported::{
 
 /// The `schema` value that this version writes.
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";
-/// No row of any workload's tables takes less: InnoDB's header and two numbers.
+/// Smallest row of any workload's tables: InnoDB's header and two numbers.
 const ROW_MIN_BYTES: u64 = 16;
 /// Longest text that a finding takes from a file, characters.
 pub(crate) const TEXT_MAX: usize = 300;
 
 contract! {
-    /// Everything that one step measured, and what it was measured on.
+    /// The measurement of one step, with its circumstances.
     pub struct Summary {
         /// Always `SCHEMA`.
         pub schema: String,
@@ -58,7 +58,7 @@ contract! {
         /// `--note K=V`.
         pub notes: BTreeMap<String, String>,
         pub outcome: Outcome,
-        /// Why it did not complete.
+        /// Reason of an early end.
         pub reason: Option<String>,
         #[cfg_attr(test, schemars(with = "Workload"))]
         pub workload: Shared<Workload>,
@@ -80,21 +80,21 @@ contract! {
         /// Times in which nobody was served.
         #[serde(default)]
         pub outages: Vec<Outage>,
-        /// What the tables must hold more than before: all phases, not only the window.
+        /// Changes that the tables must hold: of all phases, not only the window.
         pub ledger: Vec<LedgerEntry>,
         /// Name of the record that was made before the first write, without `.begun`; or null.
         pub record: Option<String>,
-        /// What a timed load was; null otherwise.
+        /// A timed load; null otherwise.
         pub load: Option<Load>,
-        /// What a suite of external commands was; null otherwise.
+        /// A suite of external commands; null otherwise.
         pub suite: Option<Suite>,
-        /// What a reader of the numbers must know.
+        /// Findings that a reader of the numbers must know.
         pub warnings: Vec<Warning>,
-        /// Whether the numbers are the server's; null where the client did not look at itself.
+        /// Verdict on the numbers; null if the client did not watch itself.
         pub verdict: Option<Verdict>,
         /// Its part in a profile; null for what a workload's verb measured.
         pub experiment: Option<Experiment>,
-        /// What it was measured under; null of loads and suites.
+        /// The conditions of the measurement; null for loads and suites.
         pub conditions: Option<Conditions>,
     }
 
@@ -107,7 +107,7 @@ contract! {
         pub profile: String,
     }
 
-    /// How a step ended.
+    /// The end of a step.
     #[derive(Copy, Eq)]
     #[serde(rename_all = "snake_case")]
     pub enum Outcome {
@@ -125,7 +125,7 @@ contract! {
     pub struct Workload {
         /// Its name, such as `point-select`, or the title that it has in a profile.
         pub name: String,
-        /// Whether it is one of loadgen's own; old versions did not say.
+        /// True for a workload of loadgen's own; missing from old versions.
         #[serde(default)]
         pub built_in: bool,
         /// The statements of one op, in order.
@@ -134,7 +134,7 @@ contract! {
         pub mode: StatementMode,
         /// As on the command line, such as `uniform` or `zipf:0.99`.
         pub distribution: String,
-        /// How clients were spread over the tables: `pinned` or `random`.
+        /// Assignment of clients to tables: `pinned` or `random`.
         #[cfg_attr(test, schemars(with = "String"))]
         pub spread: Spread,
         /// The tables' kind, such as `sbtest`.
@@ -143,12 +143,12 @@ contract! {
         /// Its options, switches as 0 and 1.
         #[serde(default)]
         pub options: BTreeMap<String, u64>,
-        /// What these are where nobody sets them; null from old versions, and of loads and suites.
+        /// Defaults of these options; null from old versions, and for loads and suites.
         pub option_defaults: Option<BTreeMap<String, u64>>,
         /// The transactions in the form of docs/reference/workload-keys.md; null from old versions, loads and
         /// suites.
         pub transactions: Option<serde_json::Value>,
-        /// Why the ledger does not tell what it wrote; null where it does.
+        /// Reason why the ledger lacks its writes; null if it has them.
         pub unfollowed: Option<String>,
     }
 
@@ -157,7 +157,7 @@ contract! {
         pub kind: String,
         /// Its SQL; `{table}` stands for the table's name.
         pub sql: String,
-        /// How often it is run in an op of its transaction.
+        /// Number of its runs in an op of its transaction.
         #[serde(default = "once")]
         pub repeat: u64,
     }
@@ -194,7 +194,7 @@ contract! {
         pub seed: u64,
         /// `SET NAMES` of the sessions; null for that of the log-in (utf8mb4, utf8 before 5.5.3).
         pub charset: Option<String>,
-        /// What errors did: `abort`, `continue` or `reconnect`.
+        /// Reaction to errors: `abort`, `continue` or `reconnect`.
         #[serde(default)]
         #[cfg_attr(test, schemars(with = "String", default = "abort"))]
         pub on_error: OnError,
@@ -217,7 +217,7 @@ contract! {
     pub struct RateSearch {
         /// Its conditions, such as `p99<10ms`.
         pub level: Vec<String>,
-        /// Which of the searches at as many clients, from 1.
+        /// Number of the search at these clients, from 1.
         pub number: u32,
         /// The rate that it began at, ops a second.
         pub start: f64,
@@ -233,7 +233,7 @@ contract! {
         pub cpu: String,
         /// Cores that this process may use.
         pub cores: u32,
-        /// Whether the server runs on this host.
+        /// True if the server runs on this host.
         pub same_host: bool,
         /// User CPU of this process over the window, seconds.
         pub user_s: f64,
@@ -250,7 +250,7 @@ contract! {
         pub net_rx_bytes: Option<u64>,
         /// Bytes that they sent.
         pub net_tx_bytes: Option<u64>,
-        /// How much of the numbers was the client's doing; null where it did not look.
+        /// The client's share in the numbers; null if it did not watch itself.
         pub share: Option<Share>,
     }
 
@@ -294,10 +294,10 @@ contract! {
         pub intended: Option<u64>,
         /// Arrivals of the warm-up not yet issued when the window began; null for a closed loop.
         pub warmup_left: Option<u64>,
-        /// How long the first of these had waited by then, microseconds; 0 where there were none.
+        /// Wait of the first of these until then, microseconds; 0 if there were none.
         pub warmup_late_us: Option<f64>,
         pub per_table: Vec<TableOps>,
-        /// How evenly the clients were served.
+        /// The distribution of ops over the clients.
         pub per_client: PerClient,
     }
 
@@ -329,7 +329,7 @@ contract! {
         pub ops_max: u64,
     }
 
-    /// What a reader of the numbers must know, or why one is not simply the server's.
+    /// A finding that a reader of the numbers must know, or a reason of a verdict.
     pub struct Warning {
         /// A stable short name, such as `debug_build`.
         pub code: String,
@@ -399,19 +399,19 @@ contract! {
         pub deletes: u64,
         /// Writes whose outcome is unknown.
         pub in_doubt: u64,
-        /// What acknowledged writes added to the sum of `k`, as far as they know it.
+        /// Sum that acknowledged writes added to `k`, as far as they know it.
         pub k_added: i64,
         /// Rows that were deleted or inserted with a `k` that nobody read: the sum of `k` can be
         /// told from `k_added` where this is 0.
         #[serde(default)]
         pub k_unknown: u64,
-        /// What of `k_added` acknowledged writes took off. Losses of such and of others cancel out.
+        /// The part of `k_added` that acknowledged writes subtracted. Losses of such and of others cancel out.
         #[serde(default)]
         pub k_taken: u64,
         /// Acknowledged updates that change neither the rows nor the sum of `k`.
         #[serde(default)]
         pub untraced: u64,
-        /// What the writes in doubt may have changed; null where there are none.
+        /// Possible effects of the writes in doubt; null if there are none.
         pub doubt: Option<Doubt>,
     }
 
@@ -430,10 +430,10 @@ contract! {
         pub k_unknown: u64,
     }
 
-    /// What the client and this host did in the window. Shares are of 1.
+    /// The work of the client and of this host in the window. Shares are of 1.
     pub struct Share {
         pub threads: Vec<ThreadShare>,
-        /// How late they came to a socket that was ready, all together.
+        /// Delay of all threads at sockets that were ready.
         #[serde(flatten)]
         pub turns: TurnDelay,
         pub host_cores: Option<u32>,
@@ -447,7 +447,7 @@ contract! {
         pub server_cpu_s: Option<f64>,
         /// Time that control groups (`cpu.max`) held its threads back, seconds over cores; or null.
         pub throttled_s: Option<f64>,
-        /// What this host can generate at most, by a calibration; null without one that applies.
+        /// The most that this host can generate, by a calibration; null without one that applies.
         pub ceiling: Option<Ceiling>,
     }
 
@@ -461,11 +461,11 @@ contract! {
         pub wall_s: f64,
         /// CPU of the thread, seconds; null where the kernel does not tell.
         pub cpu_s: Option<f64>,
-        /// Of these, looking for something to do; 0 in a closed loop without `--think`.
+        /// The part of it spent looking for work; 0 in a closed loop without `--think`.
         pub spun_s: f64,
         /// Time that it could have run and another thread had the core, seconds (`schedstat`).
         pub descheduled_s: Option<f64>,
-        /// How late it came to a socket that was ready.
+        /// Delay at sockets that were ready.
         #[serde(flatten)]
         pub turns: TurnDelay,
     }
@@ -487,11 +487,11 @@ contract! {
         pub tail_percentile: Option<u32>,
         /// The delay at that percentile.
         pub turn_delay_tail_us: Option<f64>,
-        /// What is left there without the time that the thread waited for a core.
+        /// The rest of it without the time that the thread waited for a core.
         pub own_delay_tail_us: Option<f64>,
     }
 
-    /// What a calibration of this host says about a step.
+    /// The result of this host's calibration for a step.
     pub struct Ceiling {
         /// Statements a second: engine threads, or cores where these are fewer, by the CPU an op.
         pub qps: f64,
@@ -500,11 +500,11 @@ contract! {
         /// Clients of the calibration's step that comes nearest.
         pub clients: u32,
         pub engine_threads: u32,
-        /// When it was measured, RFC 3339.
+        /// Time of the calibration, RFC 3339.
         pub calibrated_at: String,
     }
 
-    /// What a step's number is worth, and why.
+    /// The worth of a step's number, with reasons.
     pub struct Verdict {
         /// The weightiest of what the reasons say.
         pub kind: VerdictKind,
@@ -515,7 +515,7 @@ contract! {
     /// The conditions of a step. What could not be read is null.
     #[serde(default)]
     pub struct Conditions {
-        /// What was done before the step; null where it was left as it was.
+        /// Preparations before the step; null if there were none.
         pub before: Option<Prepared>,
         /// How what the fill left dirty was flushed, before the first step on tables that this
         /// invocation filled on a private server; null elsewhere.
@@ -528,13 +528,13 @@ contract! {
         pub client_host: Option<HostState>,
         /// The server's host over the step; null where it is the client's.
         pub server_host: Option<HostState>,
-        /// Where the window's keys fell.
+        /// Distribution of the window's keys.
         pub keys: Option<Keys>,
-        /// What the user says of the data: whether they fit the pool.
+        /// The class of data that the user expects.
         pub expected_class: Option<Class>,
     }
 
-    /// What was done before a step: `--warm`, `--ahi`, `--settle`.
+    /// Preparations before a step: `--warm`, `--ahi`, `--settle`.
     #[serde(default)]
     pub struct Prepared {
         /// `pool`: all rows were read before the first step of the sweep; or `none`.
@@ -553,9 +553,9 @@ contract! {
         /// The longest that it might take, seconds.
         pub limit_s: f64,
         pub took_s: f64,
-        /// Whether little was left, of everything that is waited for.
+        /// True if little was left to flush and to purge.
         pub complete: bool,
-        /// What the server does not tell: `dirty pages`, `history list`. It was not waited for.
+        /// Values that the server does not report: `dirty pages`, `history list`. There was no wait for them.
         pub unknown: Vec<String>,
         pub first: Levels,
         pub last: Levels,
@@ -573,7 +573,7 @@ contract! {
         pub client_mhz: Option<f64>,
     }
 
-    /// How the keys of the window spread over the rows of a table, by the distribution's
+    /// The spread of the window's keys over the rows of a table, by the distribution's
     /// arithmetic.
     pub struct Keys {
         /// The distribution that most of them come from.
@@ -610,7 +610,7 @@ contract! {
         pub program: String,
         /// Four hexadecimal digits of its instant and its arguments; null from old versions.
         pub asked: Option<String>,
-        /// When it was started, seconds from the window's start.
+        /// Its start, seconds from the window's start.
         pub at_s: f64,
         /// Exit status; null where it was ended by a signal, or not started.
         pub exit: Option<i32>,
@@ -640,12 +640,12 @@ contract! {
         /// The loading session's `character_set_…` and `collation_…` variables at its start.
         pub character_sets: BTreeMap<String, String>,
         pub tables: Vec<TableRows>,
-        /// Whether the rows were counted afterwards, and a sample of generated ones was looked at.
+        /// True if the rows were counted afterwards, and a sample of generated ones was checked.
         pub verified: bool,
-        /// Whether the dump was read to its end before the first statement, to check it: it may be in memory then.
+        /// True if the whole dump was checked before the first statement: it may be in memory then.
         #[serde(default)]
         pub read_before: bool,
-        /// What statements of the dump are about that were not sent, such as `GTID_PURGED`.
+        /// Subjects of the dump's statements that were not sent, such as `GTID_PURGED`.
         #[serde(default)]
         pub left_out: Vec<String>,
     }
@@ -687,7 +687,7 @@ impl Outcome {
         }
     }
 
-    /// ` (aborted)`; nothing where it completed.
+    /// Returns ` (aborted)` and the like; empty for a completed step.
     pub(crate) fn mark(self) -> String {
         if self == Outcome::Completed { String::new() } else { format!(" ({})", self.name()) }
     }
@@ -722,7 +722,7 @@ impl From<Finding> for Warning {
 }
 
 impl From<&Warning> for Finding {
-    /// Takes the values where this version knows them, else the message. Both may be anybody's.
+    /// Takes the values if this version knows them, else the message. Both may be forged.
     fn from(warning: &Warning) -> Finding {
         let known = || {
             let (code, all) = (Code::named(&warning.code)?, warning.values.as_ref()?);
@@ -739,19 +739,19 @@ impl From<&Warning> for Finding {
 }
 
 impl Warning {
-    /// Tells whether it has a code, which may be another version's.
+    /// Returns whether it has this code.
     pub(crate) fn is(&self, code: Code) -> bool {
         self.code == code.name()
     }
 }
 
 impl Latency {
-    /// Gives the response times of an open loop, else the service times.
+    /// Returns the response times of an open loop, else the service times.
     pub(crate) fn own(&self) -> &Distribution {
         self.response.as_ref().unwrap_or(&self.service)
     }
 
-    /// Arrivals of the window that were never issued: among the response times at their age.
+    /// Counts the window's arrivals that were never issued: the response times have them at their age.
     pub(crate) fn unissued(&self) -> u64 {
         self.own().count.saturating_sub(self.service.count)
     }
@@ -764,7 +764,7 @@ impl Doubt {
 }
 
 impl Verdict {
-    /// Returns what it says of a number; None where the number is the server's.
+    /// Returns its effect on a number; None if the number is the server's.
     pub(crate) fn finding(&self) -> Option<Finding> {
         let code = match self.kind {
             VerdictKind::Ok => return None,
@@ -778,17 +778,17 @@ impl Verdict {
 }
 
 impl ErrorCount {
-    /// Tells whether it is of ops, not of attempts to open a connection again.
+    /// Returns whether ops failed with it, not attempts to reconnect.
     pub(crate) fn is_of_op(&self) -> bool {
         self.class != ErrorClass::Connect
     }
 }
 
-/// The class of the pages' source, what a reader must know, and what the numbers are worth.
+/// The class of the pages' source, findings, and the verdict.
 pub(crate) type Judgement = (Option<Class>, Vec<Finding>, Option<Verdict>);
 
 impl Summary {
-    /// Adds the judgement, the one thing that a summary gets later.
+    /// Adds the judgement, the only part of a summary that comes later.
     pub(crate) fn judged(mut self, (class, findings, verdict): Judgement) -> Summary {
         (self.server.class, self.verdict) = (class, verdict);
         self.warnings.extend(findings.into_iter().map(Warning::from));
@@ -807,35 +807,34 @@ impl Summary {
         Cell::new(self.plan.clients, self.plan.rate)
     }
 
-    /// Counts the ops that failed with an error. What was given up has none.
+    /// Counts the ops that failed with an error, without those that were given up.
     pub(crate) fn failed_ops(&self) -> u64 {
         let errors = self.totals.errors.iter().filter(|error| error.is_of_op());
         errors.map(|error| error.count).fold(0, u64::saturating_add)
     }
 
-    /// Counts attempts to open a lost connection again that failed.
+    /// Counts failed attempts to reconnect.
     pub(crate) fn refused_reconnects(&self) -> u64 {
         let errors = self.totals.errors.iter().filter(|error| !error.is_of_op());
         errors.map(|error| error.count).fold(0, u64::saturating_add)
     }
 
-    /// The size of the data. A server whose statistics are of a time when the tables were empty
-    /// knows none.
+    /// Returns the size of the data; None if the server's statistics are from empty tables.
     pub(crate) fn data_bytes(&self) -> Option<u64> {
         let least = u64::from(self.plan.tables).saturating_mul(self.plan.rows);
         self.server.data_bytes.filter(|bytes| *bytes >= least.saturating_mul(ROW_MIN_BYTES))
     }
 
-    /// Gives the seconds of two readings, the first being so many after the window's start: from
-    /// it to the window's end. Before a window without a warm-up, and after any, the server idles.
+    /// Returns the seconds between two readings, the first at `first_s`, within the window. A server idles
+    /// before a window without warm-up, and after any window.
     pub(crate) fn covered_s(&self, first_s: f64) -> Option<f64> {
         let lead_s = if self.plan.warmup_s > 0.0 { -first_s } else { 0.0 };
         let covered_s = self.measured_s + lead_s;
         (self.measured_s > 0.0 && covered_s > 0.0).then_some(covered_s)
     }
 
-    /// Counts the ops between two times, seconds from the window's start, by the timeline: of an interval
-    /// that one of them cuts, a part.
+    /// Counts the ops between two times, in seconds from the window's start, by the timeline; takes a part of
+    /// a cut interval.
     pub(crate) fn ops_between(&self, from_s: f64, to_s: f64) -> f64 {
         let before_end = || self.timeline.iter().filter(|entry| entry.phase != Phase::Drain);
         let mut measured = before_end().filter(|entry| entry.phase == Phase::Measure);
@@ -849,7 +848,7 @@ impl Summary {
         lasting.map(|entry| entry.ops as f64 * overlap(entry)).sum()
     }
 
-    /// Divides a cost between two readings by the ops that the server did in that time.
+    /// Divides a cost between two readings by the server's ops in that time.
     pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
         let covered_s = self.covered_s(first_s)?;
         let lead_s = covered_s - self.measured_s;
@@ -867,35 +866,33 @@ impl Summary {
         (ops > 0.0).then(|| cost / ops)
     }
 
-    /// The server's counters over the window; None where they were not read, or it began to count
-    /// anew meanwhile.
+    /// Returns the server's counters over the window; None if they were not read, or were reset meanwhile.
     pub(crate) fn status(&self) -> Option<&Status> {
         self.server.status.as_ref().filter(|status| status.restarted_s.is_none())
     }
 
-    /// A counter of `SHOW GLOBAL STATUS` by the op; see [`counter`].
+    /// Returns a counter of `SHOW GLOBAL STATUS` per op; see [`counter`].
     pub(crate) fn counter_per_op(&self, name: &str) -> Option<f64> {
         let status = self.status()?;
         self.per_op(counter(status, name)?, status.first_s)
     }
 
-    /// The same by the second.
+    /// Returns the same per second.
     pub(crate) fn counter_per_s(&self, name: &str) -> Option<f64> {
         let status = self.status()?;
         Some(counter(status, name)? / self.covered_s(status.first_s)?)
     }
 }
 
-/// Finds a FLUSH STATUS between the readings: a counter that it reset may have grown beyond
-/// what it was before.
+/// Returns whether FLUSH STATUS came between the readings: a counter that it reset may have grown beyond its
+/// old value.
 fn flushed(status: &Status) -> bool {
     let grew = |name: &str| status.deltas.get(name);
     grew(SINCE_FLUSH).zip(grew("Uptime")).is_some_and(|(since, up)| since < up)
 }
 
-/// Gives the growth of a counter. Only changes are kept, so one that is absent did not change; but
-/// without any of InnoDB's, the server has none. One that was reset is not known: FLUSH STATUS
-/// leaves InnoDB's alone.
+/// Returns the growth of a counter. An absent one did not change, except on a server without any of InnoDB's.
+/// A counter that FLUSH STATUS resets is unknown: it leaves InnoDB's alone.
 pub(crate) fn counter(status: &Status, name: &str) -> Option<f64> {
     if flushed(status) && !name.starts_with("Innodb_") {
         return None;
@@ -908,11 +905,13 @@ pub(crate) fn counter(status: &Status, name: &str) -> Option<f64> {
     known.any(|name| name.starts_with(family)).then_some(0.0)
 }
 
-/// Several arrival queues in words, and how to have one.
+/// Describes several arrival queues, and how to have one.
 pub(crate) fn in_queues(queues: u32, spread: Spread) -> String {
-    let (of, one) =
+    let (per_table, option) =
         if spread == Spread::Pinned { (" and table", " --spread random") } else { ("", "") };
-    format!("{queues} queues, one an engine thread{of}; one queue: --engine-threads 1{one}")
+    format!(
+        "{queues} queues, one an engine thread{per_table}; one queue: --engine-threads 1{option}"
+    )
 }
 
 #[cfg(test)]

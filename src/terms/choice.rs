@@ -1,23 +1,23 @@
-//! What a run chooses among: the words of flags, profiles and summaries.
+//! The choices of a run: the words of flags, profiles and summaries.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A closed set with a word for each of it.
+/// A closed set of words.
 pub trait Choice: Copy + 'static {
     const ALL: &'static [Self];
 
-    /// Gives its word, and what the help says of it.
+    /// Returns its word, and its line in the help.
     fn told(self) -> (&'static str, &'static str);
 
-    /// Finds what a word stands for.
+    /// Finds the choice of a word.
     fn of(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|choice| choice.told().0 == word)
     }
 }
 
-/// Declares choices, each with the line that the help has of it; `=` names the usual one.
+/// Declares choices, each with its line in the help; `=` names the default.
 macro_rules! choices {
     ($($(#[$meta:meta])* $name:ident $(= $usual:ident)? {
         $(#[doc = $help:literal] $(#[$of:meta])* $choice:ident $word:literal;)+
@@ -48,7 +48,7 @@ choices! {
         Uniform "uniform";
     }
 
-    /// How clients meet tables (`--spread`).
+    /// The assignment of clients to tables (`--spread`).
     SpreadChoice = Auto {
         /// Pinned where every client count is a multiple of the tables, else random
         Auto "auto";
@@ -58,7 +58,7 @@ choices! {
         Random "random";
     }
 
-    /// How clients meet tables, decided.
+    /// The assignment of clients to tables, decided.
     Spread = Pinned {
         /// Client i works on table i mod tables, as one sysbench process a table would
         Pinned "pinned";
@@ -74,7 +74,7 @@ choices! {
         Shuffled "shuffled";
     }
 
-    /// How statements reach the server.
+    /// The form in which statements reach the server.
     #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Mode"))]
     StatementMode = Prepared {
         /// Server-side prepared statements
@@ -93,7 +93,7 @@ choices! {
         Reconnect "reconnect";
     }
 
-    /// How rows are put in (`--mode`).
+    /// The statements of a load (`--mode`).
     InsertWord = Extended {
         /// Many rows a statement
         Extended "extended";
@@ -121,7 +121,7 @@ choices! {
         Warm "warm";
     }
 
-    /// Where the pages of a step came from.
+    /// The source of a step's pages.
     #[cfg_attr(test, derive(schemars::JsonSchema))]
     Class {
         /// From the buffer pool
@@ -134,7 +134,7 @@ choices! {
         IoBound "io-bound";
     }
 
-    /// What a number is worth. Later ones outweigh earlier ones.
+    /// The worth of a number. Later ones outweigh earlier ones.
     #[derive(PartialOrd, Ord)]
     #[cfg_attr(test, derive(schemars::JsonSchema))]
     VerdictKind = Ok {
@@ -216,7 +216,7 @@ choices! {
         Slo "slo";
         /// Suites of commands, test by test: wall, user and system seconds
         Suite "suite";
-        /// What tells the labels from each other, by the server's variables
+        /// Differences between the labels' servers, by variable
         Settings "settings";
     }
 
@@ -234,18 +234,18 @@ choices! {
 }
 
 impl Layout {
-    /// Tells whether it holds two labels against each other.
+    /// Returns whether it compares two labels.
     pub(crate) fn compares(self) -> bool {
         matches!(self, Layout::Delta | Layout::Overhead)
     }
 
-    /// Tells whether it shows a metric: others have columns of their own.
+    /// Returns whether it shows a metric: others have their own columns.
     pub(crate) fn has_metric(self) -> bool {
         use Layout::{Outages, PerOp, Settings, Slo, Suite};
         !matches!(self, Outages | PerOp | Settings | Slo | Suite)
     }
 
-    /// Tells whether it relates all labels to one.
+    /// Returns whether it relates all labels to one.
     pub(crate) fn relates(self) -> bool {
         matches!(self, Layout::Versions | Layout::Relative | Layout::PerOp)
     }

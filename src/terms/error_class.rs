@@ -29,9 +29,7 @@ pub enum ErrorClass {
     Server,
     /// An answer that fails its check.
     Wrong,
-    /// The connection is lost.
     Lost,
-    /// No answer came in time.
     Timeout,
     /// An attempt to open a lost connection again; no op.
     Connect,
@@ -41,14 +39,13 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Tells whether the session lives on.
     pub(crate) fn keeps_session(&self) -> bool {
         use ErrorClass::{Ended, Idle, Lost, Timeout};
         !matches!(self, Ended | Idle | Lost | Timeout)
     }
 
-    /// Tells whether a write that ended so may have been done: a kill that arrives after the commit takes
-    /// the answer's place, and a wrong answer is not trusted about a write.
+    /// Returns whether a write that ended so may have been done: a kill after the commit replaces the answer,
+    /// and a wrong answer proves nothing about a write.
     pub(crate) fn leaves_doubt(&self) -> bool {
         use ErrorClass::{Behind, Commit, Ended, Interrupted, Lost, Timeout, Wrong};
         matches!(self, Interrupted | Ended | Commit | Behind | Lost | Timeout | Wrong)

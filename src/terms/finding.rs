@@ -1,5 +1,5 @@
-//! Findings: what a reader of a step's numbers must know, as a code and named values. A value keeps its
-//! unit, which the table of codes has, until a writer makes a sentence of it.
+//! Findings: facts about a step that its readers must know, as a code and named values. A value keeps its
+//! unit, from the table of codes, until a writer makes a sentence.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,24 +8,24 @@ use serde_json::Value as Json;
 
 use super::{Code, Unit, named, units};
 
-/// Different texts that a sentence of many findings names.
+/// Texts that a merged sentence names.
 const TEXTS_MAX: usize = 3;
-/// Reasons that a verdict tells in full; of others it tells the codes.
+/// Reasons of a verdict in full; further ones show their codes only.
 const REASONS_MAX: usize = 2;
 
-/// A thing found about a step, or about many.
+/// A fact about a step, or about many.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
     /// The values of a code, in the order of its fields.
     Known(Code, Vec<Value>),
-    /// A code and the messages of files that have no values, or those of another version.
+    /// A code and the messages of files without values, or of another version.
     Worded(String, BTreeSet<String>),
 }
 
-/// A value of a finding; of many, the range of their numbers or their different texts.
+/// A value of a finding; of merged ones the range of numbers, or the different texts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A number, a text or, where it is not known, null, as files have them.
+    /// A number, a text or, if unknown, null, as in files.
     One(Json),
     Range(f64, f64),
     Texts(BTreeSet<String>),
@@ -46,7 +46,6 @@ macro_rules! finding {
 pub(crate) use finding;
 
 impl Finding {
-    /// Returns the code, which an older or newer version may have and this one has not.
     pub fn code(&self) -> Option<Code> {
         match self {
             Finding::Known(code, _) => Some(*code),
@@ -54,7 +53,6 @@ impl Finding {
         }
     }
 
-    /// Returns the stable name that files have.
     pub fn name(&self) -> &str {
         match self {
             Finding::Known(code, _) => code.name(),
@@ -62,7 +60,7 @@ impl Finding {
         }
     }
 
-    /// Returns what to do; empty where there is nothing, or a file's message may say it.
+    /// Returns the advice; empty if there is none, or if a file's message may have it.
     pub fn advice(&self) -> &'static str {
         match self {
             Finding::Known(code, _) => code.advice(),
@@ -91,7 +89,7 @@ impl Finding {
     }
 }
 
-/// Merges findings of one name to one with ranges in its values, in the order of the first of each name.
+/// Merges findings of the same name, in the order of their first ones.
 pub fn merge<'f>(all: impl IntoIterator<Item = &'f Finding>) -> Vec<Finding> {
     let mut merged = Vec::new();
     all.into_iter().for_each(|found| add(&mut merged, found));
@@ -106,7 +104,6 @@ fn add(all: &mut Vec<Finding>, found: &Finding) {
 }
 
 impl Value {
-    /// Returns the least and the greatest of a number or a range.
     fn bounds(&self) -> Option<(f64, f64)> {
         match self {
             Value::One(number) => number.as_f64().map(|number| (number, number)),
@@ -144,7 +141,7 @@ impl Value {
         }
     }
 
-    /// Writes it in its unit; `?` where it is not known.
+    /// Writes it in its unit; `?` if unknown.
     fn write(&self, unit: Unit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((least, most)) = self.bounds() {
             return unit.write(least, most, f);
@@ -158,11 +155,11 @@ impl Value {
                 if f.alternate() {
                     return write!(f, "{}", reasons[0]);
                 }
-                let (told, others) = reasons.split_at(reasons.len().min(REASONS_MAX));
-                let mut told: Vec<String> = told.iter().map(Finding::to_string).collect();
+                let (reasons, others) = reasons.split_at(reasons.len().min(REASONS_MAX));
+                let mut reasons: Vec<String> = reasons.iter().map(Finding::to_string).collect();
                 let codes: Vec<&str> = others.iter().map(Finding::name).collect();
-                told.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
-                f.write_str(&told.join("; "))
+                reasons.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
+                f.write_str(&reasons.join("; "))
             }
             _ => f.write_str("?"),
         }
@@ -170,7 +167,7 @@ impl Value {
 }
 
 impl Unit {
-    /// Takes a file's value that may be one of this unit.
+    /// Reads a file's value of this unit.
     pub fn take(self, value: &Json) -> Option<Value> {
         let fits = match value {
             Json::Null => true,
@@ -204,7 +201,7 @@ impl Unit {
         }
     }
 
-    /// Writes a number, already scaled, with the digits that matter.
+    /// Formats a scaled number with its significant digits.
     fn digits(self, number: f64) -> String {
         let size = number.abs();
         let decimals = match self {
@@ -220,13 +217,13 @@ impl Unit {
     }
 }
 
-/// Writes microseconds as milliseconds with three significant digits: `0.500 ms`.
+/// Formats microseconds as milliseconds with three significant digits: `0.500 ms`.
 pub(crate) fn millis(us: f64) -> String {
     Unit::Micros.digits(us / 1e3) + " ms"
 }
 
 impl fmt::Display for Finding {
-    /// Writes its sentence; the alternate form has the first reason of a verdict only.
+    /// Writes its sentence; the alternate form has a verdict's first reason only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (code, values) = match self {
             Finding::Known(code, values) => (code, values),

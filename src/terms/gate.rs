@@ -1,5 +1,4 @@
-//! What a number must be: `p99<2ms`, `qps>=10k`, `errors==0`. A gate and a service level are
-//! such conditions.
+//! Conditions on numbers: `p99<2ms`, `qps>=10k`, `errors==0`. Gates and service levels are conditions.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -7,22 +6,20 @@ use std::str::FromStr;
 
 use super::units::{parse_count, parse_percent, parse_thousandths, parse_time};
 
-/// Most digits after the point of a percentile: `p99.9999` needs ten million ops already.
+/// Upper limit on the decimals of a percentile: `p99.9999` needs ten million ops already.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
 const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, qps, tps or errors";
 
 /// A condition on a number of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
-    /// As it was written.
     pub text: String,
     pub quantity: Quantity,
-    /// The values for which it holds, in the quantity's unit: microseconds, a second, a count, or a
-    /// share of one.
+    /// The values for which it holds: microseconds, per second, a count, or a share of one.
     pub range: (Bound<f64>, Bound<f64>),
 }
 
-/// A number that a gate is about; of several repeats the median, of errors the sum.
+/// The number of a gate; of several repeats the median, of errors the sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
     Qps,
@@ -50,7 +47,7 @@ pub enum Property {
 pub struct Percentile(pub(crate) f64);
 
 impl Percentile {
-    /// Gives those below it that are usual, the highest first.
+    /// Lists the usual percentiles below it, the highest first.
     pub(crate) fn lower(self) -> impl Iterator<Item = Percentile> {
         let usual = [99.9, 99.0, 95.0, 90.0, 75.0, 50.0];
         usual.into_iter().filter(move |lower| *lower < self.0).map(Percentile)
@@ -75,7 +72,7 @@ impl fmt::Display for Percentile {
     }
 }
 
-/// The names of properties; of two that mean the same, the first is shown.
+/// The names of properties. The first one of a meaning is shown.
 const PROPERTIES: [(&str, Property); 6] = [
     ("mean", Property::Mean),
     ("avg", Property::Mean),
@@ -86,7 +83,7 @@ const PROPERTIES: [(&str, Property); 6] = [
 ];
 
 impl Property {
-    /// Reads a name, lower case.
+    /// Parses a name in lower case.
     pub(crate) fn parse(name: &str) -> Option<Property> {
         let known = PROPERTIES.iter().find(|(known, _)| *known == name).map(|(_, known)| *known);
         known.or_else(|| Percentile::parse(name).map(Property::Percentile))
@@ -110,11 +107,10 @@ impl fmt::Display for Gate {
 }
 
 impl FromStr for Gate {
-    /// The place in the text, the mistake, and the remedy.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Gate, String> {
-        // A mistake stands before this rest of the text.
+        // Quote the text behind the mistake.
         let at = |rest: &str, what: &str| {
             let column = text[..text.len() - rest.len()].chars().count() + 1;
             format!("'{text}', column {column}: {what}")
@@ -123,7 +119,6 @@ impl FromStr for Gate {
             return Err(at("", "a comparison is missing: < <= > >= or ==, such as p99<2ms"));
         };
         let (name, comparison) = text.split_at(from);
-        // The longer signs first.
         let sign =
             ["<=", ">=", "==", "<", ">", "="].into_iter().find(|s| comparison.starts_with(s));
         let Some(sign) = sign else {
@@ -132,7 +127,7 @@ impl FromStr for Gate {
         };
         let (name, value) = (name.trim(), comparison[sign.len()..].trim_start());
         let quantity = quantity(name).map_err(|what| at(text.trim_start(), &what))?;
-        // A value and its unit may stand apart.
+        // Blanks may separate a value and its unit.
         let compact: String = value.split_whitespace().collect();
         let (quantity, limit) = threshold(quantity, &compact).map_err(|what| at(value, &what))?;
         let range = match sign {
@@ -147,8 +142,7 @@ impl FromStr for Gate {
     }
 }
 
-/// Reads a service level, which a search for the highest rate can hold: it bounds a latency or
-/// errors from above.
+/// Parses a service level, which a search for the highest rate can hold: an upper bound on latency or errors.
 pub(crate) fn parse_level(text: &str) -> Result<Gate, String> {
     let gate: Gate = text.parse()?;
     let rate = matches!(gate.quantity, Quantity::Qps | Quantity::Tps);
@@ -173,7 +167,7 @@ fn quantity(name: &str) -> Result<Quantity, String> {
     }
 }
 
-/// The value that is compared with, in the metric's unit; a share makes errors one.
+/// Parses the value in the quantity's unit; a share of errors changes the quantity.
 fn threshold(quantity: Quantity, text: &str) -> Result<(Quantity, f64), String> {
     let limit = match quantity {
         _ if text.is_empty() => return Err("a value is missing, such as 2ms, 10k or 0".to_owned()),

@@ -1,6 +1,5 @@
-//! The field's words as types: those of flags, profiles, summaries and reports alike. No I/O.
-//!
-//! Above its figure: the sentences of all findings are here, and docs/user/notes.md is made of them.
+//! The field's words as types: those of flags, profiles, summaries and reports alike. No I/O. Above its
+//! figure: it has the sentences of all findings, from which docs/user/notes.md is made.
 
 mod choice;
 mod code;
@@ -26,7 +25,7 @@ pub use gate::{Gate, Percentile, Property, Quantity};
 pub use shared::Shared;
 pub(crate) use shared::share_names;
 
-/// Adds fields of one struct to those of another one.
+/// Adds the fields of a struct to those of another one.
 macro_rules! add {
     ($sum:expr, $more:expr; $($field:ident),+) => {
         $($sum.$field = $sum.$field.saturating_add($more.$field);)+
@@ -34,7 +33,7 @@ macro_rules! add {
 }
 pub(crate) use add;
 
-/// Declares the types of the JSON contract, which share what is derived for them.
+/// Declares types of the JSON contract with their shared derives.
 macro_rules! contract {
     ($($of:item)+) => {$(
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,24 +43,23 @@ macro_rules! contract {
 }
 pub(crate) use contract;
 
-/// `8 clients`, `1 client`.
+/// Formats `8 clients`, `1 client`.
 pub(crate) fn clients(count: impl Into<u64>) -> String {
     counted(count, "client")
 }
 
-/// Writes a number of things: `1 step`, `2 steps`.
+/// Formats a number of things: `1 step`, `2 steps`.
 pub(crate) fn counted(count: impl Into<u64>, noun: &str) -> String {
     let count: u64 = count.into();
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Joins those that are there; None where there are none.
 pub(crate) fn joined(all: impl IntoIterator<Item = Option<String>>, by: &str) -> Option<String> {
     let all: Vec<String> = all.into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join(by))
 }
 
-/// Names the first so many, and counts the others: `a, b, 3 more`.
+/// Lists the first `max` items, and counts the others: `a, b, 3 more`.
 pub(crate) fn named(mut items: Vec<String>, max: usize, separator: &str) -> String {
     let more = items.len().saturating_sub(max);
     items.truncate(max);
@@ -69,7 +67,7 @@ pub(crate) fn named(mut items: Vec<String>, max: usize, separator: &str) -> Stri
     items.join(separator)
 }
 
-/// Ops a second over all clients, above 0: the bits of such a number, which have its order.
+/// Ops a second over all clients, above 0. Kept as bits, which have the order of such numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
@@ -83,7 +81,7 @@ impl Rate {
     }
 }
 
-/// The point that a step is measured at, within one workload.
+/// The clients and the rate of a step, within one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cell {
     pub clients: u32,
@@ -100,7 +98,6 @@ impl Cell {
         self.rate.map(Rate::per_s)
     }
 
-    /// Names it in a sentence.
     pub(crate) fn told(&self) -> String {
         let rate = self.rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         clients(self.clients) + &rate
@@ -158,12 +155,12 @@ pub const PLACES: &str = "\
     socket system_time_zone tmpdir wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address \
     wsrep_node_name wsrep_sst_receive_address";
 
-/// Tells whether a variable changes by itself.
+/// Returns whether a variable changes by itself.
 pub(crate) fn is_restless(name: &str) -> bool {
     RESTLESS.split(' ').any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Tells whether a variable says who or where the server is.
+/// Returns whether a variable says who or where the server is.
 pub(crate) fn is_identity(name: &str) -> bool {
     is_restless(name) || PLACES.split(' ').any(|known| name == known)
 }

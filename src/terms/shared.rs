@@ -1,4 +1,4 @@
-//! Values that many summaries have alike, kept once.
+//! Values that many summaries share, kept once.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Different values that are remembered: a directory holds the runs of few servers.
+/// Upper limit on remembered values: a directory holds the runs of few servers.
 const KNOWN_MAX: usize = 64;
 
-/// A value that is kept once however many have it; who changes it gets one of its own.
+/// A value that equal ones share; a change makes a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T: PartialEq + Clone> Shared<T> {
-    /// Takes an equal one that is known in its place, else makes it known.
+    /// Shares an equal known value, or adds this one to the known ones.
     pub(crate) fn share(&mut self, known: &mut Vec<Shared<T>>) {
         if let Some(same) = known.iter().rev().find(|other| **other == *self) {
             *self = same.clone();
@@ -29,13 +29,13 @@ impl<T: PartialEq + Clone> Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Tells whether both are kept as one, and so are equal.
+    /// Returns whether both share one value, and so are equal.
     pub(crate) fn is_same(&self, other: &Shared<T>) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// Takes names that are known in the place of a map's own, and makes the others known.
+/// Replaces a map's names by equal known ones, and adds the others to the known ones.
 pub(crate) fn share_names<V>(
     map: &mut BTreeMap<Shared<String>, V>,
     known: &mut BTreeSet<Shared<String>>,

@@ -1,8 +1,7 @@
 //! Counts and durations as people write them: `16M`, `4Ki`, `90s`, `1.5h`.
 //!
-//! Everything is exact: a value that no whole number of rows or nanoseconds equals is refused
-//! rather than rounded, because a plan that silently differs from the command line is a wrong
-//! plan. What the formatters print, the parsers read back as the same value.
+//! Everything is exact: a value that is no whole number of rows or nanoseconds is refused, not rounded. Parsers
+//! read back what formatters print.
 
 use std::time::Duration;
 
@@ -25,46 +24,38 @@ const DURATION_UNITS: [(&str, u64); 5] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Nanoseconds of a limit on a latency.
+/// Nanoseconds; for a limit on a latency.
 const TIME_UNITS: [(&str, u64); 5] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// A rate below each of these needs one more digit after the point. One op in an hour is 0.00028.
+/// A rate below each of these gets one more decimal. One op an hour is 0.00028.
 const RATE_LIMITS: [f64; 6] = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001];
 
-/// Reads a count: a number, then nothing, `k M G` (powers of 1000) or `Ki Mi Gi` (powers of
-/// 1024). A fraction is fine where the result is whole: `1.5M`.
-///
-/// # Errors
-///
-/// The text says what is wrong with the value; the caller adds the flag's name.
+/// Parses a count: a number, then nothing, `k M G` (powers of 1000) or `Ki Mi Gi` (of 1024). A fraction must
+/// come to a whole number: `1.5M`. The caller adds the flag's name to the error.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     scaled(text, &COUNT_UNITS, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "count")
 }
 
-/// Reads a count in thousandths, so that it need not be whole: `0.5` is 500.
+/// Parses a count in thousandths, so that it need not be whole: `0.5` is 500.
 pub(crate) fn parse_thousandths(text: &str) -> Result<u64, String> {
     let units = COUNT_UNITS.map(|(name, size)| (name, size * 1000));
     scaled(text, &units, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "rate")
 }
 
-/// Reads a duration: a number, then `ms s m h`; a bare number is seconds.
-///
-/// # Errors
-///
-/// The text says what is wrong with the value; the caller adds the flag's name.
+/// Parses a duration: a number, then `ms s m h`; a bare number is seconds. The caller adds the flag's name to
+/// the error.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     scaled(text, &DURATION_UNITS, "ms s m h, a bare number is seconds", "duration")
         .map(Duration::from_nanos)
 }
 
-/// Reads a time of an answer: a number, then `ns us µs ms s`; what is meant by a bare number
-/// nobody knows. Nanoseconds.
+/// Parses a latency in nanoseconds: a number, then `ns us µs ms s`. Refuses an ambiguous bare number.
 pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
     scaled(text, &TIME_UNITS, "ns us ms s", "time")
 }
 
-/// Reads a percentage, `2%` as 0.02; the sign may be left away.
+/// Parses a percentage, `2%` as 0.02; the sign may be left out.
 pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
     let digits = text.strip_suffix('%').unwrap_or(text);
     let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -74,15 +65,14 @@ pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The count with the largest unit (of 1000) that leaves at most one decimal, or plain.
+/// Formats a count with the largest unit (of 1000) that leaves at most one decimal, or plain.
 pub fn count(n: u64) -> String {
     let fits = |size: u64| n >= size && n.is_multiple_of(size / 10);
     let unit = COUNT_UNITS[1..4].iter().rev().find(|(_, size)| fits(*size));
     unit.map_or_else(|| n.to_string(), |(unit, size)| decimal(n.into(), *size, unit))
 }
 
-/// The duration in the unit that people would take: whole hours and minutes (from two up) as
-/// such, else seconds, below one second milliseconds.
+/// Formats whole hours or minutes (from two up) as such, else seconds, below one milliseconds.
 pub fn duration(length: Duration) -> String {
     let nanos = length.as_nanos();
     let [_, millis, second, minute, hour] = DURATION_UNITS;
@@ -98,20 +88,19 @@ pub fn duration(length: Duration) -> String {
     decimal(nanos, size, unit)
 }
 
-/// Gives the digits after the point that the smallest of some rates, but for zeros, needs for three
-/// that say something.
+/// Returns the decimals that the smallest positive rate needs for three significant digits.
 pub(crate) fn rate_decimals(per_s: impl IntoIterator<Item = f64>) -> usize {
     let sizes = per_s.into_iter().map(f64::abs);
     let least = sizes.filter(|size| *size > 0.0).fold(f64::INFINITY, f64::min);
     RATE_LIMITS.iter().filter(|limit| least < **limit).count()
 }
 
-/// Writes a rate with three significant digits, or all before the point: `0.450`, `42.0`, `26747`.
+/// Formats a rate with three significant digits, or all before the point: `0.450`, `42.0`, `26747`.
 pub(crate) fn rate(per_s: f64) -> String {
     format!("{per_s:.0$}", rate_decimals([per_s]))
 }
 
-/// Writes a number in units of a power of ten, or whole ones of another, without zeros at its end.
+/// Formats a number in units of a power of ten, or whole ones of another, without trailing zeros.
 fn decimal(n: u128, size: u64, unit: &str) -> String {
     let (whole, rest, digits) =
         (n / u128::from(size), n % u128::from(size), size.ilog10() as usize);

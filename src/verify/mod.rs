@@ -6,14 +6,11 @@
 //! every row, read ─────┘                                       | undecided
 //! ```
 //!
-//! The rows at the start are a pure function of what the mark says, and each table's mark has an
-//! identity that is new each time it is filled: the ledgers that name it are those since. What
-//! cannot be known is said, not guessed: `docs/reference/verify.md`.
+//! The original rows follow from the mark, whose identity is new for each fill: ledgers that name it are of this
+//! content. What cannot be known is reported as such: `docs/reference/verify.md`.
 //!
-//! The rows that prepare filled are read in chunks of ids, the others of a table in one piece.
-//! No snapshot would span connections: instead the server counts and sums before and after, and
-//! a table that changed meanwhile is not judged; it is not even read if it changes before that. They
-//! count by each index, and the indexes must agree.
+//! No snapshot spans connections: the server counts and sums before and after, by each index, and a table that
+//! changed meanwhile is not judged.
 
 mod verdict;
 
@@ -45,12 +42,11 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Checked {
     pub table: String,
     pub verdict: Verdict,
-    /// Its content, as far as it was read.
     pub found: Found,
     pub history: History,
 }
 
-/// Reads the tables that prepare made, all of them, and holds them against the evidence.
+/// Reads all of prepare's tables, and compares them with the evidence.
 pub(crate) async fn verify(
     link: &ServerLink,
     evidence: &Evidence<'_>,
@@ -82,8 +78,8 @@ pub(crate) async fn verify(
     Ok(checked.chain(gone).collect())
 }
 
-/// Finds the tables that carry loadgen's mark, with their histories, when nothing is rolled back any
-/// more; and those that are missing, with a step that wrote to each.
+/// Finds the tables with loadgen's mark and their histories, once all rollbacks are over; and missing tables,
+/// with a step that wrote to each.
 async fn find_tables(
     server: &Liveness,
     evidence: &Evidence<'_>,
@@ -95,11 +91,7 @@ async fn find_tables(
     if let Some(warning) = exposure(&mut session, target).await? {
         progress.warn_once(&warning.to_string());
     }
-    let variables = control::variables(&mut session).await;
-    let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;
-    let database = control::database(&mut session).await;
-    let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
-    let here = Location::from_variables(&variables, database.as_deref());
+    let location = read_location(&mut session).await?;
     let (mut tables, mut foreign) = (Vec::new(), Numbers::new());
     for schema in Schema::ALL {
         let mut indexes = indexes(&mut session, schema).await?;
@@ -109,13 +101,11 @@ async fn find_tables(
                 continue;
             };
             let name = schema.name(number);
-            let mut history = evidence.find_history(&here, &name, &mark);
-            if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
-                history.unknown.push(format!(
-                    "its engine is {engine}, which takes nothing back: of a write that failed a \
-                     part may be there"
-                ));
-            }
+            let mut history = evidence.find_history(&location, &name, &mark);
+            let engine = seen.keeps_what_failed().filter(|_| history.steps > 0);
+            history.unknown.extend(engine.map(|engine| {
+                format!("its engine is {engine}, which keeps parts of failed writes")
+            }));
             let primary = vec![("PRIMARY".to_owned(), schema != Schema::Phptest)];
             let indexes = [primary, indexes.remove(&number).unwrap_or_default()].concat();
             tables.push(Table { schema, number, name, mark, history, indexes });
@@ -126,12 +116,7 @@ async fn find_tables(
         foreign => format!("; not made by loadgen prepare: {foreign}"),
     };
     if tables.is_empty() {
-        let none = format!("there is no table of prepare's in `{}`{others}", target.database);
-        return Err(Error::data(none).hint(if others.is_empty() {
-            "verify needs what prepare fills: --database names where the runs wrote to"
-        } else {
-            "what such tables held at the start is not known: verify needs those that prepare makes"
-        }));
+        return Err(no_tables(&target.database, &others));
     }
     if !others.is_empty() {
         progress.note(&format!("left out{others}"));
@@ -142,20 +127,37 @@ async fn find_tables(
     for table in &mut tables {
         table.history.unseen = unseen;
     }
-    match evidence.strangers(&known) {
-        0 => {}
-        n => progress.note(&format!(
+    let n = evidence.count_other_steps(&known);
+    if n > 0 {
+        progress.note(&format!(
             "{n} of the steps wrote to other tables: of another database or server, dropped, or \
              prepared again since"
-        )),
+        ));
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
-    Ok((tables, evidence.missing(&here, &known)))
+    Ok((tables, evidence.missing(&location, &known)))
 }
 
-/// Waits while a server that was killed rolls back what had not committed: it does so in the background,
-/// also after it lets clients in. A transaction that XA prepared stays for ever, so the wait has an end.
+async fn read_location(session: &mut Session) -> Result<Location> {
+    let variables = control::variables(session).await;
+    let variables = variables.map_err(|f| control::explain(&f, "read the server's variables"))?;
+    let database = control::database(session).await;
+    let database = database.map_err(|f| control::explain(&f, "ask which database it is"))?;
+    Ok(Location::from_variables(&variables, database.as_deref()))
+}
+
+fn no_tables(database: &str, others: &str) -> Error {
+    let hint = if others.is_empty() {
+        "verify needs what prepare fills: --database names where the runs wrote to"
+    } else {
+        "the first content of such tables is not known: verify needs those that prepare makes"
+    };
+    Error::data(format!("there is no table of prepare's in `{database}`{others}")).hint(hint)
+}
+
+/// Waits while a killed server rolls back uncommitted transactions, which it does after it lets clients in.
+/// XA's prepared ones stay, so the wait has an end.
 async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> Result<()> {
     let (began, mut told) = (Instant::now(), false);
     loop {
@@ -181,7 +183,7 @@ struct TableScan {
     found: Found,
     /// The server's counts, before the rows were read.
     counts: Counts,
-    /// The greatest id of those that prepare filled: a mark may speak of any number of rows.
+    /// The greatest filled id: a mark may name any number of rows.
     last: u64,
 }
 
@@ -190,15 +192,15 @@ type Task = (usize, What);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Count,
-    /// Rows of these ids are read.
+    /// Read the rows of these ids.
     Rows(u64, u64),
-    /// Rows of the ids that prepare filled none with are read.
+    /// Read the rows outside of the filled ids.
     Others,
-    /// Counts again, and looks once more where they disagree.
+    /// Count again, and check once more if the counts disagree.
     Settle,
 }
 
-/// Cuts the ids that prepare filled, given by table, into chunks for so many connections.
+/// Cuts the filled ids of each table into chunks.
 fn chunks(tables: &[(usize, u64)], jobs: usize) -> Vec<Task> {
     let all: u64 = tables.iter().map(|(_, last)| last).sum();
     let chunk = (all / (jobs as u64 * 8)).clamp(*CHUNK.start(), *CHUNK.end());
@@ -218,7 +220,7 @@ struct Reading {
     read: AtomicU64,
 }
 
-/// Reads the tables that are ready; returns what is found in each table, in order.
+/// Reads the tables that are ready; returns the findings of each table, in order.
 async fn read(reading: &Arc<Reading>, progress: &mut Progress) -> Result<Vec<Found>> {
     let (jobs, server) = (default_jobs() as usize, &reading.server);
     let phases: [(&str, &str, Option<What>); 3] = [
@@ -278,7 +280,7 @@ async fn work(reading: Arc<Reading>) -> Result<()> {
     Ok(())
 }
 
-/// Opens a session that sees what is committed, and nothing of what others do while a statement runs.
+/// Opens a session that reads committed data at one instant a statement.
 async fn open(server: &Liveness) -> Result<Session> {
     let mut session = Session::open(&server.link, None).await?;
     let failed = |f: Failure| explain(&f, "setting up a connection");
@@ -298,7 +300,7 @@ fn explain(failure: &Failure, doing: &str) -> Error {
     }
 }
 
-/// Writes transactions of before the server's start that are open still.
+/// Describes open transactions from before the server's start.
 fn still_open(n: u64) -> String {
     format!("{} of before the server's start still open", counted(n, "transaction"))
 }
@@ -314,7 +316,7 @@ impl Reading {
                 let sql = format!("SELECT MAX(id) FROM {}", quoted(&table.name));
                 let last = parse_whole("MAX(id)", query_single(session, &sql).await?)?;
                 let last = last.clamp(0, table.mark.rows.into()) as u64;
-                self.unchanged(session, table, &counts).await?;
+                self.check_unchanged(session, table, &counts).await?;
                 let seen = &mut locked(&self.seen)[slot];
                 (seen.counts, seen.last) = (counts, last);
                 return Ok(());
@@ -330,14 +332,13 @@ impl Reading {
         Ok(())
     }
 
-    /// Looks once more at a table of which an index, or what was read, disagrees with the server's
-    /// own count of its rows. What was read in pieces is read again in one: between two of them a row
-    /// may have lost what another one gained.
+    /// Reads a table again that disagrees with the server's count: in one piece, as a row may have gained
+    /// between pieces.
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
-        self.unchanged(session, table, &before).await?;
-        if before.torn(&found.count()).is_none() {
+        self.check_unchanged(session, table, &before).await?;
+        if before.find_torn_index(&found.count()).is_none() {
             return Ok(());
         }
         snapshot(session).await?;
@@ -348,31 +349,36 @@ impl Reading {
         }
         session.execute("COMMIT").await?;
         if counts.rows() != before.rows() {
-            return Err(self.moving(session).await?);
+            return Err(self.describe_activity(session).await?);
         }
-        let torn = counts.torn(&found.count());
+        let torn = counts.find_torn_index(&found.count());
         locked(&self.seen)[slot].found = found;
         let Some((by, what)) = torn else { return Ok(()) };
         Err(Ended::Found(match recovered(session).await? {
             0 => {
-                let said = check_table(session, &table.name).await?;
-                Verdict::Index(by, format!("{what}; {said}"))
+                let report = check_table(session, &table.name).await?;
+                Verdict::Index(by, format!("{what}; {report}"))
             }
             left => Verdict::Undecided(format!("{what}, but {}", still_open(left))),
         }))
     }
 
-    /// Checks that the table is what it was.
-    async fn unchanged(&self, session: &mut Session, table: &Table, counts: &Counts) -> Read<()> {
+    /// Checks that the table did not change.
+    async fn check_unchanged(
+        &self,
+        session: &mut Session,
+        table: &Table,
+        counts: &Counts,
+    ) -> Read<()> {
         let (index, before) = counts.narrow();
         if count(index, before.k.is_some(), session, &table.name).await? == *before {
             return Ok(());
         }
-        Err(self.moving(session).await?)
+        Err(self.describe_activity(session).await?)
     }
 
-    /// Tells who is active in the database, of a table that is not what it was.
-    async fn moving(&self, session: &mut Session) -> Asked<Ended> {
+    /// Names who is active in the database, for a table that changes.
+    async fn describe_activity(&self, session: &mut Session) -> Asked<Ended> {
         let active = match self.server.others(session).await?.join(", ") {
             others if others.is_empty() => String::new(),
             others => format!("; active in this database: {others}"),
@@ -382,7 +388,7 @@ impl Reading {
     }
 }
 
-/// The server's number for "there is no such index", or none that may be used.
+/// The server's error number for a missing or unusable index.
 const NO_INDEX: u16 = 1176;
 
 enum Ended {
@@ -398,7 +404,7 @@ impl From<Failure> for Ended {
     }
 }
 
-/// Rows, and the sum of `k` where that is in the index.
+/// Rows, and the sum of `k` if the index has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Count {
     rows: u64,
@@ -419,24 +425,24 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// By the name of each index; the rows' own, which has all columns, is the first.
+/// Counts by index; the rows' own, with all columns, is the first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Counts(Vec<(String, Count)>);
 
-/// Reads a whole number of the server's; there is none where there are no rows.
+/// Parses a whole number of the server; 0 if there are no rows.
 fn parse_whole(what: &str, text: Option<String>) -> Read<i128> {
     let text = text.unwrap_or_else(|| "0".to_owned());
     text.parse().map_err(|_| {
-        let shown = clip(&text, VALUE_MAX);
-        Ended::Found(Verdict::Damaged(1, format!("{what} is '{shown}', no whole number")))
+        let quote = clip(&text, VALUE_MAX);
+        Ended::Found(Verdict::Damaged(1, format!("{what} is '{quote}', no whole number")))
     })
 }
 
-/// Counts and sums by one index, or, where none is named, by whichever the server takes.
+/// Counts and sums by one index; the server chooses if none is named.
 async fn count(index: &str, has_k: bool, session: &mut Session, table: &str) -> Read<Count> {
     let force = || format!(" FORCE INDEX ({})", quoted(index));
     let by = if index.is_empty() { String::new() } else { force() };
-    // A COUNT(*) alone may be answered without the index.
+    // COUNT(*) alone may not read the index.
     let sum = if has_k { "SUM(k)" } else { "SUM(1)" };
     let sql = format!("SELECT COUNT(*), {sum} FROM {}{by}", quoted(table));
     let [count, k] = rows(session, &sql).await?.pop().unwrap_or_default();
@@ -445,8 +451,7 @@ async fn count(index: &str, has_k: bool, session: &mut Session, table: &str) -> 
 }
 
 impl Counts {
-    /// Counts by all indexes as they are at one instant, whatever is written or rolled back
-    /// meanwhile: within [`snapshot`].
+    /// Counts by all indexes at one instant, despite writes and rollbacks: within [`snapshot`].
     async fn take(session: &mut Session, table: &Table) -> Read<Counts> {
         let mut counts = Vec::with_capacity(table.indexes.len());
         for (index, has_k) in &table.indexes {
@@ -463,7 +468,7 @@ impl Counts {
         Ok(Counts(counts))
     }
 
-    /// Finds the index that tells most and is the cheapest to read again: the last ones are narrow.
+    /// Finds the index with most information that is cheapest to read again: the last ones are narrow.
     fn narrow(&self) -> &(String, Count) {
         let narrow = self.0.iter().rfind(|(_, count)| count.k.is_some()).or(self.0.last());
         narrow.expect("counted by one index at least")
@@ -473,9 +478,9 @@ impl Counts {
         self.0[0].1
     }
 
-    /// Finds the first index that disagrees with the rows, or that what was read is not what the server
-    /// counts: by how many rows, and in words.
-    fn torn(&self, read: &Count) -> Option<(u64, String)> {
+    /// Finds the first index that disagrees with the rows, or rows with the server's count: by how many, in
+    /// words.
+    fn find_torn_index(&self, read: &Count) -> Option<(u64, String)> {
         let rows = self.rows();
         let (other, what) = match self.0.iter().find(|(_, count)| !count.agrees(&rows)) {
             Some((index, count)) => {
@@ -488,31 +493,30 @@ impl Counts {
     }
 }
 
-/// What is read until COMMIT is as it was at this instant.
+/// Freezes what is read until COMMIT.
 async fn snapshot(session: &mut Session) -> Asked<()> {
     session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.map(drop)
 }
 
 async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
-    let said = match rows::<4>(session, &format!("CHECK TABLE {}", quoted(table))).await {
+    let report = match rows::<4>(session, &format!("CHECK TABLE {}", quoted(table))).await {
         Ok(lines) => lines.into_iter().filter_map(|[.., text]| text).collect::<Vec<_>>().join("; "),
         Err(refused @ Failure::Server { .. }) => refused.to_string(),
         Err(lost) => return Err(lost),
     };
-    Ok(format!("CHECK TABLE: {said}"))
+    Ok(format!("CHECK TABLE: {report}"))
 }
 
-/// Counts transactions that were open when the server started: it rolls them back beside its work, but
-/// for those that XA prepared. 0 where it does not say.
+/// Counts transactions that were open when the server started, without XA's prepared ones: it rolls them back
+/// in the background. 0 if the server does not report them.
 async fn recovered(session: &mut Session) -> Asked<u64> {
     let sql = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
     Ok(optional(number(session, sql).await)?.unwrap_or(0))
 }
 
-/// Digits that an update of phptest's sets as the password.
+/// Digits of a password that phptest's update sets.
 const PASSWORD_LEN: usize = 32;
 
-/// A table that prepare made, and what is known of it.
 #[derive(Debug, Clone)]
 struct Table {
     schema: Schema,
@@ -526,7 +530,7 @@ struct Table {
 /// Names of a table's indexes, the rows' own first, and whether `k` is in each.
 type Indexes = Vec<(String, bool)>;
 
-/// Lists the indexes of the tables of a kind, but for that of the rows themselves.
+/// Lists the secondary indexes of the tables of a kind.
 async fn indexes(session: &mut Session, schema: Schema) -> Result<BTreeMap<u32, Indexes>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
@@ -549,13 +553,12 @@ async fn indexes(session: &mut Session, schema: Schema) -> Result<BTreeMap<u32, 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Filled,
-    /// Another one that loadgen makes.
     Rewritten,
     Wrong,
 }
 
 impl Table {
-    /// Sums the `k` that the rows of these ids were filled with.
+    /// Sums the original `k` of the rows of these ids.
     fn k_start(&self, first: u64, last: u64) -> i128 {
         if self.schema != Schema::Sbtest {
             return 0;
@@ -578,14 +581,14 @@ impl Table {
     }
 }
 
-/// Holds the rows of a table against what they must be.
+/// Compares the rows of a table with what they must be.
 struct Contents<'a> {
     table: &'a Table,
     columns: Vec<&'static str>,
-    /// True if all steps that wrote to it since are known, and built in.
+    /// True if all steps that wrote to it are known and built in.
     known: bool,
     inserted: bool,
-    /// None where tables are empty when they are made.
+    /// None if tables are empty when they are made.
     filler: Option<Filler>,
     line: Vec<u8>,
 }
@@ -619,7 +622,7 @@ impl Contents<'_> {
         }
         let id = number(0).and_then(|id| u64::try_from(id).ok());
         let Some(id) = id.filter(|id| (1..=mark.rows).contains(id)) else {
-            // One that a workload inserted proves itself.
+            // A row that a workload inserted proves itself.
             let inserted = id.is_some_and(|id| match schema {
                 Schema::Sbtest => self.proves(id, own(2), true) && is_pad(own(3)),
                 Schema::Bulk => own(0) == own(1),
@@ -632,7 +635,7 @@ impl Contents<'_> {
         if let Some(Filler { schema: Schema::Sbtest, rows }) = &self.filler {
             found.k_filled += i128::from(rows.k(id));
         }
-        // One write in doubt may have set a password in any number of rows.
+        // One write in doubt may have set passwords in any number of rows.
         let any = schema == Schema::Phptest && history.in_doubt > 0;
         match self.content(id, own) {
             Content::Filled => {}
@@ -644,8 +647,8 @@ impl Contents<'_> {
         }
     }
 
-    /// Holds the columns against those that were filled, but for `k`, which is summed. A `c` proves
-    /// itself, whoever set it; only what is built in is known to set nothing of another form.
+    /// Compares the columns with the filled ones, except `k`, which is summed. A `c` proves itself; only
+    /// built-in workloads keep its form.
     fn content<'r>(&mut self, id: u64, own: impl Fn(usize) -> &'r [u8]) -> Content {
         let Some(filler) = self.filler else { return Content::Filled };
         self.line.clear();
@@ -674,8 +677,8 @@ impl Contents<'_> {
         content
     }
 
-    /// Where AUTO_INCREMENT gives the id, `c` was made before anybody knew it. Servers that forget
-    /// their counter when they stop go on behind the greatest id that is left, a filled one's too.
+    /// With AUTO_INCREMENT `c` is made before its id is known. Servers that forget their counter continue
+    /// after the greatest id left, even a filled one's.
     fn proves(&self, id: u64, c: &[u8], inserted: bool) -> bool {
         let proves = |id| proves(self.table.number, id, c);
         proves(id) || (inserted && proves(0))
@@ -732,7 +735,7 @@ mod tests {
     #[test]
     fn an_index_that_disagrees_is_named() {
         let whole = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 9, Some(50)), ("c", 9, None)]);
-        let torn = |counts: &Counts| counts.torn(&counts.rows());
+        let torn = |counts: &Counts| counts.find_torn_index(&counts.rows());
         assert_eq!(torn(&whole), None);
         let more = counts(&[("PRIMARY", 9, Some(50)), ("k_1", 12, Some(70))]);
         let (by, what) = torn(&more).expect("found");
@@ -753,8 +756,8 @@ mod tests {
     #[test]
     fn rows_that_are_not_returned_are_counted() {
         let counts = counts(&[("PRIMARY", 9, Some(50))]);
-        assert_eq!(counts.torn(&Count { rows: 9, k: Some(50) }), None);
-        let (by, what) = counts.torn(&Count { rows: 7, k: Some(40) }).expect("found");
+        assert_eq!(counts.find_torn_index(&Count { rows: 9, k: Some(50) }), None);
+        let (by, what) = counts.find_torn_index(&Count { rows: 7, k: Some(40) }).expect("found");
         assert!(by == 2 && what.contains("returns 7 rows"), "{what}");
     }
 }

@@ -1,5 +1,4 @@
-//! Judges whether a table holds what it must. Pure: what the runs since prepare left in it, as far as
-//! they tell, and what was read, to a verdict.
+//! Judges whether a table holds what it must. Pure: the history since prepare and the rows read → a verdict.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +6,15 @@ use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary};
 use crate::terms::{add, named};
 use crate::workload::{Mark, State};
 
-/// Facts about the runs: nothing here connects anywhere.
+/// Facts about the runs. Connects nowhere.
 pub struct Evidence<'a> {
     pub summaries: &'a [&'a Summary],
     /// Records of steps without a summary, with their names.
     pub records: &'a [(String, Record)],
-    /// Whether what was written on another server counts too: this one is its replica, or has
-    /// its data.
+    /// True if writes on another server count, too: this one is its replica, or has its data.
     pub elsewhere: bool,
 }
 
-/// Writes to one table since it became ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// Steps that wrote to it, or may have.
@@ -31,11 +28,11 @@ pub struct History {
     pub(crate) k_unknown: u64,
     pub(crate) untraced: u64,
     pub(crate) doubt: Doubt,
-    /// True if a user's own workload wrote to it, whose contents may be anything.
+    /// True if a user's own workload wrote to it: its contents may be anything.
     pub(crate) custom: bool,
-    /// Why nothing can be said, if so.
+    /// Reasons why nothing can be judged.
     pub(crate) unknown: Vec<String>,
-    /// True if no summary and no record names any of the tables: a run without one may have changed them.
+    /// True if no summary and no record names any of the tables: another run may have changed them.
     pub(crate) unseen: bool,
 }
 
@@ -43,7 +40,7 @@ pub struct History {
 pub(super) type Known = (String, String);
 
 impl Evidence<'_> {
-    /// Tells the history of a table at this place since it got its mark.
+    /// Returns the history of a table at this place since its mark.
     pub fn find_history(&self, here: &Location, table: &str, mark: &Mark) -> History {
         if mark.state == State::Filling {
             return History::unknown("its fill was not finished");
@@ -82,11 +79,11 @@ impl Evidence<'_> {
             }
         }
         for (name, record) in self.records {
-            let told = |summary: &&Summary| summary.record.as_ref() == Some(name);
+            let is_recorded = |summary: &&Summary| summary.record.as_ref() == Some(name);
             let any_table = record.tables.is_empty() && !record.built_in;
             let may_write = record.tables.get(table) == Some(&id)
                 || any_table && !self.is_another(&record.place, here);
-            if may_write && !self.summaries.iter().any(told) {
+            if may_write && !self.summaries.iter().any(is_recorded) {
                 history.custom |= !record.built_in;
                 history.unknown.push(format!(
                     "step {} ({}) of {} left no summary",
@@ -98,12 +95,12 @@ impl Evidence<'_> {
     }
 
     /// Counts the steps that wrote to other tables than these.
-    pub(super) fn strangers(&self, tables: &[Known]) -> usize {
+    pub(super) fn count_other_steps(&self, tables: &[Known]) -> usize {
         let other = |summary: &&&Summary| wrote(summary).iter().any(|it| !tables.contains(it));
         self.summaries.iter().filter(other).count()
     }
 
-    /// Tells whether a summary or a record names one of these tables.
+    /// Returns whether a summary or a record names one of these tables.
     pub(super) fn names_any(&self, tables: &[Known]) -> bool {
         let is_known = |table: &str, id: &str| tables.iter().any(|(t, i)| t == table && i == id);
         let mut entries = self.summaries.iter().flat_map(|summary| &summary.ledger);
@@ -116,8 +113,7 @@ impl Evidence<'_> {
         place.differs(here) && !self.elsewhere
     }
 
-    /// Finds tables that steps here wrote to beside one of these, and that are none of these: each with
-    /// one such step.
+    /// Finds unlisted tables that steps here wrote to beside a listed one; each with one such step.
     pub(super) fn missing(&self, here: &Location, tables: &[Known]) -> BTreeMap<String, String> {
         let summaries = self.summaries.iter().map(|s| (&s.step_id, read_location(s), wrote(s)));
         let records = self.records.iter().map(|(_, record)| {
@@ -142,7 +138,7 @@ fn read_location(summary: &Summary) -> Location {
     Location::from_variables(&summary.server.variables, summary.server.database.as_deref())
 }
 
-/// Lists the tables that a step wrote to; of old versions' the identity is empty.
+/// Lists the tables that a step wrote to; files of old versions have no identity.
 fn wrote(summary: &Summary) -> Vec<Known> {
     let known = |of: &LedgerEntry| (of.table.clone(), of.table_id.clone().unwrap_or_default());
     summary.ledger.iter().filter(|entry| changes(entry)).map(known).collect()
@@ -157,7 +153,7 @@ impl History {
         History { unknown: vec![why.to_owned()], ..History::default() }
     }
 
-    /// Adds what a step wrote. A file may say anything.
+    /// Adds a step's writes. A file may hold anything.
     fn add(&mut self, entry: &LedgerEntry) {
         self.steps += 1;
         add!(self, entry; updates, inserts, deletes, in_doubt, k_taken, k_unknown, untraced);
@@ -165,8 +161,7 @@ impl History {
         self.doubt.add(&entry.doubt.unwrap_or_default());
     }
 
-    /// Whether ids may have been changed, or what is beyond `k` in rows, by a workload of
-    /// somebody's own.
+    /// Returns whether a user's own workload may have changed ids, or more of a row than `k`.
     pub(super) fn rewrites(&self) -> bool {
         self.custom && (self.untraced > 0 || self.in_doubt > 0)
     }
@@ -175,38 +170,34 @@ impl History {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     pub rows: u64,
-    /// Those of the ids that prepare filled.
     pub filled: u64,
-    /// The sum of `k` over all rows; None where there is no such column.
+    /// The sum of `k` over all rows; None if there is no such column.
     pub k: Option<i128>,
-    /// The values of the filled ids' rows when they were filled.
+    /// The original `k` of the filled rows that are there.
     pub k_filled: i128,
-    /// The same of all that were filled up to the greatest id, whether they are there or not.
+    /// The original `k` of all rows up to the greatest filled id.
     pub k_start: i128,
     /// Rows whose content is wrong, and the first one's id.
     pub wrong: u64,
     pub first_wrong: Option<u64>,
-    /// Rows of the filled ids with a right content that is not the one they were filled with.
+    /// Filled rows with a valid content that differs from the original.
     pub rewritten: u64,
-    /// Rows of other ids, with a content that no built-in workload makes.
+    /// Other rows with a content that no built-in workload makes.
     pub strange: u64,
-    /// The result of the server's own counts: undecided where it changes, or may still.
+    /// The result of the server's own counts: undecided if it changes, or may still.
     pub finding: Option<Verdict>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds exactly what it must.
     Ok,
     /// All that can be judged is right: what that is, and what cannot be checked.
     Partly(String),
-    /// The amount of acknowledged writes that is missing.
     Lost(u64, String),
     /// It holds what nobody wrote.
     Damaged(u64, String),
-    /// Nothing is known against its rows, but an index holds so many more or fewer.
+    /// Its rows are right, but an index holds so many more or fewer.
     Index(u64, String),
-    /// Nobody can know, and why.
     Undecided(String),
 }
 
@@ -216,7 +207,7 @@ const UNDECIDED: Made = |_, why| Verdict::Undecided(why);
 
 const PARTLY: Made = |_, what| Verdict::Partly(what);
 
-/// Faults of the rows, the surest first; `{n}` is the number or the amount.
+/// Faults of the rows, the most certain first; `{n}` is the number or the amount.
 const CHECKS: [(Made, &str); 14] = [
     (Verdict::Damaged, "{wrong}"),
     (UNDECIDED, "{unknown}"),
@@ -229,7 +220,7 @@ const CHECKS: [(Made, &str); 14] = [
     (UNDECIDED, "the sum of k is {n} above what is accounted for: {other}"),
     (UNDECIDED, "the contents of {n} rows more were changed than is accounted for: {other}"),
     (UNDECIDED, "{wrong}: a workload of your own wrote to it, or they are damaged"),
-    // Only where nothing is said against the rest.
+    // Only if nothing speaks against the rest.
     (
         PARTLY,
         "{judged}; the sum of k cannot be checked: rows with an unknown k were deleted or changed",
@@ -238,10 +229,9 @@ const CHECKS: [(Made, &str); 14] = [
     (PARTLY, "{judged}; {n} updates cannot be checked: they leave nothing to count"),
 ];
 
-/// Causes of more rows than are accounted for.
 const OTHER: &str = "another program wrote to it, or SQL of your own, or a summary is not here";
 
-/// Judges a table into which prepare filled so many rows.
+/// Judges a table into which prepare filled `start` rows.
 pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
     let rows = judge_rows(start, history, found);
     match (&found.finding, rows) {
@@ -257,7 +247,7 @@ pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {
 }
 
 fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
-    let against = against(start, history, found);
+    let against = size_faults(start, history, found);
     let Some(at) = against.iter().position(|n| *n > 0) else { return Verdict::Ok };
     let (verdict, text) = CHECKS[at];
     let wrong = match (found.first_wrong, found.wrong) {
@@ -268,7 +258,7 @@ fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
         }
     };
     let unknown = named(history.unknown.clone(), 1, "; and ");
-    let judged = judged(history, found);
+    let judged = name_content(history, found);
     let what = text
         .replace("{n}", &against[at].to_string())
         .replace("{judged}", judged)
@@ -284,9 +274,8 @@ fn judge_rows(start: u64, history: &History, found: &Found) -> Verdict {
     }
 }
 
-/// Names the judged content; a user's own workload may write any.
-fn judged(history: &History, found: &Found) -> &'static str {
-    let sum = found.k.is_some() && k(history, found)[0] == 0;
+fn name_content(history: &History, found: &Found) -> &'static str {
+    let sum = found.k.is_some() && check_k(history, found)[0] == 0;
     match (history.custom, sum) {
         (false, true) => "rows, contents and the sum of k",
         (false, false) => "rows and contents",
@@ -295,8 +284,7 @@ fn judged(history: &History, found: &Found) -> &'static str {
     }
 }
 
-/// Tells by how much each of the checks holds.
-fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()] {
+fn size_faults(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()] {
     let doubt = &history.doubt;
     let [start, deletes, inserts, added, removed, taken] = [
         start,
@@ -311,16 +299,15 @@ fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()]
     let filled = i128::from(found.filled) - (start - deletes);
     let many = i128::from(found.rows) - (start + inserts - deletes);
     let few = if history.rewrites() { -many } else { (-many).max(-filled) };
-    // Rows that another program inserted besides prove nothing. Those of ids that were filled, as
-    // write-only inserts them, come after a delete of the same.
+    // Other programs' rows prove nothing. Rows of filled ids by write-only follow a delete of the id.
     let [strange, proven] =
         [found.strange, found.rows.saturating_sub(found.filled)].map(i128::from);
     let unproven = (inserts - deletes - removed).max(0) - (proven - strange).max(0);
     let [untraced, in_doubt] = [history.untraced, history.in_doubt].map(i128::from);
-    let [k_unknown, k_low, k_high] = k(history, found);
-    // Of what was added to some rows and taken from others a loss may be of both, and change no sum.
+    let [k_unknown, k_low, k_high] = check_k(history, found);
+    // An added and a subtracted amount can hide a loss in the sum.
     let moved = history.k_added.saturating_add(taken).min(taken);
-    // What no history explains, but for a workload of somebody's own, which writes what it likes.
+    // Contents without an explanation; a user's own workload may write any.
     let [damaged, own] = if history.custom { [0, found.wrong] } else { [found.wrong, 0] };
     [
         damaged.into(),
@@ -340,12 +327,12 @@ fn against(start: u64, history: &History, found: &Found) -> [i128; CHECKS.len()]
     ]
 }
 
-/// Tells by how much the sum of `k` cannot be told, is too small, or is too large.
-fn k(history: &History, found: &Found) -> [i128; 3] {
+/// Computes by how much the sum of `k` is unknown, too small, and too large.
+fn check_k(history: &History, found: &Found) -> [i128; 3] {
     let (Some(sum), doubt) = (found.k, &history.doubt) else { return [0; 3] };
     let unknown = history.k_unknown.saturating_add(doubt.k_unknown);
-    // Rows that are gone took a k with them that is known if it never changed. A sum of 0 is
-    // no sign of that: what was added to one row may have been taken from another.
+    // Deleted rows took a known k with them if it never changed. A sum of 0 does not prove that: one row may
+    // have gained what another one lost.
     let unchanged = history.updates == history.untraced
         && !history.rewrites()
         && [history.inserts, doubt.rows_added, doubt.k_added, doubt.k_removed] == [0; 4];
@@ -354,7 +341,7 @@ fn k(history: &History, found: &Found) -> [i128; 3] {
         _ if unchanged => found.k_filled,
         _ => return [unknown.into(), 0, 0],
     };
-    // A server may answer anything.
+    // A server may answer anything: saturate.
     let expected = base.saturating_add(history.k_added);
     let low = expected.saturating_sub(i128::from(doubt.k_removed));
     let high = expected.saturating_add(i128::from(doubt.k_added));
@@ -418,8 +405,8 @@ mod history_tests {
         let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
         };
-        assert_eq!(all.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
-        assert_eq!(all.strangers(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
+        assert_eq!(all.count_other_steps(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
+        assert_eq!(all.count_other_steps(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
     }
 
     #[test]

@@ -1,25 +1,24 @@
-//! The words of one statement, taken one after the other, and what was seen in it.
+//! The words of one statement, taken one after the other.
 
 use std::ops::Range;
 
 use super::lex::{Shape, Token};
 use crate::error::clip;
 
-/// The effect of a statement, as far as a load asks for it.
+/// The effect of a statement on a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpPart {
-    /// `DROP TABLE IF EXISTS`: nothing happens where there is none.
+    /// `DROP TABLE IF EXISTS`: no error if there is no table.
     Drop,
     Create,
     Insert,
-    /// Another one that names a table: `LOCK TABLES`, `ALTER TABLE`, a `DROP TABLE` that fails
-    /// where there is none.
+    /// Another statement that names a table: `LOCK TABLES`, `ALTER TABLE`, a `DROP TABLE` that needs one.
     Touch,
     /// `SET NAMES`; the name is the character set's.
     Names,
     /// `SET`, `UNLOCK TABLES`, `COMMIT` and the like.
     Other,
-    /// One that is not sent, because it is about the server and not about tables.
+    /// Not sent, because it is about the server and not about tables.
     LeftOut(LeftOut),
 }
 
@@ -30,12 +29,11 @@ pub enum LeftOut {
     SqlLogBin,
     /// The place in another server's binary log.
     Replication,
-    /// The switch of MyRocks that Percona's mysqldump looks for.
+    /// A switch of MyRocks that Percona's mysqldump writes.
     RocksDb,
 }
 
 impl LeftOut {
-    /// Names it in a note.
     pub(crate) fn name(self) -> &'static str {
         match self {
             LeftOut::GtidPurged => "GTID_PURGED",
@@ -59,7 +57,6 @@ impl StatementInfo {
     }
 }
 
-/// Tokens of a statement, one after the other.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     pub(super) sql: &'a [u8],
@@ -83,7 +80,6 @@ impl<'a> Cursor<'a> {
         Some(self.upper(token))
     }
 
-    /// Takes the next word if it is this.
     pub(super) fn has(&mut self, word: &str) -> bool {
         let found = self.peek().is_some_and(|token| {
             token.shape == Shape::Word
@@ -93,7 +89,6 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes these words, or none.
     pub(super) fn has_all(&mut self, words: &[&str]) -> bool {
         let before = self.at;
         let all = words.iter().all(|word| self.has(word));
@@ -103,7 +98,7 @@ impl<'a> Cursor<'a> {
         all
     }
 
-    /// Tells whether replicas are named next: SLAVE, REPLICA, ALL SLAVES.
+    /// Returns whether replicas are named next: SLAVE, REPLICA, ALL SLAVES.
     pub(super) fn is_of_replicas(&mut self) -> bool {
         self.has("ALL");
         ["SLAVE", "SLAVES", "REPLICA"].iter().any(|word| self.has(word))
@@ -115,7 +110,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes a table's name: it stands alone, without a database.
+    /// Takes a table's name, without a database.
     pub(super) fn table(&mut self) -> Result<Range<usize>, String> {
         let fits = |token: &&Token| matches!(token.shape, Shape::Word | Shape::Quoted(b'`' | b'"'));
         let token = self.peek().filter(fits).ok_or("a table without a name")?;
@@ -126,7 +121,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Makes what was seen, unless more follows.
     pub(super) fn ends(&self, kind: DumpPart) -> Result<StatementInfo, String> {
         self.ends_with(StatementInfo::nameless(kind))
     }
@@ -143,8 +137,7 @@ impl<'a> Cursor<'a> {
         format!("what no dump has there: {}", clip(&String::from_utf8_lossy(from), 30))
     }
 
-    /// Tells whether it is one of the statements by which Percona's mysqldump switches MyRocks'
-    /// bulk load on and off: what they store goes to variables of that name.
+    /// Returns whether the statement is one of Percona's mysqldump that switches MyRocks' bulk load.
     pub(super) fn stores_rocksdb(&self, verb: &str) -> bool {
         let variables: Vec<String> = self
             .tokens
@@ -164,11 +157,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Character sets in which a character may have a byte that is a quote or a backslash: the file
-/// cannot be split into statements without reading all of it as characters.
+/// Character sets with quotes or backslashes inside characters: such files cannot be split by bytes.
 const SPLIT_WRONGLY: [&str; 5] = ["big5", "gbk", "gb18030", "sjis", "cp932"];
 
-/// Refuses a character set in which a dump cannot be split.
 pub(in crate::load) fn refuse_charset(name: &[u8]) -> Result<(), String> {
     let name = unquoted(name).ok_or("a character set whose name is no text")?.to_ascii_lowercase();
     if SPLIT_WRONGLY.contains(&name.as_str()) {
@@ -180,7 +171,7 @@ pub(in crate::load) fn refuse_charset(name: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// A name without its quotes; None where it is no UTF-8.
+/// Removes the quotes of a name; None if it is no UTF-8.
 pub fn unquoted(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let inside = |quote: &&str| {

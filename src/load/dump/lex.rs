@@ -1,7 +1,5 @@
-//! The tokens of one statement, as the server reads them, whatever its version is.
-//!
-//! A comment with a version is SQL to some servers and a comment to others. What the two would read
-//! differently is refused: a quote or a comment in it that could move its end.
+//! The tokens of one statement, as servers of every version read them. Comments with a version are SQL to
+//! some: a quote or comment inside that could move the end is refused.
 
 use std::ops::Range;
 
@@ -9,10 +7,9 @@ use memchr::{memchr, memchr2, memmem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A word without quotes.
     Word,
     Number,
-    /// A text, or a name, in these quotes.
+    /// A text or a name, in these quotes.
     Quoted(u8),
     Sign(u8),
 }
@@ -26,7 +23,6 @@ pub(super) struct Token {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tokens {
     pub(super) list: Vec<Token>,
-    /// Which tokens stand in a comment with a version, a range for each.
     pub(super) versioned: Vec<Range<usize>>,
     /// The start of the next token, or the end.
     pub(super) end: usize,
@@ -35,8 +31,8 @@ pub(super) struct Tokens {
 pub(super) const AMBIGUOUS: &str =
     "a comment with a version that servers of other versions read otherwise";
 
-/// Reads the tokens up to and with the first that `is_last`, or all. With `ansi` double quotes may
-/// be those of names.
+/// Reads the tokens up to and including the first that `is_last`, or all. With `ansi` double quotes may
+/// enclose names.
 pub(super) fn tokens(
     sql: &[u8],
     ansi: bool,
@@ -71,13 +67,7 @@ pub(super) fn tokens(
                 continue;
             }
             b'\'' | b'"' | b'`' => {
-                let length = quoted(&sql[at..], ansi)?;
-                let within = &sql[at..at + length];
-                let moves = |end: &[u8]| memmem::find(within, end).is_some();
-                if inside && (moves(b"*/") || moves(b"/*")) {
-                    return Err(AMBIGUOUS.to_owned());
-                }
-                (Shape::Quoted(byte), length)
+                (Shape::Quoted(byte), quoted_in_comment(&sql[at..], ansi, inside)?)
             }
             b'0'..=b'9' => (Shape::Number, number(&sql[at..])),
             _ if in_word(byte) => (Shape::Word, word(&sql[at..])),
@@ -106,12 +96,12 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
-/// Tells whether a byte may be one of a word; letters of other alphabets are.
+/// Returns whether a byte may be part of a word; letters of other alphabets may.
 pub(super) fn in_word(byte: u8) -> bool {
     WORD[usize::from(byte)]
 }
 
-/// A table, because dumps have bytes by the hundred megabytes in hexadecimal digits.
+/// A table for speed: dumps have hundreds of megabytes of hexadecimal digits.
 static WORD: [bool; 256] = {
     let (mut table, mut byte) = ([false; 256], 0);
     while byte < 256 {
@@ -132,7 +122,7 @@ pub(super) fn number(text: &[u8]) -> usize {
     text.iter().position(|byte| !in_word(*byte) && *byte != b'.').unwrap_or(text.len())
 }
 
-/// Counts the bytes of a comment without a version that begins here; None where none does.
+/// Counts the bytes of a comment without a version that begins here; None if there is none.
 pub(super) fn comment(text: &[u8]) -> Result<Option<usize>, String> {
     let line = || Some(memchr(b'\n', text).map_or(text.len(), |at| at + 1));
     Ok(match text {
@@ -158,7 +148,16 @@ fn opening(text: &[u8]) -> Result<usize, String> {
     }
 }
 
-/// Counts the bytes of what stands in quotes here, these included.
+/// Counts the bytes of a quoted text; in a comment it must not hold the marks of one.
+fn quoted_in_comment(text: &[u8], ansi: bool, in_comment: bool) -> Result<usize, String> {
+    let length = quoted(text, ansi)?;
+    let has = |mark: &[u8]| memmem::find(&text[..length], mark).is_some();
+    if in_comment && (has(b"*/") || has(b"/*")) {
+        return Err(AMBIGUOUS.to_owned());
+    }
+    Ok(length)
+}
+
 pub(super) fn quoted(text: &[u8], ansi: bool) -> Result<usize, String> {
     let quote = text[0];
     let escape = if quote == b'`' { quote } else { b'\\' };

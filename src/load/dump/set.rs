@@ -1,7 +1,5 @@
-//! SET: which variables a dump may set, and to what.
-//!
-//! A dump keeps what was set before in user variables, and puts it back at its end. A user variable
-//! goes back only to the variable that it was taken from, so that none gets a value that nobody saw.
+//! Checks SET: the variables that a dump may set, and their values. A dump saves old values in user variables
+//! and restores them at its end; each may only go back to the variable it came from.
 
 use std::collections::HashMap;
 
@@ -36,23 +34,22 @@ const VARIABLES: [&str; 23] = [
     "SQL_AUTO_IS_NULL",
 ];
 
-/// The mode in which the server would read other statements than the file is split into.
+/// The mode in which the server would split the file into other statements.
 const BACKSLASHES: &str = "NO_BACKSLASH_ESCAPES";
 
-/// Modes in which double quotes are those of names.
+/// Modes in which double quotes enclose names.
 const ANSI: [&str; 7] = ["ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
 
-/// The content of a user variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Saved {
-    /// The value of this variable, which was of this character set if it is one.
+    /// The old value of this variable; of this character set if it is one.
     Variable(String, Option<String>),
     Literal(String),
-    /// The value of a variable that a load does not set.
+    /// The old value of a variable that a load does not set.
     LeftOut,
 }
 
-/// Leaves out the modes in which a file could be read otherwise than it is split, until it sets its own.
+/// Removes the modes in which the server would split a file differently; a file may set its own.
 pub(crate) fn split_as_written(modes: &str) -> String {
     let odd = |mode: &str| mode == BACKSLASHES || ANSI.contains(&mode);
     modes.split(',').filter(|mode| !odd(&mode.to_ascii_uppercase())).collect::<Vec<_>>().join(",")
@@ -73,14 +70,12 @@ fn left_out(variable: &str) -> Option<LeftOut> {
     }
 }
 
-/// The state that a file's SETs leave for later statements.
 #[derive(Debug)]
 pub(super) struct Variables {
-    /// Character set of the statements; None where it is not known.
+    /// Character set of the statements; None if unknown.
     pub(super) charset: Option<String>,
-    /// By name, what user variables hold.
+    /// The contents of user variables, by name.
     saved: HashMap<String, Saved>,
-    /// True if double quotes may enclose names.
     pub(super) ansi: bool,
 }
 
@@ -89,7 +84,7 @@ impl Variables {
         Variables { charset: charset.map(str::to_owned), saved: HashMap::new(), ansi: false }
     }
 
-    /// Judges what follows SET.
+    /// Checks the assignments after SET.
     pub(super) fn set(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
         if words.has("NAMES") {
             return self.names(words);
@@ -122,7 +117,6 @@ impl Variables {
         }
     }
 
-    /// Takes the name of a character set, and a collation.
     fn names(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
         let fits = |shape| matches!(shape, Shape::Word | Shape::Quoted(_));
         let token = words.peek().filter(|token| fits(token.shape));
@@ -137,7 +131,7 @@ impl Variables {
         words.ends_with(StatementInfo { kind: DumpPart::Names, name })
     }
 
-    /// Takes `variable = value`; tells what it is about if it is to be left out.
+    /// Takes `variable = value`. Returns its subject if it is left out.
     fn assignment(&mut self, words: &mut Cursor) -> Result<Option<LeftOut>, String> {
         let target = target(words)?;
         words.sign(b':');
@@ -185,7 +179,7 @@ impl Variables {
             (Saved::Variable(one, _), Saved::Variable(other, _)) => one != other,
             (known, value) => known != value,
         };
-        // A server may pass over one of the two, by its version.
+        // By its version a server may skip one of the two.
         if self.saved.get(name).is_some_and(of_other) {
             return Err(format!("@{} set twice, to different things", clip(name, 40)));
         }
@@ -235,7 +229,7 @@ impl Variables {
         }
     }
 
-    /// Looks at a value that a variable is set to: what it changes of how the file is read.
+    /// Applies a value that changes how the file is read.
     fn literal(&mut self, name: &str, value: &str) -> Result<(), String> {
         let number = value.starts_with(|c: char| c.is_ascii_digit());
         let unseen = number || value.eq_ignore_ascii_case("DEFAULT");
@@ -297,7 +291,6 @@ fn user_variable(words: &mut Cursor) -> Result<String, String> {
     plain(&words.sql[token.range.clone()]).map(|name| name.to_ascii_uppercase())
 }
 
-/// Takes a word, a number or a text.
 fn literal(words: &mut Cursor) -> Result<String, String> {
     let signed = words.sign(b'-') || words.sign(b'+');
     let token = words.peek().ok_or("SET without a value")?;
@@ -314,13 +307,13 @@ fn literal(words: &mut Cursor) -> Result<String, String> {
     Err("SET to what is no value".to_owned())
 }
 
-/// Takes the quotes off; an escape or a quote inside could make another text of it.
+/// Removes the quotes; refuses an escape or a quote inside, which could change the text.
 fn plain(text: &[u8]) -> Result<String, String> {
     let name = unquoted(text).filter(|name| !name.contains(['\\', '\'', '"', '`']));
     name.ok_or_else(|| "SET with an escape in its text".to_owned())
 }
 
-/// Passes over a value that is not sent, to the comma behind it.
+/// Skips a value that is not sent, up to the next comma.
 fn skip_value(words: &mut Cursor) {
     let mut depth = 0_usize;
     while let Some(token) = words.peek() {

@@ -265,7 +265,6 @@ fn the_switch_of_myrocks_is_left_out_and_other_prepared_statements_are_refused()
     }
 }
 
-/// The files of this directory.
 fn fixtures(dir: &str) -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(dir);
     let entries = fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("one").path());

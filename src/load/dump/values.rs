@@ -1,4 +1,4 @@
-//! The rows of an INSERT: literals, and functions that make a value of one.
+//! The rows of an INSERT: literals, and functions of them.
 
 use super::lex::{comment, in_word, is_blank, number, quoted, word};
 use crate::error::clip;
@@ -6,10 +6,9 @@ use crate::error::clip;
 /// Words that are a value, or begin one: `X'00'`.
 const LITERALS: [&str; 7] = ["NULL", "X", "B", "N", "DEFAULT", "TRUE", "FALSE"];
 
-/// Words that begin a query.
 const QUERIES: [&str; 4] = ["SELECT", "TABLE", "ROW", "WITH"];
 
-/// What dumps make values with that have no literal: JSON, geometry, bytes, the time of day.
+/// Functions of values without a literal in dumps: JSON, geometry, bytes, the time of day.
 const FUNCTIONS: [&str; 13] = [
     "CONVERT",
     "CAST",
@@ -26,7 +25,7 @@ const FUNCTIONS: [&str; 13] = [
     "VALUES",
 ];
 
-/// Refuses whatever else stands behind VALUES: a query, or a function that reads files, for one.
+/// Refuses anything but rows behind VALUES, such as a query or a function that reads files.
 pub(super) fn check(sql: &[u8], ansi: bool) -> Result<(), String> {
     let mut rows = Rows { sql, at: 0, assigns: false };
     while let Some(&byte) = sql.get(rows.at) {
@@ -58,7 +57,6 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Takes a word: its bytes.
     fn word(&mut self) -> Result<usize, String> {
         let length = word(&self.sql[self.at..]);
         let is =
@@ -72,7 +70,7 @@ impl Rows<'_> {
             Some(b'(') => Err(self.odd()),
             _ if LITERALS.into_iter().any(is) => Ok(length),
             _ if self.assigns && !QUERIES.into_iter().any(is) => Ok(length),
-            // The character set of the text that follows.
+            // Character set of the following text.
             Some(b'\'' | b'"' | b'0'..=b'9' | b'x' | b'X') if self.sql[self.at] == b'_' => {
                 Ok(length)
             }
@@ -100,18 +98,18 @@ impl Rows<'_> {
         self.ends(at)
     }
 
-    /// Takes so many bytes of what is no function.
+    /// Takes `length` bytes that are no function.
     fn value(&self, length: usize) -> Result<usize, String> {
         self.ends(self.at + length)
     }
 
-    /// Counts the bytes up to there, which must not be a function's name.
+    /// Returns the length up to `end`; refuses the name of a function.
     fn ends(&self, end: usize) -> Result<usize, String> {
         let after = self.after(end - self.at);
         if self.sql.get(after) == Some(&b'(') { Err(self.odd()) } else { Ok(end - self.at) }
     }
 
-    /// Finds what follows so many bytes, blanks and comments.
+    /// Skips `length` bytes, blanks and comments.
     fn after(&self, length: usize) -> usize {
         let mut end = self.at + length;
         loop {
@@ -119,7 +117,7 @@ impl Rows<'_> {
                 Some(byte) if is_blank(*byte) => end += 1,
                 Some(b'-' | b'#' | b'/') => match comment(&self.sql[end..]) {
                     Ok(Some(length)) => end += length,
-                    // It is refused when it is met.
+                    // Refused when it is reached.
                     Ok(None) | Err(_) => return end,
                 },
                 _ => return end,

@@ -1,5 +1,5 @@
-//! Profile → Experiment: the labels, what `base` inherits, the runs and their tables. What the form
-//! of the file cannot say is checked on the way: names that must exist, values that exclude each other.
+//! Profile → Experiment: labels, inheritance by `base`, runs and their tables. Checks what the file's form
+//! cannot: names that must exist, values that exclude each other.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,25 +10,18 @@ use std::time::Duration;
 
 use super::{Dataset, Experiment, Overrides, RunSpec, ServerSetup, What};
 use crate::error::{Error, Result};
-use crate::plan::knobs::{Knobs, LoadSource};
+use crate::plan::knobs::{Knobs, LoadSource, SuiteSpec};
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
 use crate::plan::value::{Length, Names, Scale, Whole};
 use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
 use crate::terms::joined;
 use crate::workload::{Workload, builtin};
 
-/// The program that a sandbox takes where the profile names none.
 type Program = (String, PathBuf);
-/// A profile, and what the command line says of it.
 type Given<'a> = (&'a Profile, &'a Overrides);
 type Refuse<'a> = dyn Fn(&str, &dyn fmt::Display) -> Error + 'a;
 
-/// Builds the experiment of a profile.
-///
-/// # Errors
-///
-/// Usage: what contradicts itself in the profile, `--program` without a sandbox to take it,
-/// `--only` of what is not there, a spread that the tables forbid.
+/// Builds the experiment of a profile; refuses contradictions in the profile or with the flags.
 pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     let subjects = subjects(profile, overrides)?;
     check_labels(profile, "report/order", profile.report.order.as_ref())?;
@@ -56,36 +49,20 @@ pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     Ok(experiment)
 }
 
-/// Finds the labels that the report names.
 fn name_labels(experiment: &mut Experiment) -> Result<()> {
     let (subjects, profile) = (&experiment.subjects, &experiment.profile);
-    let is =
-        |subject: &ServerSetup, name: &str| subject.label == name || subject.server.name() == name;
-    let found = |key: &str, wanted: &Option<String>| {
-        let Some(wanted) = wanted else { return Ok(Vec::new()) };
-        let found: Vec<&ServerSetup> = match wanted.as_str() {
-            "first" => subjects.first().into_iter().collect(),
-            "last" => subjects.last().into_iter().collect(),
-            name => subjects.iter().filter(|subject| is(subject, name)).collect(),
-        };
-        if found.is_empty() {
-            let labels: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
-            let known = labels.join(", ");
-            let what = format!("there is no label '{wanted}': first, last, {known}");
-            return Err(profile.refuse(&format!("report/{key}"), what));
-        }
-        Ok(found)
-    };
+    let find = |key: &str, wanted: &Option<String>| find_subjects(experiment, key, wanted.as_ref());
     let report = &profile.report;
-    let baseline = found("baseline", &report.baseline)?.first().map(|found| found.label.clone());
-    let to = found("to", &report.to)?;
+    let baseline = find("baseline", &report.baseline)?;
+    let to = find("to", &report.to)?;
     let from = match &report.from {
-        None if !to.is_empty() => found("baseline", &report.baseline)?,
-        from => found("from", from)?,
+        None if !to.is_empty() => baseline.clone(),
+        from => find("from", from)?,
     };
+    let baseline = baseline.first().map(|subject| subject.label.clone());
     let changes = pairs(&from, &to);
     let labels = |name: &String| -> Vec<String> {
-        subjects.iter().filter(|s| is(s, name)).map(|s| s.label.clone()).collect()
+        subjects.iter().filter(|s| is_named(s, name)).map(|s| s.label.clone()).collect()
     };
     let order = report.order.as_ref().map(|names| Names(names.0.iter().flat_map(labels).collect()));
     let report = &mut experiment.profile.report;
@@ -93,7 +70,29 @@ fn name_labels(experiment: &mut Experiment) -> Result<()> {
     Ok(())
 }
 
-/// Pairs labels that are compared: those of the same program, or all where no two have one in common.
+fn is_named(subject: &ServerSetup, name: &str) -> bool {
+    subject.label == name || subject.server.name() == name
+}
+
+fn find_subjects<'e>(
+    experiment: &'e Experiment,
+    key: &str,
+    wanted: Option<&String>,
+) -> Result<Vec<&'e ServerSetup>> {
+    let (subjects, profile) = (&experiment.subjects, &experiment.profile);
+    let Some(wanted) = wanted else { return Ok(Vec::new()) };
+    let found: Vec<&ServerSetup> = match wanted.as_str() {
+        "first" => subjects.first().into_iter().collect(),
+        "last" => subjects.last().into_iter().collect(),
+        name => subjects.iter().filter(|subject| is_named(subject, name)).collect(),
+    };
+    let known: Vec<&str> = subjects.iter().map(|s| s.label.as_str()).collect();
+    let what = format_args!("there is no label '{wanted}': first, last, {}", known.join(", "));
+    profile.ensure(!found.is_empty(), format_args!("report/{key}"), what)?;
+    Ok(found)
+}
+
+/// Pairs labels for comparison: by program, or all if no two share one.
 fn pairs(from: &[&ServerSetup], to: &[&ServerSetup]) -> Vec<(String, String)> {
     let program = |subject: &ServerSetup| {
         let label = subject.label.strip_suffix(subject.server.name()).unwrap_or_default();
@@ -105,8 +104,7 @@ fn pairs(from: &[&ServerSetup], to: &[&ServerSetup]) -> Vec<(String, String)> {
     chosen.into_iter().map(|(from, to)| (from.label.clone(), to.label.clone())).collect()
 }
 
-/// Refuses names that are no label. Templates get a program's name before theirs, which only
-/// the experiment knows.
+/// Refuses unknown labels. Templates get a program's name in front, which only the experiment knows.
 fn check_labels(profile: &Profile, here: &str, names: Option<&Names>) -> Result<()> {
     for (n, name) in names.into_iter().flat_map(Names::texts).enumerate() {
         let is_label = profile.servers.iter().any(|server| server.name() == name);
@@ -128,8 +126,7 @@ fn check_workloads(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Adds the parts of a run: one for each of its workloads. Two of one title would be one table, and
-/// could be no one measurement.
+/// Adds the parts of a run, one for each workload. Two parts with one title would share a table.
 fn add_parts(
     parts: &mut Vec<RunSpec>,
     of: Given<'_>,
@@ -138,10 +135,10 @@ fn add_parts(
 ) -> Result<()> {
     let (profile, overrides) = of;
     let run = &profile.runs[n];
-    let here = |key: &str| format!("run/{n}/{key}");
+    let key_path = |key: &str| format!("run/{n}/{key}");
     let measures = run.servers.as_ref().is_none_or(|names| !names.0.is_empty());
-    profile.ensure(measures, here("servers"), "a run without servers measures nothing")?;
-    check_labels(profile, &here("servers"), run.servers.as_ref())?;
+    profile.ensure(measures, key_path("servers"), "a run without servers measures nothing")?;
+    check_labels(profile, &key_path("servers"), run.servers.as_ref())?;
     let (mut gates, mut whats) = (Vec::new(), Vec::new());
     match &run.what {
         Measured::Load(load) => {
@@ -152,27 +149,21 @@ fn add_parts(
             whats.push((load.name(), What::Load(load)));
         }
         Measured::Suite(suite) => {
-            let what = format_args!("suite {} has no tests", suite.name);
-            profile.ensure(!suite.tests.is_empty(), here("suite"), what)?;
-            let mut known = BTreeSet::new();
-            for test in &suite.tests {
-                let what = format_args!("test {} is there twice", test.name);
-                profile.ensure(known.insert(&test.name), here("suite"), what)?;
-            }
+            check_suite(profile, &key_path("suite"), suite)?;
             whats.push((format!("suite-{}", suite.name), What::Suite(suite.clone())));
         }
         Measured::Sweep(knobs) => {
             let ok = run.name.is_none() || knobs.workload.iter().flat_map(Names::texts).count() < 2;
             let what = "a name is for one workload; this run has several";
-            profile.ensure(ok, here("name"), what)?;
+            profile.ensure(ok, key_path("name"), what)?;
             gates = [profile.gates.as_slice(), &knobs.gates].concat();
             for workload in workloads(profile, n, knobs)? {
                 let title = run.name.clone().unwrap_or_else(|| workload.name.clone());
-                let told = |key: &str, what: &dyn fmt::Display| {
-                    profile.refuse(&here(key), format!("run {title}: {what}"))
+                let run_error = |key: &str, what: &dyn fmt::Display| {
+                    profile.refuse(&key_path(key), format!("run {title}: {what}"))
                 };
                 let workload = Workload { name: title.clone(), ..workload };
-                whats.push((title.clone(), plan(of, knobs, workload, &told)?));
+                whats.push((title.clone(), plan(of, knobs, workload, &run_error)?));
             }
         }
     }
@@ -183,7 +174,7 @@ fn add_parts(
         let key = if run.name.is_some() { "name" } else { &format!("workload/{nth}") };
         let new = parts.iter().all(|part| part.title != title);
         let twice = format_args!("there is a run '{title}' already: name = \"…\" tells them apart");
-        profile.ensure(new, here(key), twice)?;
+        profile.ensure(new, key_path(key), twice)?;
         parts.push(RunSpec {
             what,
             repeats: run.repeat.map_or(1, Whole::small),
@@ -196,7 +187,18 @@ fn add_parts(
     Ok(())
 }
 
-/// Finds the workloads of a run, and checks that its options are some of theirs.
+fn check_suite(profile: &Profile, path: &str, suite: &SuiteSpec) -> Result<()> {
+    let what = format_args!("suite {} has no tests", suite.name);
+    profile.ensure(!suite.tests.is_empty(), path, what)?;
+    let mut known = BTreeSet::new();
+    for test in &suite.tests {
+        let what = format_args!("test {} is there twice", test.name);
+        profile.ensure(known.insert(&test.name), path, what)?;
+    }
+    Ok(())
+}
+
+/// Finds the workloads of a run; refuses options that none of them has.
 fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>> {
     let find = |(nth, name)| {
         profile.workload(name).ok_or_else(|| {
@@ -210,23 +212,23 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
     let found = names.enumerate().map(find).collect::<Result<Vec<Workload>>>()?;
     let known: BTreeSet<&String> = found.iter().flat_map(|found| found.options.keys()).collect();
     for name in knobs.options.keys() {
-        let there = joined(known.iter().map(|known| Some((*known).clone())), ", ");
-        let there = there.map_or("the workload has none".into(), |all| format!("there are {all}"));
-        let what = format_args!("no option '{name}': {there}");
+        let options = joined(known.iter().map(|known| Some((*known).clone())), ", ");
+        let options =
+            options.map_or("the workload has none".into(), |all| format!("there are {all}"));
+        let what = format_args!("no option '{name}': {options}");
         profile.ensure(known.contains(&name), format_args!("run/{n}/options/{name}"), what)?;
     }
     Ok(found)
 }
 
-/// Plans one workload of a run on its tables; `here` makes the error of a key.
+/// Plans one workload of a run on its tables; `here` makes errors of a key.
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
-    // Not every workload has all options.
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
     let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
     let (schema, named, mut knobs) = (workload.schema, workload.names_tables(), knobs.clone());
-    // Where each client has a table, the tables of other runs do not count.
+    // With a table a client, the tables of other runs do not count.
     let count = profile.tables.count.filter(|_| !workload.table_a_client);
     knobs.tables = knobs.tables.or(count).filter(|_| named);
     let rows = knobs.rows.take().and_then(|rows| rows.0);
@@ -247,7 +249,7 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
     let dataset = Dataset {
         schema,
         tables,
-        // None where the schema's tables stay empty.
+        // The schema's tables stay empty.
         rows: rows.unwrap_or(0),
         data_seed: of.data_seed.unwrap_or(defaults::DATA_SEED),
         charset: of.charset.as_ref().map(|name| name.0.clone()),
@@ -263,17 +265,17 @@ fn is_beside(command: &Command, title: &str) -> bool {
 }
 
 fn commands(profile: &Profile, title: &str, scale: Scale) -> Vec<Command> {
-    let here = profile.commands.iter().filter(|command| is_beside(command, title));
-    here.map(|one| Command { at: Length(scale.warmup(one.at.0)), ..one.clone() }).collect()
+    let beside = profile.commands.iter().filter(|command| is_beside(command, title));
+    beside.map(|one| Command { at: Length(scale.warmup(one.at.0)), ..one.clone() }).collect()
 }
 
 /// Refuses a command that would never run: beside no run, no step, or after the end of all windows.
 fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpec]) -> Result<()> {
-    let here = |key: &str| format!("command/{n}/{key}");
+    let key_path = |key: &str| format!("command/{n}/{key}");
     let titles: Vec<&str> = parts.iter().map(|part| part.title.as_str()).collect();
     for (nth, name) in command.workload.iter().flat_map(Names::texts).enumerate() {
         let what = format_args!("'{name}' is no [[run]]: {}", titles.join(", "));
-        profile.ensure(titles.contains(&name), here(&format!("workload/{nth}")), what)?;
+        profile.ensure(titles.contains(&name), key_path(&format!("workload/{nth}")), what)?;
     }
     let (mut known, mut longest) = (BTreeSet::<u32>::new(), None);
     for part in parts {
@@ -288,15 +290,15 @@ fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpe
     for clients in command.clients.iter().flat_map(|clients| &clients.0) {
         let known_ones: Vec<String> = known.iter().map(ToString::to_string).collect();
         let what = format_args!("no step has {clients} clients: {}", known_ones.join(", "));
-        profile.ensure(known.contains(clients), here("clients"), what)?;
+        profile.ensure(known.contains(clients), key_path("clients"), what)?;
     }
     let (at, longest) = (command.at.0, longest.unwrap_or(Duration::MAX));
     let [start, end] = [at, longest].map(units::duration);
     let what = format_args!("at {start} there is no window any more: it lasts {end}");
-    profile.ensure(at < longest, here("at"), what)
+    profile.ensure(at < longest, key_path("at"), what)
 }
 
-/// Makes the labels: a server with what it inherits, and one for each program that it may take.
+/// Makes the labels: each server, once for each program that it may take.
 fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>> {
     let whole = servers(profile)?;
     let takes_programs =
@@ -316,7 +318,7 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>
     let subjects: Vec<ServerSetup> = if programs.is_empty() {
         whole.iter().map(|server| subject((server, None))).collect()
     } else {
-        // A program is taken through all its variants before the next.
+        // All variants of a program come before the next program.
         let each = programs.iter().flat_map(|p| open.iter().map(move |server| (*server, Some(p))));
         own.iter().map(|server| (*server, None)).chain(each).map(subject).collect()
     };
@@ -328,21 +330,21 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>
     Ok(subjects)
 }
 
-/// Lists the servers of a profile, each with what it inherits.
+/// Lists the servers of a profile with their inherited settings.
 fn servers(profile: &Profile) -> Result<Vec<Server>> {
     let mut whole: Vec<Server> = Vec::new();
     for (n, server) in profile.servers.iter().enumerate() {
-        let here = |key: &str| format!("server/{n}/{key}");
+        let key_path = |key: &str| format!("server/{n}/{key}");
         let known = |name: &str| whole.iter().find(|server| server.name() == name);
         let what = match server.name() {
             "" => "of several servers each needs a label",
             name => &format!("the label '{name}' is there twice"),
         };
-        profile.ensure(known(server.name()).is_none(), here("label"), what)?;
-        check_server(profile, &here, server)?;
+        profile.ensure(known(server.name()).is_none(), key_path("label"), what)?;
+        check_server(profile, &key_path, server)?;
         let of_base = |base: &String| {
             let what = || format!("base '{base}' is no label of a [[server]] above");
-            let base = known(base).ok_or_else(|| profile.refuse(&here("base"), what()))?;
+            let base = known(base).ok_or_else(|| profile.refuse(&key_path("base"), what()))?;
             Ok::<_, Error>(merged(base.clone(), server.clone()))
         };
         let server = server.base.as_ref().map_or_else(|| Ok(server.clone()), of_base)?;
@@ -352,14 +354,17 @@ fn servers(profile: &Profile) -> Result<Vec<Server>> {
 }
 
 fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Server) -> Result<()> {
-    let there = server.address().is_some();
+    let has_address = server.address().is_some();
     let (private, variant) = (server.sandbox.is_some(), server.base.is_some());
     let [start, stop, reset] =
         [&server.start, &server.stop, &server.reset].map(|command| !command.is_empty());
     for (holds, what) in [
-        (!there || !private, "a server is there (host, socket, url …) or a sandbox, not both"),
         (
-            there || private || variant,
+            !has_address || !private,
+            "a server is there (host, socket, url …) or a sandbox, not both",
+        ),
+        (
+            has_address || private || variant,
             "a server needs host, socket, url, defaults_file, sandbox or base",
         ),
         (
@@ -393,10 +398,9 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Takes what one server says, and the rest from its base.
 fn merged(base: Server, own: Server) -> Server {
     let elsewhere = own.address().is_some();
-    // Where one key differs, such as the port, the others still hold; a URL says all of them.
+    // If one key differs, such as the port, the others are inherited; a URL replaces all of them.
     let base = if own.url.is_some() || own.defaults_file.is_some() || own.sandbox.is_some() {
         Server {
             url: None,
@@ -442,9 +446,9 @@ fn merged(base: Server, own: Server) -> Server {
 
 fn merged_sandbox(base: Sandbox, mut own: Sandbox) -> Sandbox {
     // An option is in one of the two.
-    let said = own.options.keys().chain(own.scaled_options.keys()).map(|name| plain(name));
-    let said: Vec<String> = said.collect();
-    let unsaid = |name: &String| !said.contains(&plain(name));
+    let own_names = own.options.keys().chain(own.scaled_options.keys()).map(|name| plain(name));
+    let own_names: Vec<String> = own_names.collect();
+    let unsaid = |name: &String| !own_names.contains(&plain(name));
     own.options.extend(base.options.into_iter().filter(|(name, _)| unsaid(name)));
     own.scaled_options.extend(base.scaled_options.into_iter().filter(|(name, _)| unsaid(name)));
     Sandbox { program: own.program.or(base.program), data: own.data.or(base.data), ..own }
@@ -474,15 +478,14 @@ fn subject(
     }
 }
 
-/// Gives a sandbox its program, the sizes of this scale and directories of its own.
+/// Sets a sandbox's program, the sizes of this scale, and its own directories.
 fn set_up(sandbox: &mut Sandbox, program: Option<&Program>, scale: Scale) {
     for (name, size) in take(&mut sandbox.scaled_options) {
         let size = scale.size(&name, size.0).to_string();
         sandbox.options.insert(name, Setting(Some(size)));
     }
     let program = program.filter(|_| sandbox.program.is_none());
-    // Directories of one program are of no use to another, and a trial at a small scale must not
-    // drop what took hours to fill.
+    // Programs cannot share directories, and a small trial must not drop hours of filling.
     if let Some(Data::Keep(dir) | Data::CopyOf(dir)) = &mut sandbox.data {
         if !scale.is_full() {
             dir.as_mut_os_string().push(format!("-x{}", scale.factor()));

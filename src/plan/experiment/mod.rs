@@ -1,5 +1,4 @@
-//! Profile + what the command line says of it → everything that is going to happen, decided
-//! before the first connection. Pure.
+//! Profile + flags → all that is going to happen, decided before the first connection. Pure.
 //!
 //! ```text
 //! Profile ─▶ subjects (labels) × parts (runs) ─▶ cells ─▶ legs: cells on one server and its data
@@ -28,23 +27,22 @@ use crate::terms::{self, Gate};
 use crate::workload::Schema;
 use crate::workload::random::{mix, name_part, seed_of};
 
-/// Bytes of a row on disk, its indexes included, and rows that a fill puts in a second, indexes
-/// built: measured with 1M rows on a small machine.
+/// Bytes of a row with its indexes, and rows a second of a fill: from 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
 const PHPTEST: (u64, f64) = (330, 50_000.0);
-/// The least size of a table's file.
+/// Smallest size of a table's file.
 const TABLE_BYTES: u64 = 8_000_000;
-/// The size of a server's system tables and logs.
+/// Size of a server's system tables and logs.
 const SERVER_BYTES: u64 = 200_000_000;
 /// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
-/// Bytes that a copy of a data directory moves, a second.
+/// Bytes a second of a copy of a data directory.
 const COPY_BYTES_A_SECOND: f64 = 300_000_000.0;
 const START: Duration = Duration::from_secs(8);
 const AROUND_STEP: Duration = Duration::from_secs(1);
-/// Ops a second that a small server does.
+/// Ops a second of a small server.
 const OPS_A_SECOND: f64 = 5000.0;
-/// An external command, of which nothing is known.
+/// Assumed time of an external command.
 const TEST: Duration = Duration::from_mins(1);
 
 /// Flags beside a profile.
@@ -85,15 +83,15 @@ pub(crate) fn program(text: &str) -> std::result::Result<(String, PathBuf), Stri
 
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// As it is written, but that baseline and order of its report are the subjects' labels.
+    /// As in the file, but with labels in its report's baseline and order.
     pub profile: Profile,
     pub scale: Scale,
     pub subjects: Vec<ServerSetup>,
     pub parts: Vec<RunSpec>,
-    /// The cells that are wanted, in the order of execution.
+    /// The wanted cells, in the order of execution.
     pub cells: Vec<Cell>,
     pub all: Vec<Cell>,
-    /// The labels that the report's `from` and `to` stand for: a pair for each program.
+    /// Pairs of labels for the report's `from` and `to`, one for each program.
     pub changes: Vec<(String, String)>,
 }
 
@@ -101,9 +99,9 @@ pub struct Experiment {
 pub struct ServerSetup {
     /// The label in the file, with its program's name.
     pub label: String,
-    /// The label that it is a variant of.
+    /// The label of which it is a variant.
     pub base: Option<String>,
-    /// The server with what it inherits, at the scale at hand.
+    /// The server with inherited settings, at this scale.
     pub server: Server,
     pub expect: Vec<Expect>,
 }
@@ -120,29 +118,29 @@ pub struct RunSpec {
 
 #[derive(Debug, Clone)]
 pub enum What {
-    /// A workload at some numbers of clients, on these tables.
+    /// A workload at some numbers of clients.
     Sweep(Box<Plan>, Dataset),
     Load(LoadSpec),
     Suite(SuiteSpec),
 }
 
-/// Tables as prepare makes them, and how.
+/// Tables that prepare makes, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
     pub schema: Schema,
-    /// `sbtest1` to this; 0 where no statement names one.
+    /// Number of the last table; 0 if no statement names one.
     pub tables: u32,
-    /// Rows of each, and so the ids that keys are drawn from; 0 where the schema's tables stay empty.
+    /// Rows of each table, from whose ids keys are drawn; 0 if the tables stay empty.
     pub rows: u64,
     pub data_seed: u32,
     /// Character set of the tables; None for the database's.
     pub charset: Option<String>,
-    /// Connections that fill; None for a sensible number.
+    /// Connections of the fill; None for the default.
     pub jobs: Option<u32>,
-    /// True if tables that prepare made are dropped and filled again, whatever they hold.
+    /// True if prepare's tables are dropped and filled again, whatever they hold.
     #[serde(rename = "refill")]
     pub force: bool,
-    /// None for LOAD DATA LOCAL where the server allows it and INSERT is not faster.
+    /// None for the faster one that the server allows.
     #[serde(skip)]
     pub fill: Option<Method>,
 }
@@ -162,7 +160,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// One cell of a table, once.
+/// One cell of a table in one repeat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     pub subject: usize,
@@ -170,29 +168,28 @@ pub struct Cell {
     pub clients: u32,
     pub rate: Option<f64>,
     pub repeat: u32,
-    /// The same for the same measurement of the same experiment, in every invocation.
+    /// Identifies the measurement in every invocation of the experiment.
     pub key: String,
 }
 
-/// Cells of one part on one subject in one repeat: one sweep.
+/// One sweep: cells of one part on one subject in one repeat.
 pub(crate) struct CellGroup {
     pub subject: usize,
     pub part: usize,
     pub repeat: u32,
     pub cells: Vec<usize>,
-    /// The server is taken anew: another label, another repeat (unless the experiment
-    /// leaves it running), or data that was written to and can be brought back.
+    /// True if the server starts again: for another label, for another repeat (unless the experiment leaves
+    /// it running), or to restore written data.
     pub fresh: bool,
 }
 
 impl RunSpec {
-    /// Gives the plan and the tables of a sweep.
     fn sweep(&self) -> Option<(&Plan, &Dataset)> {
         let What::Sweep(plan, dataset) = &self.what else { return None };
         Some((plan, dataset))
     }
 
-    /// Tells whether it may write: nobody knows what a suite does.
+    /// Returns whether it may write; a suite may.
     pub(crate) fn writes(&self) -> bool {
         self.sweep().is_none_or(|(plan, _)| plan.workload.writes())
     }
@@ -213,8 +210,8 @@ impl RunSpec {
 }
 
 impl Experiment {
-    /// Adds repeats of every cell, for what is measured again; labels are interleaved, whatever the
-    /// profile wants: what is compared should stand side by side.
+    /// Adds repeats of every cell for a recheck. Interleaves the labels whatever the profile says: compared
+    /// runs should be near each other in time.
     pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {
         self.profile.order = RepeatOrder::Interleaved;
         for part in &mut self.parts {
@@ -226,12 +223,13 @@ impl Experiment {
         self.make_cells(seed);
     }
 
-    /// Makes all cells: labels and repeats as the profile wants them, in each the runs.
+    /// Makes all cells in the profile's order of labels and repeats.
     fn make_cells(&mut self, seed: u64) {
         let mut cells = Vec::new();
         for (repeat, subject) in self.visits(seed) {
-            let here = |part: &RunSpec| repeat <= part.repeats && part.subjects.contains(&subject);
-            for (part, of_part) in self.parts.iter().enumerate().filter(|(_, part)| here(part)) {
+            let is_due =
+                |part: &RunSpec| repeat <= part.repeats && part.subjects.contains(&subject);
+            for (part, of_part) in self.parts.iter().enumerate().filter(|(_, part)| is_due(part)) {
                 for (clients, rate) in of_part.steps(repeat) {
                     let key = String::new();
                     let cell = Cell { subject, part, clients, rate, repeat, key };
@@ -243,15 +241,15 @@ impl Experiment {
         self.all = cells;
     }
 
-    /// Orders labels and repeats. But for [`RepeatOrder::InTurn`], repeats are outermost, so that drift and
-    /// the luck of a restart do not hide inside a cell.
+    /// Orders labels and repeats. Repeats are outermost, except with [`RepeatOrder::InTurn`], so that a drift
+    /// or a lucky restart is not within a cell.
     fn visits(&self, seed: u64) -> Vec<(u32, usize)> {
         let repeats = self.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
-        let (order, of) = (self.profile.order, self.subjects.len());
+        let (order, subject_count) = (self.profile.order, self.subjects.len());
         let in_repeat = |repeat: u32| {
-            let mut subjects: Vec<usize> = (0..of).collect();
+            let mut subjects: Vec<usize> = (0..subject_count).collect();
             match order {
-                // Otherwise the same label would come later in each repeat.
+                // Otherwise a label would have the same position in each repeat.
                 RepeatOrder::Interleaved if repeat.is_multiple_of(2) => subjects.reverse(),
                 RepeatOrder::Shuffled => {
                     shuffle(&mut subjects, seed_of(&[seed, u64::from(repeat)]));
@@ -267,7 +265,6 @@ impl Experiment {
         visits
     }
 
-    /// Groups the cells that are wanted, in the order of execution.
     pub(crate) fn legs(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<CellGroup> {
         let (mut legs, mut written) = (Vec::<CellGroup>::new(), false);
         for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| wanted(cell)) {
@@ -283,26 +280,26 @@ impl Experiment {
                 }
                 _ => true,
             };
-            // A fresh server is as it was prepared.
+            // A fresh server has its prepared data.
             written &= !fresh;
             legs.push(CellGroup { subject, part, repeat, cells: vec![at], fresh });
         }
         legs
     }
 
-    /// Keeps the cells that all conditions let through, and refuses a value that is in no cell.
+    /// Keeps the cells that meet all conditions; refuses a value without a cell.
     fn keep(&mut self, conditions: &[Only]) -> Result<()> {
         let mut cells = self.all.clone();
         for Only { key, values } in conditions {
-            let (name, of) = KEYS[*key];
-            let known = self.all.iter().flat_map(|cell| of(self, cell));
+            let (name, value_of) = KEYS[*key];
+            let known = self.all.iter().flat_map(|cell| value_of(self, cell));
             let known: BTreeSet<String> = known.filter(|value| !value.is_empty()).collect();
             if let Some(value) = values.iter().find(|value| !known.contains(*value)) {
                 let message = format!("--only {name}={value}: the profile has no such {name}");
                 let known = known.into_iter().collect::<Vec<_>>().join(", ");
                 return Err(Error::usage(message).hint(format!("it has {known}")));
             }
-            cells.retain(|cell| of(self, cell).iter().any(|value| values.contains(value)));
+            cells.retain(|cell| value_of(self, cell).iter().any(|value| values.contains(value)));
         }
         if cells.is_empty() {
             return Err(Error::usage("--only leaves nothing to measure"));
@@ -311,7 +308,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Makes what a cell is found by: the same for the same measurement of the same experiment.
+    /// Makes the key that finds a cell in every invocation.
     fn key(&self, cell: &Cell) -> String {
         let Cell { clients, rate, repeat, .. } = *cell;
         let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
@@ -335,31 +332,30 @@ impl Experiment {
         format!("{VERSION}-{:016x}", mix(name_part(&text)))
     }
 
-    /// Counts the clients of the largest step of a subject, and the prepared statements that they hold.
+    /// Returns the clients of a subject's largest step, and their prepared statements.
     pub(crate) fn most(&self, subject: usize) -> (u32, u64) {
         let parts = self.parts.iter().filter(|part| part.subjects.contains(&subject));
         parts.fold((1, 0), |(most, statements), part| {
             let What::Sweep(plan, dataset) = &part.what else { return (most, statements) };
             let spread = plan.spread_over(dataset.tables).expect("the profile was checked");
             let clients = plan.clients_max();
-            let here = plan.prepared_per_client(spread, dataset.tables) * u64::from(clients);
-            (most.max(clients), statements.max(here))
+            let prepared = plan.prepared_per_client(spread, dataset.tables) * u64::from(clients);
+            (most.max(clients), statements.max(prepared))
         })
     }
 
-    /// Lists the clients of the steps that come before a cell in the same run of the same label and
-    /// repeat, but for those of these positions, in their order.
+    /// Lists the clients of earlier steps of a cell's run, label and repeat, without the positions in `here`.
     pub(crate) fn before(&self, at: usize, here: &[usize]) -> Vec<u32> {
         let cell = &self.cells[at];
         let of_run = |other: &&Cell| {
             (other.subject, other.part, other.repeat) == (cell.subject, cell.part, cell.repeat)
         };
-        let there = |other: &&Cell| here.iter().any(|at| self.cells[*at].key == other.key);
+        let is_in_group = |other: &&Cell| here.iter().any(|at| self.cells[*at].key == other.key);
         let before = self.all.iter().filter(of_run).take_while(|other| other.key != cell.key);
-        before.filter(|other| !there(other)).map(|other| other.clients).collect()
+        before.filter(|other| !is_in_group(other)).map(|other| other.clients).collect()
     }
 
-    /// Gives what is planned of a cell: warm-up and window; nothing where it lasts as long as it takes.
+    /// Returns the planned warm-up and window of a cell; None if its length is unknown.
     pub(crate) fn step_time(&self, at: usize) -> Option<Duration> {
         self.parts[self.cells[at].part].sweep()?.0.step_time()
     }
@@ -373,7 +369,7 @@ impl Experiment {
 
 type Called = fn(&Experiment, &Cell) -> Vec<String>;
 
-/// Names what `--only` picks cells by; a label goes with or without its program's name.
+/// Keys of `--only`; a label is given with or without its program's name.
 const KEYS: [(&str, Called); 4] = [
     ("label", |experiment, cell| {
         let subject = &experiment.subjects[cell.subject];
@@ -384,10 +380,9 @@ const KEYS: [(&str, Called); 4] = [
     ("repeat", |_, cell| vec![cell.repeat.to_string()]),
 ];
 
-/// `--only KEY=VALUE,…`: a part of the cells; of several all must hold.
+/// `--only KEY=VALUE,…`: a part of the cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
-    /// A place in [`KEYS`].
     key: usize,
     values: Vec<String>,
 }
@@ -408,11 +403,11 @@ impl FromStr for Only {
     }
 }
 
-/// Goes up where [`ResumeKey`] changes its meaning.
+/// Increases when [`ResumeKey`] changes its meaning.
 const VERSION: u32 = 2;
 
-/// The identity of a measurement in every invocation. Repeats and numbers of clients may be
-/// added later: each is in the key of its own cells only.
+/// The identity of a measurement in every invocation. Repeats and numbers of clients are only in the keys of
+/// their own cells: they may be added later.
 #[derive(Serialize)]
 struct ResumeKey<'a> {
     version: u32,
@@ -425,8 +420,7 @@ struct ResumeKey<'a> {
     repeat: u32,
 }
 
-/// A private server as loadgen sets it up, or the address of one that flags name; of one that is there and
-/// in the profile only its owner knows.
+/// A private server's settings, or the address that flags give. Only its owner knows a running server.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ServerKey<'a> {
@@ -441,35 +435,34 @@ enum RunKey<'a> {
     Suite { title: &'a str, suite: &'a SuiteSpec },
 }
 
-/// Tells a key that this version makes from an earlier one's.
+/// Returns whether this version made a key.
 pub(crate) fn is_current(key: &str) -> bool {
     key.split_once('-').is_some_and(|(version, _)| version == VERSION.to_string())
 }
 
 impl Experiment {
-    /// Guesses how long it takes to prepare and to measure, and the bytes on disk.
+    /// Estimates the time of preparing and of measuring, and the bytes on disk.
     fn estimate(&self, wanted: impl Fn(&Cell) -> bool) -> (Duration, Duration, u64) {
         let (mut preparing, mut measuring) = (Duration::ZERO, Duration::ZERO);
-        // What stays, by its place, and the most that lies elsewhere at a time.
+        // Bytes of kept data by place, and the peak of temporary data.
         let (mut kept, mut passing) = (BTreeMap::<String, u64>::new(), 0);
         for leg in self.legs(wanted) {
             let subject = &self.subjects[leg.subject];
             let (bytes, fill, each) = guess(&self.parts[leg.part]);
             let whole = bytes + SERVER_BYTES;
-            // Labels of one server, for all that is known, share its tables. A copied one goes away
-            // with its label: only that it is there counts.
-            let shown = |dir: &Path| dir.display().to_string();
+            // Labels of one server may share its tables. A copy is removed with its label: its peak counts.
+            let dir_text = |dir: &Path| dir.display().to_string();
             let (place, stays, passes) = match subject.server.sandbox.as_ref().map(Sandbox::data) {
                 None => (Some("a server that is there".to_owned()), bytes, 0),
                 Some(Data::ThrowAway) => (None, 0, whole),
-                Some(Data::Keep(dir)) => (Some(shown(dir)), whole, 0),
+                Some(Data::Keep(dir)) => (Some(dir_text(dir)), whole, 0),
                 Some(Data::Copied) => (Some(format!("label {}", subject.label)), 1, 2 * whole),
-                Some(Data::CopyOf(dir)) => (Some(shown(dir)), whole, whole),
+                Some(Data::CopyOf(dir)) => (Some(dir_text(dir)), whole, whole),
             };
             let copied = place.is_some() && passes > 0;
             let new = place.map_or(leg.fresh, |place| {
-                let there = kept.entry(place).or_default();
-                replace(there, stays.max(*there)) < stays
+                let bytes_kept = kept.entry(place).or_default();
+                replace(bytes_kept, stays.max(*bytes_kept)) < stays
             });
             let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
             let filling = fill + START * u32::from(copied);
@@ -482,7 +475,7 @@ impl Experiment {
         (preparing, measuring, kept.into_values().fold(passing, u64::saturating_add))
     }
 
-    /// Shows what is going to happen, with a guess at what it takes.
+    /// Lists the steps, with an estimate of time and disk.
     pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
         let mut text = String::new();
         let mut put = |name: &str, value: &str| text += &format!("{name:<10} {}\n", line(value));
@@ -506,7 +499,7 @@ impl Experiment {
             put("run", &format!("{}: {}", part.title, describe(part)));
             part.gates.iter().for_each(|gate| put("gate", &format!("{}: {gate}", part.title)));
         }
-        let of = self.cells.len();
+        let total = self.cells.len();
         for (at, cell) in (1..).zip(&self.cells) {
             let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
             let (label, title, repeats) = (line(&subject.label), line(&part.title), part.repeats);
@@ -514,7 +507,7 @@ impl Experiment {
             let (clients, repeat) = (terms::clients(cell.clients), cell.repeat);
             let done = if wanted(cell) { "" } else { "  (measured already)" };
             text += &format!(
-                "step {at:>4} of {of}  {label}  {title}  {clients}{rate}  repeat {repeat} of {repeats}{done}\n"
+                "step {at:>4} of {total}  {label}  {title}  {clients}{rate}  repeat {repeat} of {repeats}{done}\n"
             );
         }
         let (preparing, measuring, disk) = self.estimate(wanted);
@@ -533,7 +526,7 @@ impl Experiment {
     }
 }
 
-/// Guesses the bytes of a part's tables, how long `prepare` fills them, and how long a cell takes.
+/// Estimates the bytes of a part's tables, the time to fill them, and the time of a cell.
 fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
     let bytes = |tables: u32, rows: u64, row: u64| {
         let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
@@ -612,7 +605,7 @@ fn describe(part: &RunSpec) -> String {
     format!("{tables}, clients {clients}, warm-up {warmup}, window {window}, {keys}, {mode}")
 }
 
-/// Shows a guess, which does not need its seconds.
+/// Formats an estimate, without seconds.
 fn about(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds}s"),

@@ -1,5 +1,5 @@
-//! A profile: an experiment as a file. The types are the form of the TOML; what is wrong in a
-//! file is told with its line and column. docs/reference/profile-keys.md is made of their comments.
+//! A profile: an experiment as a file. These types are the form of the TOML; errors have line and column.
+//! docs/reference/profile-keys.md is made from their comments.
 
 pub(crate) mod shipped;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use crate::mysql::options::{ConnectionArgs, Secret};
 use crate::terms::{Choice as _, Class, Gate, Layout, Warm};
 use crate::workload::{Workload, builtin};
 
-/// How long a command that starts or stops a server may take.
+/// Default time for a command that starts or stops a server.
 const WITHIN: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -35,14 +35,14 @@ pub struct Profile {
     /// Required: its name, in summaries; a label where there is one server without
     #[serde(deserialize_with = "named")]
     pub name: String,
-    /// What it is for, in words: `--list` shows it
+    /// Its purpose, in words: `--list` shows it
     pub about: String,
     /// The order of servers and repeats, below; `"interleaved"` by default
     pub order: RepeatOrder,
     /// `false`: a server that is measured again in its next repeat is left running; `true` by default
     #[serde(default = "yes")]
     pub restart: bool,
-    /// What must hold at the end, in every run of a workload: `["p99<5ms", "errors==0"]`
+    /// Conditions at the end of every run of a workload: `["p99<5ms", "errors==0"]`
     pub gates: Vec<Gate>,
     /// Required: `[[server]]`, at least one
     #[serde(rename = "server")]
@@ -88,7 +88,7 @@ pub enum RepeatOrder {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// The row of the table; may be left away where there is one server
+    /// The row of the table; may be left out if there is one server
     #[serde(deserialize_with = "named")]
     pub label: Option<String>,
     /// The label of a server above: this one is the same but for what is said here. Options are merged one by one
@@ -120,7 +120,7 @@ pub struct Server {
     /// Brings its data back to what it was, while it is stopped
     #[serde(deserialize_with = "command")]
     pub reset: Vec<String>,
-    /// How long each of these commands, and the start, may take; `"10m"` by default
+    /// Time limit of each of these commands, and of the start; `"10m"` by default
     pub within: Option<Length<1>>,
     /// Reads /proc of the server's host: program and arguments before `grep`, such as `["ssh", "db1"]`
     #[serde(deserialize_with = "command")]
@@ -131,13 +131,12 @@ pub struct Server {
     pub given: Option<Given>,
 }
 
-/// A server that flags name, in place of those of a profile.
+/// A server by flags, in place of a profile's.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     pub connection: ConnectionArgs,
-    /// Where it is.
     pub address: String,
-    /// The address that its results have, which are not another server's; none where the profile names it.
+    /// The address in its results, for a server that replaces the profile's; None if the profile names it.
     pub known_as: Option<String>,
 }
 
@@ -150,7 +149,7 @@ pub struct Sandbox {
     pub options: BTreeMap<String, Setting>,
     /// Sizes that `--scale` makes smaller, such as `innodb_buffer_pool_size = "4G"`, and `innodb_lru_scan_depth`.
     pub scaled_options: BTreeMap<String, Size>,
-    /// Where its data is, below
+    /// Its data directory, below
     pub data: Option<Data>,
 }
 
@@ -183,8 +182,8 @@ pub struct Tables {
     /// `true`: tables that were written to are dropped and filled again before the next run (only those that
     /// loadgen made); a `load` may drop what was prepared
     pub refill: bool,
-    /// Whether what the fill of a private server left dirty is flushed before the first step;
-    /// yes if not given.
+    /// `true`: a private server flushes the pages of its fill before the first step;
+    /// `true` by default
     pub flush: Option<bool>,
 }
 
@@ -196,7 +195,7 @@ pub struct ProfileRun {
     pub what: Measured,
 }
 
-/// The kinds of measurements of a run; each has keys of its own.
+/// The kinds of runs; each has its own keys.
 #[derive(Debug, Clone)]
 pub enum Measured {
     /// A workload (or several) at some numbers of clients.
@@ -205,7 +204,7 @@ pub enum Measured {
     Suite(SuiteSpec),
 }
 
-/// The keys of a run that lasts as long as it takes.
+/// The keys of a run without a planned end.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Timed {
@@ -236,7 +235,7 @@ pub struct Expect {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// When it starts, from the start of the window: `"10s"`
+    /// Its start, from the start of the window: `"10s"`
     pub at: Phase,
     /// Program and arguments; `{pid}` is the server's process, `{label}`, `{workload}` and
     /// `{clients}` are those of the step.
@@ -267,7 +266,7 @@ pub struct Report {
     pub order: Option<Names>,
 }
 
-/// The value of a server's option as text; none for an option that stands alone (`true`).
+/// The value of a server's option as text; None for one without a value (`true`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Setting(pub Option<String>);
@@ -305,11 +304,7 @@ impl TryFrom<Value> for Values {
 }
 
 impl Profile {
-    /// Reads and checks a profile; `origin` names the file in errors.
-    ///
-    /// # Errors
-    ///
-    /// Usage, with line and column.
+    /// Reads and checks a profile; `origin` names the file in errors, which have line and column.
     pub fn parse(text: &str, origin: &str) -> Result<Profile, Error> {
         let file = File { origin: origin.to_owned(), text: Secret::new(text) };
         let doc = DeTable::parse(text).map_err(|e| file.wrong(&e))?;
@@ -327,7 +322,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Names all that is missing, at once.
+    /// Refuses missing keys, all at once.
     fn check_missing(&self, runs: bool) -> Result<(), Error> {
         let needed = [
             ("name", !self.name.is_empty()),
@@ -369,8 +364,8 @@ impl Profile {
         Ok(ProfileRun { name, servers, repeat, what })
     }
 
-    /// Puts a server that is there in the place of all, under this label or the profile's name. Takes away what
-    /// names the labels of the others. Returns the names of their options, which nobody sets now.
+    /// Replaces all servers by the given one, under this label or the profile's name, and removes what names
+    /// other labels. Returns the names of the options that nobody sets now.
     pub(crate) fn stand_in(&mut self, label: Option<String>, given: Given) -> BTreeSet<String> {
         let own = self.servers.iter().filter_map(|server| server.sandbox.as_ref());
         let options = own.flat_map(|own| own.options.keys().chain(own.scaled_options.keys()));
@@ -386,14 +381,14 @@ impl Profile {
         options
     }
 
-    /// Finds the workload of a name, of this file or built in.
+    /// Finds a workload by name, in this file or built in.
     pub(crate) fn workload(&self, name: &str) -> Option<Workload> {
         let own = self.workloads.iter().find(|workload| workload.name == name).cloned();
         let named = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
         own.or_else(|| builtin().into_iter().find(named))
     }
 
-    /// Refuses the value of a path, unless something holds.
+    /// Refuses the value of a path unless `holds`.
     pub(super) fn ensure(
         &self,
         holds: bool,
@@ -410,12 +405,12 @@ impl Profile {
 }
 
 impl Server {
-    /// Gives its label as the file has it; empty without one.
+    /// Returns the label in the file; empty if there is none.
     pub(crate) fn name(&self) -> &str {
         self.label.as_deref().unwrap_or_default()
     }
 
-    /// Names the key by which a server that is there is found; none without one.
+    /// Returns the key that locates a running server, if one does.
     pub(crate) fn address(&self) -> Option<&'static str> {
         let keys = [
             ("url", self.url.is_some()),
@@ -434,7 +429,7 @@ impl Server {
         self.within.map_or(WITHIN, |within| within.0)
     }
 
-    /// Tells whether its data can be brought back to what it was.
+    /// Returns whether its data can be restored.
     pub(crate) fn can_restore(&self) -> bool {
         match &self.sandbox {
             Some(sandbox) => !matches!(sandbox.data(), Data::Keep(_)),
@@ -456,25 +451,24 @@ fn read<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, tom
 #[derive(Debug, Clone, Default)]
 struct File {
     origin: String,
-    /// It may hold passwords.
     text: Secret,
 }
 
 impl File {
-    /// Makes the error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line. What may hold
-    /// a password is not shown.
+    /// Makes the error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line. Hides possible
+    /// passwords.
     fn error(&self, at: usize, what: &str) -> Error {
         const SHOWN_MAX: usize = 100;
         let text = self.text.expose();
         let before = text.get(..at).unwrap_or(text);
         let from = before.rfind('\n').map_or(0, |newline| newline + 1);
         let (line, column) = (before.matches('\n').count() + 1, before[from..].chars().count() + 1);
-        let shown = text[from..].lines().next().filter(|shown| !may_hold_password(shown));
-        let excerpt = shown.map_or_else(String::new, |shown| {
-            let shown: String = shown.chars().take(SHOWN_MAX).collect();
-            format!("\n  {line} | {}", shown.trim_end())
+        let source = text[from..].lines().next().filter(|text| !may_hold_password(text));
+        let excerpt = source.map_or_else(String::new, |text| {
+            let text: String = text.chars().take(SHOWN_MAX).collect();
+            format!("\n  {line} | {}", text.trim_end())
         });
-        // Messages that quote a value do so in this form; a URL in one is never of use.
+        // Messages that quote a value have this form; a quoted URL never helps.
         let quoted = what.contains("string \"") && may_hold_password(what);
         let hide = what.contains("://") || quoted;
         let what = if hide { "a text that may hold a password does not belong here" } else { what };
@@ -482,13 +476,13 @@ impl File {
             .hint("docs/reference/profile-keys.md lists every key")
     }
 
-    /// Makes the error of what is no TOML, or has another form.
+    /// Makes the error of text that is no TOML, or has another form.
     fn wrong(&self, error: &toml::de::Error) -> Error {
         let end = self.text.expose().len();
         self.error(error.span().map_or(end, |span| span.start), error.message())
     }
 
-    /// Finds the value of a path, such as `run/0/spread`: where it begins, or what would hold it.
+    /// Finds the position of a value by its path, such as `run/0/spread`, or of its parent.
     fn find_value(&self, path: &str) -> usize {
         let doc = DeTable::parse(self.text.expose()).expect("what was read is TOML");
         let mut found = doc.span().start;
@@ -508,7 +502,7 @@ impl File {
     }
 }
 
-/// Tells a line with a URL, or with words for a command, which may hold a password.
+/// Returns whether a line may hold a password: it has a URL, or words for a command.
 fn may_hold_password(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["://", "pass", "pwd", "-p"].iter().any(|sign| line.contains(sign))

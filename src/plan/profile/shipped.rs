@@ -3,7 +3,6 @@
 use super::Profile;
 use crate::error::Error;
 
-/// A profile of `profiles/`, as it is written there.
 pub(crate) struct Shipped {
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
@@ -29,28 +28,22 @@ pub(crate) const SHIPPED: &[Shipped] = shipped![
 ];
 
 impl Shipped {
-    /// Finds the profile of a name, without or with the ending of its file.
+    /// Finds a profile by name, with or without the ending of its file.
     pub(crate) fn find(name: &str) -> Option<&'static Shipped> {
         let name = name.strip_suffix(".toml").unwrap_or(name);
         SHIPPED.iter().find(|shipped| shipped.name == name)
     }
 
-    /// Lists the names of all.
     pub(crate) fn names() -> String {
         let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
         names.join(", ")
     }
 
-    /// Reads it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Profile::parse`]; a test reads all of them.
     pub(crate) fn profile(&self) -> Result<Profile, Error> {
         Profile::parse(self.text, self.name)
     }
 
-    /// Returns the comment that it begins with: what it repeats, needs, and how it is run.
+    /// Returns the comment at its beginning: what it repeats, what it needs, and how to run it.
     pub(crate) fn head(&self) -> String {
         let comment = self.text.lines().map_while(|line| line.strip_prefix('#'));
         comment.map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned() + "\n").collect()
