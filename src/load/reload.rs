@@ -31,8 +31,8 @@ use super::source::{Dump, Item, LOOK, Statements, beside};
 use crate::engine::Counted;
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, pairs, query_single,
-    quoted_text,
+    Asked, Failure, Liveness, ServerLink, Session, dataset, limit_lock_wait, number, pairs,
+    query_single, quoted_text,
 };
 use crate::observe::{Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
@@ -110,7 +110,7 @@ impl Reload {
             let charset = spec.charset.as_deref();
             let mut session = Session::open(&wide, charset).await?;
             let _session_waits = server.waits(&session);
-            impatient(&mut session).await.doing("setting up a connection")?;
+            limit_lock_wait(&mut session).await.doing("setting up a connection")?;
             claim(&mut session, &link.target.database, 0).await?;
             if dump.is_some() {
                 split_alike(&mut session).await.doing("setting up a connection")?;

@@ -15,8 +15,8 @@ use super::before::ask;
 use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, nobody, numeric, pairs,
-    reach, resolve,
+    ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening,
+    numeric, pairs, reach, resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, What};
 use crate::plan::knobs::{LoadSource, LoadSpec};
@@ -270,13 +270,13 @@ fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
 }
 
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// A server that answers and lets nobody in is given so long to change its mind: some do while
+/// A server that answers and lets is_nobody_listening in is given so long to change its mind: some do while
 /// they start.
 const REFUSES_WITHIN: Duration = Duration::from_secs(20);
 /// Counters that only grow while a server runs: one that has fallen is another server's.
 const GROWING: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Connections')";
 
-/// State of the server's port: nobody listens, connections refused, or counters read.
+/// State of the server's port: is_nobody_listening listens, connections refused, or counters read.
 type ServerState = Option<Result<Numbers>>;
 /// The reason to go on waiting, if there is one.
 type Wrong = Result<Option<Error>>;
@@ -319,7 +319,7 @@ impl Controlled<'_> {
         started
     }
 
-    /// Stops the server, and waits until nobody answers in its place.
+    /// Stops the server, and waits until is_nobody_listening answers in its place.
     fn end(&mut self) -> Result<()> {
         let (target, within) = (&self.link.target, self.server.within());
         self.progress.note("stopping the server");
@@ -375,7 +375,7 @@ impl Controlled<'_> {
         let looking = async {
             let mut session = match Session::open(self.link, None).await {
                 Ok(session) => session,
-                Err(_) if nobody(self.link).await => return Ok::<_, Error>(None),
+                Err(_) if is_nobody_listening(self.link).await => return Ok::<_, Error>(None),
                 Err(error) => return Ok(Some(Err(error))),
             };
             let found = pairs(&mut session, GROWING).await;

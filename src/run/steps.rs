@@ -506,7 +506,7 @@ async fn table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(u64, 
         // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
         let fresh = "SET SESSION information_schema_stats_expiry = 0";
         optional(session.execute(fresh).await)?;
-        Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
+        Ok::<_, Error>(dataset::size_and_formats(&mut session, &which).await?)
     };
     within(limits::COURTESY, asking).await?.ok()
 }

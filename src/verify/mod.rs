@@ -29,7 +29,7 @@ use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, default_jobs, named};
 use crate::mysql::{
     Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, Tried, control, discover,
-    exposure, hint, impatient, number, optional, query_single, rows,
+    exposure, hint, limit_lock_wait, number, optional, query_single, rows,
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
@@ -110,7 +110,7 @@ async fn find_tables(
             };
             let name = schema.name(number);
             let mut history = evidence.find_history(&here, &name, &mark);
-            if let (Some(engine), true) = (seen.keeps_what_failed(), history.steps > 0) {
+            if let (Some(engine), true) = (seen.engine_without_rollback(), history.steps > 0) {
                 history.unknown.push(format!(
                     "its engine is {engine}, which takes nothing back: of a write that failed a \
                      part may be there"
@@ -284,7 +284,7 @@ async fn open(server: &Liveness) -> Result<Session> {
     let failed = |f: Failure| explain(&f, "setting up a connection");
     let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     session.execute(isolation).await.map_err(failed)?;
-    impatient(&mut session).await.map_err(failed)?;
+    limit_lock_wait(&mut session).await.map_err(failed)?;
     Ok(session)
 }
 
@@ -373,7 +373,7 @@ impl Reading {
 
     /// Tells who is active in the database, of a table that is not what it was.
     async fn moving(&self, session: &mut Session) -> Asked<Ended> {
-        let active = match self.server.others(session).await?.join(", ") {
+        let active = match self.server.list_others(session).await?.join(", ") {
             others if others.is_empty() => String::new(),
             others => format!("; active in this database: {others}"),
         };
