@@ -176,7 +176,7 @@ const HEADING: &str = "Options of this workload";
 /// spelling, with underscores, is taken too.
 pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
     for (name, setting) in &workload.options {
-        let shown = setting.shown();
+        let shown = setting.display_value();
         let help = match setting.about.as_str() {
             "" => format!("[default: {shown}]"),
             about => format!("{about} [default: {shown}]"),
@@ -231,7 +231,7 @@ fn told(workload: &Workload) -> String {
         lines.push(format!("  tables of --schema {}", workload.schema));
     }
     lines.extend(options.iter().map(|(name, setting)| {
-        format!("  --{} {}: {}", name.replace('_', "-"), setting.shown(), setting.about)
+        format!("  --{} {}: {}", name.replace('_', "-"), setting.display_value(), setting.about)
     }));
     for transaction in transactions {
         if transactions.len() > 1 {
@@ -241,7 +241,7 @@ fn told(workload: &Workload) -> String {
         lines.extend(begins.then(|| "  BEGIN".to_owned()));
         for (statement, repeat) in workload.running(transaction) {
             let times = if repeat == 1 { String::new() } else { format!("  × {repeat}") };
-            lines.push(format!("  {}{times}", statement.told(options)));
+            lines.push(format!("  {}{times}", statement.brief_sql(options)));
             lines.push(format!("    expects {}", statement.expect));
         }
         lines.extend(begins.then(|| "  COMMIT".to_owned()));
