@@ -158,7 +158,7 @@ fn approximate(off: f64, deviation: f64, all: f64, plain: f64) -> (f64, f64, usi
 const Z_975: f64 = 1.959_963_984_540_054;
 
 /// Ranks values in any order from 1, doubled so that those of ties are whole.
-pub(super) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
+fn doubled_ranks(values: &[f64]) -> Vec<usize> {
     let count = |is: &dyn Fn(&f64) -> bool| values.iter().filter(|other| is(other)).count();
     let rank = |value: &f64| {
         2 * count(&|o| o.total_cmp(value).is_lt()) + count(&|o| o.total_cmp(value).is_eq()) + 1

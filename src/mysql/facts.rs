@@ -43,7 +43,7 @@ pub struct Server {
     /// Source of the pages, buffer pool or storage: by misses, else by size; null where neither is
     /// known.
     pub class: Option<Class>,
-    /// Settings that a commit waits for, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
+    /// Durability settings of a commit, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
     pub durability: Option<String>,
     /// Counters of the server's process and its host over the window; null where they cannot be read.
     pub probed: Option<Probed>,

@@ -349,7 +349,7 @@ impl Recorder {
 }
 
 /// The largest time that the histogram distinguishes: one hour, in nanoseconds.
-pub(crate) const RANGE_NS: u64 = 3_600_000_000_000;
+const RANGE_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a percentile.
 const DIGITS: u8 = 3;
 

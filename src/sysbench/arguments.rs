@@ -121,11 +121,8 @@ impl<'a> Arguments<'a> {
         let mut words = args.ok_or_else(wrong)?.into_iter();
         let mut options = Vec::new();
         while let Some(word) = words.next() {
-            if self
-                .theirs
-                .last()
-                .is_some_and(|last| options::with_dashes(last) == "--mysql-password")
-            {
+            let is_password = |word: &&str| options::with_dashes(word) == "--mysql-password";
+            if self.theirs.last().is_some_and(is_password) {
                 self.hidden = Some(word);
             }
             let option = word.strip_prefix("--").map(split);
@@ -140,10 +137,8 @@ impl<'a> Arguments<'a> {
                     self.opening.stderr.push_str(OLD_FORM);
                 }
                 Some((name, None)) if own.is_some_and(|entry| entry.kind != OptionKind::Bool) => {
-                    let value = words.next();
-                    let value =
-                        value.ok_or_else(|| unsupported(&format!("--{name} needs a value")))?;
-                    options.push((name, Some(value)));
+                    let missing = || unsupported(&format!("--{name} needs a value"));
+                    options.push((name, Some(words.next().ok_or_else(missing)?)));
                 }
                 Some(option) => options.push(option),
                 None if self.test.is_none() => self.test = Some(word),

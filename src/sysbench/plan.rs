@@ -13,8 +13,7 @@ use crate::workload::{Workload, named};
 /// `oltp_insert` with ids from the client.
 const INSERT_UNIQUE: &str = include_str!("../../profiles/workloads/insert-unique.toml");
 /// The counts of the statements that `--range_selects=off` leaves out.
-pub(super) const RANGES: [&str; 4] =
-    ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
+const RANGES: [&str; 4] = ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
 
 pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
     let text = matches!(settings.test, Test::Insert | Test::BulkInsert) || !settings.prepared;

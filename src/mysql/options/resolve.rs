@@ -203,7 +203,8 @@ impl Inputs {
         let by = self.by.get(key).map(|(rank, _)| *rank);
         if switched.is_none() && means_default(key, value) {
             if matches!(by, Some(Rank::Shared | Rank::Own)) {
-                self.forget(key);
+                set_value(&mut self.values, key, None).expect("no text to parse");
+                self.by.remove(key);
             }
             return Ok(true);
         }
@@ -211,31 +212,14 @@ impl Inputs {
         let values = if by_flag { &mut overruled } else { &mut self.values };
         match switched {
             Some(_) => values.ssl_mode = switched,
+            None if key == "password" => values.password = Some(value.map(Secret::new)),
+            None if value.is_none() => return Err(wrong("needs a value".to_owned())),
             None => set_value(values, key, value).map_err(wrong)?,
         }
         if !by_flag {
             self.by.insert(key.to_owned(), (rank, from.to_owned()));
         }
         Ok(true)
-    }
-
-    fn forget(&mut self, key: &str) {
-        let values = &mut self.values;
-        match key {
-            "host" => values.host = None,
-            "port" => values.port = None,
-            "user" => values.user = None,
-            "database" => values.database = None,
-            "socket" => values.socket = None,
-            "protocol" => values.protocol = None,
-            "ssl-mode" => values.ssl_mode = None,
-            "ssl-ca" => values.ssl_ca = None,
-            "ssl-cert" => values.ssl_cert = None,
-            "ssl-key" => values.ssl_key = None,
-            "connect-timeout" => values.connect_timeout = None,
-            _ => unreachable!("'{key}' has no empty value"),
-        }
-        self.by.remove(key);
     }
 
     fn display_value(&self, key: &str, file: &Path) -> String {
@@ -266,36 +250,35 @@ fn means_default(key: &str, value: Option<&str>) -> bool {
     })
 }
 
-/// Sets a key. Errors do not show the value: it may be a misplaced password.
+/// Sets a key but the password, or unsets it. Errors do not show the text: it may be a misplaced password.
 fn set_value(
     values: &mut ConnectionArgs,
     key: &str,
-    value: Option<&str>,
+    text: Option<&str>,
 ) -> std::result::Result<(), String> {
-    if key == "password" {
-        values.password = Some(value.map(Secret::new));
-        return Ok(());
-    }
-    let value = value.ok_or("needs a value")?;
+    let path = || text.map(PathBuf::from);
     match key {
-        "host" => values.host = Some(value.to_owned()),
-        "user" => values.user = Some(value.to_owned()),
-        "database" => values.database = Some(value.to_owned()),
-        "socket" => values.socket = Some(value.into()),
-        "ssl-ca" => values.ssl_ca = Some(value.into()),
-        "ssl-cert" => values.ssl_cert = Some(value.into()),
-        "ssl-key" => values.ssl_key = Some(value.into()),
+        "host" => values.host = text.map(str::to_owned),
+        "user" => values.user = text.map(str::to_owned),
+        "database" => values.database = text.map(str::to_owned),
+        "socket" => values.socket = path(),
+        "ssl-ca" => values.ssl_ca = path(),
+        "ssl-cert" => values.ssl_cert = path(),
+        "ssl-key" => values.ssl_key = path(),
         "ssl-mode" => {
             let modes = SslMode::value_variants().iter().map(ToString::to_string);
-            let modes = || format!("it takes {}", modes.collect::<Vec<_>>().join(", "));
-            values.ssl_mode = Some(SslMode::parse(value).map_err(|_| modes())?);
+            let modes = |_| format!("it takes {}", modes.collect::<Vec<_>>().join(", "));
+            values.ssl_mode = text.map(SslMode::parse).transpose().map_err(modes)?;
         }
         "connect-timeout" => {
-            let wrong = |_| "it takes a time such as 10s";
-            values.connect_timeout = Some(units::parse_duration(value).map_err(wrong)?);
+            let time = text.map(units::parse_duration).transpose();
+            values.connect_timeout = time.map_err(|_| "it takes a time such as 10s")?;
         }
-        "port" => values.port = Some(value.parse().map_err(|_| "it takes a number up to 65535")?),
-        "protocol" => values.protocol = Some(protocol(value)?),
+        "port" => {
+            let port = text.map(str::parse).transpose();
+            values.port = port.map_err(|_| "it takes a number up to 65535")?;
+        }
+        "protocol" => values.protocol = text.map(protocol).transpose()?,
         _ => unreachable!("'{key}' is one of KEYS"),
     }
     Ok(())
