@@ -65,7 +65,7 @@ pub(crate) struct List {
     /// Repeats
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<Amount>,
-    /// Or the size of the statement in bytes, which as many repeats fill; it is sent as text.
+    /// Or the size of a statement in bytes: as many repeats as fit, sent as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Amount>,
     /// One for each `?` of `each`; they refer to each other only.
