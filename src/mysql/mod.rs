@@ -6,7 +6,7 @@
 //! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
 //!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
 //! * `relay` logs in for the driver where it cannot.
-//! `liveness` tells long work from a silent server, and runs threads side by side.
+//! * `liveness` tells long work from a silent server, and runs threads side by side.
 
 pub mod control;
 pub mod dataset;

@@ -176,10 +176,8 @@ impl ConnectOptions {
 
     /// Makes the driver's options. Their `Debug` shows the password: never print it.
     ///
-    /// * `prefer_socket(false)`: else TCP silently moves to a server that owns the same socket path
-    /// here.
-    /// * `client_found_rows(true)`: an UPDATE counts matched rows, since a repeated `--seed` writes
-    /// the same `c`.
+    /// * `prefer_socket(false)`: else TCP silently moves to a server that owns the same socket path.
+    /// * `client_found_rows(true)`: an UPDATE counts matched rows; a repeated `--seed` may change none.
     pub fn opts(&self, ssl: Option<SslOpts>) -> Result<Opts> {
         let builder = OptsBuilder::default()
             .user(Some(self.user.as_str()))
