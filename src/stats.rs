@@ -1,21 +1,16 @@
 //! Pure statistics over repeats. The run is the unit: nothing here looks inside one.
 //!
-//! Two samples compared by their ranks: the Mann–Whitney test and the Hodges–Lehmann shift. Sources:
-//! H. B. Mann, D. R. Whitney, "On a test of whether one of two random variables is stochastically
-//! larger than the other", Ann. Math. Statist. 18 (1947); J. L. Hodges, E. L. Lehmann, "Estimates of
-//! location based on rank tests", Ann. Math. Statist. 34 (1963); interval: M. Hollander, D. A. Wolfe,
-//! "Nonparametric Statistical Methods", section 4.3.
+//! Two samples compared by ranks: the Mann–Whitney test (Ann. Math. Statist. 18, 1947) and the
+//! Hodges–Lehmann shift (Ann. Math. Statist. 34, 1963); interval: Hollander and Wolfe, "Nonparametric
+//! Statistical Methods", section 4.3.
 //!
-//! Many tests at once: probabilities corrected, and looks after more runs counted, so that a table of
-//! cells does not find by number what is not there.
-//!
-//! Whether a series kept its level: a change-point by ranks, with a permutation test; and how far
-//! a mean may be off, by means of batches.
+//! Many tests at once: corrected probabilities, and counted looks after more runs, so that a large
+//! table does not find differences by chance. And series: a change-point by ranks with a permutation
+//! test, and the error of a mean by batches.
 
 pub(crate) use crate::observe::recorder::{nearest_rank, rank};
 use crate::workload::{Stream, seed_of};
 
-/// How the runs of a cell spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub n: usize,
@@ -29,13 +24,13 @@ pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     Some(Spread { n: values.len(), min, median, max })
 }
 
-/// Gives the median: of an even number of values the middle of the two in the middle.
+/// Computes the median; the mean of the middle two of an even number of values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// Gives the quantile `q` (0 to 1, clamped) of some values in any order, interpolated linearly
-/// between the two nearest (R's type 7); nothing without values.
+/// Computes the quantile `q` (0 to 1, clamped) in any order, interpolated linearly between the two
+/// nearest values (R's type 7).
 pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -44,14 +39,14 @@ pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let below = *sorted.get(position.floor() as usize)?;
     let above = *sorted.get(position.ceil() as usize)?;
     let share = position.fract();
-    // Weights and not a difference: that of two huge values would overflow.
+    // Weights, not a difference: that of two huge values would overflow.
     Some(if share == 0.0 { below } else { below * (1.0 - share) + above * share })
 }
 
-/// Values beyond a percentile from which on it is a number: fewer tell chance.
+/// The fewest values beyond a percentile that make it more than chance.
 pub(crate) const BEYOND_MIN: u64 = 10;
 
-/// Tells whether fewer than [`BEYOND_MIN`] of `count` values lie beyond a percentile.
+/// Returns whether fewer than [`BEYOND_MIN`] of `count` values lie beyond a percentile.
 pub(crate) fn is_scarce(percentile: f64, count: u64) -> bool {
     count.saturating_sub(rank(percentile.max(100.0 - percentile), count)) < BEYOND_MIN
 }
@@ -66,26 +61,23 @@ pub(crate) fn enough(percentile: f64) -> f64 {
     (BEYOND_MIN as f64 / beyond * (1.0 - 1e-9)).ceil()
 }
 
-/// Up to so many values together the distribution is counted, above it is approximated.
+/// Most values of both samples whose distribution is counted, not approximated.
 const EXACT_MAX: usize = 60;
 
 /// An estimate, its 95 % interval, and the test against "no difference".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shift {
-    /// By how much the second sample lies above the first.
+    /// The shift of the second sample above the first.
     pub estimate: f64,
-    /// Covers the true shift with at least 95 %; none where so few values cannot.
+    /// Covers the true shift with at least 95 %; None for too few values.
     pub interval: Option<(f64, f64)>,
-    /// Two-sided.
     pub p: f64,
-    /// The smallest `p` that samples of these sizes can have.
+    /// The smallest possible `p` of samples of these sizes.
     pub p_least: f64,
 }
 
-/// How far the second of two independent samples lies above the first; nothing without values.
-///
-/// `p` is exact, given the ties, up to 60 values together, and the normal approximation with
-/// tie and continuity correction above.
+/// Computes how far the second of two independent samples lies above the first; None without values.
+/// `p` is exact, with ties, up to 60 values together, else normal with tie and continuity correction.
 pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
     if first.is_empty() || second.is_empty() {
         return None;
@@ -96,7 +88,7 @@ pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
     let ranks = doubled_ranks(&[first, second].concat());
     let sum: usize = ranks.iter().skip(n).sum();
     let (p, p_least, outside) = if n + m <= EXACT_MAX {
-        exact(&sums(&untied(n + m), m), &sums(&ranks, m), sum)
+        exact(&sum_probabilities(&untied(n + m), m), &sum_probabilities(&ranks, m), sum)
     } else {
         let (n, m) = (n as f64, m as f64);
         let all = n + m;
@@ -107,12 +99,11 @@ pub(crate) fn two_samples(first: &[f64], second: &[f64]) -> Option<Shift> {
         approximate(sum as f64 / 2.0 - m * middle, deviation, n * m, plain)
     };
     let estimate = quantile(&differences, 0.5)?;
-    Some(Shift { estimate, interval: between(differences, outside), p, p_least })
+    Some(Shift { estimate, interval: interval_without(differences, outside), p, p_least })
 }
 
-/// Tells how far pairs differ from nothing: the Wilcoxon signed-rank test, and the median of the
-/// averages of all two differences (Walsh) with its interval (Hollander and Wolfe, section 3.3).
-/// Differences of exactly nothing say nothing about the sign and are left out of the test.
+/// Computes how far pairs differ: the Wilcoxon signed-rank test, and the median of the Walsh averages
+/// with its interval (Hollander and Wolfe, section 3.3). Zero differences are left out of the test.
 pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
     let n = differences.len();
     let from = |i: usize| differences[i..].iter().map(move |b| f64::midpoint(differences[i], *b));
@@ -122,7 +113,7 @@ pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
     let ranks = doubled_ranks(&moved.iter().map(|d| d.abs()).collect::<Vec<f64>>());
     let sum: usize = ranks.iter().zip(&moved).filter(|(_, d)| **d > 0.0).map(|(r, _)| r).sum();
     let (p, p_least, outside) = if n <= EXACT_MAX {
-        exact(&signed_sums(&untied(n)), &signed_sums(&ranks), sum)
+        exact(&signed_sum_probabilities(&untied(n)), &signed_sum_probabilities(&ranks), sum)
     } else {
         let squares: f64 = ranks.iter().map(|r| (*r as f64 / 2.0).powi(2)).sum();
         let mean = ranks.iter().sum::<usize>() as f64 / 4.0;
@@ -130,35 +121,34 @@ pub(crate) fn pairs(differences: &[f64]) -> Option<Shift> {
         let plain = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
         approximate(sum as f64 / 2.0 - mean, (squares / 4.0).sqrt(), all, plain)
     };
-    Some(Shift { estimate, interval: between(averages, outside), p, p_least })
+    Some(Shift { estimate, interval: interval_without(averages, outside), p, p_least })
 }
 
-/// Returns an interval that covers the median of what the values are drawn from with at least 95 %,
-/// whatever their distribution: order statistics, by the sign test (Hollander and Wolfe, section
-/// 3.6). Fewer than six values have none.
+/// Computes an interval that covers the median with at least 95 % for any distribution: order
+/// statistics, by the sign test (Hollander and Wolfe, section 3.6). None below six values.
 pub(crate) fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len();
     let outside = if n <= EXACT_MAX {
         // As many values lie above the median as a coin shows heads.
-        outside(&signed_sums(&vec![1; n]))
+        count_outside(&signed_sum_probabilities(&vec![1; n]))
     } else {
         (((n + 1) as f64 - Z_975 * (n as f64).sqrt()) / 2.0).max(0.0) as usize
     };
-    between(values.to_vec(), outside)
+    interval_without(values.to_vec(), outside)
 }
 
-/// Returns p of a sum of ranks, the least that there can be, and how many of the sorted values lie
-/// outside of the interval, by the probabilities of sums without ties and of these ranks' sums.
+/// Returns p of a sum of ranks, the least possible p, and how many sorted values lie outside the
+/// interval, by the probabilities of sums without ties and of these ranks' sums.
 fn exact(untied: &[f64], tied: &[f64], sum: usize) -> (f64, f64, usize) {
     let low: f64 = tied.iter().take(sum + 1).sum();
     let high: f64 = tied.iter().skip(sum).sum();
     let two_sided = |tail: f64| (2.0 * tail).min(1.0);
     let least = untied.iter().copied().find(|p| *p > 0.0).unwrap_or(1.0);
-    (two_sided(low.min(high)), two_sided(least), outside(untied))
+    (two_sided(low.min(high)), two_sided(least), count_outside(untied))
 }
 
-/// Returns the same by the normal distribution: of a sum that is so far off its mean, of `all`
-/// values, `plain` being the deviation without ties.
+/// Returns the same by the normal distribution, of a sum so far `off` its mean, of `all` values;
+/// `plain` is the deviation without ties.
 fn approximate(off: f64, deviation: f64, all: f64, plain: f64) -> (f64, f64, usize) {
     let z = (off.abs() - 0.5).max(0.0) / deviation;
     let p = if deviation > 0.0 { (2.0 * above(z)).min(1.0) } else { 1.0 };
@@ -167,8 +157,8 @@ fn approximate(off: f64, deviation: f64, all: f64, plain: f64) -> (f64, f64, usi
 
 const Z_975: f64 = 1.959_963_984_540_054;
 
-/// Ranks from 1 of values in any order, doubled, so that those of ties are whole, too.
-pub(super) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
+/// Ranks values in any order from 1, doubled so that those of ties are whole.
+fn doubled_ranks(values: &[f64]) -> Vec<usize> {
     let count = |is: &dyn Fn(&f64) -> bool| values.iter().filter(|other| is(other)).count();
     let rank = |value: &f64| {
         2 * count(&|o| o.total_cmp(value).is_lt()) + count(&|o| o.total_cmp(value).is_eq()) + 1
@@ -180,8 +170,8 @@ fn untied(n: usize) -> Vec<usize> {
     (1..=n).map(|rank| 2 * rank).collect()
 }
 
-/// Tells how probable each sum of `size` of the ranks is, when every choice of them is alike.
-fn sums(ranks: &[usize], size: usize) -> Vec<f64> {
+/// Computes the probability of each sum of `size` ranks, all choices being alike.
+fn sum_probabilities(ranks: &[usize], size: usize) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
     let mut ways = vec![vec![0.0_f64; total + 1]; size + 1];
     ways[0][0] = 1.0;
@@ -198,8 +188,8 @@ fn sums(ranks: &[usize], size: usize) -> Vec<f64> {
     ways.into_iter().map(|way| way / all).collect()
 }
 
-/// Tells how probable each sum of ranks with a positive sign is, when both signs are alike.
-fn signed_sums(ranks: &[usize]) -> Vec<f64> {
+/// Computes the probability of each sum of ranks with a positive sign, both signs being alike.
+fn signed_sum_probabilities(ranks: &[usize]) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
     let mut ways = vec![0.0_f64; total + 1];
     ways[0] = 1.0;
@@ -212,9 +202,9 @@ fn signed_sums(ranks: &[usize]) -> Vec<f64> {
     ways
 }
 
-/// Tells how many of the sorted values lie outside of the 95 % interval on either side: as many
-/// values of the statistic, which has no gaps, make up 2.5 % at most. 0: there is no such interval.
-fn outside(probabilities: &[f64]) -> usize {
+/// Counts the sorted values outside the 95 % interval on either side: that many values of the
+/// statistic make up 2.5 % at most. 0 means no interval.
+fn count_outside(probabilities: &[f64]) -> usize {
     let below = probabilities.iter().filter(|p| **p > 0.0).scan(0.0, |below, p| {
         *below += p;
         Some(*below)
@@ -222,14 +212,14 @@ fn outside(probabilities: &[f64]) -> usize {
     below.take_while(|below| *below <= 0.025 + 1e-12).count()
 }
 
-/// Returns the interval that leaves so many values outside on either side, less one for its ends.
-fn between(mut values: Vec<f64>, outside: usize) -> Option<(f64, f64)> {
+/// Returns the interval that leaves this many values outside on either side, less one for its ends.
+fn interval_without(mut values: Vec<f64>, outside: usize) -> Option<(f64, f64)> {
     values.sort_unstable_by(f64::total_cmp);
     let low = outside.checked_sub(1)?;
     Some((*values.get(low)?, *values.get(values.len().checked_sub(outside)?)?))
 }
 
-/// The standard normal's probability above `z` ≥ 0, to 1e-7: Abramowitz and Stegun, 26.2.17.
+/// Computes the standard normal's probability above `z` ≥ 0, to 1e-7: Abramowitz and Stegun, 26.2.17.
 fn above(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
     let series = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429]
@@ -239,8 +229,8 @@ fn above(z: f64) -> f64 {
     series * (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// Corrects by Holm: the chance of one false finding among all stays below what is asked ("A simple
-/// sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979).
+/// Corrects by Holm (Scand. J. Statist. 6, 1979): bounds the chance of a single false finding among
+/// all.
 pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p.len()];
     let mut largest = 0.0_f64;
@@ -252,8 +242,8 @@ pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// Corrects by Benjamini and Hochberg: of what is found, the expected share of false findings stays
-/// below what is asked ("Controlling the false discovery rate", J. R. Statist. Soc. B 57, 1995).
+/// Corrects by Benjamini and Hochberg (J. R. Statist. Soc. B 57, 1995): bounds the expected share of
+/// false findings.
 pub(crate) fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p.len()];
     let mut smallest = 1.0_f64;
@@ -271,9 +261,8 @@ fn ascending(values: &[f64]) -> Vec<usize> {
     order
 }
 
-/// Fewer repeats decide next to nothing.
 const REPEATS_LEAST: u32 = 6;
-/// Fewer than these cannot find anything: three against three have p 0.1 at least.
+/// Fewer repeats cannot find anything: three against three have p 0.1 at least.
 const FINDING_LEAST: u32 = 4;
 
 /// Returns the repeats of the next look: twice as many, so that the looks stay few.
@@ -281,8 +270,8 @@ pub(crate) fn next_look(repeats: u32) -> u32 {
     repeats.saturating_mul(2).max(REPEATS_LEAST)
 }
 
-/// Counts the looks from the first number of repeats up to the last, both included: with p times
-/// their number (Bonferroni) they find what is not there no more often than a single one.
+/// Counts the looks from the first number of repeats up to the last, both included: p times their
+/// number (Bonferroni) corrects for them.
 pub(crate) fn looks(first: u32, last: u32) -> u32 {
     let (mut at, mut looks) = (first, 0);
     loop {
@@ -294,15 +283,15 @@ pub(crate) fn looks(first: u32, last: u32) -> u32 {
     }
 }
 
-/// Values that a series is averaged down to: what a change-point needs, and short enough to
-/// shuffle often. It also takes out most of what neighbours have in common.
+/// Values that a series is averaged down to: enough for a change-point, short enough to shuffle, and
+/// with less memory between neighbours.
 const BLOCKS: usize = 30;
-/// Values on each side of a change, at least: fewer are a stall, not a level.
+/// Fewest values on each side of a change: fewer are a stall, not a level.
 const SIDE_MIN: usize = 3;
-/// More memory than this is none that so few values could tell from a change.
+/// Upper limit of a series' memory: so few values cannot tell more from a change.
 const MEMORY_MAX: f64 = 0.9;
-/// By how much the memory of what a fit leaves is too small, as the constant and the factor over
-/// the number of values: by simulation, see the tests.
+/// The bias of the memory of a fit's residuals: constant and factor over the number of values, by
+/// simulation (see the tests).
 const BIAS: (f64, f64) = (3.0, 4.0);
 const SHUFFLES: u32 = 999;
 const BATCHES: usize = 10;
@@ -311,28 +300,24 @@ const T95: [f64; 8] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
-    /// Its place, as a part of the series, 0 to 1.
+    /// Position in the series, 0 to 1.
     pub at: f64,
-    /// The level before it (a median).
+    /// The median before it.
     pub before: f64,
     pub after: f64,
-    /// A line from the beginning to the end describes it better than two levels do.
+    /// True if a line describes the series better than two levels do.
     pub drift: bool,
-    /// Chance makes one that is as clear so often at most.
+    /// The chance of one that is as clear.
     pub p: f64,
 }
 
-/// The clearest change of level, whatever its size and its `p`; None of a series that is too
-/// short to have one, or that does not vary.
+/// Finds the clearest change of level, whatever its size and `p`; None of a series that is too short
+/// or does not vary.
 ///
-/// The place is where the ranks of the values before differ most from those after: A. N. Pettitt,
-/// "A non-parametric approach to the change-point problem" (1979). How clear it is tells the
-/// difference of the mean ranks there by their spread around them, as Student's t. How likely
-/// chance makes one that is as clear is counted among shuffles of the same values. Those have
-/// no memory, and what happens to a server lasts for some intervals: their differences are as much
-/// larger as those of an autoregressive series with the memory of what the change leaves
-/// unexplained (G. V. Bayley and J. M. Hammersley, "The effective number of independent
-/// observations in an autocorrelated time series", 1946).
+/// The place is where the ranks before and after differ most (Pettitt, 1979). Its clearness is the
+/// difference of the mean ranks by their spread, as Student's t; `p` counts shuffles that are as
+/// clear. Shuffles have no memory, but servers do: their differences are scaled up as those of an
+/// autoregressive series with the memory of the residuals (Bayley and Hammersley, 1946).
 pub(crate) fn change(values: &[f64]) -> Option<Change> {
     let (all, block) = (values.len(), block(values.len(), BLOCKS));
     let values = averaged(values, BLOCKS);
@@ -340,7 +325,7 @@ pub(crate) fn change(values: &[f64]) -> Option<Change> {
         return None;
     }
     let ranks = ranks(&values);
-    let (at, clear) = split(&ranks)?;
+    let (at, clear) = clearest_split(&ranks)?;
     if clear == 0.0 {
         return None;
     }
@@ -350,7 +335,7 @@ pub(crate) fn change(values: &[f64]) -> Option<Change> {
     let left = |model: &dyn Fn(usize) -> f64| -> Vec<f64> {
         values.iter().enumerate().map(|(i, value)| value - model(i)).collect()
     };
-    let (of_levels, of_line) = (left(&level), left(&line(&values)?));
+    let (of_levels, of_line) = (left(&level), left(&median_line(&values)?));
     let size = |left: &[f64]| left.iter().map(|off| off.abs()).sum::<f64>();
     let drift = size(&of_line) < size(&of_levels);
     let chance = inflation(if drift { &of_line } else { &of_levels });
@@ -362,14 +347,14 @@ pub(crate) fn change(values: &[f64]) -> Option<Change> {
             let j = stream.below(i as u64 + 1) as usize;
             shuffled.swap(i, j);
         }
-        as_clear += u32::from(split(&shuffled).is_some_and(|(_, other)| other * chance >= clear));
+        as_clear +=
+            u32::from(clearest_split(&shuffled).is_some_and(|(_, other)| other * chance >= clear));
     }
     let p = f64::from(as_clear + 1) / f64::from(SHUFFLES + 1);
     Some(Change { at: (at * block) as f64 / all as f64, before, after, drift, p })
 }
 
-/// How many times larger the differences of means are in a series with this memory than in one
-/// without.
+/// Computes the factor by which this memory enlarges differences of means.
 fn inflation(left: &[f64]) -> f64 {
     let n = left.len() as f64;
     let ranks = ranks(left);
@@ -379,20 +364,19 @@ fn inflation(left: &[f64]) -> f64 {
     if squares <= 0.0 {
         return 1.0;
     }
-    // What was fitted took a part of the memory with it.
+    // The fit took a part of the memory with it.
     let memory = (products / squares + BIAS.0 / n) / (1.0 - BIAS.1 / n);
     let memory = memory.clamp(0.0, MEMORY_MAX);
     ((1.0 + memory) / (1.0 - memory)).sqrt()
 }
 
-/// Tells how many of so many values make one of `most` averages.
 fn block(values: usize, most: usize) -> usize {
     values.div_ceil(most).max(1)
 }
 
 fn averaged(values: &[f64], most: usize) -> Vec<f64> {
     let size = block(values.len(), most);
-    // The rest at the end would be a shorter average, and noisier.
+    // A shorter last block would be noisier.
     let whole = values.chunks_exact(size);
     whole.map(|chunk| chunk.iter().sum::<f64>() / size as f64).collect()
 }
@@ -402,9 +386,9 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     doubled_ranks(values).into_iter().map(|rank| rank as f64 / 2.0).collect()
 }
 
-/// Where the sum of the ranks before is furthest from what chance makes it, and how far apart the
-/// means of both sides are there, by their standard error.
-fn split(ranks: &[f64]) -> Option<(usize, f64)> {
+/// Finds where the sum of the ranks before is furthest from chance, and the distance of both means
+/// there in standard errors.
+fn clearest_split(ranks: &[f64]) -> Option<(usize, f64)> {
     let n = ranks.len();
     let add = |sum: &mut f64, rank: &f64| {
         *sum += rank;
@@ -419,13 +403,13 @@ fn split(ranks: &[f64]) -> Option<(usize, f64)> {
     let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
     let within = squares - one * means.0 * means.0 - other * means.1 * means.1;
     let error = (within / (one + other - 2.0) * (1.0 / one + 1.0 / other)).sqrt();
-    // Ranks without a spread on either side: two values only.
+    // Two values only have ranks without a spread on either side.
     let clear = (means.0 - means.1).abs() / error.max(f64::MIN_POSITIVE);
     Some((at, clear))
 }
 
 /// Returns the line of the median slope through the medians (Theil and Sen).
-fn line(values: &[f64]) -> Option<impl Fn(usize) -> f64> {
+fn median_line(values: &[f64]) -> Option<impl Fn(usize) -> f64> {
     let slope = |i: usize, j: usize| (values[j] - values[i]) / (j - i) as f64;
     let slopes = (1..values.len()).flat_map(|j| (0..j).map(move |i| slope(i, j)));
     let slope = median(&slopes.collect::<Vec<f64>>())?;
@@ -434,9 +418,8 @@ fn line(values: &[f64]) -> Option<impl Fn(usize) -> f64> {
     Some(move |i: usize| start + slope * i as f64)
 }
 
-/// Half of the width of the mean's 95 % interval as a part of the mean, by means of up to ten
-/// batches (M. Schmeiser, "Batch size effects in the analysis of simulation output", 1982); None
-/// of fewer than three values, which tell nothing.
+/// Computes half the width of the mean's 95 % interval as a part of the mean, by up to ten batches (M.
+/// Schmeiser, 1982); None below three values.
 pub(crate) fn relative_error(values: &[f64]) -> Option<f64> {
     let batches = averaged(values, BATCHES);
     let n = batches.len() as f64;

@@ -1,10 +1,10 @@
-//! A canned-answer server with faults: for tests, benches and calibration.
+//! A canned-answer server with faults, for tests, benches and calibration.
 //!
-//! It speaks enough of the 4.1 protocol for sysbench and for any driver, looks at no table, accepts any
-//! password, and answers out of prebuilt bytes, so that what is measured against it is the client.
+//! It speaks enough of the 4.1 protocol for sysbench and any driver, has no tables, accepts any
+//! password, and sends prebuilt bytes, so that the client is what is measured.
 //!
-//! The first [`Answer`] whose text occurs in a statement decides, for queries and for prepared
-//! statements alike. Without one, by the statement's first word:
+//! The first [`Answer`] whose text occurs in a statement decides. Without one, the statement's first
+//! word:
 //!
 //! | statement | answer |
 //! |---|---|
@@ -15,10 +15,10 @@
 //! | `LOAD DATA` | error 3948, as of a server with `local_infile` off |
 //! | all else (`SET`, `BEGIN`, `CREATE`, …) | OK, no row affected |
 //!
-//! A statement's first 4 KiB are looked at, and at most 256 KiB of it are kept. Several
-//! statements in one query count and are answered as one. TLS and compression are not offered.
+//! It matches a statement's first 4 KiB, and keeps at most 256 KiB. Several statements in one query
+//! count and are answered as one. TLS and compression are not offered.
 //!
-//! [`Fault`]s are what goes wrong: [`At`] says when, [`Action`] what.
+//! Each [`Fault`] has its time ([`At`]) and its effect ([`Action`]).
 //!
 //! ```
 //! use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};

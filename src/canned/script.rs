@@ -1,31 +1,28 @@
-//! What the server shall say, and what shall go wrong: data, and the check that it makes sense.
+//! The script of a canned server: its answers and faults, and their checks.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// First byte of an answer that is an error.
 pub(crate) const ERROR: u8 = 0xFF;
 
 /// A `c` of sysbench's format: ten groups of eleven digits, 119 bytes.
 const SYSBENCH_C: &[u8] = b"68487932199-96439406143-93774651418-41631865787-96406072701-\
 20604855487-25459966574-28203206787-41238978918-19503783441";
 
-/// Everything that a canned server says and does.
 pub struct Script {
     pub version: String,
-    /// What a `SELECT … FROM t` returns.
+    /// The answer to `SELECT … FROM t`.
     pub row: Row,
     /// Answers to particular statements; the first match wins.
     pub answers: Vec<Answer>,
     pub service: Service,
     pub faults: Vec<Fault>,
     pub auth: Auth,
-    /// Offers `CLIENT_DEPRECATE_EOF`; each client that wants it gets it.
+    /// Offers `CLIENT_DEPRECATE_EOF` to each client that wants it.
     pub deprecate_eof: bool,
-    /// More connections than this at once are refused with error 1040. The process needs a
-    /// descriptor for each.
+    /// Most connections at once; more are refused with error 1040. Each needs a descriptor.
     pub connections_max: u32,
 }
 
@@ -39,14 +36,14 @@ impl Default for Script {
             faults: Vec::new(),
             auth: Auth::Native,
             deprecate_eof: true,
-            // What the smallest usual hard limit of descriptors (4096) allows.
+            // The smallest usual hard limit of descriptors (4096) allows this many.
             connections_max: 4_000,
         }
     }
 }
 
 impl Script {
-    /// Refuses what would make no sense on the wire.
+    /// Refuses what makes no sense on the wire.
     pub(crate) fn check(&self) -> Result<()> {
         if self.version.contains('\0') {
             return Err(Error::usage("canned server: the version holds a NUL"));
@@ -70,10 +67,9 @@ impl Default for Row {
     }
 }
 
-/// What a statement that contains a text is answered with.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The text, matched without regard to ASCII case; the empty text matches everything.
+    /// The text, in any ASCII case; the empty text matches everything.
     pub matches: String,
     pub reply: Reply,
 }
@@ -134,46 +130,42 @@ pub enum Reply {
     },
     /// An error; preparing such a statement fails with it.
     Error(SqlError),
-    /// A LOCAL INFILE request, as LOAD DATA LOCAL gets it: the stream is counted and thrown
-    /// away, and answered with its number of lines as affected rows. Error 1295 when prepared.
+    /// A LOCAL INFILE request: the stream is thrown away and answered with its lines as affected rows.
+    /// Error 1295 when prepared.
     LocalInfile {
         file: String,
     },
 }
 
-/// How long each statement takes: from the arrival of the request (or the answer before it on
-/// that connection) to its answer. Connections do not wait for each other. Preparing, pings and
-/// the like take no time.
+/// The time from a request's arrival (or the connection's previous answer) to its answer. Connections
+/// do not wait for each other; only statements take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Instant,
     Constant(Duration),
-    /// Exponentially distributed; each connection draws from a stream of its own.
+    /// Exponentially distributed; each connection has a stream of its own.
     Exponential {
         mean: Duration,
         seed: u64,
     },
 }
 
-/// How a client is let in. No password is ever checked.
+/// The log-in method. Any password is right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
-    /// `mysql_native_password`, any answer is right.
     Native,
-    /// Asks the client to switch to this plugin; any answer is right.
     Switch(String),
     Deny,
 }
 
-/// Statements are matched by this much of their beginning: a bulk INSERT of 1 MiB must not be
-/// searched once an answer.
+/// Longest part of a statement that is matched: a bulk INSERT must not be searched for each answer.
 const LOOKED_AT: usize = 4096;
 
 pub(crate) fn looked_at(sql: &[u8]) -> &[u8] {
     &sql[..sql.len().min(LOOKED_AT)]
 }
 
-/// Tells whether a text contains a lower-case word, without regard to ASCII case.
+/// Returns whether a text contains a lower-case word, in any ASCII case.
 pub(crate) fn contains(text: &[u8], lower: &[u8]) -> bool {
     let Some((&first, rest)) = lower.split_first() else { return true };
     let upper = first.to_ascii_uppercase();
@@ -185,8 +177,8 @@ pub(crate) fn contains(text: &[u8], lower: &[u8]) -> bool {
     })
 }
 
-/// When a fault fires. Counts start at 1 and run over all connections, for each fault on its
-/// own; a statement is a `COM_QUERY` or a `COM_STMT_EXECUTE`.
+/// The time of a fault. Counts start at 1 and run over all connections, for each fault; a statement is
+/// a `COM_QUERY` or a `COM_STMT_EXECUTE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     Statement(u64),
@@ -194,49 +186,48 @@ pub enum At {
     Connect(u64),
     EachConnect(u64),
     Prepare(u64),
-    /// At the first statement that arrives when this time has passed since the start.
+    /// At the first statement after this time since the start.
     After(Duration),
 }
 
-/// What goes wrong. The effects are on the answer to what fired the fault: the statement's
-/// answer, the prepare's, or the greeting.
+/// The effect of a fault on the answer to what fired it: statement, prepare or greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// This connection answers that much later.
     Stall(Duration),
-    /// Nothing is answered on any connection, nor greeted, for that long.
+    /// No connection is answered or greeted for this long.
     StallAll(Duration),
     Close,
-    /// The connection is reset (RST) instead of an answer; on a socket it is closed.
+    /// Resets the connection (RST) instead of an answer; closes a socket.
     Reset,
-    /// The server's half of the connection is closed instead of an answer; the client's stays open
-    /// until it goes.
+    /// Closes the server's half of the connection instead of an answer; the client's stays open until
+    /// it goes.
     HalfClose,
     HalfPacketThenStall,
     HalfPacketThenClose,
-    /// The answer in writes of one byte, a millisecond apart so that each is read by itself.
+    /// Sends the answer in writes of one byte, a millisecond apart so that each is read by itself.
     OneByteAtATime,
-    /// These bytes, headers and all, instead of the answer.
+    /// Sends these bytes, headers and all, instead of the answer.
     Garbage(Vec<u8>),
-    /// The answer's first header announces that many bytes more (or fewer) than follow.
+    /// The first header announces this many bytes more (or fewer) than follow.
     WrongLength(i32),
     WrongSequence,
-    /// An error instead of the answer; at a connection it takes the greeting's place, without
-    /// SQLSTATE as servers do it, and the connection is closed.
+    /// Sends an error instead of the answer; instead of a greeting without SQLSTATE, and closes the
+    /// connection.
     Error(SqlError),
     RowsInstead(usize),
     AffectedInstead(u64),
     RowContent(Vec<u8>),
-    /// One row with a value of that many bytes; 16 MiB and more go in several packets.
+    /// Sends one row with a value of this many bytes; 16 MiB and more go in several packets.
     OversizedRow(usize),
-    /// A result set that announces that many columns and ends there. `1 << 40` makes
-    /// `mysql_async` 0.37.1 reserve memory for all of them, which aborts the client's process.
+    /// Announces this many columns and ends. `1 << 40` makes `mysql_async` 0.37.1 reserve memory for
+    /// all, which aborts the client.
     HugeColumnCount(u64),
-    /// The answer, these bytes behind it, headers and all, and the connection is closed.
+    /// Sends the answer and these bytes, headers and all, and closes the connection.
     ThenClose(Vec<u8>),
     HangAtAuth,
-    /// Goes through a full `caching_sha2_password` exchange with this nonce, of which no bytes break a
-    /// client that computes modulo its length, and this packet, which may be empty, as the server's key.
+    /// Goes through a full `caching_sha2_password` exchange with this nonce and this packet, which may
+    /// be empty, as the server's key.
     KeyExchange(&'static [u8], Vec<u8>),
 }
 
@@ -249,8 +240,7 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub at: At,
-    /// Only statements (or prepares) that contain this text count, without regard to ASCII
-    /// case; so setting-up queries can be left alone.
+    /// Limits the count to statements and prepares that contain this text, in any ASCII case.
     pub only: Option<String>,
     pub action: Action,
 }
@@ -301,7 +291,7 @@ pub(crate) enum Event<'a> {
     Connect,
 }
 
-/// The script's faults, their texts in lower case, with how often each was concerned.
+/// The script's faults with their counts; texts in lower case.
 pub(crate) struct Faults {
     armed: Vec<(Fault, Cell<u64>)>,
     started: Instant,
@@ -320,9 +310,9 @@ impl Faults {
         self.armed.is_empty()
     }
 
-    /// Counts an event; of several faults that it fires the first one acts.
+    /// Counts an event; the first fault that fires acts.
     pub(crate) fn fire(&self, event: Event<'_>) -> Option<Action> {
-        // Every fault counts, also those that another one hides.
+        // Faults hidden by another one count, too.
         let fires = |(fault, seen): &&(Fault, Cell<u64>)| self.fires(fault, seen, event);
         let fired = self.armed.iter().filter(fires).map(|(fault, _)| &fault.action);
         fired.fold(None, |first, next| first.or(Some(next))).cloned()
@@ -351,11 +341,9 @@ impl Faults {
     }
 }
 
-/// An error as a server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlError {
     pub code: u16,
-    /// The SQLSTATE, five bytes.
     pub sqlstate: String,
     pub message: String,
 }
@@ -373,7 +361,7 @@ impl SqlError {
         Err(Error::usage(format!("canned error {code}: SQLSTATE '{sqlstate}' has not five bytes")))
     }
 
-    /// Makes the payload; an `early` one, before the client has said what it understands, has no SQLSTATE.
+    /// Makes the payload; an `early` one, before the client's capabilities are known, has no SQLSTATE.
     pub(crate) fn payload(&self, early: bool) -> Vec<u8> {
         let state = if early { String::new() } else { format!("#{}", self.sqlstate) };
         let texts = [state.as_bytes(), self.message.as_bytes()].concat();

@@ -1,4 +1,4 @@
-//! Starting, listening, accepting, ending.
+//! The server's life: start, listen, accept, end.
 
 use std::future::Future;
 use std::io;
@@ -30,16 +30,15 @@ pub struct Canned {
 }
 
 impl Canned {
-    /// Starts a server and returns once it listens.
     pub fn start(script: Script, listen: Listen) -> Result<Canned> {
         let counts = Arc::default();
         let (stop, stopped) = oneshot::channel();
         let (ready, bound) = mpsc::channel();
         let shared = Arc::clone(&counts);
         let thread = std::thread::Builder::new().name("canned".to_owned()).spawn(move || {
-            // A dropped sender stops the server as well as a sent word.
+            // A dropped sender stops the server, too.
             let stopped = async { _ = stopped.await };
-            // Nobody waits any more only if `start` itself was unwound.
+            // Nobody waits only if `start` itself was unwound.
             serve(script, &listen, shared, stopped, |port| _ = ready.send(port))
         });
         let thread = thread
@@ -51,13 +50,13 @@ impl Canned {
         Ok(Canned { port, counts, running: Some((stop, thread)) })
     }
 
-    /// The port on 127.0.0.1; 0 if it listens on a socket.
+    /// Returns the port on 127.0.0.1; 0 for a socket.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Tells what it has done so far. Commands without an answer (closing a statement, quitting) are
-    /// counted when the server comes to them; an `open` of 0 says that it has seen them all.
+    /// Returns the counts so far. Commands without an answer (closing a statement, quitting) count
+    /// when the server reaches them: at `open` 0 all are counted.
     pub fn counts(&self) -> Counts {
         *self.counts.lock().expect("no count panics")
     }
@@ -67,7 +66,7 @@ impl Drop for Canned {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.running.take() {
             drop(stop);
-            // An error of a server that is no longer wanted has no reader.
+            // Nobody reads this error any more.
             let _ = thread.join();
         }
     }
@@ -75,20 +74,17 @@ impl Drop for Canned {
 
 /// Thousands of clients may come at once.
 const BACKLOG: u32 = 4096;
-/// Descriptors beside those of the connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// The address that a server listens on.
 pub enum Listen {
     /// A port of 127.0.0.1; 0 takes a free one.
     Port(u16),
-    /// A Unix socket that does not exist yet; it is removed at the end.
+    /// A Unix socket that does not exist yet; removed at the end.
     Socket(PathBuf),
 }
 
-/// Runs a server in this thread until `stop` is done; another one may read the counts meanwhile.
-/// `ready` is called with the port (0 for a socket) once clients can connect.
-/// `stop` is polled within the server's runtime, so that it may wait for tokio's signals.
+/// Runs a server in this thread until `stop` is done, which the server's runtime polls. Calls `ready`
+/// with the port (0 for a socket) once clients can connect; others may read the counts.
 pub fn serve(
     script: Script,
     listen: &Listen,
@@ -98,7 +94,7 @@ pub fn serve(
 ) -> Result<()> {
     script.check()?;
     let (connections, allowed) = (script.connections_max, raise_descriptor_limit()?);
-    // A timer, which service times need, is two.
+    // Service times need a timer, which is two descriptors.
     let each = if script.service == Service::Instant { 1 } else { 3 };
     let wanted = each * u64::from(connections) + OTHER_DESCRIPTORS;
     if allowed < wanted {
@@ -112,7 +108,7 @@ pub fn serve(
     let failed = |e: io::Error| Error::failed(format!("canned server: {e}"));
     let mut builder = Builder::new_current_thread();
     let runtime = builder.enable_all().build_local(LocalOptions::default()).map_err(failed)?;
-    // The runtime's end drops every session and with it every connection.
+    // The runtime's end drops every session and its connection.
     runtime.block_on(async {
         let listener = Listener::bind(listen)?;
         let shared = Rc::new(Shared::new(script, counts));
@@ -186,16 +182,16 @@ async fn accept(listener: &Listener, shared: &Rc<Shared>) {
     loop {
         match listener.accept().await {
             Ok(socket) => {
-                tokio::task::spawn_local(talk(Session::new(Rc::clone(shared), socket)));
+                tokio::task::spawn_local(serve_connection(Session::new(Rc::clone(shared), socket)));
             }
-            // A client that left at once, or no descriptor for it: try again, but do not spin.
+            // The client left, or descriptors ran out: try again, but do not spin.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// Serves a connection to its end. Every failure is the client's going away: it needs no report.
-async fn talk(mut session: Session) -> io::Result<()> {
+/// Serves a connection to its end. Failures mean that the client has gone: nobody needs a report.
+async fn serve_connection(mut session: Session) -> io::Result<()> {
     session.greet().await?;
     session.shared.count(|counts| counts.sessions += 1);
     session.serve().await

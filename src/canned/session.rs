@@ -1,4 +1,4 @@
-//! One connection: greeted, asked and answered; and what all connections of a server share.
+//! One connection of the server, and the state that all connections share.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -17,14 +17,12 @@ use super::script::{Action, Auth, ERROR, Event, Faults, Script, Service, SqlErro
 use super::wire::{self, AnswerKind, Dialect, HEADER, Input, PAYLOAD_MAX, Replies};
 use crate::observe::Timer;
 
-/// Counts of a server's work since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections accepted, refused ones included.
+    /// Accepted connections, refused ones included.
     pub connections: u64,
     pub open: u64,
     pub open_max: u64,
-    /// Connections that got through the handshake.
     pub sessions: u64,
     pub queries: u64,
     pub prepares: u64,
@@ -35,7 +33,7 @@ pub struct Counts {
     /// `COM_RESET_CONNECTION` and `COM_CHANGE_USER`.
     pub resets: u64,
     pub quits: u64,
-    /// Statements (of `queries` and `executes`) that ask for the canned row.
+    /// Statements (of `queries` and `executes`) for the canned row.
     pub selects: u64,
     /// Statements (of `queries` and `executes`) that change one row.
     pub changes: u64,
@@ -50,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) script: Script,
     replies: Replies,
     faults: Faults,
-    /// No fault and no service time: nothing ever waits.
+    /// True without faults and service times: nothing ever waits.
     calm: bool,
     counts: Arc<Mutex<Counts>>,
     stalled_until: Cell<Option<Instant>>,
@@ -69,12 +67,11 @@ impl Shared {
         }
     }
 
-    /// Counts something; readers are rare, so that the lock is free.
+    /// Updates the counts; readers are rare, so the lock is free.
     pub(crate) fn count<T>(&self, count: impl FnOnce(&mut Counts) -> T) -> T {
         count(&mut self.counts.lock().expect("no count panics"))
     }
 
-    /// Tells which fault an event fires.
     fn fault(&self, event: Event<'_>) -> Option<Action> {
         self.faults.fire(event).inspect(|_| self.count(|counts| counts.faults += 1))
     }
@@ -103,11 +100,10 @@ const STMT_RESET: u8 = 0x1A;
 const SET_OPTION: u8 = 0x1B;
 const RESET_CONNECTION: u8 = 0x1F;
 
-/// Statements that one connection may hold: a server's default for all of them together.
+/// Most statements of one connection: a server's default for all of them together.
 const STATEMENTS_MAX: usize = 16_382;
 
-/// What a connection knows of its statements. Numbers are never used again, so that a client
-/// that uses a closed statement gets an error.
+/// A connection's statements. Numbers are never reused, so that a closed statement gives an error.
 struct Commands {
     pub(crate) shared: Rc<Shared>,
     deprecate_eof: bool,
@@ -117,11 +113,10 @@ struct Commands {
 
 struct Prepared {
     plan: AnswerKind,
-    /// The beginning of its text; kept only if a fault may ask for it.
+    /// The beginning of its text, if a fault may ask for it.
     sql: Rc<[u8]>,
 }
 
-/// The next action of a session.
 enum Response {
     Answer {
         plan: AnswerKind,
@@ -133,7 +128,6 @@ enum Response {
 }
 
 impl Commands {
-    /// Decides what a command gets.
     fn decide(&mut self, payload: &[u8]) -> Response {
         let Some((&command, body)) = payload.split_first() else {
             return self.refuse(1835, "HY000", "Malformed communication packet");
@@ -209,7 +203,7 @@ impl Commands {
         let kept = if shared.faults.is_empty() { &[] } else { looked_at(sql) };
         self.last = self.last.wrapping_add(1);
         self.known.insert(self.last, Prepared { plan, sql: Rc::from(kept) });
-        let reply = shared.replies.prepared(plan, self.last, parameters, self.deprecate_eof);
+        let reply = shared.replies.prepare_answer(plan, self.last, parameters, self.deprecate_eof);
         Response::Reply(reply, action)
     }
 
@@ -258,25 +252,22 @@ const OFFERED: u32 = 0x3F_A78F;
 
 /// Always the same: no password is checked.
 const NONCE: &[u8; 20] = b"canned-nonce-20bytes";
-/// Answers beyond this are sent before more requests are looked at.
+/// Answers beyond this are sent before more requests are read.
 const UNSENT_MAX: usize = 64 << 10;
 
-/// Makes the error that ends a session in good order.
-fn over() -> io::Error {
+fn session_ended() -> io::Error {
     io::ErrorKind::ConnectionAborted.into()
 }
 
-/// A connection and what the server knows about it.
 pub(crate) struct Session {
     pub(crate) shared: Rc<Shared>,
     socket: TcpStream,
     input: Input,
-    /// Answers that are not sent yet.
     out: Vec<u8>,
     id: u32,
     commands: Commands,
     random: Xoshiro256PlusPlus,
-    /// For service times: tokio's tick once a millisecond.
+    /// For service times: tokio ticks once a millisecond.
     timer: Option<Timer>,
 }
 
@@ -311,7 +302,6 @@ impl Session {
         }
     }
 
-    /// Greets a client and lets it in.
     pub(crate) async fn greet(&mut self) -> io::Result<()> {
         let shared = Rc::clone(&self.shared);
         if shared.count(|counts| counts.open) > u64::from(shared.script.connections_max) {
@@ -322,7 +312,7 @@ impl Session {
         let action = shared.fault(Event::Connect);
         shared.wait_for_stall().await;
         let greeting = wire::packet(0, &greeting(&shared.script, self.id));
-        // The packets that the client has to answer after its login.
+        // Packets for the client after its log-in.
         let mut asked = match &shared.script.auth {
             Auth::Switch(plugin) => vec![auth_switch(plugin, NONCE)],
             Auth::Native | Auth::Deny => Vec::new(),
@@ -345,7 +335,7 @@ impl Session {
         self.log_in(asked).await
     }
 
-    /// Takes the client's login and its answers to what it is asked.
+    /// Reads the client's log-in and its answers to these packets.
     async fn log_in(&mut self, asked: Vec<Vec<u8>>) -> io::Result<()> {
         let (mut sequence, login) = self.packet().await?;
         let flags = login.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
@@ -383,7 +373,6 @@ impl Session {
         }
     }
 
-    /// Answers commands until the client goes.
     pub(crate) async fn serve(&mut self) -> io::Result<()> {
         loop {
             while let Some((_, command)) = self.input.next_command() {
@@ -415,7 +404,7 @@ impl Session {
                 match action {
                     None => self.out.extend_from_slice(usual),
                     Some(action) => {
-                        let twisted = replies.twisted(&action, plan, dialect);
+                        let twisted = replies.faulty_answer(&action, plan, dialect);
                         let other = matches!(action, Action::Garbage(_) | Action::Error(_));
                         local &= twisted.is_none() && !other;
                         self.deliver(twisted.unwrap_or_else(|| usual.to_vec()), action).await?;
@@ -454,22 +443,22 @@ impl Session {
         Ok(())
     }
 
-    /// Sends an error and ends the session. An `early` one stands in the greeting's place.
+    /// Sends an error and ends the session. An `early` one replaces the greeting.
     async fn refuse(&mut self, sequence: u8, error: &SqlError, early: bool) -> io::Result<()> {
         self.out.extend(wire::packet(sequence, &error.payload(early)));
         self.flush().await?;
-        Err(over())
+        Err(session_ended())
     }
 
-    /// Reads and forgets until the client goes, and ends the session.
+    /// Discards input until the client goes, and ends the session.
     async fn drain(&mut self) -> io::Result<()> {
         tokio::io::copy(&mut self.socket, &mut tokio::io::sink()).await?;
-        Err(over())
+        Err(session_ended())
     }
 
-    /// Sends an answer as a fault wants it; some faults end the session.
+    /// Sends an answer changed by a fault; some faults end the session.
     async fn deliver(&mut self, mut reply: Vec<u8>, action: Action) -> io::Result<()> {
-        // Earlier answers are not part of the fault.
+        // The fault does not concern earlier answers.
         self.flush().await?;
         match &action {
             Action::Stall(time) => tokio::time::sleep(*time).await,
@@ -497,11 +486,11 @@ impl Session {
         self.socket.write_all(&reply).await?;
         match action {
             Action::Close | Action::HalfPacketThenClose | Action::ThenClose(_) => {
-                return Err(over());
+                return Err(session_ended());
             }
             Action::Reset => {
                 self.socket.set_zero_linger()?;
-                return Err(over());
+                return Err(session_ended());
             }
             Action::HalfClose => self.socket.shutdown().await?,
             Action::HalfPacketThenStall => {}
@@ -510,8 +499,8 @@ impl Session {
         self.drain().await
     }
 
-    /// Sends the request that waits in `out`, takes the stream up to its empty packet, and
-    /// answers OK with the number of lines.
+    /// Sends the waiting request, reads the stream up to its empty packet, and answers OK with the
+    /// number of lines.
     async fn take_file(&mut self) -> io::Result<()> {
         self.flush().await?;
         let (mut length, mut lines) = (0, 0);
@@ -533,7 +522,7 @@ impl Session {
     }
 }
 
-/// Draws from the exponential distribution, by 64 random bits.
+/// Draws from the exponential distribution with 64 random bits.
 fn exponential(mean: Duration, bits: u64) -> Duration {
     // 53 bits make a number in [0, 1); its complement is never zero.
     let uniform = (bits >> 11) as f64 / (1_u64 << 53) as f64;

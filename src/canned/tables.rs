@@ -1,13 +1,13 @@
-//! Answers that make loadgen's preflight see tables.
+//! Answers that let loadgen's preflight see tables.
 
 use super::script::{Answer, Reply};
 
-/// Rows that each table claims to have: so few that one statement can count all of their ids.
+/// Rows of each table: few enough for one statement to count all ids.
 const ROWS: &str = "100";
 
-/// Makes the answers of a server that has foreign tables sbtest1 … sbtestN and allows what loadgen needs.
+/// Makes the answers of a server with foreign tables sbtest1 … sbtestN that allows what loadgen needs.
 pub fn answers(tables: u32) -> Vec<Answer> {
-    // Bars part columns and values. loadgen reads them by their places, others by their names.
+    // Bars separate columns and values. loadgen reads them by position, others by name.
     let rows = |matches, columns: &str, rows: Vec<String>| {
         let value = |text: &str| (text != "NULL").then(|| text.as_bytes().to_vec());
         let columns = columns.split('|').map(str::to_owned).collect();

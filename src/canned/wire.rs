@@ -1,5 +1,5 @@
-//! Packets: how they are framed, the commands that come out of what a client sends, in bounded memory,
-//! and the answers as bytes, built once, with the choice which of them a statement gets, from its text.
+//! Packets: their framing, the commands of a client in bounded memory, and prebuilt answers with the
+//! choice between them by a statement's text.
 
 use std::io;
 
@@ -11,9 +11,8 @@ use tokio::net::TcpStream;
 
 use super::script::{Action, Answer, Reply, Script, SqlError, contains, looked_at};
 
-/// The longest payload of one packet; longer ones go on in the next.
+/// The longest payload of one packet; a longer one goes on in the next.
 pub(crate) const PAYLOAD_MAX: usize = 0xFF_FFFF;
-/// A packet's length (3 bytes) and sequence number (1).
 pub(crate) const HEADER: usize = 4;
 
 /// `SERVER_STATUS_AUTOCOMMIT`.
@@ -21,15 +20,13 @@ pub(crate) const AUTOCOMMIT: u16 = 2;
 /// `utf8mb4_general_ci`.
 pub(crate) const CHARSET: u8 = 45;
 
-/// First byte of a LOCAL INFILE request.
 pub(crate) const LOCAL: u8 = 0xFB;
 
-/// Of a longer command the rest is read and thrown away.
 pub(crate) const KEPT: usize = 256 << 10;
-/// The first size of a read buffer: 10,000 connections must fit in memory.
+/// First size of a read buffer: 10,000 connections must fit in memory.
 const SMALL: usize = 1 << 10;
 
-/// Frames payloads, each in several packets if it needs them, numbered upwards from `sequence`.
+/// Frames payloads, in several packets if needed, numbered from `sequence`.
 pub(crate) fn packets<T: AsRef<[u8]>>(
     mut sequence: u8,
     payloads: impl IntoIterator<Item = T>,
@@ -51,7 +48,6 @@ pub(crate) fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     Some((u32::from_le_bytes([a, b, c, 0]) as usize, sequence))
 }
 
-/// Encodes a number as the protocol does with lengths.
 fn int(n: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.put_lenenc_int(n);
@@ -77,7 +73,6 @@ pub(crate) fn eof(deprecate_eof: bool) -> Vec<u8> {
     vec![0xFE, 0, 0, low, high] // 0, 0: warnings
 }
 
-/// Makes the definition of a CHAR(120) column.
 fn column(name: &str) -> Vec<u8> {
     const STRING: u8 = 0xFE;
     let mut out = Vec::new();
@@ -90,11 +85,11 @@ fn column(name: &str) -> Vec<u8> {
     [&out, [0x0C].as_slice(), &charset, &length, &[STRING, 0, 0, 0, 0, 0]].concat()
 }
 
-/// Makes a row of the text or of the binary protocol; `None` is NULL.
+/// Makes a row of the text or binary protocol; `None` is NULL.
 fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
     let mut out = Vec::new();
     if binary {
-        // A zero, and a bitmap of the NULLs that starts at bit 2.
+        // A zero, and a bitmap of NULLs that starts at bit 2.
         out.resize(1 + (values.len() + 2).div_ceil(8), 0);
     }
     for (i, value) in values.iter().enumerate() {
@@ -111,9 +106,9 @@ fn row(values: &[Option<Vec<u8>>], binary: bool) -> Vec<u8> {
 #[derive(Default)]
 pub(crate) struct Input {
     buffer: BytesMut,
-    /// Bytes of a read that filled all of the room that it had: more is likely waiting.
+    /// The size of a read that filled the buffer: more is likely waiting.
     crowded: usize,
-    /// What is left of the packet that is coming, whether another one continues it, and its number.
+    /// Bytes left of the current packet, whether another one continues it, and its number.
     left: usize,
     more: bool,
     sequence: u8,
@@ -122,8 +117,8 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads once; an error at the client's end. The room grows with what arrives, never with what a
-    /// header announces.
+    /// Reads once; an error at the client's end. The buffer grows with arriving bytes, never with what
+    /// a header announces.
     pub(crate) async fn fill(&mut self, socket: &mut TcpStream) -> io::Result<()> {
         self.buffer.reserve((2 * self.crowded).clamp(SMALL, KEPT));
         let room = self.buffer.capacity() - self.buffer.len();
@@ -132,7 +127,7 @@ impl Input {
         if n == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// Hands on what is here of a command. At its end it gives the number of its last packet.
+    /// Passes on the available part of a command; at its end returns the number of its last packet.
     pub(crate) fn take(&mut self, mut part: impl FnMut(&[u8])) -> Option<u8> {
         loop {
             if self.left == 0 {
@@ -150,7 +145,7 @@ impl Input {
         }
     }
 
-    /// Takes the next whole command, if it is here, with the number of its last packet.
+    /// Takes the next complete command with the number of its last packet.
     pub(crate) fn next_command(&mut self) -> Option<(u8, &[u8])> {
         let mut command = std::mem::take(&mut self.command);
         if self.left == 0 && !self.more {
@@ -165,34 +160,31 @@ impl Input {
     }
 }
 
-/// The place of a prebuilt answer among all; the script's own come last.
+/// The index of a prebuilt answer; the script's own come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AnswerKind(usize);
 
 impl AnswerKind {
     pub(crate) const CANNED: AnswerKind = AnswerKind(0);
-    /// One value, for a SELECT of no table.
+    /// One value, for a SELECT without a table.
     const VALUE: AnswerKind = AnswerKind(1);
     const EMPTY: AnswerKind = AnswerKind(2);
-    /// OK, one row affected.
     pub(crate) const CHANGED: AnswerKind = AnswerKind(3);
     const DONE: AnswerKind = AnswerKind(4);
-    /// LOAD DATA is not allowed.
     const NO_LOCAL: AnswerKind = AnswerKind(5);
     const OWN: usize = 6;
 }
 
-/// How a client wants its result sets.
+/// The form of result sets that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect {
-    /// It executed a prepared statement.
+    /// True for an executed prepared statement.
     pub(crate) binary: bool,
-    /// It negotiated `CLIENT_DEPRECATE_EOF`.
+    /// True if it negotiated `CLIENT_DEPRECATE_EOF`.
     pub(crate) deprecate_eof: bool,
 }
 
-/// Makes the packets of an answer.
-fn answered(reply: &Reply, Dialect { binary, deprecate_eof }: Dialect) -> Vec<u8> {
+fn answer_packets(reply: &Reply, Dialect { binary, deprecate_eof }: Dialect) -> Vec<u8> {
     match reply {
         Reply::Ok { affected } => packet(1, &ok(*affected)),
         Reply::Error(error) => packet(1, &error.payload(false)),
@@ -209,7 +201,6 @@ fn answered(reply: &Reply, Dialect { binary, deprecate_eof }: Dialect) -> Vec<u8
 }
 
 pub(crate) struct Replies {
-    /// Of the canned rows.
     content: Vec<u8>,
     /// The texts of the script's answers, in lower case.
     texts: Vec<Vec<u8>>,
@@ -241,8 +232,9 @@ impl Replies {
         let own = script.answers.iter().map(|answer| answer.reply.clone());
         let replies: Vec<Reply> = fixed.into_iter().chain(own).collect();
         let in_all_dialects = |reply: &Reply| {
-            [(false, false), (false, true), (true, false), (true, true)]
-                .map(|(binary, deprecate_eof)| answered(reply, Dialect { binary, deprecate_eof }))
+            [(false, false), (false, true), (true, false), (true, true)].map(
+                |(binary, deprecate_eof)| answer_packets(reply, Dialect { binary, deprecate_eof }),
+            )
         };
         let text = |answer: &Answer| answer.matches.to_ascii_lowercase().into_bytes();
         Replies {
@@ -258,12 +250,11 @@ impl Replies {
         &self.bytes[plan.0][at]
     }
 
-    /// Tells whether an answer begins with [`ERROR`] or [`LOCAL`]; a result set with neither.
+    /// Returns whether an answer begins with [`ERROR`] or [`LOCAL`].
     pub(crate) fn is(&self, plan: AnswerKind, first: u8) -> bool {
         self.bytes[plan.0][0][HEADER] == first
     }
 
-    /// Lists the columns of a result set; none of another answer.
     fn columns(&self, plan: AnswerKind) -> &[String] {
         match &self.replies[plan.0] {
             Reply::Rows { columns, .. } => columns,
@@ -271,8 +262,8 @@ impl Replies {
         }
     }
 
-    /// Makes the answer to a `COM_STMT_PREPARE`: the statement, its parameters, its columns.
-    pub(crate) fn prepared(
+    /// Makes the answer to `COM_STMT_PREPARE`: statement, parameters, columns.
+    pub(crate) fn prepare_answer(
         &self,
         plan: AnswerKind,
         id: u32,
@@ -293,8 +284,8 @@ impl Replies {
         packets(1, payloads)
     }
 
-    /// Makes the answer as a fault wants it instead; `None` for faults that leave its content alone.
-    pub(crate) fn twisted(
+    /// Makes the answer as a fault changes it; `None` for faults that keep its content.
+    pub(crate) fn faulty_answer(
         &self,
         action: &Action,
         plan: AnswerKind,
@@ -307,7 +298,7 @@ impl Replies {
                 columns => columns.to_vec(),
             };
             let row = vec![Some(content.to_vec()); columns.len()];
-            answered(&Reply::Rows { columns, rows: vec![row; count] }, dialect)
+            answer_packets(&Reply::Rows { columns, rows: vec![row; count] }, dialect)
         };
         Some(match action {
             Action::RowsInstead(count) => rows(&self.content, *count),
@@ -319,7 +310,6 @@ impl Replies {
         })
     }
 
-    /// Decides which answer a statement gets.
     pub(crate) fn plan(&self, sql: &[u8]) -> AnswerKind {
         let text = looked_at(sql);
         if let Some(i) = self.texts.iter().position(|answer| contains(text, answer)) {
@@ -350,7 +340,7 @@ fn select(text: &[u8]) -> AnswerKind {
     }
 }
 
-/// Takes a statement from its first word on: white space, brackets and comments may come before.
+/// Returns a statement from its first word on, without white space, brackets and comments.
 fn without_lead(mut text: &[u8]) -> &[u8] {
     loop {
         let start = text.iter().position(|&b| !b.is_ascii_whitespace() && b != b'(');
@@ -434,9 +424,9 @@ mod tests {
     #[test]
     fn a_prepared_select_describes_parameters_and_columns() {
         let replies = Replies::new(&Script::default());
-        let full = outline(&replies.prepared(AnswerKind::CANNED, 7, 2, false));
+        let full = outline(&replies.prepare_answer(AnswerKind::CANNED, 7, 2, false));
         assert_eq!(full, [(0, 1), (3, 2), (3, 3), (0xFE, 4), (3, 5), (0xFE, 6)]);
-        let lean = outline(&replies.prepared(AnswerKind::CHANGED, 7, 1, true));
+        let lean = outline(&replies.prepare_answer(AnswerKind::CHANGED, 7, 1, true));
         assert_eq!(lean, [(0, 1), (3, 2)]);
     }
 
@@ -445,9 +435,9 @@ mod tests {
         let row = Row { count: 0, ..Row::default() };
         let replies = Replies::new(&Script { row, ..Script::default() });
         let dialect = Dialect { binary: true, deprecate_eof: true };
-        let bytes = replies.twisted(&Action::RowsInstead(2), AnswerKind::CHANGED, dialect);
+        let bytes = replies.faulty_answer(&Action::RowsInstead(2), AnswerKind::CHANGED, dialect);
         assert_eq!(outline(&bytes.unwrap()).len(), 5);
-        assert_eq!(replies.twisted(&Action::Close, AnswerKind::CHANGED, dialect), None);
+        assert_eq!(replies.faulty_answer(&Action::Close, AnswerKind::CHANGED, dialect), None);
     }
 
     fn planned(sql: &str) -> AnswerKind {

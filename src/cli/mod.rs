@@ -19,7 +19,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, VALUE_MAX, clip, line, plain};
-use crate::mysql::options::handover::{hand_over, masked};
+use crate::mysql::options::handover::{hand_over, mask_password};
 use crate::progress::say;
 use crate::run::{print_data, warn};
 use crate::sysbench::NativeVerb;
@@ -150,7 +150,7 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
     let args = replace_help_verb(args);
     let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
     // Report usage errors before the hand-over, which replaces some words.
-    if let Some(typed) = masked(args.clone(), &command)?
+    if let Some(typed) = mask_password(args.clone(), &command)?
         && let Err(code) = parse_args(&mut command, &typed)
     {
         return Ok(code);

@@ -6,7 +6,7 @@ use crate::sysbench::{self, Answer, NativeFlag, NativeVerb};
 
 /// Translates a command line to loadgen's words, unless all of it is loadgen's.
 pub(super) fn answer(args: &[String], loadgen: &Command) -> Option<Answer> {
-    sysbench::answer(args, &native_verbs(loadgen))
+    sysbench::translate(args, &native_verbs(loadgen))
 }
 
 pub(super) fn native_verbs(loadgen: &Command) -> Vec<NativeVerb> {
@@ -35,7 +35,7 @@ mod tests {
 
     fn said(line: &str) -> Option<Answer> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        sysbench::answer(&words, &crate::cli::native_verbs())
+        sysbench::translate(&words, &crate::cli::native_verbs())
     }
 
     #[test]

@@ -173,7 +173,7 @@ const HEADING: &str = "Options of this workload";
 /// accepted, too.
 pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
     for (name, setting) in &workload.options {
-        let default = setting.shown();
+        let default = setting.display_value();
         let help = match setting.about.as_str() {
             "" => format!("[default: {default}]"),
             about => format!("{about} [default: {default}]"),
@@ -228,7 +228,7 @@ fn describe(workload: &Workload) -> String {
         lines.push(format!("  tables of --schema {}", workload.schema));
     }
     lines.extend(options.iter().map(|(name, setting)| {
-        format!("  --{} {}: {}", name.replace('_', "-"), setting.shown(), setting.about)
+        format!("  --{} {}: {}", name.replace('_', "-"), setting.display_value(), setting.about)
     }));
     for transaction in transactions {
         if transactions.len() > 1 {
@@ -238,7 +238,7 @@ fn describe(workload: &Workload) -> String {
         lines.extend(begins.then(|| "  BEGIN".to_owned()));
         for (statement, repeat) in workload.running(transaction) {
             let times = if repeat == 1 { String::new() } else { format!("  × {repeat}") };
-            lines.push(format!("  {}{times}", statement.told(options)));
+            lines.push(format!("  {}{times}", statement.brief_sql(options)));
             lines.push(format!("    expects {}", statement.expect));
         }
         lines.extend(begins.then(|| "  COMMIT".to_owned()));

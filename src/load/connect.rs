@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, Session, Tried, class, hint, impatient, is_passing, optional,
+    Asked, Failure, Liveness, Session, Tried, class, hint, is_passing, limit_lock_wait, optional,
     query_single, quoted_text,
 };
 use crate::progress::Progress;
@@ -55,7 +55,7 @@ pub(super) async fn open(server: &Liveness) -> Result<Session> {
     let mut session = Session::open(&server.link, None).await?;
     let sql = "SET SESSION autocommit = 1, wait_timeout = 28800";
     session.execute(sql).await.doing("setting up a connection")?;
-    impatient(&mut session).await.doing("setting up a connection")?;
+    limit_lock_wait(&mut session).await.doing("setting up a connection")?;
     Ok(session)
 }
 

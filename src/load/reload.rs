@@ -26,8 +26,8 @@ use super::source::{Dump, Item, LOOK, Statements, beside};
 use crate::engine::Counted;
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, ServerLink, Session, dataset, impatient, number, pairs, query_single,
-    quoted_text,
+    Asked, Failure, Liveness, ServerLink, Session, dataset, limit_lock_wait, number, pairs,
+    query_single, quoted_text,
 };
 use crate::observe::{Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
@@ -94,7 +94,7 @@ async fn connect(
     let wide = ServerLink { opts: opts.into(), ..link.clone() };
     let mut session = Session::open(&wide, spec.charset.as_deref()).await?;
     let _session_waits = server.waits(&session);
-    impatient(&mut session).await.doing("setting up a connection")?;
+    limit_lock_wait(&mut session).await.doing("setting up a connection")?;
     lock_connection(&mut session, &link.target.database, 0).await?;
     if !is_generated {
         split_alike(&mut session).await.doing("setting up a connection")?;

@@ -126,7 +126,7 @@ impl<R: Read> Statements<R> {
                  sequence) leave the rest out",
             )
         })?;
-        let taken = self.splitter.taken();
+        let taken = self.splitter.bytes_read();
         Ok(Some(Item { sql, line, taken, seen, rows_of: None }))
     }
 }

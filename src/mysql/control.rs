@@ -1,4 +1,4 @@
-//! Questions to the server off the hot path, and what to make of no answer.
+//! Questions to the server off the hot path, and the errors made of their failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(crate) async fn rows<const N: usize>(
     session.query(sql).await?.into_iter().map(|row| row.try_into().map_err(other)).collect()
 }
 
-/// Reads rows of names and values as a map; those without a value are left out.
+/// Reads rows of names and values into a map, without the NULL values.
 pub(crate) async fn pairs(session: &mut Session, sql: &str) -> Asked<BTreeMap<String, String>> {
     let pairs = rows(session, sql).await?.into_iter();
     Ok(pairs.filter_map(|[name, value]| name.zip(value)).collect())
@@ -34,7 +34,7 @@ pub(crate) fn numeric(texts: &BTreeMap<String, String>) -> Numbers {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
 }
 
-/// Finds a number that is none below zero.
+/// Returns a number unless it is negative.
 pub(super) fn amount(numbers: &Numbers, name: &str) -> Option<u64> {
     numbers.get(name).and_then(|number| u64::try_from(*number).ok())
 }
@@ -50,17 +50,16 @@ pub(crate) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
     number.ok_or_else(|| Failure::Lost("an answer that is no number".to_owned()))
 }
 
-/// Reads the database that a session is in, as the server writes its name.
+/// Reads the session's database, as the server writes its name.
 pub(crate) async fn database(session: &mut Session) -> Asked<Option<String>> {
     optional(query_single(session, "SELECT DATABASE()").await).map(Option::flatten)
 }
 
-/// A line of the server's list of connections.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
-    /// A session knows the low 32 bits of its own.
+    /// `Session::id` holds the low 32 bits of it.
     pub(super) id: u64,
-    /// The account, without where it comes from.
+    /// The account without its host.
     pub(super) user: String,
     /// `host:port`, or `localhost` for a socket.
     pub(super) from: String,
@@ -69,10 +68,8 @@ pub(super) struct Process {
     pub(super) time_s: u64,
 }
 
-/// Lists the connections; lines of fewer columns are left out. SHOW is the one form that every version
-/// has; what it has not is empty.
-pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Vec<Process>> {
-    let process = |row: Vec<Option<String>>| {
+impl Process {
+    fn from_row(row: Vec<Option<String>>) -> Option<Process> {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut text = || texts.next().unwrap_or_default();
         Some(Process {
@@ -83,19 +80,24 @@ pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Ve
             command: text(),
             time_s: text().parse().unwrap_or(0),
         })
-    };
-    let rows = session.query("SHOW PROCESSLIST").await?.into_iter();
-    Ok(rows.filter(|row| row.len() >= columns).filter_map(process).collect())
+    }
 }
 
-/// Bounds the wait of a statement for others that are busy with its table: a year by default.
-pub(crate) async fn impatient(session: &mut Session) -> Asked<()> {
+/// Lists the connections, NULL as an empty text; skips rows with fewer columns. Every version has SHOW
+/// PROCESSLIST.
+pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Vec<Process>> {
+    let rows = session.query("SHOW PROCESSLIST").await?.into_iter();
+    Ok(rows.filter(|row| row.len() >= columns).filter_map(Process::from_row).collect())
+}
+
+/// Limits the wait for locks of tables, which is a year by default.
+pub(crate) async fn limit_lock_wait(session: &mut Session) -> Asked<()> {
     let sql = format!("SET SESSION lock_wait_timeout = {}", SILENCE.as_secs());
-    // Servers without it do not wait like that.
+    // Servers without the variable have no such wait.
     optional(session.execute(&sql).await).map(|_| ())
 }
 
-/// Makes the error to show: what could not be done, and what the server or the driver said.
+/// Makes the error for the user, with the text of the server or the driver.
 pub(crate) fn explain(failure: &Failure, doing: &str) -> Error {
     let error = Error::server(format!("cannot {doing}: {failure}")).passing(failure.may_pass());
     match failure {
@@ -104,13 +106,13 @@ pub(crate) fn explain(failure: &Failure, doing: &str) -> Error {
     }
 }
 
-/// Round trips that count; as many again are made before them.
+/// Round trips that count, after as many for warm-up.
 const ROUNDS: usize = 51;
-/// Rounds of a far server: what they took by then must do.
+/// Time limit of the rounds: a distant server gets fewer.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Measures the median round trip of `DO 1`, microseconds, over a session that is idle otherwise. None
-/// where the server does not take it.
+/// Measures the median round trip of `DO 1`, microseconds, over an idle session; None where the server
+/// refuses it.
 pub(crate) async fn median_us(session: &mut LeanSession) -> Asked<Option<f64>> {
     let began = Instant::now();
     let mut rounds = Vec::with_capacity(2 * ROUNDS);
@@ -123,7 +125,7 @@ pub(crate) async fn median_us(session: &mut LeanSession) -> Asked<Option<f64>> {
     }
     // The first half warms caches and the CPU's clock.
     let counted = rounds.split_off(rounds.len() / 2);
-    // Nobody's clock is better than a nanosecond.
+    // No clock is more precise than a nanosecond.
     Ok(crate::stats::median(&counted).map(|us| (us * 1e3).round() / 1e3))
 }
 
@@ -135,19 +137,18 @@ const VALUE_MAX: usize = 4096;
 const WITHHELD: &str = "(withheld)";
 
 /// Ends of the names of variables that may hold a password, a key or a token, such as
-/// `report_password`, `wsrep_sst_auth`, `authentication_ldap_simple_bind_root_pwd`,
-/// `s3_secret_key`, `file_key_management_filekey`, `keyring_hashicorp_secret_id`.
+/// `report_password`, `wsrep_sst_auth`, `s3_secret_key`, `file_key_management_filekey`.
 const SECRET_ENDS: &str = "_password _passwd _pwd _pass _passphrase _secret _secret_key _secret_id \
                            _access_key _token _filekey _sst_auth _auth_string _credentials _headers";
 
-/// Reads the global variables: values cut after 4,096 characters, but never so that two look alike;
-/// secrets withheld.
+/// Reads the global variables. Values longer than 4,096 characters end in a hash of the whole; secrets
+/// are withheld.
 pub async fn variables(session: &mut Session) -> Asked<Variables> {
     let raw = pairs(session, "SHOW GLOBAL VARIABLES").await?;
-    Ok(raw.into_iter().map(|(name, value)| kept(name, value)).collect())
+    Ok(raw.into_iter().map(|(name, value)| redact_and_cut(name, value)).collect())
 }
 
-fn kept(name: String, value: String) -> (String, String) {
+fn redact_and_cut(name: String, value: String) -> (String, String) {
     let lower = name.to_ascii_lowercase();
     if SECRET_ENDS.split(' ').any(|end| lower.ends_with(end)) && !is_switch(&value) {
         return (name, WITHHELD.to_owned());
@@ -161,13 +162,13 @@ fn kept(name: String, value: String) -> (String, String) {
     }
 }
 
-/// Settings such as `disconnect_on_expired_password` are no secrets.
+/// Recognises switches such as `disconnect_on_expired_password`, which are no secrets.
 fn is_switch(value: &str) -> bool {
     matches!(value, "" | "ON" | "OFF" | "YES" | "NO")
 }
 
-/// Lists the variables whose value is another one after than before, by name; those that change by
-/// themselves (`gtid_executed`, `timestamp` …) are left out.
+/// Lists the variables that changed, by name, without those that change by themselves (`gtid_executed`
+/// …).
 pub fn changed(before: &Variables, after: &Variables) -> Vec<SettingChange> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let change = |name: &String| {
@@ -188,7 +189,7 @@ mod variables_tests {
 
     #[test]
     fn secrets_are_withheld_and_settings_are_not() {
-        let value = |name: &str, value: &str| kept(name.to_owned(), value.to_owned()).1;
+        let value = |name: &str, value: &str| redact_and_cut(name.to_owned(), value.to_owned()).1;
         for name in [
             "report_password",
             "wsrep_sst_auth",
@@ -217,13 +218,14 @@ mod variables_tests {
 
     #[test]
     fn long_values_are_cut_between_characters() {
-        let (_, value) = kept("gtid_executed".to_owned(), "ü".repeat(VALUE_MAX + 1));
+        let (_, value) = redact_and_cut("gtid_executed".to_owned(), "ü".repeat(VALUE_MAX + 1));
         let start = format!("{}… and 1 more characters, ", "ü".repeat(VALUE_MAX));
         assert!(value.starts_with(&start), "{value}");
-        let ends = |end: &str| kept("init_connect".to_owned(), "x".repeat(VALUE_MAX) + end).1;
+        let ends =
+            |end: &str| redact_and_cut("init_connect".to_owned(), "x".repeat(VALUE_MAX) + end).1;
         assert_ne!(ends("a"), ends("b"), "what is cut off still counts");
         let whole = "x".repeat(VALUE_MAX);
-        assert_eq!(kept("a".to_owned(), whole.clone()).1, whole);
+        assert_eq!(redact_and_cut("a".to_owned(), whole.clone()).1, whole);
     }
 
     #[test]

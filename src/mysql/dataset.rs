@@ -1,4 +1,4 @@
-//! The tables of a database: which there are, and what they are like.
+//! The tables of a database and their properties.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::terms;
 use crate::workload::{Mark, Schema, Stream, table};
 
-/// Everything named as the tables of a schema, such as `sbtestN`, in a database.
+/// The tables of a database that are named as a schema's, such as `sbtestN`.
 pub struct Discovered {
     pub database: String,
     pub schema: Schema,
@@ -22,14 +22,13 @@ pub struct Table {
     pub(crate) kind: String,
     pub engine: Option<String>,
     pub(crate) comment: String,
-    /// Storage engine, row format, collation, options and indexes, as far as the server tells.
+    /// Storage engine, row format, collation, options and indexes, as far as the server reports them.
     pub format: String,
     pub charset: Option<String>,
     /// The mark of `prepare` in its COMMENT; None for a foreign table.
     pub mark: Option<Mark>,
-    /// Size of data and indexes.
     pub bytes: u64,
-    /// The schema's columns that it has, and whether an index begins with each.
+    /// The schema's columns in the table, and whether an index begins with each.
     pub(crate) columns: BTreeMap<String, bool>,
 }
 
@@ -37,30 +36,29 @@ const NOT_TRANSACTIONAL: [&str; 7] =
     ["aria", "archive", "blackhole", "csv", "memory", "mrg_myisam", "myisam"];
 
 impl Table {
-    /// Names its engine, if that cannot roll back.
-    pub(crate) fn keeps_what_failed(&self) -> Option<&str> {
+    /// Returns the engine's name if it cannot roll back.
+    pub(crate) fn engine_without_rollback(&self) -> Option<&str> {
         let name = |engine: &&str| NOT_TRANSACTIONAL.contains(&&*engine.to_ascii_lowercase());
         self.engine.as_deref().filter(name)
     }
 
-    /// Tells whether it is no view or sequence.
+    /// Returns whether this is a table, not a view or a sequence.
     pub fn is_table(&self) -> bool {
         matches!(self.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED")
     }
 
-    /// Tells whether an index begins with the column that `Schema::indexed` names.
+    /// Returns whether an index begins with the column of `Schema::indexed`.
     pub fn is_indexed(&self, schema: Schema) -> bool {
         schema.facts().indexed.is_none_or(|column| self.columns.get(column) == Some(&true))
     }
 
-    /// Tells why no workload can use it, if so.
     pub fn unusable(&self, schema: Schema) -> Option<String> {
         let needed = schema.columns().into_iter();
         let missing: Vec<&str> = needed.filter(|name| !self.columns.contains_key(*name)).collect();
         if !self.is_table() {
             Some("is no table but a view or the like".to_owned())
         } else if self.engine.is_none() {
-            // The server's own words on what is wrong with it.
+            // The comment then holds the server's error.
             Some(format!("cannot be opened: {}", self.comment))
         } else if !missing.is_empty() {
             Some(format!("has no column {}", missing.join(", ")))
@@ -72,7 +70,7 @@ impl Table {
 }
 
 impl Discovered {
-    /// Names a table in SQL, database included: the session may be in another one.
+    /// Quotes the table's name with its database: the session may be in another one.
     pub(super) fn sql_name(&self, number: u32) -> String {
         format!("{}.{}", table::quoted(&self.database), table::quoted(&self.schema.name(number)))
     }
@@ -88,36 +86,38 @@ impl Discovered {
     }
 }
 
-/// Tables that a step runs on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tables {
     pub schema: Schema,
-    /// The first ones: `sbtest1` … `sbtestN`; 0 where no statement names one.
+    /// Tables from `sbtest1` on; 0 where no statement names one.
     pub count: u32,
-    /// Ids drawn: 1 to this, which exist in each of them, as far as a sample shows.
+    /// Ids are drawn from 1 to this; each table has them all, as far as a sample shows.
     pub rows: u64,
-    /// Rows that `prepare` put into each of them, if it made them all alike.
+    /// Rows that `prepare` put into each table, if all have the same.
     pub held: Option<u64>,
-    /// True if `prepare` made them all: then every `c` proves itself.
+    /// True if `prepare` made all tables: then every `c` can be checked.
     pub own: bool,
-    /// True if a transaction shows others all of its changes, or none.
+    /// True if others see all changes of a transaction or none.
     pub atomic: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dataset {
     pub tables: Tables,
-    /// The seed of their rows, if `prepare` made them all with one seed.
+    /// The seed of the rows, if `prepare` used one for all tables.
     pub data_seed: Option<u32>,
-    /// The identity of each one's content, where it has one.
+    /// The id of each table's content, where it has one.
     pub ids: Vec<Option<u32>>,
     pub data_bytes: u64,
     pub formats: Vec<String>,
 }
 
-/// Sums the size of some tables with their indexes, bytes, and names their formats, each once.
-pub(crate) async fn facts(session: &mut Session, which: &str) -> Asked<(u64, Vec<String>)> {
-    let tables = described(session, which).await?.into_values();
+/// Sums the bytes of tables with their indexes, and lists their formats, each once.
+pub(crate) async fn size_and_formats(
+    session: &mut Session,
+    which: &str,
+) -> Asked<(u64, Vec<String>)> {
+    let tables = describe_tables(session, which).await?.into_values();
     Ok(totals(tables.filter(|table| table.kind != "VIEW").map(|it| (it.bytes, it.format))))
 }
 
@@ -126,39 +126,46 @@ pub(super) fn totals(tables: impl Iterator<Item = (u64, String)>) -> (u64, Vec<S
     (bytes.into_iter().fold(0, u64::saturating_add), formats.into_iter().collect())
 }
 
-/// Reads the rows of information_schema.TABLES; the columns are not known yet.
-async fn described(session: &mut Session, which: &str) -> Asked<BTreeMap<String, Table>> {
-    let mut indexes = indexes(session, which).await?;
+/// Reads the rows of information_schema.TABLES; `columns` stays empty.
+async fn describe_tables(session: &mut Session, which: &str) -> Asked<BTreeMap<String, Table>> {
+    let mut indexes = describe_indexes(session, which).await?;
     let sql = format!(
         "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_COMMENT, DATA_LENGTH, INDEX_LENGTH, \
          ROW_FORMAT, TABLE_COLLATION, CREATE_OPTIONS \
          FROM information_schema.TABLES WHERE {which}"
     );
-    let described = |[name, kind, engine, comment, data, index, more @ ..]: [Option<String>; 9]| {
+    let table = |[name, row @ ..]: [Option<String>; 9]| {
         let name = name.unwrap_or_default();
-        let text = engine.iter().chain(more.iter().flatten()).filter(|it| !it.is_empty());
-        let text = text.map(String::as_str).collect::<Vec<_>>().join(" ");
         let indexes = indexes.remove(&name).unwrap_or_default();
-        // A collation's name begins with that of its character set.
-        let charset = more[1].as_ref().and_then(|collation| collation.split('_').next());
-        // Null of a table that the server cannot open.
-        let bytes = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let table = Table {
-            kind: kind.unwrap_or_default(),
-            engine,
-            comment: comment.unwrap_or_default(),
-            bytes: u64::saturating_add(bytes(data), bytes(index)),
-            format: [vec![text], indexes].concat().join(", "),
-            charset: charset.map(str::to_owned),
-            ..Table::default()
-        };
-        (name, table)
+        (name, read_table(row, indexes))
     };
-    Ok(rows(session, &sql).await?.into_iter().map(described).collect())
+    Ok(rows(session, &sql).await?.into_iter().map(table).collect())
 }
 
-/// Describes the indexes of some tables without their names, which hold the table's number.
-async fn indexes(session: &mut Session, which: &str) -> Asked<BTreeMap<String, Vec<String>>> {
+fn read_table(row: [Option<String>; 8], indexes: Vec<String>) -> Table {
+    let [kind, engine, comment, data, index, more @ ..] = row;
+    let text = engine.iter().chain(more.iter().flatten()).filter(|it| !it.is_empty());
+    let text = text.map(String::as_str).collect::<Vec<_>>().join(" ");
+    // A collation's name begins with that of its character set.
+    let charset = more[1].as_ref().and_then(|collation| collation.split('_').next());
+    // NULL for a table that the server cannot open.
+    let bytes = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+    Table {
+        kind: kind.unwrap_or_default(),
+        engine,
+        comment: comment.unwrap_or_default(),
+        bytes: u64::saturating_add(bytes(data), bytes(index)),
+        format: [vec![text], indexes].concat().join(", "),
+        charset: charset.map(str::to_owned),
+        ..Table::default()
+    }
+}
+
+/// Describes the indexes of tables without their names, which hold the table's number.
+async fn describe_indexes(
+    session: &mut Session,
+    which: &str,
+) -> Asked<BTreeMap<String, Vec<String>>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, INDEX_TYPE, COLUMN_NAME, SUB_PART \
          FROM information_schema.STATISTICS WHERE {which} \
@@ -185,24 +192,24 @@ async fn indexes(session: &mut Session, which: &str) -> Asked<BTreeMap<String, V
     Ok(tables)
 }
 
-/// Lists the tables of a database; it need not exist.
+/// Lists the tables of a database, which need not exist.
 pub async fn discover(session: &mut Session, database: &str, schema: Schema) -> Result<Discovered> {
-    list(session, database, schema)
+    list_tables(session, database, schema)
         .await
         .map_err(|failure| explain(&failure, &format!("list the tables of `{database}`")))
 }
 
-pub(super) async fn list(
+pub(super) async fn list_tables(
     session: &mut Session,
     database: &str,
     schema: Schema,
 ) -> Asked<Discovered> {
-    // MySQL 8 keeps sizes for a day otherwise; servers without the variable keep none.
+    // MySQL 8 otherwise caches sizes for a day.
     optional(session.execute("SET SESSION information_schema_stats_expiry = 0").await)?;
     let (database_text, prefix) = (quoted_text(database), schema.prefix());
     let which = format!("TABLE_SCHEMA = {database_text} AND TABLE_NAME LIKE '{prefix}%'");
     let mut tables: BTreeMap<u32, Table> = BTreeMap::new();
-    for (name, mut table) in described(session, &which).await? {
+    for (name, mut table) in describe_tables(session, &which).await? {
         table.mark = table.is_table().then(|| Mark::parse(&table.comment)).flatten();
         tables.extend(schema.number(&name).map(|number| (number, table)));
     }
@@ -213,7 +220,7 @@ pub(super) async fn list(
     );
     for row in rows::<3>(session, &sql).await? {
         let [name, column, key] = row.map(Option::unwrap_or_default);
-        // Made meanwhile, it is none of these.
+        // A table made meanwhile is not in the list.
         if let Some(table) = schema.number(&name).and_then(|number| tables.get_mut(&number)) {
             table.columns.insert(column.to_ascii_lowercase(), !key.is_empty());
         }

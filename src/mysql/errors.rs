@@ -1,4 +1,4 @@
-//! Errors of servers: what they mean to the client that got one, and to one that wants in.
+//! Errors of servers, and their meaning for a client and for a log-in.
 
 use std::fmt;
 
@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, clip};
 use crate::terms::ErrorClass;
 
-/// Characters of a server's message that are kept; servers' own have some hundred.
+/// Longest message kept, characters; servers' own have some hundred.
 pub(super) const MESSAGE_MAX: usize = 2000;
-/// Advice about a lost connection.
 pub const LOST: &str =
     "did the server end, restart, or close idle connections? its error log tells";
 
-/// The codes of each class; any other code is of the server.
+/// The codes of each class; all others are `ErrorClass::Server`.
 static CLASSES: [(ErrorClass, &[u16]); 8] = [
     // Record changed since read; duplicate key (two clients that put the same row back); lock
     // wait timeout; deadlock.
@@ -39,7 +38,7 @@ static CLASSES: [(ErrorClass, &[u16]); 8] = [
 ];
 
 pub(crate) fn class(code: u16) -> ErrorClass {
-    // Those of a client library, which ProxySQL and MaxScale are to their servers.
+    // Codes of client libraries: ProxySQL and MaxScale are clients of their servers.
     if (2000..=2999).contains(&code) {
         return ErrorClass::Behind;
     }
@@ -47,17 +46,16 @@ pub(crate) fn class(code: u16) -> ErrorClass {
     known.map_or(ErrorClass::Server, |(class, _)| class.clone())
 }
 
-/// No memory or no thread for one more; a log-in that was cut off on the way.
+/// No memory or no thread for another connection; a log-in that was cut off.
 const BUSY: [u16; 7] = [1037, 1041, 1135, 1158, 1159, 1160, 1161];
-/// What is behind it is gone: of a Galera node the others; of MySQL Router, ProxySQL and TiDB's SQL
-/// layer the server (a client library's: cannot connect, gone away, lost).
+/// A node or a proxy whose servers are gone: Galera, MySQL Router, ProxySQL, TiDB's SQL layer.
 const ALONE: [u16; 8] = [1047, 2003, 2006, 2013, 2055, 9001, 9002, 9005];
 
-/// Tells whether a server that answers a log-in, or the preparing of a session, with this error may let
-/// it in a little later without anybody's doing: it starts, shuts down, is full.
+/// Returns whether a log-in or a set-up that gets this error may succeed later by itself: the server
+/// starts, shuts down or is full.
 pub(crate) fn may_pass(code: u16) -> bool {
     match class(code) {
-        // Those that hold the locks go on, as do those who kill.
+        // Locks are released and KILLs end.
         ErrorClass::Session
         | ErrorClass::Interrupted
         | ErrorClass::Full
@@ -80,21 +78,21 @@ pub(super) fn server_error(packet: &[u8]) -> Option<ServerError> {
 /// Why a statement has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
-    /// The server said no; the session goes on.
+    /// The server refused; the session can still be used.
     Server {
         code: u16,
         sqlstate: String,
         /// Its text on one line, without control characters.
         message: String,
     },
-    /// The connection is gone, or cannot be trusted any more: what the server did is unknown.
+    /// The connection is gone or out of step: the statement's effect is unknown.
     Lost(String),
 }
 
 /// The result of a request that only the server or the network can fail.
 pub type Asked<T> = std::result::Result<T, Failure>;
 
-/// Makes None of what this server has not; a lost connection stays an error.
+/// Turns a server's refusal into None; a lost connection stays an error.
 pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
     match asked {
         Ok(answer) => Ok(Some(answer)),
@@ -108,7 +106,7 @@ impl Failure {
         Failure::Lost(clip(why, MESSAGE_MAX))
     }
 
-    /// Tells whether another session may do better a little later.
+    /// Returns whether another session may succeed a little later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Failure::Server { code, .. } => may_pass(*code),
@@ -136,7 +134,7 @@ impl From<mysql_async::Error> for Failure {
                 sqlstate: clip(&e.state, 5),
                 message: clip(&e.message, MESSAGE_MAX),
             },
-            // Without what the driver puts in front of it, twice.
+            // Without the driver's prefix, which comes twice.
             mysql_async::Error::Io(IoError::Io(e)) => Failure::lost(&e.to_string()),
             // Only a log-in fails like that.
             mysql_async::Error::Driver(DriverError::UnexpectedPacket { .. }) => {

@@ -1,4 +1,4 @@
-//! What a server tells of itself, as summaries keep it.
+//! Facts about a server, as summaries keep them.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ pub struct Server {
     /// Global variables before the step.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub variables: Shared<BTreeMap<String, String>>,
-    /// Global variables whose value differed after the step, also those that show another server,
-    /// such as `server_uuid`.
+    /// Global variables with another value after the step, also those that identify a server, such as
+    /// `server_uuid`.
     pub settings_changed: Vec<SettingChange>,
     /// Status counters over the window; null where they could not be read.
     pub status: Option<Status>,
@@ -40,15 +40,14 @@ pub struct Server {
     pub table_formats: Option<Vec<String>>,
     /// `innodb_buffer_pool_size`.
     pub buffer_pool_bytes: Option<u64>,
-    /// Whether the pages came from the buffer pool: by misses, else by size; null where
-    /// neither is known.
+    /// Source of the pages, buffer pool or storage: by misses, else by size; null where neither is
+    /// known.
     pub class: Option<Class>,
-    /// What a commit waits for, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
+    /// Durability settings of a commit, such as `bl0/dw0/trx2/O_DIRECT`: see [`durability`].
     pub durability: Option<String>,
-    /// What the server's process and its host did over the window; null where they cannot be
-    /// looked at.
+    /// Counters of the server's process and its host over the window; null where they cannot be read.
     pub probed: Option<Probed>,
-    /// Facts of the server's host, where it is this one or can be looked at.
+    /// Facts of the server's host, if it is this one or can be read.
     pub host_facts: Option<HostFacts>,
 }
 
@@ -72,22 +71,22 @@ pub struct Status {
     pub first_s: f64,
     /// Second reading, seconds from the window's start.
     pub last_s: f64,
-    /// When the server was started anew between the readings, seconds from the window's start, by
-    /// its uptime; null where it was not.
+    /// Restart of the server between the readings, seconds from the window's start, by its uptime;
+    /// null without one.
     pub restarted_s: Option<f64>,
     /// Counters whose value changed: last minus first; after a restart, since that.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, i64>"))]
     pub deltas: BTreeMap<Shared<String>, i64>,
-    /// What is a level and no counter, at the second reading: pages of the buffer pool by
-    /// state, the history's length, connections.
+    /// Levels, not counters, at the second reading: pages of the buffer pool by state, the history's
+    /// length, connections.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, i64>"))]
     pub gauges: BTreeMap<Shared<String>, i64>,
-    /// What InnoDB tells elsewhere, where these counters lack it.
+    /// InnoDB's values from elsewhere, where the status lacks them.
     pub innodb: Option<Innodb>,
 }
 
-/// InnoDB's own account of what `SHOW GLOBAL STATUS` of this server has no name for.
+/// InnoDB's values that `SHOW GLOBAL STATUS` of this server lacks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Innodb {
@@ -112,23 +111,23 @@ pub struct Levels {
     pub uptime_s: Option<u64>,
     /// Pages of InnoDB's buffer pool.
     pub pool_pages: Option<u64>,
-    /// Those that hold nothing.
+    /// Free pages of the pool.
     pub pool_free_pages: Option<u64>,
-    /// Those that have to be written.
+    /// Dirty pages of the pool.
     pub pool_dirty_pages: Option<u64>,
     /// Transactions whose old versions are not purged yet.
     pub history_list_length: Option<u64>,
     /// Log since the last checkpoint.
     pub checkpoint_age_bytes: Option<u64>,
-    /// The most that it may be.
+    /// The largest checkpoint age that the server allows.
     pub checkpoint_age_max_bytes: Option<u64>,
-    /// Since the first of the tables was made or altered; asked only where a pool was restored.
+    /// Seconds since the first table was made or altered; read only where a pool was restored.
     pub tables_age_s: Option<u64>,
-    /// `Innodb_buffer_pool_load_status`: what became of the load at the server's start.
+    /// `Innodb_buffer_pool_load_status`: result of the load at the server's start.
     pub pool_load: Option<String>,
 }
 
-/// What speaks MySQL's protocol on measured connections, or on those of a timed load or a suite.
+/// The client library of measured connections, or of those of a timed load or a suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Driver {
@@ -141,19 +140,17 @@ pub struct Driver {
     pub capabilities: Vec<String>,
 }
 
-/// The seconds since FLUSH STATUS, in `SHOW GLOBAL STATUS`; since the start where there was none.
+/// The status variable with the seconds since FLUSH STATUS, or since the start without one.
 pub(crate) const SINCE_FLUSH: &str = "Uptime_since_flush_status";
 
-/// Returns a version comment without what MariaDB's builds advertise in it, as in `Debian 13 -- Please
-/// help get to 10k stars at …`.
+/// Removes from a version comment the advertisement of MariaDB's builds: `Debian 13 -- Please help get
+/// to 10k stars at …`.
 pub(crate) fn without_advertisement(comment: &str) -> &str {
     comment.split("-- ").next().unwrap_or(comment).trim_end()
 }
 
-/// What a commit waits for, in one cell: the binary log (`bl0`, or `bl1` with `sync_binlog` as
-/// `bl1s0`), the doublewrite buffer (`dw0`, `dw1`, or the name of another mode), InnoDB's log at
-/// commit (`trx2`) and how files are flushed, joined by slashes. What a server has no variable
-/// for is `?`; None if it has none of them.
+/// Describes what a commit waits for: binary log (`bl0`, `bl1s0` by `sync_binlog`), doublewrite buffer
+/// (`dw1`), log at commit (`trx2`), flush method. `?` is a missing variable; None if all are missing.
 pub fn durability(variables: &BTreeMap<String, String>) -> Option<String> {
     let get = |name: &str| variables.get(name).map(String::as_str);
     let known = ["log_bin", "innodb_doublewrite", "innodb_flush_log_at_trx_commit"];
@@ -169,7 +166,7 @@ pub fn durability(variables: &BTreeMap<String, String>) -> Option<String> {
         None => "?".to_owned(),
         Some("OFF" | "0") => "0".to_owned(),
         Some("ON" | "1" | "DETECT_AND_RECOVER") => "1".to_owned(),
-        // DETECT_ONLY of MySQL 8.0.30, fast of MariaDB 11: half of it.
+        // DETECT_ONLY of MySQL 8.0.30 and fast of MariaDB 11 do half of it.
         Some(mode) => format!("-{}", mode.to_ascii_lowercase()),
     };
     let commit = get("innodb_flush_log_at_trx_commit").unwrap_or("?");
@@ -177,7 +174,7 @@ pub fn durability(variables: &BTreeMap<String, String>) -> Option<String> {
         // Before 5.6.7 the default has no name; it is fsync.
         (Some(""), _) => "fsync",
         (Some(method), _) => method,
-        // MariaDB 11 has switches in its place.
+        // MariaDB 11 has switches instead.
         (None, Some("OFF")) => "O_DIRECT",
         (None, Some(_)) => "fsync",
         (None, None) => "?",

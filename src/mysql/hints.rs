@@ -7,15 +7,12 @@ use crate::workload::quoted;
 pub(crate) enum Tried {
     LogIn,
     LogInWithoutPassword,
-    /// To list tables in information_schema.
+    /// Listing tables in information_schema.
     List,
-    /// To read or write tables before a measurement.
+    /// Reading or writing tables before a measurement.
     Inspect,
-    /// To make or fill tables.
     Fill,
-    /// To read all rows of tables.
     Verify,
-    /// A statement of a workload.
     Statement,
 }
 use Tried::{Fill, Inspect, List, LogIn, LogInWithoutPassword, Statement, Verify};
@@ -28,7 +25,7 @@ struct Row {
     codes: &'static [u16],
     tried: &'static [Tried],
     hint: &'static str,
-    /// Whether a statement that got the error once gets it each time.
+    /// True if a repeated statement gets the error each time.
     recurs: bool,
 }
 
@@ -46,7 +43,7 @@ const READ_ONLY: &str = "the server is read-only: SET GLOBAL read_only = 0 (supe
 /// ER_OPTION_PREVENTS_STATEMENT: the text names the option.
 const OPTION: u16 = 1290;
 
-/// The first row that has a code and what was tried counts.
+/// The first row with the code and the request counts.
 #[rustfmt::skip]
 static HINTS: &[Row] = &[
     row(&[1044], LOG_IN, "GRANT ALL ON {database}.* TO the account, or -D another database"),
@@ -88,8 +85,7 @@ static HINTS: &[Row] = &[
     row(&[126, 127, 144, 145, 1033, 1034, 1035, 1194, 1195, 1712, 1877], ANY, "CHECK TABLE says what is damaged"),
 ];
 
-/// Hints about any other error.
-static USUAL: &[(Tried, &str)] = &[
+static DEFAULTS: &[(Tried, &str)] = &[
     (List, "loadgen finds its tables there; does the account have rights on them?"),
     (Inspect, "the server's error log may say more"),
     (Verify, "verify needs SELECT on the tables, and a server that can read them"),
@@ -99,28 +95,27 @@ fn find(code: u16, tried: Tried) -> Option<&'static Row> {
     HINTS.iter().find(|row| row.codes.contains(&code) && row.tried.contains(&tried))
 }
 
-/// Tells whether an error of this text says that the server takes no writes.
+/// Returns whether the error says that the server takes no writes.
 fn is_read_only(message: &str) -> bool {
     let text = message.to_ascii_lowercase().replace('_', "-");
     text.contains("read-only") || text.contains("read only")
 }
 
-/// Returns what to do about a server's error, where that is known.
+/// Returns what to do about a server's error, if known.
 pub(crate) fn hint(code: u16, message: &str, tried: Tried) -> Option<&'static str> {
     if code == OPTION {
         let option = "an option of the server's, which the error names, keeps the statement back";
         return Some(if is_read_only(message) { READ_ONLY } else { option });
     }
-    let usual = || USUAL.iter().find(|(of, _)| *of == tried).map(|(_, hint)| *hint);
-    find(code, tried).map(|row| row.hint).or_else(usual)
+    let default = || DEFAULTS.iter().find(|(request, _)| *request == tried).map(|(_, hint)| *hint);
+    find(code, tried).map(|row| row.hint).or_else(default)
 }
 
-/// Returns the hint with the name of the database that it is about.
 pub(crate) fn hint_in(code: u16, message: &str, tried: Tried, database: &str) -> Option<String> {
     hint(code, message, tried).map(|hint| hint.replace("{database}", &quoted(database)))
 }
 
-/// Tells whether every statement of its kind gets this error again.
+/// Returns whether every such statement gets this error again.
 pub(crate) fn recurs(code: u16, message: &str) -> bool {
     match find(code, Statement) {
         _ if code == OPTION => !is_read_only(message),
@@ -128,7 +123,7 @@ pub(crate) fn recurs(code: u16, message: &str) -> bool {
     }
 }
 
-/// Tells whether the error is known as one that a later attempt may not get.
+/// Returns whether this is a known error that a later attempt may not get.
 pub(crate) fn is_passing(code: u16, message: &str) -> bool {
     (code == OPTION || find(code, Statement).is_some()) && !recurs(code, message)
 }
@@ -170,7 +165,7 @@ mod tests {
         let rights = [Fill, Inspect, Statement].map(|tried| hint(1142, "", tried));
         assert!(rights[0] != rights[1] && rights[1] != rights[2]);
         assert_ne!(hint(1045, "", LogIn), hint(1045, "", LogInWithoutPassword));
-        assert_eq!(hint(9999, "", Verify), Some(USUAL[2].1));
+        assert_eq!(hint(9999, "", Verify), Some(DEFAULTS[2].1));
         assert_eq!(
             hint_in(1049, "", LogIn, "a`b"),
             Some("CREATE DATABASE `a``b`, or -D another one".to_owned())

@@ -1,11 +1,9 @@
-//! Whether the server still answers, while something is done that may take any time, and threads that
-//! do such work side by side.
+//! Notices a server that stops answering during long work, and runs threads side by side.
 //!
-//! An index over sixteen million rows takes minutes, and nothing comes over its connection
-//! meanwhile: no time limit there tells work from silence. So another connection asks for the
-//! list of connections every few seconds, from the first such interval on. A server that does not
-//! answer that is given up; and so is a connection that waits for an answer while the server, by
-//! its own list, waits for a statement or, having listed it before, has forgotten it.
+//! An index over sixteen million rows takes minutes without a byte on its connection. So another
+//! connection reads the process list every few seconds. The work ends if that list does not come, or
+//! if it shows for as long that the server has nothing to answer on a connection that waits, or has
+//! forgotten it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,10 +23,9 @@ use crate::terms::units;
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The columns of a process list's line that are compared.
 const COLUMNS: usize = 6;
 
-/// How often whoever waits looks at what the threads count.
+/// Interval at which a waiting thread calls `look`.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Liveness {
@@ -66,7 +63,7 @@ impl Liveness {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that this connection has nothing to do from now on but to wait for answers.
+    /// Marks this connection as one that only waits for answers from now on.
     pub(crate) fn waits(&self, session: &Session) -> Waits<'_> {
         let id = session.id();
         let mut ids = self.ids();
@@ -75,18 +72,18 @@ impl Liveness {
         Waits { liveness: self, id }
     }
 
-    /// Does something, unless the user interrupts or the server stops answering.
+    /// Runs work until it is done, the user interrupts or the server stops answering.
     pub(crate) async fn during<T>(&self, doing: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
             kind = self.link.stop.wait() => Err(Error::new(kind, "interrupted")),
             done = doing => done,
-            silent = self.ends() => Err(silent),
+            silent = self.wait_for_silence() => Err(silent),
         }
     }
 
-    /// Comes back only when the server, or a connection that waits, is silent.
-    pub(crate) async fn ends(&self) -> Error {
+    /// Returns only when the server, or a connection that waits, is silent.
+    pub(crate) async fn wait_for_silence(&self) -> Error {
         let (mut session, mut looks) = (None, Looks::default());
         let (address, silence) = (&self.link.target.address, units::duration(self.silence));
         loop {
@@ -103,7 +100,7 @@ impl Liveness {
             let own = session.as_ref().map(Session::id);
             let (Some(own), Some(list)) = (own, list) else { continue };
             let enough = self.silence.as_millis() / self.every.as_millis().max(1);
-            let most = looks.take(&list, own, &self.ids().waiting, self.every);
+            let most = looks.add_list(&list, own, &self.ids().waiting, self.every);
             if let Some((id, looks)) = most
                 && u128::from(looks) >= enough
             {
@@ -118,7 +115,7 @@ impl Liveness {
         }
     }
 
-    /// Comes back with any answer, a refusal too, or never. The session stays where the server let one in.
+    /// Asks until any answer comes, a refusal (None) too; keeps the session while it is usable.
     async fn ask(&self, session: &mut Option<Session>) -> Option<Vec<Process>> {
         loop {
             let asked = async {
@@ -131,7 +128,7 @@ impl Liveness {
             };
             let asked = asked.await;
             session.take_if(|session| !session.is_usable());
-            // A refusal is one of the log-in's, such as too many connections, or of the list.
+            // A log-in may be refused, as with too many connections, or the list.
             if let Ok(list) = optional(asked) {
                 return list;
             }
@@ -139,8 +136,8 @@ impl Liveness {
         }
     }
 
-    /// Names others that are doing something in this database, or did just now.
-    pub(crate) async fn others(&self, session: &mut Session) -> Asked<Vec<String>> {
+    /// Names others that work in this database, or did just now.
+    pub(crate) async fn list_others(&self, session: &mut Session) -> Asked<Vec<String>> {
         let mut list = optional(processes(session, COLUMNS).await)?.unwrap_or_default();
         let (ids, own) = (self.ids(), session.id());
         list.retain(|one| {
@@ -157,17 +154,17 @@ impl Liveness {
 
 #[derive(Debug, Default)]
 struct Looks {
-    /// How often in a row the server had nothing to answer on a connection that waits.
+    /// Looks in a row at which the server had nothing to answer, by waiting connection.
     in_a_row: BTreeMap<u32, u32>,
     own: u32,
-    /// Connections that wait and were on one of its lists.
+    /// Waiting connections that were on a list of this server.
     seen: BTreeSet<u32>,
 }
 
 impl Looks {
-    /// Finds the connection with the most such looks, this one included. A proxy may list others'
-    /// connections, or lead each to another server: what was never on a list is not forgotten.
-    fn take(
+    /// Returns the connection with the most such looks. A proxy may list other connections or change
+    /// servers: an id that was never listed is not forgotten.
+    fn add_list(
         &mut self,
         list: &[Process],
         own: u32,
@@ -176,7 +173,7 @@ impl Looks {
     ) -> Option<(u32, u32)> {
         let entry = |id: u32| list.iter().find(|one| one.id == u64::from(id));
         entry(own)?;
-        // Between two statements it sleeps, too, but not since the look before.
+        // A connection also sleeps between two statements, but not for a whole interval.
         let idle = |one: &Process| one.command == "Sleep" && one.time_s >= every.as_secs().max(1);
         if std::mem::replace(&mut self.own, own) != own {
             self.seen.clear();
@@ -192,16 +189,15 @@ impl Looks {
 pub(crate) struct Threads<'a> {
     pub(crate) name: &'a str,
     pub(crate) count: usize,
-    /// Asked when one of them fails, the server is silent, or the user interrupts: all of them
-    /// then drop what they do.
+    /// Asked when a thread fails, the server is silent or the user interrupts: then all threads stop.
     pub(crate) halt: &'a Stop,
     pub(crate) liveness: &'a Liveness,
-    /// The hint where a thread could not do its work at all.
+    /// The hint for a thread that could not work at all.
     pub(crate) again: &'a str,
 }
 
 impl Threads<'_> {
-    /// Runs `work` in each thread and `look` now and then in this one, until all have ended.
+    /// Runs `work` in each thread, and `look` now and then in this one, until all have ended.
     pub(crate) async fn run<F>(
         &self,
         work: impl Fn() -> F + Clone + Send + 'static,
@@ -214,13 +210,13 @@ impl Threads<'_> {
         let start = |number| start(&format!("{}-{number}", self.name), &work, self.halt, &alive);
         let (threads, mut done) = self.start_all(start);
         drop(alive);
-        let mut silent = std::pin::pin!(self.liveness.ends());
+        let mut silent = std::pin::pin!(self.liveness.wait_for_silence());
         loop {
             let halted = self.halt.asked().is_some();
             tokio::select! {
                 biased;
                 kind = self.liveness.link.stop.wait(), if !halted => self.halt.ask(kind),
-                // Nothing is ever sent: this is the last sender going away.
+                // Nothing is ever sent: the last sender is gone.
                 _ = ended.recv() => break,
                 error = &mut silent, if !halted => {
                     self.halt.ask(error.kind());
@@ -233,8 +229,7 @@ impl Threads<'_> {
         threads.into_iter().map(|thread| self.join(thread)).fold(done, Result::and)
     }
 
-    /// Starts one thread after the other, up to the first that cannot be: the work is then not
-    /// done at all, instead of by the others, before anybody is told.
+    /// Starts one thread after the other. If one cannot start, all stop: no work is done in part.
     fn start_all(&self, start: impl Fn(usize) -> Thread) -> (Vec<Running>, Result<()>) {
         let mut threads = Vec::with_capacity(self.count);
         let started = (0..self.count).try_for_each(|number| {
@@ -261,7 +256,7 @@ impl Threads<'_> {
 type Running = JoinHandle<Result<()>>;
 type Thread = std::io::Result<Running>;
 
-/// `alive` is dropped when the thread ends, however it does.
+/// Starts a thread; `alive` is dropped when it ends, in whatever way.
 fn start<F>(
     name: &str,
     work: &(impl Fn() -> F + Clone + Send + 'static),
@@ -286,7 +281,7 @@ where
         if let Err(error) = &done {
             halt.ask(error.kind());
         }
-        // A goodbye or a name server that hangs is left behind.
+        // Does not wait for a goodbye or a name server that hangs.
         runtime.shutdown_background();
         done
     })
@@ -316,7 +311,7 @@ mod tests {
         let mut looks = Looks::default();
         let mut look = |rows: &[Process]| {
             let list: Vec<_> = rows.iter().cloned().chain([row(1, "Query", 0)]).collect();
-            looks.take(&list, 1, &waiting, EVERY)
+            looks.add_list(&list, 1, &waiting, EVERY)
         };
         let busy = row(8, "Query", 600);
         assert_eq!(look(&[row(7, "Sleep", 6), busy.clone()]), Some((7, 1)));
@@ -324,7 +319,7 @@ mod tests {
         assert_eq!(look(&[row(7, "Sleep", 0), busy.clone()]), None, "it has just worked");
         assert_eq!(look(&[row(7, "Sleep", 9), busy]), Some((7, 1)), "from the start");
         // Those of a proxy.
-        assert_eq!(looks.take(&[row(3, "Sleep", 9)], 1, &waiting, EVERY), None);
+        assert_eq!(looks.add_list(&[row(3, "Sleep", 9)], 1, &waiting, EVERY), None);
     }
 
     #[test]
@@ -333,7 +328,7 @@ mod tests {
         let mut looks = Looks::default();
         let mut look = |own: u32, rows: &[Process]| {
             let list: Vec<_> = rows.iter().cloned().chain([row(own, "Query", 0)]).collect();
-            looks.take(&list, own, &waiting, EVERY)
+            looks.add_list(&list, own, &waiting, EVERY)
         };
         assert_eq!((look(1, &[]), look(1, &[])), (None, None), "it was never there");
         assert_eq!(look(1, &[row(7, "Query", 5)]), None);

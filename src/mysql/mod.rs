@@ -1,4 +1,4 @@
-//! The way to a server, sessions with it, and the questions that it is asked.
+//! Connections to a server, sessions, and the questions that it is asked.
 //!
 //! * [`options`]: flags, URL, option files and environment become one [`options::ConnectOptions`].
 //! * [`wire`] is the session of measured clients; [`session`] is one of the driver's, for all else; `errors`
@@ -6,7 +6,7 @@
 //! * Off the hot path: [`server`] (what it is), [`status`] (its counters), [`dataset`] (its tables),
 //!   [`preflight`] (everything that keeps the plan from running), by the questions of [`control`].
 //! * `relay` logs in for the driver where it cannot.
-//! * `liveness` tells work that takes long from a server that is silent, and runs threads side by side.
+//! * `liveness` tells long work from a silent server, and runs threads side by side.
 
 pub mod control;
 pub mod dataset;
@@ -24,7 +24,7 @@ pub mod target;
 pub mod wire;
 
 pub(crate) use control::{
-    Numbers, explain, impatient, number, numeric, optional, pairs, query_single, rows,
+    Numbers, explain, limit_lock_wait, number, numeric, optional, pairs, query_single, rows,
 };
 pub(crate) use dataset::{Dataset, Discovered, Table, Tables, discover, names};
 pub(crate) use errors::{Asked, Failure, LOST, class};
@@ -34,6 +34,6 @@ pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, 
 pub(crate) use preflight::{Needs, Ready};
 pub(crate) use server::{Fingerprint, changes, describe_driver, exposure, fingerprint};
 pub use session::reach;
-pub(crate) use session::{Infile, Session, nobody};
+pub(crate) use session::{Infile, Session, is_nobody_listening};
 pub(crate) use status::Reading;
 pub(crate) use target::{ServerLink, quoted_text};

@@ -1,5 +1,4 @@
-//! Asks before the first step whether this server can run the plan: everything that is wrong is named
-//! at once.
+//! Checks before the first step that this server can run the plan, and names all problems at once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,18 +20,17 @@ use crate::workload::{Mark, Schema, State, Stream};
 pub struct Needs<'a> {
     pub database: &'a str,
     pub schema: Schema,
-    /// `--tables`; None for those that are there, 0 where no statement names one.
+    /// `--tables`; None for all that exist, 0 where no statement names one.
     pub tables: Option<u32>,
     pub rows: Option<u64>,
     pub seed: u64,
     pub clients_max: u32,
-    /// Prepared statements that one client holds for a table, and for how many of so many tables:
-    /// it depends on the spread, which depends on the tables. 0 for text.
+    /// Statements that a client prepares for a table, and for how many tables, by the number of all; 0
+    /// for text.
     pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
     pub writes: bool,
-    /// BEGIN is sent.
     pub begins: bool,
-    /// The longest that an open connection may have to say nothing.
+    /// The longest time that an open connection may be idle.
     pub quiet_max: Duration,
 }
 
@@ -42,10 +40,8 @@ pub struct Ready {
     pub warnings: Vec<Finding>,
 }
 
-/// Checks everything that can be checked before the first step.
-///
-/// `session` is a new one of the kind that the clients use: what it finds in itself (autocommit,
-/// timeouts) they will find too. Then it is set up to be kept as the control session.
+/// Checks everything that can be checked before the first step. `session` is a new one, to see the
+/// defaults that clients get; afterwards it is set up as the control session.
 pub async fn check(session: &mut Session, needs: &Needs<'_>) -> Result<Ready> {
     let mut findings = PreflightReport::default();
     let dataset = examine(session, needs, &mut findings)
@@ -67,10 +63,10 @@ async fn examine(
         optional(query_single(session, "SELECT @@session.autocommit").await)?.flatten();
     match autocommit.as_deref() {
         Some("1") => {}
-        Some(said) => findings.problem(
+        Some(value) => findings.problem(
             format!(
                 "autocommit is off in a new session, so nothing would be committed \
-                 (@@session.autocommit = {said})"
+                 (@@session.autocommit = {value})"
             ),
             "SET GLOBAL autocommit = 1, and look at init_connect",
         ),
@@ -84,17 +80,17 @@ async fn examine(
     if needs.begins {
         check_begin(&product, &texts, findings);
     }
-    // Another session's lock must not hold up the preflight for a day (MySQL: a year).
+    // Another session's lock must not block the preflight for a day (MySQL: a year).
     for setting in ["lock_wait_timeout = 10", "wait_timeout = 604800"] {
         optional(session.execute(&format!("SET SESSION {setting}")).await)?;
     }
-    let listed = dataset::list(session, needs.database, needs.schema).await;
+    let listed = dataset::list_tables(session, needs.database, needs.schema).await;
     let refused = ("information_schema cannot be read", Tried::List);
     let Some(found) = findings.note_refusal(listed, refused, needs.database)? else {
         return Ok(None);
     };
     let mut tables = Tables { session, found: &found, needs, findings };
-    let mut dataset = tables.settle().await?;
+    let mut dataset = tables.choose_dataset().await?;
     let level = ["transaction_isolation", "tx_isolation"].iter().find_map(|name| texts.get(*name));
     if let (Some(dataset), Some("READ-UNCOMMITTED")) = (&mut dataset, level.map(String::as_str)) {
         dataset.tables.atomic = false;
@@ -103,7 +99,7 @@ async fn examine(
         tables.try_writes(dataset.tables.count).await?;
     }
 
-    // Also for tables that are not there yet, so that all is named at once.
+    // Also for missing tables, so that all problems are named at once.
     judge(&seen, needs, needs.tables.unwrap_or_else(|| found.contiguous()).max(1), findings);
     let own = Own {
         descriptors_max: process::raise_descriptor_limit().expect("the program began with it"),
@@ -136,11 +132,11 @@ fn check_product(product: &Product, findings: &mut PreflightReport) {
     }
 }
 
-/// Refuses a server that reads BEGIN as the begin of a block, not of a transaction.
+/// Refuses a server that reads BEGIN as the start of a block.
 fn check_begin(product: &Product, texts: &control::Variables, findings: &mut PreflightReport) {
     let mode = texts.get("sql_mode").map_or("", String::as_str);
     let oracle = mode.split(',').any(|one| one.eq_ignore_ascii_case("ORACLE"));
-    // MySQL's mode of that name, up to 5.7, leaves BEGIN as it is.
+    // MySQL's mode of that name, up to 5.7, does not change BEGIN.
     if oracle && product.family == Family::MariaDb && product.number >= (10, 3, 0) {
         findings.problem(
             "sql_mode is ORACLE: BEGIN begins a block there, and this workload begins transactions \
@@ -151,7 +147,7 @@ fn check_begin(product: &Product, texts: &control::Variables, findings: &mut Pre
     }
 }
 
-/// Reads the variables, some as a new session has them; what cannot be read is not there.
+/// Reads the variables, some as a new session has them; leaves out what cannot be read.
 async fn inspect_server(session: &mut Session) -> Asked<control::Variables> {
     let mut texts = optional(control::variables(session).await)?.unwrap_or_default();
     for sql in [
@@ -169,7 +165,6 @@ const PROBES_TOTAL: u64 = 1_000_000;
 /// Ids in one statement: MariaDB turns a list of a thousand into a join.
 const PROBES_A_STATEMENT: usize = 250;
 
-/// The tables that are there, as they are examined.
 struct Tables<'a> {
     session: &'a mut Session,
     found: &'a Discovered,
@@ -178,16 +173,15 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Settles which tables and ids a run uses; None if there is a problem that leaves them open.
-    ///
-    /// A gap is refused, because it is unclear what is meant. Without `--rows` the tables must agree on
-    /// the rows: by the COMMENT for those that `prepare` made, by `MAX(id)` for foreign ones.
-    async fn settle(&mut self) -> Asked<Option<Dataset>> {
+    /// Chooses the tables and ids of a run; None if a problem leaves them open. A gap is refused.
+    /// Without `--rows` the tables must agree on the rows: by COMMENT where `prepare` made them, else
+    /// by `MAX(id)`.
+    async fn choose_dataset(&mut self) -> Asked<Option<Dataset>> {
         let (found, needs) = (self.found, self.needs);
         if needs.tables == Some(0) {
-            // Those that it names are of this database, for all that is known.
+            // For all that is known, the statements' own tables are in this database.
             let which = format!("TABLE_SCHEMA = {}", quoted_text(&found.database));
-            let (data_bytes, formats) = dataset::facts(self.session, &which).await?;
+            let (data_bytes, formats) = dataset::size_and_formats(self.session, &which).await?;
             let rows = needs.rows.unwrap_or(0);
             let tables = dataset::Tables { schema: needs.schema, rows, ..Default::default() };
             return Ok(Some(Dataset { tables, data_bytes, formats, ..Dataset::default() }));
@@ -217,7 +211,7 @@ impl Tables<'_> {
         Ok(readable.map(|()| dataset(found.schema, &used, rows, self.findings)))
     }
 
-    /// Reads a number of a table, 0 for less; None if it cannot be read.
+    /// Reads a number of a table, at least 0; None if it cannot be read.
     async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
         let asked = query_single(self.session, &format!("SELECT {which} FROM {from}")).await;
         let what = format!("{} cannot be read", self.found.name(table));
@@ -225,32 +219,32 @@ impl Tables<'_> {
         let Some(text) = self.findings.note_refusal(asked, refused, database)? else {
             return Ok(None);
         };
-        // A table without rows has no largest id.
+        // An empty table has no largest id.
         let number = text.map_or(Some(0), |text| text.parse::<i128>().ok());
         let odd = || Failure::Lost(format!("{which} that is no number"));
         number.map(|number| Some(u64::try_from(number).unwrap_or(0))).ok_or_else(odd)
     }
 
-    /// Looks up random ids of each table: a hole would make an operation cheaper than it is. None
-    /// if a table cannot be read; the others are not tried then, each might wait for a lock.
+    /// Looks up random ids of each table: a missing row makes an operation cheaper. Stops at an
+    /// unreadable table: each of the others might wait for a lock, too.
     async fn probe(&mut self, used: &[(u32, &Table)], rows: u64) -> Asked<Option<()>> {
         let mut stream = Stream::new(self.needs.seed);
         let probes = (PROBES_TOTAL / used.len() as u64).clamp(10, PROBES);
         for (number, table) in used {
-            let (ids, mut there) = (sample(&mut stream, rows, probes), 0_u64);
+            let (ids, mut present) = (sample(&mut stream, rows, probes), 0_u64);
             for chunk in ids.chunks(PROBES_A_STATEMENT) {
                 let list = chunk.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
                 let name = self.found.sql_name(*number);
                 let from = format!("{name} WHERE id IN ({list})");
                 let counted = self.number(*number, "COUNT(*)", &from).await?;
                 let Some(counted) = counted else { return Ok(None) };
-                there = there.saturating_add(counted);
+                present = present.saturating_add(counted);
             }
             let asked = ids.len() as u64;
-            if there >= asked {
+            if present >= asked {
                 continue;
             }
-            let (missing, what) = (asked - there, if asked == rows { "" } else { " random" });
+            let (missing, what) = (asked - present, if asked == rows { "" } else { " random" });
             let has = format!("{missing} of {asked}{what} ids from 1 to {rows} are not there");
             let hint = match table.mark {
                 Some(_) => "rows were deleted since: `loadgen prepare --force` makes it anew",
@@ -264,8 +258,8 @@ impl Tables<'_> {
         Ok(Some(()))
     }
 
-    /// Tries an update that changes nothing: no variable tells as surely whether this account may
-    /// write on this server.
+    /// Tries an update that changes nothing: no variable shows as surely whether this account may
+    /// write.
     async fn try_writes(&mut self, tables: u32) -> Asked<()> {
         for number in 1..=tables {
             // Ids start at 1.
@@ -274,7 +268,7 @@ impl Tables<'_> {
             let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
             let (refused, database) = ((what.as_str(), Tried::Inspect), self.needs.database);
-            // A problem of one table mostly is one of all.
+            // A problem of one table is mostly one of all.
             if self.findings.note_refusal(tried, refused, database)?.is_none() {
                 break;
             }
@@ -288,7 +282,7 @@ fn choose_tables(
     needs: &Needs<'_>,
     findings: &mut PreflightReport,
 ) -> Option<u32> {
-    let (there, database, schema) = (found.contiguous(), &found.database, found.schema);
+    let (present, database, schema) = (found.contiguous(), &found.database, found.schema);
     let last = found.tables.keys().next_back().copied().unwrap_or(0);
     let wanted = needs.tables.unwrap_or(last.max(1));
     let missing = (1..=wanted).filter(|number| !found.tables.contains_key(number));
@@ -300,7 +294,7 @@ fn choose_tables(
     let rows = needs.rows.map_or("N".to_owned(), |rows| rows.to_string());
     let rows = if schema.filled() { &format!(" --rows {rows}") } else { "" };
     let before = match needs.tables {
-        None if there > 0 => format!("--tables {there} uses those before the gap; "),
+        None if present > 0 => format!("--tables {present} uses those before the gap; "),
         _ => String::new(),
     };
     let has = match needs.tables {
@@ -329,7 +323,7 @@ fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Preflig
         findings.problem(format!("{} {why}", found.name(*number)), hint);
     }
     let filling = |table: &Table| table.mark.is_some_and(|mark| mark.state == State::Filling);
-    let filling = those(found.schema, used, filling);
+    let filling = names_where(found.schema, used, filling);
     if !filling.is_empty() {
         findings.problem(
             format!("the fill of {filling} was not finished"),
@@ -339,7 +333,7 @@ fn are_usable(found: &Discovered, used: &[(u32, &Table)], findings: &mut Preflig
     findings.problems.len() == before
 }
 
-fn those(schema: Schema, used: &[(u32, &Table)], are: impl Fn(&Table) -> bool) -> String {
+fn names_where(schema: Schema, used: &[(u32, &Table)], are: impl Fn(&Table) -> bool) -> String {
     names(schema, used.iter().filter(|(_, table)| are(table)).map(|(number, _)| *number))
 }
 
@@ -378,7 +372,6 @@ fn dataset(
     rows: u64,
     findings: &mut PreflightReport,
 ) -> Dataset {
-    /// Tells what all tables were made with.
     fn common<T: PartialEq>(marks: &[Option<Mark>], of: fn(&Mark) -> T) -> Option<T> {
         let mut all = marks.iter().map(|mark| mark.as_ref().map(of));
         let first = all.next()??;
@@ -395,7 +388,7 @@ fn dataset(
         let engines: Vec<String> = engines.into_iter().collect();
         findings.warn(finding!(MixedEngines, engines.join(", ")));
     }
-    let plain = those(schema, used, |table| !table.is_indexed(schema));
+    let plain = names_where(schema, used, |table| !table.is_indexed(schema));
     if !plain.is_empty() {
         findings.warn(if schema == Schema::Sbtest {
             finding!(KNotIndexed, plain)
@@ -410,7 +403,7 @@ fn dataset(
     };
     let (data_bytes, formats) = totals(used.iter().map(|(_, table)| (table.bytes, format(table))));
     let (count, held) = (used.len() as u32, common(&marks, |mark| mark.rows));
-    let atomic = used.iter().all(|(_, table)| table.keeps_what_failed().is_none());
+    let atomic = used.iter().all(|(_, table)| table.engine_without_rollback().is_none());
     Dataset {
         tables: dataset::Tables { schema, count, rows, held, own, atomic },
         data_seed,
@@ -420,15 +413,15 @@ fn dataset(
     }
 }
 
-/// Connections beyond the clients: for reconnects, and for somebody who looks.
+/// Connections beside the clients: reconnects, and somebody who looks.
 const SPARE_CONNECTIONS: u64 = 4;
 /// Descriptors beyond the connections: results, timers, the resolver.
 const SPARE_DESCRIPTORS: u64 = 32;
 /// Memory of a client: its connection, task and statements, with room to spare.
 const CLIENT_BYTES: u64 = 64 << 10;
-/// Address space of the program, its threads and a summary as it is written.
+/// Address space of the program, its threads and a summary being written.
 const OWN_BYTES: u64 = 256 << 20;
-/// What of that is resident, where the cores are few: twice what was seen.
+/// The resident part of that on few cores: twice what was measured.
 const OWN_RESIDENT: u64 = 64 << 20;
 /// Seconds by which `wait_timeout` must exceed the longest silence.
 const SPARE_SECONDS: u64 = 10;
@@ -440,8 +433,7 @@ struct Own {
     group_max: Option<Limit>,
 }
 
-/// Refuses where a sum is more than there may be.
-fn bound(
+fn check_limit(
     findings: &mut PreflightReport,
     (name, max): (&str, u64),
     (sum, need): (&str, u64),
@@ -454,7 +446,7 @@ fn bound(
 
 fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut PreflightReport) {
     let number = |name: &str| amount(seen, name);
-    // Servers that know none say 0; MariaDB says -1 for "nobody".
+    // Servers without a limit say 0; MariaDB says -1 for "nobody".
     let limit = |name: &str| number(name).filter(|limit| *limit != 0);
     let clients = u64::from(needs.clients_max);
     let (shown, spare) = (terms::clients(clients), SPARE_CONNECTIONS);
@@ -465,7 +457,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
             "SET GLOBAL max_connections = {need} or more (the server may need more open files for \
              that), or --clients up to {fit}"
         );
-        bound(findings, ("max_connections", max), (&sum, need), &hint);
+        check_limit(findings, ("max_connections", max), (&sum, need), &hint);
     } else {
         findings.warn(finding!(Unchecked, "max_connections"));
     }
@@ -474,7 +466,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
         let hint = "raise it: SET GLOBAL max_user_connections, or the account's \
                     MAX_USER_CONNECTIONS; or use fewer --clients";
         let name = "this account's max_user_connections";
-        bound(findings, (name, max), (&sum, clients + 1 + spare), hint);
+        check_limit(findings, (name, max), (&sum, clients + 1 + spare), hint);
     }
     judge_statements(seen, needs, tables, findings);
     let quiet = needs.quiet_max.as_secs();
@@ -482,7 +474,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     if let Some(timeout) = number("wait_timeout").filter(short) {
         findings.warn(finding!(ShortWaitTimeout, timeout, quiet));
     }
-    // A statement holds one table open; the cache must at least hold those in flight.
+    // A statement opens one table; the cache must hold those in flight.
     let too_few = |open: &u64| *open < clients + u64::from(tables);
     if let Some(cache) = number("table_open_cache").filter(too_few) {
         findings.warn(finding!(SmallTableCache, cache, clients, tables));
@@ -514,7 +506,7 @@ fn judge_statements(
     let hint = format!(
         "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
     );
-    bound(findings, ("max_prepared_stmt_count", max), (&sum, need), &hint);
+    check_limit(findings, ("max_prepared_stmt_count", max), (&sum, need), &hint);
 }
 
 fn judge_own(own: &Own, clients: u64, findings: &mut PreflightReport) {
@@ -523,13 +515,13 @@ fn judge_own(own: &Own, clients: u64, findings: &mut PreflightReport) {
     let sum = format!("{shown} + {open} open now + {SPARE_DESCRIPTORS} spare");
     let hint = format!("raise the hard limit of the shell that starts loadgen: ulimit -Hn {need}");
     let name = "this process's limit of open files";
-    bound(findings, (name, own.descriptors_max), (&sum, need), &hint);
+    check_limit(findings, (name, own.descriptors_max), (&sum, need), &hint);
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let memory = |own: u64| {
         let sum = format!("{shown} of {} KiB + {} for itself", CLIENT_BYTES >> 10, mib(own));
         (sum, mib(clients * CLIENT_BYTES + own))
     };
-    // The kernel ends what takes more: nothing can be saved then, either.
+    // The kernel kills a process above it: nothing can be saved then.
     if let Some(Limit { bytes, file }) = &own.group_max {
         let (sum, need) = memory(OWN_RESIDENT);
         let hint = format!(
@@ -537,21 +529,26 @@ fn judge_own(own: &Own, clients: u64, findings: &mut PreflightReport) {
         );
         let name =
             format!("the memory limit in MiB of this process's control group ({})", file.display());
-        bound(findings, (&name, mib(*bytes)), (&sum, need), &hint);
+        check_limit(findings, (&name, mib(*bytes)), (&sum, need), &hint);
     }
     // An allocation that fails ends the process: nothing can be saved then.
     if let Some(max) = own.address_space_max {
         let (sum, need) = memory(OWN_BYTES);
         let kib = need << 10;
         let hint = format!("raise the limit of the shell that starts loadgen: ulimit -v {kib}");
-        bound(findings, ("this process's memory limit in MiB", mib(max)), (&sum, need), &hint);
+        check_limit(
+            findings,
+            ("this process's memory limit in MiB", mib(max)),
+            (&sum, need),
+            &hint,
+        );
     }
 }
 
 /// Problems and warnings, collected instead of stopping at the first.
 #[derive(Debug, Default)]
 struct PreflightReport {
-    /// Each with its hint.
+    /// Problems, each with its hint.
     problems: Vec<(String, String)>,
     warnings: Vec<Finding>,
 }
@@ -561,7 +558,6 @@ impl PreflightReport {
         self.problems.push((message.into(), hint.into()));
     }
 
-    /// Takes note of a problem, and gives None in place of what it keeps from being.
     fn refuse<T>(&mut self, message: String, hint: impl Into<String>) -> Option<T> {
         self.problem(message, hint);
         None
@@ -571,7 +567,7 @@ impl PreflightReport {
         self.warnings.push(found);
     }
 
-    /// Notes that the server refused what was tried, and passes a lost connection on.
+    /// Notes a server's refusal as a problem; passes a lost connection on.
     fn note_refusal<T>(
         &mut self,
         asked: Asked<T>,
@@ -585,7 +581,7 @@ impl PreflightReport {
         optional(asked)
     }
 
-    /// Gives the warnings, or one error with all the problems and their hints.
+    /// Returns the warnings, or one error with all problems and hints.
     fn conclude(self) -> Result<Vec<Finding>> {
         let message = match self.problems.as_slice() {
             [] => return Ok(self.warnings),

@@ -1,5 +1,5 @@
-//! Log-ins that the driver cannot do, such as those of accounts with several methods: we log in, and the driver
-//! speaks through a socket of this process, whose bytes are handed on.
+//! Log-ins that the driver cannot do, as for accounts with several methods: we log in, and copy the
+//! driver's bytes through a socket of this process.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -14,10 +14,9 @@ use tokio::task::JoinHandle;
 use super::target::ServerLink;
 use super::wire::log_in_for;
 
-/// Bytes that are handed on at once.
 const ROOM: usize = 64 << 10;
 
-/// The task that hands the bytes on, until either end hangs up.
+/// The task that copies the bytes until either end hangs up.
 pub(super) struct Relay {
     task: JoinHandle<()>,
     /// True if the driver could not have logged in.
@@ -25,13 +24,13 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Waits until the server has what the driver said last.
+    /// Waits until the server has the driver's last bytes.
     pub(super) async fn end(self) {
         let _ = self.task.await;
     }
 }
 
-/// Opens a connection of the driver's that we log in.
+/// Opens a connection of the driver with our log-in.
 pub(super) async fn connect(link: &ServerLink) -> mysql_async::Result<(Conn, Relay)> {
     let (listener, name) = listen()?;
     let opts = OptsBuilder::from_opts(link.opts.clone()).socket(Some(name)).ssl_opts(None);
@@ -39,7 +38,7 @@ pub(super) async fn connect(link: &ServerLink) -> mysql_async::Result<(Conn, Rel
         let mut driver = accept(&listener).await?;
         let (mut server, login) = log_in_for(link, Some(&mut driver)).await?;
         let task = tokio::spawn(async move {
-            // Whoever notices the end of a connection is the driver.
+            // The driver notices the end of a connection.
             let _ = copy_bidirectional_with_sizes(&mut driver, &mut server, ROOM, ROOM).await;
         });
         Ok(Relay { task, is_needed: login.is_beyond_driver() })
@@ -47,7 +46,6 @@ pub(super) async fn connect(link: &ServerLink) -> mysql_async::Result<(Conn, Rel
     try_join(Conn::new(opts), relay).await
 }
 
-/// Listens on a socket without a file, by a name that nobody has.
 fn listen() -> io::Result<(UnixListener, String)> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -58,7 +56,7 @@ fn listen() -> io::Result<(UnixListener, String)> {
     Ok((UnixListener::from_std(listener)?, format!("\0{name}")))
 }
 
-/// Takes the connection of this process, and of no other.
+/// Accepts a connection of this process only.
 async fn accept(listener: &UnixListener) -> io::Result<UnixStream> {
     loop {
         let (stream, _) = listener.accept().await?;

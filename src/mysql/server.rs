@@ -17,7 +17,7 @@ use crate::observe::{FarEnd, ROOT, Whereabouts, connections, host, probe};
 use crate::stop::{COURTESY, SILENCE, within};
 use crate::terms::{Finding, finding};
 
-/// Characters of a version or a comment; servers' own have some dozen.
+/// Longest version or comment kept, characters.
 const TEXT_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,15 +51,15 @@ impl Product {
     }
 
     pub fn from_version(version: &str, comment: &str) -> Product {
-        let said = format!("{version} {comment}").to_ascii_lowercase();
-        let is_in = |name: &&str| said.contains(&name.to_ascii_lowercase());
+        let text = format!("{version} {comment}").to_ascii_lowercase();
+        let is_in = |name: &&str| text.contains(&name.to_ascii_lowercase());
         let family = match OTHERS.split(' ').find(is_in) {
             Some(name) => Family::Other(name),
-            None if said.contains("mariadb") => Family::MariaDb,
+            None if text.contains("mariadb") => Family::MariaDb,
             None => Family::MySql,
         };
         let number = numbers(version, family);
-        let text = |said: &str| clip(said, TEXT_MAX);
+        let text = |text: &str| clip(text, TEXT_MAX);
         Product { version: text(version), comment: text(comment), family, number }
     }
 }
@@ -76,7 +76,7 @@ impl std::fmt::Display for Product {
 }
 
 fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
-    // MariaDB puts 5.5.5- in front of itself for old replicas; some proxies pass it on.
+    // MariaDB prefixes 5.5.5- for old replicas; some proxies pass it on.
     let version = match family {
         Family::MariaDb => version.strip_prefix("5.5.5-").unwrap_or(version),
         _ => version,
@@ -89,10 +89,10 @@ fn numbers(version: &str, family: Family) -> (u16, u16, u16) {
     }
 }
 
-/// The driver of all but measured sessions, as Cargo.lock pins it (a test compares).
+/// The driver of all but measured sessions; a test compares it with Cargo.lock.
 const DRIVER: (&str, &str) = ("mysql_async", "0.37.1");
 
-/// Tells what serves on all but measured connections. It asks MariaDB for its cache, too.
+/// Describes the driver of all but measured connections. It asks MariaDB for its cache, too.
 pub(crate) fn describe_driver(version: &str, mut capabilities: Vec<String>) -> Driver {
     let Product { family, number, .. } = Product::from_version(version, "");
     let caches = family == Family::MariaDb && number >= (10, 6, 0);
@@ -101,21 +101,17 @@ pub(crate) fn describe_driver(version: &str, mut capabilities: Vec<String>) -> D
 }
 
 pub struct Fingerprint {
-    /// For the summary; `settings_changed` is empty and `status` is None yet.
+    /// Facts for the summary; `settings_changed` and `status` are still empty.
     pub server: Server,
-    /// The client library and what it negotiated with this server.
     pub driver: Driver,
     /// True if the server runs on this host; false where that is unknown.
     pub same_host: bool,
-    /// Facts that identify its process.
     pub whereabouts: Whereabouts,
-    /// Median round trip of an empty query, microseconds; None where it has none.
+    /// Median round trip of `DO 1`, microseconds; None where the server refuses it.
     pub rtt_us: Option<f64>,
 }
 
-/// Reads the fingerprint, the round trip over a session of the kind that is measured.
-///
-/// Unknown facts stay empty.
+/// Reads the fingerprint, the round trip over a measured kind of session. Unknown facts stay empty.
 pub async fn fingerprint(
     session: &mut Session,
     link: &ServerLink,
@@ -161,7 +157,6 @@ async fn ask(
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
 }
 
-/// Reads anew which server answers and how it is set up.
 pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<()> {
     let product = Product::ask(session).await?;
     let variables = optional(control::variables(session).await)?.unwrap_or_default();
@@ -177,15 +172,14 @@ pub(crate) async fn renew(session: &mut Session, server: &mut Server) -> Asked<(
     Ok(())
 }
 
-/// Lists what of a server is another's, or another, in a later look at it.
 pub(crate) fn changes(before: &Server, after: &Server) -> Vec<SettingChange> {
     let mut changed = control::changed(&before.variables, &after.variables);
-    // A proxy, or a server without such variables, may tell them in its own answers only.
+    // A proxy, or a server without these variables, shows them only in its own answers.
     for (name, before, after) in [
         ("version", &before.version, &after.version),
         ("version_comment", &before.version_comment, &after.version_comment),
     ] {
-        // One that is not told is unknown.
+        // An empty one is unknown.
         let differ = before != after && !after.is_empty();
         if differ && changed.iter().all(|change| change.name != name) {
             let (before, after) = (Some(before.clone()), Some(after.clone()));
@@ -202,7 +196,7 @@ async fn whereabouts(
 ) -> Asked<Whereabouts> {
     let uptime = optional(pairs(session, "SHOW GLOBAL STATUS LIKE 'Uptime'").await)?;
     let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
-    // Some versions show it as it was given: relative to the data directory.
+    // Some versions show the path as given: relative to the data directory.
     let pid_file = get("pid_file").map(|file| match get("datadir") {
         Some(datadir) => Path::new(&datadir).join(file).to_string_lossy().into_owned(),
         None => file,
@@ -221,8 +215,8 @@ fn host_and_port(seen_from: &str) -> Option<(&str, u16)> {
     Some((host, port.parse().ok()?))
 }
 
-/// Tells whether a connection goes to this host. `seen_from` is its Host column in SHOW PROCESSLIST,
-/// `port` the TCP port that it goes to (None for a Unix socket), `root` the root of the file systems.
+/// Returns whether a connection goes to this host. `seen_from` is its Host in SHOW PROCESSLIST, `port`
+/// its TCP port (None for a socket), `root` the root of the file systems.
 fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
     let (server_port, client_port) = match (port, host_and_port(seen_from)) {
         (None, None) => return seen_from == "localhost",
@@ -239,13 +233,13 @@ fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
     })
 }
 
-/// Finds where the server's end of the connection is that it sees come from `seen_from`. It listens on
-/// one of `ports`: its own, or the one that the connection went to.
+/// Finds the server's end of the connection that it sees come from `seen_from`. It listens on one of
+/// `ports`.
 fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -> FarEnd {
     let Some(((host, seen_port), uptime_s)) = host_and_port(seen_from).zip(uptime_s) else {
         return FarEnd::Unknown;
     };
-    // It may be a name.
+    // The host may be a name.
     let address = host.parse::<IpAddr>().ok();
     probe::far_end(root, uptime_s, |one| {
         ports.contains(&one.local_address.port())
@@ -254,7 +248,7 @@ fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -
     })
 }
 
-/// The way of logging in that sends the password itself, under a key of the server's.
+/// The log-in method that sends the password itself, under a key of the server's.
 const BY_KEY: &str = "caching_sha2_password";
 
 fn is_loopback(host: &str) -> bool {
@@ -263,16 +257,15 @@ fn is_loopback(host: &str) -> bool {
     address.unwrap_or_else(|_| bare.trim_end_matches('.').eq_ignore_ascii_case("localhost"))
 }
 
-/// Warns of an account that logged in by `caching_sha2_password` over plain TCP: when the server's
-/// cache is cold, the password goes to it under a key that came over the same wire.
+/// Warns of a log-in by `caching_sha2_password` over plain TCP: with a cold cache the password is sent
+/// under a key that came over the same wire.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
     // Nobody else reads what stays on this host.
     let Address::Tcp { host, .. } = &target.address else { return Ok(None) };
     if is_loopback(host) || target.ssl.mode != SslMode::Disabled || target.password.is_empty() {
         return Ok(None);
     }
-    // An account may ask this about itself; servers before 5.7 and 10.2 do not know the question,
-    // and have no such accounts.
+    // Servers before 5.7 and 10.2 do not know the question, and have no such accounts.
     let asked = optional(session.query("SHOW CREATE USER CURRENT_USER()").await);
     let rows = asked.map_err(|failure| explain(&failure, "ask how the account logs in"))?;
     let by_key = rows.into_iter().flatten().flatten().flatten().any(|text| text.contains(BY_KEY));

@@ -1,9 +1,8 @@
-//! One connection of the driver's: opened in bounded time, whatever the server answers, and what is sent
-//! over it. All but measured clients use it; those have a [`super::wire::LeanSession`].
+//! One connection of the driver, with time limits whatever the server answers. All but measured
+//! clients use it; those have a [`super::wire::LeanSession`].
 //!
-//! A query future that is dropped before its answer leaves the answer in the connection, and
-//! the next query returns it (see `docs/dev/driver.md`). So whoever gives up on a query drops the
-//! whole `Session`, and one that is used all the same refuses.
+//! A dropped query future leaves its answer in the connection, and the next query would return it (see
+//! `docs/dev/driver.md`). So drop the whole `Session` then; one that is used all the same refuses.
 
 use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
@@ -29,12 +28,9 @@ use crate::error::{Result, plain};
 use crate::stop::{COURTESY, SILENCE, Stop, or_stop, within};
 use crate::terms::units;
 
-/// Decides PREFERRED, once and before any step, by opening one connection: the target becomes
-/// REQUIRED or DISABLED, so that every connection of a run is of one kind. Other modes stay as they
-/// are, without a connection.
-///
-/// Only a server that offers no TLS makes it fall back. A handshake that fails is an error: to
-/// go on in plain text would hide it.
+/// Decides PREFERRED once, by opening one connection: the target becomes REQUIRED or DISABLED, so that
+/// all connections of a run are alike. Only a server without TLS makes it fall back: a failed
+/// handshake is an error.
 pub async fn reach(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
     let with = |mode| {
         let ssl = Ssl { mode, ..target.ssl.clone() };
@@ -57,9 +53,8 @@ pub async fn reach(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
     or_stop(stop, settle).await
 }
 
-/// Opens a connection. Where the driver fails for what may be the log-in's, we log in for it. If it could not
-/// have done that, as for accounts of several methods, we do so from then on; else its failure counts, unless
-/// we know more of it, as of servers before 4.1.
+/// Opens a connection. If the driver fails at what may be the log-in, we log in for it. If it could
+/// not have done that, we do so from then on; else its failure counts, unless ours says more.
 async fn connect(link: &ServerLink) -> mysql_async::Result<Session> {
     let relayed = link.relayed.load(Ordering::Relaxed);
     let failure = match try_connect(link, relayed).await {
@@ -80,12 +75,13 @@ async fn connect(link: &ServerLink) -> mysql_async::Result<Session> {
     }
 }
 
-/// Tells whether a failure of the driver's may come of the way to log in, as MySQL has it for accounts that
-/// are not there, too.
+/// Returns whether a driver's failure may come from the log-in's method; MySQL asks for one for
+/// unknown accounts, too.
 fn is_odd(failure: &Driver) -> bool {
     use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
     match failure {
-        // Answers of old servers to a log-in of today. A host that fails to log in may be locked out.
+        // Old servers answer a modern log-in so. Others are not tried twice: failures may lock the
+        // host out.
         Driver::Server(e) => matches!(e.code, 1043 | 1251),
         Driver::Io(IoError::Io(e)) => {
             !matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied | TimedOut)
@@ -94,18 +90,18 @@ fn is_odd(failure: &Driver) -> bool {
     }
 }
 
-/// Tells whether nobody listens there, or who does hangs up at once. Somebody who lets nobody in, or
-/// says nothing in time, is somebody.
-pub(crate) async fn nobody(link: &ServerLink) -> bool {
+/// Returns whether nobody listens there, or hangs up at once. A refusal or a silence is somebody.
+pub(crate) async fn is_nobody_listening(link: &ServerLink) -> bool {
     match try_connect(link, false).await {
         Err(Driver::Io(IoError::Io(e))) => is_absence(&e) && !is_late(&e),
         _ => false,
     }
 }
 
-/// The driver panics on ways to log in that it was built without, and 0.37.1 on some malformed packets.
+/// Catches panics: the driver has them on log-in methods left out of its build and on malformed
+/// packets.
 async fn try_connect(link: &ServerLink, relayed: bool) -> mysql_async::Result<Session> {
-    // Boxed: a log-in is large, and everything that connects would be.
+    // Boxed: the future of a log-in is large.
     let opening = Box::pin(async {
         let (conn, relay) = if relayed {
             let (conn, relay) = relay::connect(link).await?;
@@ -120,14 +116,14 @@ async fn try_connect(link: &ServerLink, relayed: bool) -> mysql_async::Result<Se
     within_connect(&link.target, opening).await
 }
 
-/// The chunks of a LOAD DATA LOCAL; each becomes one packet. An `Err` would end the stream
-/// as if it were whole, and the server would keep the rows so far: drop the session instead.
+/// The chunks of a LOAD DATA LOCAL, one packet each. After an `Err` the server would keep the rows so
+/// far: drop the session instead.
 pub(crate) type Infile = BoxStream<'static, std::io::Result<Bytes>>;
 
-/// Bytes of one answer off the hot path that are kept: InnoDB's monitor has a mebibyte.
+/// Largest answer kept off the hot path, bytes: InnoDB's monitor has a mebibyte.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// A setting of own sessions; its marker encloses it in a comment that some servers execute.
+/// A setting of own sessions; `only` begins a comment that some servers execute.
 struct Setting {
     name: &'static str,
     value: &'static str,
@@ -136,21 +132,20 @@ struct Setting {
 
 const NO_LIMIT: &str = "18446744073709551615";
 
-/// What own sessions need, whatever the server's defaults are. Measured sessions set none of it: what
-/// they find there are conditions.
+/// Settings of own sessions, whatever the server's defaults. Measured sessions set none: the server's
+/// are conditions.
 const OWN: [Setting; 7] = [
     Setting { name: "sql_select_limit", value: NO_LIMIT, only: None },
     Setting { name: "max_join_size", value: NO_LIMIT, only: None },
     Setting { name: "completion_type", value: "0", only: None },
     Setting { name: "sql_safe_updates", value: "0", only: None },
-    // Bad data is an error. Without NO_ENGINE_SUBSTITUTION an old server without InnoDB would quietly
-    // make MyISAM tables.
+    // Without NO_ENGINE_SUBSTITUTION an old server without InnoDB would quietly make MyISAM tables.
     Setting { name: "sql_mode", value: "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", only: None },
     Setting { name: "max_statement_time", value: "0", only: Some("M!100101") },
     Setting { name: "max_execution_time", value: "0", only: Some("!50708") },
 ];
 
-/// Makes one statement of all of them: far servers are asked once.
+/// Joins all of them into one statement: one round trip.
 fn own_settings() -> String {
     let [first, rest @ ..] = &OWN;
     let mut sql = format!("SET SESSION {} = {}", first.name, first.value);
@@ -166,20 +161,20 @@ fn own_settings() -> String {
 pub struct Session {
     conn: Conn,
     relay: Option<Relay>,
-    /// An answer is due: a future that was dropped, or a broken connection, leaves it set.
+    /// An answer is due; stays set after a dropped future or a broken connection.
     waiting: bool,
 }
 
 impl Session {
-    /// Connects and authenticates within the target's limit, then sets what own sessions need, and the
-    /// character set if one is given.
+    /// Connects within the target's limit, then sets what own sessions need, and the character set if
+    /// one is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
         let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
         let begun = opened.set_up_session(link, charset).await;
         begun.map_err(|failure| charset_error(charset, &failure))
     }
 
-    /// Does the same for a server that has let such a session in before: why not now, without hints.
+    /// Opens a session with a server that accepted one before; failures have no hints.
     pub async fn open_again(link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
         let relayed = link.relayed.load(Ordering::Relaxed);
         try_connect(link, relayed).await?.set_up_session(link, charset).await
@@ -193,8 +188,8 @@ impl Session {
         Ok(self)
     }
 
-    /// Sets what own sessions need. A server that does not know all of it, or a proxy, is asked for one
-    /// after the other; what it has not limits nothing.
+    /// Sets what own sessions need, one by one where the server refuses them together; unknown
+    /// settings limit nothing.
     async fn set_up(&mut self) -> Asked<()> {
         if optional(self.execute(own_settings()).await)?.is_some() {
             return Ok(());
@@ -205,7 +200,6 @@ impl Session {
         Ok(())
     }
 
-    /// Tells whether it can be asked something.
     pub(crate) fn is_usable(&self) -> bool {
         !self.waiting
     }
@@ -239,7 +233,7 @@ impl Session {
         Ok(rows)
     }
 
-    /// Runs SQL and hands its rows on as they come: answers larger than memory.
+    /// Runs SQL and passes its rows on as they come, for answers larger than memory.
     pub(crate) async fn read(&mut self, sql: impl AsRef<[u8]>, take: impl FnMut(Row)) -> Asked<()> {
         begin_request(&mut self.waiting)?;
         let outcome =
@@ -253,8 +247,8 @@ impl Session {
         self.conn.get_warnings()
     }
 
-    /// LOAD DATA LOCAL: sends only this stream, whatever file the server asks for. The handler
-    /// stays armed when the server refuses, so the session is consumed then.
+    /// Sends only this stream for LOAD DATA LOCAL, whatever file the server asks for. Consumes a
+    /// refused session: its handler stays armed.
     pub async fn load_data(mut self, sql: &str, infile: Infile) -> Asked<(Session, u64)> {
         // The driver wants a handler that is Sync, which a boxed stream is not.
         let infile = std::sync::Mutex::new(infile);
@@ -386,7 +380,7 @@ mod tests {
         assert!(tls.hints()[0].contains("DISABLED"));
     }
 
-    /// What PREFERRED becomes at a server that sends these packets.
+    /// Decides PREFERRED at a server that sends these packets.
     fn settled(packets: Vec<Vec<u8>>) -> Result<SslMode> {
         let (address, server) = fake_server(packets);
         let ssl = Ssl { mode: SslMode::Preferred, ..Ssl::default() };
@@ -551,7 +545,7 @@ pub(crate) mod fake {
     use std::net::{TcpListener, TcpStream};
     use std::thread::{self, JoinHandle};
 
-    /// What a MySQL 8.0 says first, with or without TLS on offer.
+    /// Makes the greeting of a MySQL 8.0, with or without TLS on offer.
     pub(crate) fn greeting(tls: bool) -> Vec<u8> {
         let mut packet = b"\x0a8.0.0\0\x01\0\0\0aaaaaaaa\0\xff".to_vec();
         packet.push(if tls { 0xff } else { 0xf7 });

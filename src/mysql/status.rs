@@ -1,7 +1,7 @@
-//! The server's own counters and levels: at both edges of the window, and at one instant.
+//! The server's counters and levels, at the window's edges and at one instant.
 //!
-//! What InnoDB tells of its adaptive hash index and its history is in MariaDB's status; MySQL has a
-//! table of metrics from 5.6 on, and before that the text of `SHOW ENGINE INNODB STATUS`.
+//! MariaDB's status has InnoDB's adaptive hash index and history. MySQL has metrics from 5.6 on, and
+//! before that the text of `SHOW ENGINE INNODB STATUS`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::session::Session;
 use super::target::quoted_text;
 use crate::observe::seconds_from;
 
-/// Levels and not counters: their difference says little, their last value does.
+/// Levels, not counters: the last value counts, not the difference.
 const GAUGES: [&str; 13] = [
     "Innodb_buffer_pool_bytes_data",
     "Innodb_buffer_pool_bytes_dirty",
@@ -29,16 +29,16 @@ const GAUGES: [&str; 13] = [
     "Threads_running",
 ];
 
-/// The error of the server's `Uptime`: whole seconds, by a clock that is set now and then.
+/// The error of `Uptime`: whole seconds, by a clock that is set now and then.
 const UPTIME_OFF: Duration = Duration::from_secs(2);
 
-/// `SHOW GLOBAL STATUS` at one instant, and what InnoDB tells elsewhere.
+/// `SHOW GLOBAL STATUS` at one instant, and InnoDB's values from elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     pub values: Numbers,
     pub innodb: Option<Inside>,
-    /// The values again, and their instant, where asking for `innodb` was counted itself: what is
-    /// counted from here on is none of loadgen's.
+    /// The values again, and their instant, where reading `innodb` was counted itself: later counts
+    /// are none of loadgen's.
     pub again: Option<(Numbers, Instant)>,
     pub at: Instant,
 }
@@ -47,7 +47,7 @@ pub struct Reading {
 /// first of two it adds no more, and as the last nothing.
 pub async fn read(session: &mut Session) -> Asked<Reading> {
     let (values, at) = counters(session).await?;
-    let innodb = inside(session, &values).await?;
+    let innodb = read_inside(session, &values).await?;
     let again = if innodb.is_some() { Some(counters(session).await?) } else { None };
     Ok(Reading { values, innodb, again, at })
 }
@@ -58,28 +58,28 @@ async fn counters(session: &mut Session) -> Asked<(Numbers, Instant)> {
     Ok((numeric(&texts), start + start.elapsed() / 2))
 }
 
-/// Tells how long before the second of two readings the server was started, if after the first.
-fn restarted(first: &Reading, last: &Reading) -> Option<Duration> {
+/// Returns the server's age at the second reading, if it was started after the first.
+fn restart_age(first: &Reading, last: &Reading) -> Option<Duration> {
     let uptime = |reading: &Reading| amount(&reading.values, "Uptime").map(Duration::from_secs);
     let (before, after) = uptime(first).zip(uptime(last))?;
     let young = after + UPTIME_OFF < before + last.at.saturating_duration_since(first.at);
-    // FLUSH STATUS leaves this one alone.
+    // FLUSH STATUS does not reset this one.
     let connections = |reading: &Reading| reading.values.get("Connections").copied();
     let fewer = connections(first).zip(connections(last)).is_some_and(|(one, other)| other < one);
     (young || fewer).then_some(after)
 }
 
-/// Takes the difference of two readings; after a restart what the server has counted since. A negative
-/// one tells of FLUSH STATUS or of a gauge. What only one reading has (of a plugin) is left out.
+/// Subtracts two readings; after a restart takes the counts since. A negative one comes of FLUSH
+/// STATUS or a level. Leaves out what only one reading has.
 pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     let (before, first_at) =
         first.again.as_ref().map_or((&first.values, first.at), |(values, at)| (values, *at));
-    let restarted = restarted(first, last);
+    let restarted = restart_age(first, last);
     let delta = |(name, after): (&String, &i64)| {
         let before = before.get(name)?;
         let since = if restarted.is_some() { &0 } else { before };
         let difference = after.checked_sub(*since)?;
-        // It did not change: so the time of FLUSH STATUS is known.
+        // Kept even if unchanged: it dates FLUSH STATUS.
         (difference != 0 || name == SINCE_FLUSH).then(|| (name.clone().into(), difference))
     };
     let from_start = |at: Instant| seconds_from(window_start, at);
@@ -94,14 +94,14 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     }
 }
 
-/// InnoDB's values outside of the status at one instant, by their names in summaries.
+/// InnoDB's values from outside the status, by their names in summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inside {
     source: &'static str,
     values: BTreeMap<&'static str, f64>,
 }
 
-/// A server that has this in its status needs none of the rest.
+/// A server with this in its status needs none of the rest.
 const IN_STATUS: &str = "Innodb_adaptive_hash_hash_searches";
 const METRICS: [(&str, &str); 4] = [
     ("adaptive_hash_searches", "hash_searches"),
@@ -109,8 +109,7 @@ const METRICS: [(&str, &str); 4] = [
     ("trx_rseg_history_len", "history_list_length"),
     ("log_lsn_checkpoint_age", "checkpoint_age_bytes"),
 ];
-/// Lines of the monitor's text, from 5.1 to 5.5 alike and hardly changed since: `%` stands for a
-/// number, and the names are what the numbers are called here, empty for none.
+/// Lines of the monitor's text, hardly changed since 5.1: `%` is a number; an empty name skips it.
 const LINES: [(&str, &[&str]); 6] = [
     (
         "% OS file reads, % OS file writes, % OS fsyncs",
@@ -122,7 +121,7 @@ const LINES: [(&str, &[&str]); 6] = [
     ("History list length %", &["history_list_length"]),
     ("Per second averages calculated from the last % seconds", &["averaged_s"]),
 ];
-/// Those that are levels; the others count since the server's start.
+/// The levels among these; the others count since the server's start.
 const LEVELS: [&str; 5] = [
     "averaged_s",
     "checkpoint_age_bytes",
@@ -131,8 +130,8 @@ const LEVELS: [&str; 5] = [
     "other_searches_per_s",
 ];
 
-/// Asks where the status does not tell; None where it does, or where the account may not ask.
-async fn inside(session: &mut Session, status: &Numbers) -> Asked<Option<Inside>> {
+/// Reads InnoDB's values; None where the status has them, or where the account may not ask.
+async fn read_inside(session: &mut Session, status: &Numbers) -> Asked<Option<Inside>> {
     if status.contains_key(IN_STATUS) {
         return Ok(None);
     }
@@ -144,11 +143,11 @@ async fn inside(session: &mut Session, status: &Numbers) -> Asked<Option<Inside>
     let found = optional(pairs(session, &sql).await)?;
     match found.and_then(|found| Inside::from_metrics(&numeric(&found))) {
         Some(metrics) => Ok(Some(metrics)),
-        None => monitor(session).await,
+        None => read_monitor(session).await,
     }
 }
 
-async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
+async fn read_monitor(session: &mut Session) -> Asked<Option<Inside>> {
     let rows = optional(session.query("SHOW ENGINE INNODB STATUS").await)?;
     let row = rows.and_then(|rows| rows.into_iter().next());
     Ok(row
@@ -157,15 +156,15 @@ async fn monitor(session: &mut Session) -> Asked<Option<Inside>> {
 }
 
 impl Inside {
-    /// None without a counter: InnoDB did not speak.
+    /// Returns None without a counter: InnoDB did not answer.
     fn from_values(source: &'static str, values: BTreeMap<&'static str, f64>) -> Option<Inside> {
         let counts = values.keys().any(|name| !LEVELS.contains(name));
         counts.then_some(Inside { source, values })
     }
 
     fn from_metrics(found: &Numbers) -> Option<Inside> {
-        let told = |(theirs, ours)| Some((ours, *found.get(theirs)? as f64));
-        Inside::from_values("metrics", METRICS.into_iter().filter_map(told).collect())
+        let value = |(theirs, ours)| Some((ours, *found.get(theirs)? as f64));
+        Inside::from_values("metrics", METRICS.into_iter().filter_map(value).collect())
     }
 
     fn from_text(text: &str) -> Option<Inside> {
@@ -188,23 +187,21 @@ impl Inside {
         self.values.get(name).map(|number| *number as u64)
     }
 
-    /// Takes what happened since an earlier reading; None if they come from different sources, or if
-    /// the server began to count anew.
+    /// Subtracts an earlier reading; None if the sources differ, or if the server began to count anew.
     fn since(&self, earlier: &Inside) -> Option<Innodb> {
-        let mut told = Innodb { source: self.source.to_owned(), ..Innodb::default() };
+        let mut since = Innodb { source: self.source.to_owned(), ..Innodb::default() };
         for (name, after) in &self.values {
             if LEVELS.contains(name) {
-                told.last.insert((*name).to_owned(), *after);
+                since.last.insert((*name).to_owned(), *after);
             } else if let Some(before) = earlier.values.get(name) {
-                told.deltas.insert((*name).to_owned(), (after - before) as i64);
+                since.deltas.insert((*name).to_owned(), (after - before) as i64);
             }
         }
-        let sound = self.source == earlier.source && told.deltas.values().all(|delta| *delta >= 0);
-        sound.then_some(told)
+        let sound = self.source == earlier.source && since.deltas.values().all(|delta| *delta >= 0);
+        sound.then_some(since)
     }
 }
 
-/// Takes the numbers out of a line that has a form; None if it has not.
 fn matched(form: &str, line: &str) -> Option<Vec<f64>> {
     let mut parts = form.split('%');
     let mut rest = line.trim().strip_prefix(parts.next()?)?;
@@ -218,7 +215,7 @@ fn matched(form: &str, line: &str) -> Option<Vec<f64>> {
     Some(numbers)
 }
 
-/// Reads a position of the log: one number, or before 5.1's plugin two, the upper half first.
+/// Reads a log position: one number, or before 5.1's plugin two, the upper half first.
 fn log_position(text: &str) -> Option<f64> {
     let numbers: Result<Vec<i64>, _> = text.split_ascii_whitespace().map(str::parse).collect();
     match numbers.ok()?.as_slice() {
@@ -228,17 +225,18 @@ fn log_position(text: &str) -> Option<f64> {
     }
 }
 
-/// Reads how full and how dirty the buffer pool is, and what is left to purge and to write. Not within
-/// a window: it asks for everything that there is. `table` is the first of the tables used.
+/// Reads the state of buffer pool, purge and checkpoint; too costly within a window. `table` is the
+/// first one used.
 pub(crate) async fn read_levels(session: &mut Session, table: &str) -> Asked<Levels> {
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let numbers = numeric(&texts);
     let number = |name: &str| amount(&numbers, name);
-    let metrics = inside(session, &numbers).await?;
-    // Many servers have the history among their metrics, but the checkpoint in the text only.
-    let told = metrics.as_ref().is_some_and(|it| it.values.contains_key("checkpoint_age_bytes"));
-    let told = told || number("Innodb_checkpoint_age").is_some();
-    let text = if told { None } else { monitor(session).await? };
+    let metrics = read_inside(session, &numbers).await?;
+    // Many servers have the history as a metric, but the checkpoint in the text only.
+    let has_checkpoint =
+        metrics.as_ref().is_some_and(|it| it.values.contains_key("checkpoint_age_bytes"));
+    let has_checkpoint = has_checkpoint || number("Innodb_checkpoint_age").is_some();
+    let text = if has_checkpoint { None } else { read_monitor(session).await? };
     let level = |name: &str, inner: &str| {
         let inside = || [&metrics, &text].into_iter().flatten().find_map(|it| it.number(inner));
         number(name).or_else(inside)
@@ -254,12 +252,12 @@ pub(crate) async fn read_levels(session: &mut Session, table: &str) -> Asked<Lev
         history_list_length: level("Innodb_history_list_length", "history_list_length"),
         checkpoint_age_bytes: level("Innodb_checkpoint_age", "checkpoint_age_bytes"),
         checkpoint_age_max_bytes: number("Innodb_checkpoint_max_age"),
-        tables_age_s: if loaded { age(session, table).await? } else { None },
+        tables_age_s: if loaded { table_age(session, table).await? } else { None },
         pool_load,
     })
 }
 
-async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
+async fn table_age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
     let sql = format!(
         "SELECT TIMESTAMPDIFF(SECOND, CREATE_TIME, NOW()) FROM information_schema.TABLES \
          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
@@ -269,21 +267,21 @@ async fn age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
     Ok(age.and_then(|text| text.parse().ok()))
 }
 
-/// Reads what is cheap enough to ask for within a window: pages that the buffer pool read from
-/// storage, and those that hold nothing.
-pub(crate) async fn pool(session: &mut Session) -> Asked<[Option<u64>; 2]> {
+/// Reads the pages that the buffer pool read from storage and its free ones; cheap enough within a
+/// window.
+pub(crate) async fn read_pool(session: &mut Session) -> Asked<[Option<u64>; 2]> {
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool\\_%'").await?;
     let numbers = numeric(&found);
     Ok(["Innodb_buffer_pool_reads", "Innodb_buffer_pool_pages_free"]
         .map(|name| amount(&numbers, name)))
 }
 
-/// Reads the searches that the adaptive hash index answered, and those that it did not, since the
-/// server's start; None where that is not counted.
-pub(crate) async fn searches(session: &mut Session) -> Asked<Option<(u64, u64)>> {
+/// Reads the searches that the adaptive hash index answered and did not answer, since the server's
+/// start.
+pub(crate) async fn read_searches(session: &mut Session) -> Asked<Option<(u64, u64)>> {
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb\\_adaptive\\_hash\\_%'").await?;
     let numbers = numeric(&found);
-    let inside = inside(session, &numbers).await?;
+    let inside = read_inside(session, &numbers).await?;
     let count =
         |name: &str, inner: &str| amount(&numbers, name).or_else(|| inside.as_ref()?.number(inner));
     Ok(count(IN_STATUS, "hash_searches")

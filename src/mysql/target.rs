@@ -1,5 +1,5 @@
-//! A server that is reached, and what every session with it begins with, be it the driver's or a lean one:
-//! within its time, with its character set, and with an error that says what to do.
+//! A server to connect to, and the beginning of every session with it: the time limit, the character
+//! set, errors that say what to do.
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -17,21 +17,20 @@ use crate::error::{Error, Result, clip};
 use crate::stop::{Stop, unless_stopped, within};
 use crate::terms::units;
 
-/// A server that is reached, and what ends the waits for it.
+/// A server to connect to, and the stop that ends waits for it.
 #[derive(Clone)]
 pub struct ServerLink {
     pub target: ConnectOptions,
-    /// [`ConnectOptions::opts`] of it.
     pub opts: Opts,
-    /// The options of TLS for measured connections; None for plain text.
+    /// TLS of measured connections; None for plain text.
     pub(crate) tls: Option<tls::Tls>,
     pub stop: Stop,
-    /// True if we log in for the driver, which has failed where we did not.
+    /// True if we log in for the driver, because it failed to.
     pub(crate) relayed: Arc<AtomicBool>,
 }
 
 impl ServerLink {
-    /// Takes a server whose encryption is decided, or that may not be there yet.
+    /// Links to a server whose encryption is decided, or that may not be there yet.
     pub fn to(target: ConnectOptions, stop: &Stop) -> Result<ServerLink> {
         let made = if target.ssl.ca.is_some() || target.ssl.cert.is_some() {
             // A file of certificates may be a pipe.
@@ -47,18 +46,17 @@ impl ServerLink {
     }
 }
 
-/// Tells whether an error comes of a server that is not there, or that goes.
+/// Returns whether an error comes of a server that is absent or going.
 pub(super) fn is_absence(e: &io::Error) -> bool {
-    // The TLS library's errors come wrapped into the first of these.
+    // Errors of the TLS library are wrapped into the first of these.
     !matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied)
 }
 
-/// Tells whether it is the end of `--connect-timeout`, not one that the kernel saw.
+/// Returns whether `--connect-timeout` ended the wait, not the kernel.
 pub(super) fn is_late(e: &io::Error) -> bool {
     e.kind() == ErrorKind::TimedOut && e.raw_os_error().is_none()
 }
 
-/// Opens a connection within `--connect-timeout`.
 pub(super) async fn within_connect<T>(
     target: &ConnectOptions,
     opening: impl Future<Output = mysql_async::Result<T>>,
@@ -71,8 +69,8 @@ pub(super) async fn within_connect<T>(
     })
 }
 
-/// Tells whether the same server may let the same account in a little later. What it offers (TLS,
-/// ways to log in) does not change by waiting, nor does who it is.
+/// Returns whether the server may accept the account later. Its offers (TLS, log-in methods) do not
+/// change by waiting.
 fn may_pass(failure: &Driver) -> bool {
     match failure {
         Driver::Server(e) => errors::may_pass(e.code),
@@ -81,7 +79,7 @@ fn may_pass(failure: &Driver) -> bool {
     }
 }
 
-/// Makes the error as it is shown: what happened at which server, and what to do.
+/// Makes the error for the user: what happened at which server, and what to do.
 pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
     let address = &target.address;
     let message = match failure {
@@ -110,7 +108,7 @@ pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
     error.add_hints(hint)
 }
 
-/// Returns what to do where no server answered with an error; empty if that is unknown.
+/// Returns the hint where no server answered with an error; empty if there is none.
 fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
     match failure {
         Driver::Io(IoError::Io(e)) => match (&target.address, e.kind()) {
@@ -124,7 +122,7 @@ fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
             (_, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
                 "the server hung up: its error log says why, if it is a MySQL server"
             }
-            // The resolver's errors have no number of the system's.
+            // The resolver's errors have no errno.
             (Address::Tcp { host, .. }, _)
                 if e.raw_os_error().is_none() && host.parse::<IpAddr>().is_err() =>
             {
@@ -172,21 +170,19 @@ const TLS_HINTS: [(&str, &str); 5] = [
 fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
     let (text, mode) = (e.to_string(), target.ssl.mode);
     let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
-    let (_, hint) = TLS_HINTS.iter().find(|(said, _)| text.contains(said)).expect("the last one");
+    let (_, hint) = TLS_HINTS.iter().find(|(part, _)| text.contains(part)).expect("the last one");
     match mode {
         SslMode::Preferred => error.hint(*hint).hint("--ssl-mode DISABLED does without"),
         _ => error.hint(*hint),
     }
 }
 
-/// Makes the error of a session that is not set up, such as for a character set that the server does
-/// not take.
+/// Makes the error of a session that cannot be set up, as with an unknown character set.
 pub(super) fn charset_error(charset: Option<&str>, failure: &Failure) -> Error {
     let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
     Error::server(format!("{what}: {failure}")).passing(failure.may_pass())
 }
 
-/// Sets the character set, if one is given, by what runs a statement.
 pub(super) async fn set_names<T>(
     link: &ServerLink,
     charset: Option<&str>,
@@ -199,8 +195,7 @@ pub(super) async fn set_names<T>(
     set.unwrap_or_else(|| Err(Failure::Lost(late()))).map(|_| ())
 }
 
-/// Refuses a session whose last answer was never read, or that broke: the next answer would be that
-/// of before.
+/// Refuses a session that broke or has an unread answer: the next answer would be that one.
 #[inline]
 pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
     if std::mem::replace(waiting, true) {
@@ -209,8 +204,8 @@ pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
     Ok(())
 }
 
-/// Makes a string literal of a name or an option. Not of data: under NO_BACKSLASH_ESCAPES a backslash
-/// would be two.
+/// Quotes a name or an option as a string literal. Not data: NO_BACKSLASH_ESCAPES would double a
+/// backslash.
 pub(crate) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

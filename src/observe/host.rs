@@ -1,8 +1,8 @@
 //! Facts of this host that a result depends on, read below a root directory, so that tests can use
-//! recorded trees. What cannot be read is "unknown" or 0: it must not end a measurement.
+//! recorded trees. Unreadable facts are "unknown" or 0: they must not end a measurement.
 //!
-//! The texts of `/proc` (proc(5)), of this host or another one: the crate procfs-core reads tables; it
-//! panics on damaged text of `/proc/PID/stat`, and refuses a whole `status` or `stat` where a line is missing.
+//! procfs-core parses tables of `/proc`, but panics on damaged text of `/proc/PID/stat` and refuses a
+//! whole `status` or `stat` for one missing line.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,19 +18,18 @@ use serde::{Deserialize, Serialize};
 use crate::error::plain;
 
 pub const ROOT: &str = "/";
-/// Names a directory that is read instead of it: for tests with recorded trees.
+/// Names a directory that is read instead of `/`, for tests.
 pub(crate) const ROOT_VARIABLE: &str = "LOADGEN_HOST_ROOT";
 
-/// The recorded tree that stands for this host, where there is one.
+/// Returns the recorded tree that stands for this host, if any.
 pub(crate) fn recorded() -> Option<PathBuf> {
     std::env::var_os(ROOT_VARIABLE).map(PathBuf::from)
 }
 
-/// This host, as far as a result depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     pub name: String,
-    /// By this process's affinity; a control group's quota may leave it less time than that.
+    /// By this process's affinity; a control group's quota may allow less.
     pub cores_usable: u32,
     pub facts: HostFacts,
 }
@@ -49,12 +48,12 @@ pub struct HostFacts {
     pub memory_bytes: u64,
 }
 
-/// Reads the facts of the host whose file systems hang below `root` ([`ROOT`]).
+/// Reads the facts of the host with its file systems below `root` ([`ROOT`]).
 pub fn facts(root: &Path) -> Host {
     facts_of(|path| std::fs::read_to_string(root.join(path)).unwrap_or_default())
 }
 
-/// Files that [`facts_of`] reads of another host: below the root, without the leading slash.
+/// Files of another host that [`facts_of`] reads, relative to the root.
 pub(crate) const FILES: [&str; 5] = [
     "proc/sys/kernel/hostname",
     "proc/sys/kernel/osrelease",
@@ -63,9 +62,9 @@ pub(crate) const FILES: [&str; 5] = [
     "sys/devices/system/cpu/online",
 ];
 
-/// Finds the facts of a host whose files are read so; the text of what is not there is empty.
+/// Reads a host's facts through `read`, which returns empty texts for missing files.
 pub(crate) fn facts_of(read: impl Fn(&str) -> String) -> Host {
-    let line = |path: &str| known(read(path).trim());
+    let line = |path: &str| text_or_unknown(read(path).trim());
     let cpuinfo = read("proc/cpuinfo");
     let listed = fields(&cpuinfo, "processor").count() as u32;
     let online = cores_in(&read("sys/devices/system/cpu/online")).unwrap_or(listed);
@@ -80,7 +79,7 @@ pub(crate) fn facts_of(read: impl Fn(&str) -> String) -> Host {
     Host { name: line("proc/sys/kernel/hostname"), cores_usable: usable, facts }
 }
 
-fn known(text: &str) -> String {
+fn text_or_unknown(text: &str) -> String {
     if text.is_empty() { "unknown".to_owned() } else { plain(text) }
 }
 
@@ -89,22 +88,22 @@ fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     lines.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// Names the CPU: x86 says its model; ARM says numbers, and the board's name elsewhere.
+/// Names the CPU: by x86's model; by ARM's numbers, or the board's name.
 fn cpu_model(cpuinfo: &str, board: &str) -> String {
     let first = |key| fields(cpuinfo, key).find(|value| !value.is_empty());
     if let Some(model) = ["model name", "cpu model", "cpu"].into_iter().find_map(first) {
-        return known(&model.split_whitespace().collect::<Vec<_>>().join(" "));
+        return text_or_unknown(&model.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     let board = board.trim_matches(|c: char| c == '\0' || c.is_whitespace());
     let numbers = first("CPU implementer").zip(first("CPU part"));
     match numbers.map(|(by, part)| format!("CPU implementer {by}, part {part}")) {
-        Some(numbers) if board.is_empty() => known(&numbers),
-        Some(numbers) => known(&format!("{board} ({numbers})")),
-        None => known(board),
+        Some(numbers) if board.is_empty() => text_or_unknown(&numbers),
+        Some(numbers) => text_or_unknown(&format!("{board} ({numbers})")),
+        None => text_or_unknown(board),
     }
 }
 
-/// Counts the cores that a list names, such as `0-3,8`.
+/// Counts the cores of a list such as `0-3,8`.
 pub(crate) fn cores_in(list: &str) -> Option<u32> {
     list.trim().split(',').try_fold(0, |cores: u32, range| {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
@@ -115,7 +114,7 @@ pub(crate) fn cores_in(list: &str) -> Option<u32> {
 
 pub(super) type Files = BTreeMap<String, String>;
 
-/// Ticks a second in `/proc`: USER_HZ, which is 100 on every architecture that has MySQL.
+/// Ticks a second in `/proc`: USER_HZ, 100 on every architecture that has MySQL.
 const TICKS_PER_S: u64 = 100;
 const SYSTEM: ExplicitSystemInfo = ExplicitSystemInfo {
     boot_time_secs: 0,
@@ -132,7 +131,7 @@ pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// Reads files below a root, as a shell expands them: `*` stands for any part of one name.
+/// Reads files below a root; `*` stands for any part of one name, as in a shell.
 pub(super) fn files(root: &Path, names: &[String]) -> Files {
     let mut files = Files::new();
     let mut read = |path: String| {
@@ -160,8 +159,8 @@ pub(super) fn below(root: &Path, path: &str) -> std::path::PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// Reads a number of `/proc/PID/stat` by its place in proc(5). The name may hold anything, parentheses
-/// included: the last one ends it.
+/// Reads a number of `/proc/PID/stat` by its place in proc(5). The name may hold parentheses: the last
+/// one ends it.
 pub(super) fn stat(text: &str, place: usize) -> Option<u64> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(place - 3)?.parse().ok()
 }
@@ -175,8 +174,8 @@ pub(super) fn uptime_s(text: &str) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|up: &f64| up.is_finite())
 }
 
-/// Reads what all cores did so far, ticks: user, nice, system, idle, waiting for storage, interrupts,
-/// soft interrupts, stolen. Guests are in user already.
+/// Reads the ticks of all cores: user, nice, system, idle, iowait, irq, softirq, steal. User includes
+/// guests.
 pub(super) fn ticks(stat: &str) -> Option<[u64; 8]> {
     let mut ticks = [0_u64; 8];
     let told = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -186,11 +185,11 @@ pub(super) fn ticks(stat: &str) -> Option<[u64; 8]> {
     Some(ticks)
 }
 
-/// What lies on top of disks, or is none: it would count twice.
+/// Devices on top of disks, or without one: they would count twice.
 const STACKED: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "drbd"];
 
-/// Reads the whole physical disks of `/proc/diskstats`. A partition is told by its disk's being there,
-/// too: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
+/// Reads the whole physical disks of `/proc/diskstats`; partitions are those whose disk is listed:
+/// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
 pub(super) fn disks(text: &str) -> Vec<DiskStat> {
     let all: Vec<DiskStat> = text.lines().filter_map(|it| DiskStat::from_line(it).ok()).collect();
     let there = |name: &str| all.iter().any(|disk| disk.name == name);
@@ -203,16 +202,15 @@ pub(super) fn disks(text: &str) -> Vec<DiskStat> {
     all.iter().filter(|disk| physical(&disk.name)).cloned().collect()
 }
 
-/// Interfaces of containers, guests and tunnels: what leaves the host goes through another one, too.
+/// Interfaces of containers, guests and tunnels: their traffic leaves through another one, too.
 const INNER: [&str; 14] = [
     "lo", "veth", "docker", "br-", "virbr", "vnet", "tun", "tap", "wg", "cni", "flannel", "cali",
     "dummy", "ifb",
 ];
-/// Interfaces that are made of others.
 const COMPOSED: [&str; 8] = ["bond", "team", "br", "vlan", "macvlan", "macvtap", "ipvlan", "ovs"];
 
-/// Reads `/proc/net/dev`: bytes that the host received and sent. Of interfaces that share traffic the
-/// physical ones count. Where those are not seen, one that is made of them does; of several it is not known.
+/// Reads the host's received and sent bytes from `/proc/net/dev`: of the physical interfaces, else of
+/// the only composed one.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
     let begins = |name: &str, known: &[&str]| known.iter().any(|p| name.starts_with(p));
@@ -231,23 +229,23 @@ pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
 }
 
 pub(super) fn interfaces(text: &str) -> Option<HashMap<String, DeviceStatus>> {
-    // Old kernels leave no blank before a number of eight digits.
+    // Old kernels leave no blank before eight digits.
     let text = text.replace(':', ": ");
     InterfaceDeviceStatus::from_buf_read(text.as_bytes()).ok().map(|all| all.0)
 }
 
-/// Reads the sockets of a `/proc/net/tcp` that are in a state; none of a damaged one.
+/// Reads the sockets of `/proc/net/tcp` in a state; none from a damaged file.
 pub(crate) fn tcp(text: &str, state: &TcpState) -> Vec<TcpNetEntry> {
     let all = TcpNetEntries::from_buf_read(text.as_bytes(), &SYSTEM);
     let all = all.map_or_else(|_| Vec::new(), |entries| entries.0);
     all.into_iter().filter(|entry| entry.state == *state).collect()
 }
 
-/// Reads the inodes of the sockets that listen at a path, from `/proc/net/unix`.
+/// Reads the inodes of sockets that listen at a path, from `/proc/net/unix`.
 pub(super) fn unix_listeners(text: &str, path: &str) -> Vec<u64> {
     let all = UnixNetEntries::from_buf_read(text.as_bytes());
     let all = all.map_or_else(|_| Vec::new(), |entries| entries.0);
-    // A listening one is unconnected; its connections have the path, too.
+    // Listening sockets are unconnected; their connections have the path, too.
     let listens = all.iter().filter(|one| one.state == UnixState::UNCONNECTED);
     let there = listens.filter(|one| one.path.as_deref().is_some_and(|p| p.as_os_str() == path));
     there.map(|one| one.inode).collect()

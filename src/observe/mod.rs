@@ -24,7 +24,7 @@ pub(crate) use timer::Timer;
 
 use std::time::Instant;
 
-/// Tells an instant as seconds from another one, negative before it.
+/// Returns the seconds from one instant to another, negative before it.
 pub(crate) fn seconds_from(origin: Instant, at: Instant) -> f64 {
     let [after, before] = [(at, origin), (origin, at)].map(|(a, b)| a.saturating_duration_since(b));
     after.as_secs_f64() - before.as_secs_f64()

@@ -1,10 +1,9 @@
-//! What the server's process and its host cost, and the state of a host that a result depends on, from
-//! `/proc` and `/sys` of that host: read here where the server runs on this host, else through a
-//! command such as `ssh db1`, one round a reading: `ssh db1 grep -s -H . FILE…`.
+//! Costs of the server's process and its host, and the host's state, from `/proc` and `/sys`: read
+//! directly if the server runs here, else by one command a reading: `ssh db1 grep -s -H . FILE…`.
 //!
-//! What cannot be read is left out: a cost that is missing must not end a measurement. Context
-//! switches are in a file a thread: a remote shell expands `*`, and where there is none (`docker
-//! exec db`, `sudo`), the threads are listed first, by `PREFIX ls /proc/PID/task`.
+//! Unreadable files are left out: a missing cost must not end a measurement. Each thread has a file of
+//! context switches: a remote shell expands `*`; without one (`docker exec db`, `sudo`) `PREFIX ls
+//! /proc/PID/task` lists the threads first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -26,9 +25,9 @@ use crate::terms::contract;
 
 const READING: Duration = Duration::from_secs(5);
 const FIRST: Duration = Duration::from_secs(20);
-/// What `/proc/uptime` may be off by, seconds.
+/// The error of `/proc/uptime`, seconds.
 const CLOCK_S: f64 = 0.05;
-/// What `/proc/diskstats` calls a sector, whatever the disk does.
+/// The sector of `/proc/diskstats`, whatever the disk's is.
 const SECTOR_BYTES: u64 = 512;
 const COST: [&str; 4] = ["/proc/uptime", "/proc/stat", "/proc/diskstats", "/proc/net/dev"];
 const STATE: [&str; 9] = [
@@ -43,17 +42,17 @@ const STATE: [&str; 9] = [
     "/sys/class/net/*/speed",
 ];
 
-/// How to read `/proc` of the server's host, and which process is the server there.
+/// The way to `/proc` of the server's host, and the server's process there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Probe {
     root: PathBuf,
-    /// What goes before `grep`; empty for this host.
+    /// The command before `grep`; empty for this host.
     prefix: Vec<String>,
     pid: Option<u32>,
-    /// The server runs on this host, however it is read.
+    /// True if the server runs on this host, however it is read.
     pub(crate) is_here: bool,
     pub(crate) pid_here: Option<u32>,
-    /// Nobody expands `*` behind the prefix.
+    /// True if nobody expands `*` behind the prefix.
     lists: bool,
     pub(crate) facts: Option<HostFacts>,
     took: Duration,
@@ -64,8 +63,8 @@ pub struct Whereabouts {
     pub pid_file: Option<String>,
     pub port: Option<u16>,
     pub socket: Option<String>,
-    /// `Uptime` of its status: a process of another age is not the server. That catches a file
-    /// of before, and a number that means something in the server's container only.
+    /// `Uptime` of the server: a process of another age is not the server, as with an old file or a
+    /// number of the server's container.
     pub uptime_s: Option<u64>,
     pub far_end: FarEnd,
 }
@@ -74,8 +73,8 @@ pub struct Whereabouts {
 pub enum FarEnd {
     #[default]
     Unknown,
-    /// On this host, as another network namespace's (a container's) or behind a local proxy; the
-    /// process that has it open, where this user may know.
+    /// On this host, in another network namespace or behind a local proxy; with the process that has
+    /// it open, where this user may know.
     Here(Option<u32>),
 }
 
@@ -122,7 +121,7 @@ contract! {
         pub user_s: f64,
         /// System CPU, interrupts included.
         pub sys_s: f64,
-        /// Of these, interrupts, which are nobody's.
+        /// Interrupts among these; they belong to no process.
         pub irq_s: Option<f64>,
         /// Idle while waiting for storage.
         pub iowait_s: f64,
@@ -155,13 +154,13 @@ contract! {
         pub covered_s: f64,
         /// Frequency governors and how many policies (cores, or groups of them) have each.
         pub governors: BTreeMap<String, u32>,
-        /// Whether cores may run above their nominal clock.
+        /// True if cores may run above their nominal clock.
         pub turbo: Option<bool>,
-        /// How often cores were slowed down by heat.
+        /// Slow-downs of cores by heat.
         pub throttled: Option<u64>,
         /// NUMA nodes that have memory.
         pub numa_nodes: Option<u32>,
-        /// Of these, the nodes that the server's process may use; null of other hosts.
+        /// Nodes among these that the server's process may use; null of other hosts.
         pub server_numa_nodes: Option<u32>,
         /// Cores that the server's process may use, those that are offline among them; null of other
         /// hosts.
@@ -185,7 +184,7 @@ contract! {
     }
 }
 
-/// The files of a host as they were somewhere between two instants.
+/// The files of a host, read between two instants.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HostReading {
     began: Instant,
@@ -194,22 +193,22 @@ pub(crate) struct HostReading {
 }
 
 impl Probe {
-    /// Looks for the process on the host below a root by the file of its id, then by who listens.
+    /// Finds the process on the host below a root by its pid file, then by its listener.
     pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
-        let pid = here(root, server);
+        let pid = find_process(root, server);
         Probe { root: root.to_owned(), pid, is_here: true, pid_here: pid, ..Probe::default() }
     }
 
-    /// Reads another host through a command. The process is looked for by the file of its id.
+    /// Reads another host through a command; finds the process by its pid file.
     pub(crate) fn through(prefix: &[String], server: &Whereabouts) -> Result<Probe> {
         let mut files = vec!["/proc/stat".to_owned(), "/proc/uptime".to_owned()];
         files.extend(host::FILES.map(|file| format!("/{file}")));
         let pid_file = server.pid_file.as_ref().filter(|file| is_one_word(file));
         files.extend(pid_file.cloned());
         let began = Instant::now();
-        let read = grep(prefix, &files, FIRST).map_err(|why| refused(prefix, &why))?;
+        let read = grep(prefix, &files, FIRST).map_err(|why| command_error(prefix, &why))?;
         if !read.contains_key("/proc/stat") {
-            return Err(refused(prefix, "it printed no /proc/stat"));
+            return Err(command_error(prefix, "it printed no /proc/stat"));
         }
         let text = |path: &str| read.get(path).map_or("", String::as_str);
         let facts = host::facts_of(|path| text(&format!("/{path}")).to_owned()).facts;
@@ -232,24 +231,24 @@ impl Probe {
         self.prefix.is_empty()
     }
 
-    /// The same probe of a server that runs on this host: its process is looked for here, too.
+    /// Returns the same probe for a server on this host: its process is also looked for here.
     #[must_use]
     pub(crate) fn beside(self, server: &Whereabouts) -> Probe {
-        Probe { is_here: true, pid_here: here(Path::new(host::ROOT), server), ..self }
+        Probe { is_here: true, pid_here: find_process(Path::new(host::ROOT), server), ..self }
     }
 
-    /// How long before an instant a reading has to begin, to be over by then.
+    /// Returns how long before an instant a reading must begin.
     pub(crate) fn lead(&self) -> Duration {
         self.took * 2
     }
 
-    /// Reads what tells the cost; this blocks. None where nothing could be read in time.
+    /// Reads the files of the cost; blocks. None where nothing was read in time.
     pub(crate) fn read(&self) -> Option<HostReading> {
         let mut names: Vec<String> = COST.map(str::to_owned).to_vec();
         if let Some(pid) = self.pid {
             names.extend(["stat", "status", "io"].map(|name| format!("/proc/{pid}/{name}")));
             let threads = if self.lists {
-                // Without them their switches are unknown.
+                // Without the list the switches are unknown.
                 list(&self.prefix, &format!("/proc/{pid}/task"), READING)
             } else {
                 vec!["*".to_owned()]
@@ -275,15 +274,15 @@ impl Probe {
         (!files.is_empty()).then(|| HostReading { began, ended: Instant::now(), files })
     }
 
-    /// Reads the clock of the fastest core of this host, MHz; None where it does not tell.
+    /// Reads the fastest core's clock, MHz; None where it is unknown.
     pub(crate) fn fastest_mhz(&self) -> Option<f64> {
         fastest_mhz(&std::fs::read_to_string(self.root.join("proc/cpuinfo")).ok()?)
     }
 
-    /// Tells what happened between two readings, their seconds counted from `origin`; None where
-    /// neither the process nor its host can be measured.
+    /// Computes the cost between two readings, seconds from `origin`; None where neither the process
+    /// nor its host can be measured.
     pub(crate) fn cost(&self, readings: [&HostReading; 2], origin: Instant) -> Option<Probed> {
-        let [first_s, last_s] = instants(readings, origin);
+        let [first_s, last_s] = reading_instants(readings, origin);
         let files = readings.map(|reading| &reading.files);
         let via = if self.is_local() { "local" } else { "command" }.to_owned();
         let (process, host) = (self.pid.and_then(|pid| process_cost(pid, files)), host_cost(files));
@@ -292,7 +291,6 @@ impl Probe {
     }
 }
 
-/// Files at two moments, the earlier ones first.
 pub(super) type Pair<'a> = [&'a Files; 2];
 
 impl HostReading {
@@ -320,11 +318,11 @@ impl HostReading {
             turbo: turbo.or_else(boost),
             throttled: since(throttled),
             numa_nodes,
-            // The list of a process may name nodes that are not there.
+            // A process's list may name absent nodes.
             server_numa_nodes: allowed("Mems_allowed_list:")
                 .map(|nodes| nodes.min(numa_nodes.unwrap_or(u32::MAX))),
             server_cores: allowed("Cpus_allowed_list:"),
-            swapped_pages: grown(pair, "/proc/vmstat", |text| {
+            swapped_pages: growth(pair, "/proc/vmstat", |text| {
                 Some(field(text, "pswpin ")?.saturating_add(field(text, "pswpout ")?))
             }),
             links: links(pair).unwrap_or_default(),
@@ -344,12 +342,11 @@ fn since([first, last]: [Option<u64>; 2]) -> Option<u64> {
     Some(last?.saturating_sub(first?))
 }
 
-/// Tells by how much a count in a file grew.
-fn grown(files: Pair, path: &str, of: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+fn growth(files: Pair, path: &str, of: impl Fn(&str) -> Option<u64>) -> Option<u64> {
     since(files.map(|files| of(files.get(path)?)))
 }
 
-/// Finds the interfaces that have a speed: virtual ones say -1, or nothing.
+/// Finds the interfaces with a speed: virtual ones say -1, or nothing.
 fn links(files: Pair) -> Option<Vec<Link>> {
     let [first, now] = files.map(|files| host::interfaces(files.get("/proc/net/dev")?));
     let (first, now) = first.zip(now)?;
@@ -366,10 +363,9 @@ fn links(files: Pair) -> Option<Vec<Link>> {
     Some(links.collect())
 }
 
-/// Finds when two readings were taken, seconds from `origin`: each somewhere between its beginning and
-/// its end, and as far from each other as the host's own clock says. So a slow log-in makes them
-/// no less certain than the quicker of the two.
-fn instants(readings: [&HostReading; 2], origin: Instant) -> [f64; 2] {
+/// Finds when two readings were taken, seconds from `origin`: between begin and end of each, at the
+/// distance of the host's own clock. A slow log-in costs no precision.
+fn reading_instants(readings: [&HostReading; 2], origin: Instant) -> [f64; 2] {
     let s = |at: Instant| seconds_from(origin, at);
     let bounds = readings.map(|reading| [s(reading.began), s(reading.ended)]);
     let middles = bounds.map(|[began, ended]| f64::midpoint(began, ended));
@@ -377,7 +373,7 @@ fn instants(readings: [&HostReading; 2], origin: Instant) -> [f64; 2] {
     let [Some(one), Some(other)] = up else { return middles };
     let starts = [(one, bounds[0]), (other, bounds[1])].map(|(up, b)| b.map(|at| at - up));
     let (lowest, highest) = (starts[0][0].max(starts[1][0]), starts[0][1].min(starts[1][1]));
-    // Clocks drift, and this one ticks in hundredths: then there is no such place.
+    // Clocks drift, and this one ticks in hundredths: no such instant may exist.
     if lowest > highest + CLOCK_S {
         return middles;
     }
@@ -388,12 +384,12 @@ fn instants(readings: [&HostReading; 2], origin: Instant) -> [f64; 2] {
 pub(super) fn process_cost(pid: u32, files: Pair) -> Option<ProcessCost> {
     let file = |name: &str| format!("/proc/{pid}/{name}");
     let stat = |place| files.map(|files| host::stat(files.get(&file("stat"))?, place));
-    // Another process has got the number: the server was restarted.
+    // Another process has the number: the server was restarted.
     if !matches!(stat(22), [Some(then), Some(now)] if then == now) {
         return None;
     }
     let cpu_s = |place| Some(seconds([since(stat(place))?]));
-    let moved = |key: &str| grown(files, &file("io"), |text| field(text, key));
+    let moved = |key: &str| growth(files, &file("io"), |text| field(text, key));
     let switches = |key: &str| {
         let threads = file("task/*/status");
         let [before, after] = files.map(|files| {
@@ -424,10 +420,10 @@ pub(super) fn host_cost(files: Pair) -> Option<HostCost> {
     let [user, nice, sys, idle, iowait, irq, softirq, steal] =
         std::array::from_fn(|at| last[at].saturating_sub(first[at]));
     let disk = |of: fn(&DiskStat) -> u64| {
-        grown(files, "/proc/diskstats", |text| Some(host::sum(host::disks(text).iter().map(of))))
+        growth(files, "/proc/diskstats", |text| Some(host::sum(host::disks(text).iter().map(of))))
     };
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
-    let net = |way: usize| grown(files, "/proc/net/dev", |text| Some(host::traffic(text)?[way]));
+    let net = |way: usize| growth(files, "/proc/net/dev", |text| Some(host::traffic(text)?[way]));
     Some(HostCost {
         user_s: seconds([user, nice]),
         sys_s: seconds([sys, irq, softirq]),
@@ -435,7 +431,7 @@ pub(super) fn host_cost(files: Pair) -> Option<HostCost> {
         iowait_s: seconds([iowait]),
         idle_s: seconds([idle]),
         steal_s: seconds([steal]),
-        context_switches: grown(files, "/proc/stat", |text| field(text, "ctxt ")),
+        context_switches: growth(files, "/proc/stat", |text| field(text, "ctxt ")),
         disk_reads: disk(|d| d.reads),
         disk_writes: disk(|d| d.writes),
         disk_read_s: disk(|d| d.time_reading).map(|ms| ms as f64 / 1e3),
@@ -446,7 +442,7 @@ pub(super) fn host_cost(files: Pair) -> Option<HostCost> {
     })
 }
 
-/// Finds the fastest core in the text of `/proc/cpuinfo`; that of ARM does not tell.
+/// Finds the fastest core in `/proc/cpuinfo`; ARM's has no clocks.
 fn fastest_mhz(cpuinfo: &str) -> Option<f64> {
     let clocks = cpuinfo
         .lines()
@@ -459,8 +455,8 @@ fn of_threads(pid: u32, thread: &str) -> String {
     format!("/proc/{pid}/task/{thread}/status")
 }
 
-fn refused(prefix: &[String], why: &str) -> Error {
-    // Of the command its name only: arguments may hold what is nobody's business.
+fn command_error(prefix: &[String], why: &str) -> Error {
+    // Only the command's name: its arguments may be private.
     let name = prefix.first().map_or("", String::as_str);
     Error::server(format!("--probe: '{name} …' does not read the server's host: {why}")).hint(
         "it is put before `grep -s -H . /proc/stat …` and must do without a terminal: 'ssh -o \
@@ -468,13 +464,13 @@ fn refused(prefix: &[String], why: &str) -> Error {
     )
 }
 
-/// The server counts its age from some moment of its start, in whole seconds.
+/// Precision of the server's age, which counts whole seconds from somewhere in its start.
 const AGE_SLACK_S: f64 = 5.0;
 const PID_FILE_MAX: u64 = 64;
 
-/// Finds the process at the far end of the connection, else the one whose id its file holds, else the one
-/// that holds the listening socket. In another network namespace only the first is its own.
-fn here(root: &Path, server: &Whereabouts) -> Option<u32> {
+/// Finds the process at the connection's far end, else by its pid file, else by the listening socket.
+/// In another network namespace only the first is its own.
+fn find_process(root: &Path, server: &Whereabouts) -> Option<u32> {
     let is_server = |pid: &u32| is_as_old(root, *pid, server.uptime_s);
     if let FarEnd::Here(pid) = server.far_end {
         return pid.filter(is_server);
@@ -488,8 +484,8 @@ fn is_as_old(root: &Path, pid: u32, uptime_s: Option<u64>) -> bool {
     is_of_age(&stat, &read(root, "proc/uptime"), uptime_s, Duration::ZERO)
 }
 
-/// Says whether there is such a process, as old as the server says; yes where that is unknown. The host
-/// was read so long after the server was asked.
+/// Returns whether such a process is as old as the server says; true where that is unknown. `took` is
+/// the time since the server was asked.
 fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool {
     let Some(started) = host::stat(stat, 22) else { return false };
     let Some((host, server)) = host::uptime_s(uptime).zip(age) else { return true };
@@ -497,8 +493,8 @@ fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool
     off.abs() <= AGE_SLACK_S + took.as_secs_f64()
 }
 
-/// Looks for the server's end of a connection: among the connections of every process that is as
-/// old as the server, which see those of their network namespace.
+/// Finds the server's end of a connection among the connections of each process as old as the server,
+/// in its network namespace.
 pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpNetEntry) -> bool) -> FarEnd {
     let mut found = FarEnd::Unknown;
     // The kernel's own threads, many of one age, have no command line.
@@ -562,28 +558,26 @@ fn listener(root: &Path, server: &Whereabouts) -> Option<u32> {
     looked_at.find(|pid| holds(root, *pid, &sockets))
 }
 
-/// Most that a reading prints: 4,000 threads of 60 lines.
+/// Most bytes of a reading: 4,000 threads of 60 lines.
 const OUTPUT_MAX: u64 = 64 << 20;
 const SAID_MAX: usize = 200;
-/// A failed command's own words, and its end, are waited for so long: a process that it left behind may
-/// keep their pipe open.
+/// Longest wait for a failed command's text and end: a process that it left may keep the pipe open.
 const WORDS: Duration = Duration::from_secs(1);
 
-/// Reads the non-empty lines of some files. `.` and not `''`: ssh would lose an empty argument.
-///
-/// The error says in words what went wrong, without the command's arguments.
+/// Reads the non-empty lines of files. `.` and not `''`: ssh would lose an empty argument. Errors hold
+/// no arguments of the command.
 fn grep(prefix: &[String], files: &[String], limit: Duration) -> Result<Files, String> {
     let words = ["grep", "-s", "-H", "."].map(str::to_owned);
     let (out, said) = run(prefix, words.iter().chain(files), limit)?;
     let mut read = Files::new();
-    // A login may greet: what is no absolute path is none of grep's.
+    // Skips a greeting of the log-in: grep's lines begin with an absolute path.
     let lines = out.lines().filter(|line| line.starts_with('/'));
     for (path, line) in lines.filter_map(|line| line.split_once(':')) {
         let text = read.entry(path.to_owned()).or_default();
         text.push_str(line);
         text.push('\n');
     }
-    // grep's exit status tells of files that are not there, too: it says nothing.
+    // Missing files fail grep, too: its status says nothing.
     if !read.is_empty() {
         return Ok(read);
     }
@@ -599,8 +593,8 @@ fn list(prefix: &[String], dir: &str, limit: Duration) -> Vec<String> {
     numbers.map(str::to_owned).collect()
 }
 
-/// Says whether a text is one word and no more to a shell, which `ssh` has read it on the other host: the
-/// path that a server gives of its own file must not become a command there.
+/// Returns whether a shell takes a text as one word: a server's path must not become a command on the
+/// other host.
 fn is_one_word(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+=@:,%".contains(&b) || !b.is_ascii();
     text.starts_with('/') && text.bytes().all(plain)
@@ -619,7 +613,7 @@ fn run<'a>(
     let (out, err) = (drain(group.leader.stdout.take()), drain(group.leader.stderr.take()));
     let late = |_| format!("no answer within {} s", limit.as_secs());
     let out = out.recv_timeout(limit).map_err(late)?;
-    // It ends with its output; what does not is killed when it is dropped.
+    // The command ends with its output, or is killed when dropped.
     let end = Instant::now() + WORDS;
     while matches!(group.leader.try_wait(), Ok(None)) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
@@ -633,7 +627,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let pipe = pipe.expect("it was asked for");
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is as good, and nobody may wait any more.
+        // Text before an error is good, too.
         let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes);
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
@@ -886,10 +880,10 @@ mod tests {
         };
         // A log-in of two seconds, then a quick one: the second one knows, and the first follows.
         let (slow, quick) = (reading(1.0, 3.0, Some(502.8)), reading(12.0, 12.02, Some(512.01)));
-        near(instants([&slow, &quick], origin), [2.8, 12.01]);
+        near(reading_instants([&slow, &quick], origin), [2.8, 12.01]);
         // A clock that was set, or none.
-        near(instants([&slow, &reading(12.0, 12.02, Some(9.0))], origin), [2.0, 12.01]);
-        near(instants([&reading(1.0, 3.0, None), &quick], origin), [2.0, 12.01]);
+        near(reading_instants([&slow, &reading(12.0, 12.02, Some(9.0))], origin), [2.0, 12.01]);
+        near(reading_instants([&reading(1.0, 3.0, None), &quick], origin), [2.0, 12.01]);
     }
 
     proptest::proptest! {
@@ -918,7 +912,7 @@ mod tests {
                 let now = Instant::now();
                 let reading = HostReading { began: now, ended: now, files: all.chain(own).collect() };
                 let _ = (reading.state_since(&reading), process_cost(1, [&reading.files; 2]));
-                let _ = (host_cost([&reading.files; 2]), instants([&reading, &reading], now));
+                let _ = (host_cost([&reading.files; 2]), reading_instants([&reading, &reading], now));
             }
         }
     }

@@ -1,8 +1,8 @@
-//! What this process and its threads cost, what they may use, and who else uses the cores of its host.
+//! Cost and limits of this process and its threads, and who else uses the cores of its host.
 //!
-//! What a control group allows holds for all that is below it, too (cgroups(7)). In a container the
-//! groups above are not to be seen, nor, with version 1 and no namespace for groups, the path to the
-//! own one: then the root of what is mounted is the own group.
+//! A control group's limits hold for everything below it (cgroups(7)). A container sees no groups
+//! above its own, nor, with version 1 without a namespace, the path to it: then the mounted root is
+//! the own group.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -43,7 +43,7 @@ pub(crate) fn process_usage() -> Cost {
     usage(UsageWho::RUSAGE_SELF)
 }
 
-/// Reads the cost of the processes that this one waited for, and that these waited for.
+/// Reads the cost of the processes that this one waited for, with their own.
 pub(crate) fn children_usage() -> Cost {
     usage(UsageWho::RUSAGE_CHILDREN)
 }
@@ -54,9 +54,8 @@ fn usage(who: UsageWho) -> Cost {
     Cost { user: time(usage.user_time()), sys: time(usage.system_time()) }
 }
 
-/// Reads the peak resident size of this process so far, bytes; 0 where `/proc` is not mounted.
-///
-/// Not from `getrusage`: its `ru_maxrss` outlives an exec, and would be that of whoever started us.
+/// Reads the peak resident size of this process, bytes; 0 without `/proc`. `getrusage` would keep that
+/// of the program before an exec.
 pub(crate) fn peak_resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status");
     let peak = status.ok().and_then(|status| field(&status, "VmHWM:"));
@@ -72,8 +71,8 @@ pub(crate) fn raise_descriptor_limit() -> Result<u64> {
     Ok(hard)
 }
 
-/// Refuses to begin with fewer descriptors than the runtimes, the signals and one connection take:
-/// some of these do not bear it.
+/// Refuses to start with fewer descriptors than runtimes, signals and one connection take: some of
+/// these panic.
 pub(crate) fn require_descriptors() -> Result<()> {
     let limit = raise_descriptor_limit()?;
     if limit < DESCRIPTORS_MIN {
@@ -87,41 +86,40 @@ pub(crate) fn descriptors_open() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64)
 }
 
-/// Reads the limit of this process's address space (`ulimit -v`), bytes; None without one.
+/// Reads the limit of the address space (`ulimit -v`), bytes; None without one.
 pub(crate) fn address_space_max() -> Option<u64> {
     let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
     (limit != RLIM_INFINITY).then_some(limit)
 }
 
-/// A limit of memory. What is above that ends in SIGKILL.
+/// A limit of memory: SIGKILL follows above it.
 pub(crate) struct Limit {
     pub bytes: u64,
     pub file: PathBuf,
 }
 
-/// Finds the smallest limit of memory of this process's groups; None without one.
+/// Finds the smallest memory limit of this process's groups; None without one.
 pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
-    let texts = of_groups(root, "memory", "memory.max", "memory.limit_in_bytes").into_iter();
-    // "max" is none, as is a number near 2^63 in version 1.
+    let texts = group_files(root, "memory", "memory.max", "memory.limit_in_bytes").into_iter();
+    // "max" is no limit, nor is a number near 2^63 in version 1.
     let limit = |(file, text): (PathBuf, String)| {
         Some(Limit { bytes: text.trim().parse().ok()?, file: Path::new("/").join(file) })
     };
     texts.filter_map(limit).min_by_key(|limit| limit.bytes)
 }
 
-/// Finds how long the CPU bandwidth of this process's groups has held its threads back so far, summed
-/// over cores, by version 2 or 1 of groups (the kernel's cgroup-v2.rst and sched-bwc.rst). Of nested
-/// groups the one that did most.
+/// Finds how long CPU quotas held this process's threads back, summed over cores (cgroup-v2.rst,
+/// sched-bwc.rst); of nested groups the largest.
 fn throttled(root: &Path) -> Option<Duration> {
     let held_back = |(_, stat): (PathBuf, String)| {
         let new = field(&stat, "throttled_usec ").map(Duration::from_micros);
         new.or_else(|| field(&stat, "throttled_time ").map(Duration::from_nanos))
     };
-    of_groups(root, "cpu", "cpu.stat", "cpu.stat").into_iter().filter_map(held_back).max()
+    group_files(root, "cpu", "cpu.stat", "cpu.stat").into_iter().filter_map(held_back).max()
 }
 
-/// Reads a file of the own group of a controller and of those around it, wherever they are mounted.
-fn of_groups(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<(PathBuf, String)> {
+/// Reads a file of a controller's own group and of those around it, wherever mounted.
+fn group_files(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<(PathBuf, String)> {
     let groups = ProcessCGroups::from_file(root.join("proc/self/cgroup"));
     let mut found = Vec::new();
     for group in groups.into_iter().flatten() {
@@ -145,7 +143,7 @@ fn of_groups(root: &Path, controller: &str, name: &str, name_v1: &str) -> Vec<(P
     found
 }
 
-/// What this process and its host did so far, and the server's process where it runs here.
+/// Readings of this process, its host, and the server's process if it runs here.
 pub(crate) struct ClientReading {
     cost: Cost,
     files: Files,
@@ -154,7 +152,7 @@ pub(crate) struct ClientReading {
     throttled: Option<Duration>,
 }
 
-/// What happened between two readings; shares are of 1, of all cores of the host.
+/// Use between two readings; shares are of all cores of the host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ClientUse {
     pub cost: Cost,
@@ -200,8 +198,7 @@ impl ClientReading {
             cost,
             traffic: traffic.map(|(then, now)| [0, 1].map(|at| now[at].saturating_sub(then[at]))),
             busy: part(|host| host.user_s + host.sys_s, 0.0),
-            // What a server used whose process is gone, or another one now, or may not be looked at,
-            // is not known.
+            // Unknown if the server's process is gone, replaced or unreadable.
             others: others.filter(|_| !self.beside || server_s.is_some()),
             steal: part(|host| host.steal_s, 0.0),
             server_s,
@@ -210,14 +207,13 @@ impl ClientReading {
     }
 }
 
-/// The scheduler's account of one thread, `/proc/thread-self/schedstat` (the kernel's
-/// sched-stats.rst), open.
+/// The scheduler's account of one thread, `/proc/thread-self/schedstat` (sched-stats.rst), kept open.
 pub(crate) struct ThreadClock(File);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Scheduled {
     pub ran: Duration,
-    /// Runnable, and another thread had the core.
+    /// Time runnable while another thread had the core.
     pub waited: Duration,
 }
 
@@ -243,7 +239,7 @@ impl ThreadClock {
     }
 }
 
-/// Reads `schedstat`, without memory of the heap. A kernel that keeps no account says zeros.
+/// Parses `schedstat` without allocating. A kernel without accounts says zeros.
 fn scheduled(text: &[u8]) -> Option<Scheduled> {
     let mut numbers = str::from_utf8(text).ok()?.split_ascii_whitespace().map(str::parse::<u64>);
     let mut next = || numbers.next()?.ok();

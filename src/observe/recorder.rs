@@ -1,8 +1,8 @@
-//! What one engine thread writes down: no lock, no atomic and no channel an operation.
+//! Counts and times of one engine thread: no lock, atomic or channel an operation.
 //!
-//! QPS counts what *completes* inside the measured window; latency covers what was *issued* inside
-//! it, including what finishes in the drain. Intervals of all threads are merged off the hot path into the
-//! timeline, the totals and the log of `--interval-log`.
+//! QPS counts what *completes* in the measured window; latency covers what was *issued* in it, also if
+//! it finishes in the drain. The intervals of all threads are merged off the hot path into the
+//! timeline, the totals and `--interval-log`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,7 +25,6 @@ use crate::terms::add;
 /// Nanoseconds since the step's origin, the start of the warm-up.
 pub type Ns = u64;
 
-/// A phase of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -35,7 +34,7 @@ pub enum Phase {
     Warmup,
     /// The window.
     Measure,
-    /// What was in flight at the window's end.
+    /// Ops in flight at the window's end.
     Drain,
 }
 
@@ -60,7 +59,7 @@ impl Phases {
         }
     }
 
-    /// Begins the interval that starts at `start`: phases never share one.
+    /// Begins an interval at `start`: phases never share one.
     fn interval(&self, start: Ns, statements: usize) -> RecordedInterval {
         let phase = self.at(start);
         let end = start.saturating_add(self.interval.max(1)).min(self.edge(phase));
@@ -84,15 +83,15 @@ pub struct RecordedInterval {
     pub ops: u64,
     pub statements: u64,
     pub rows: u64,
-    /// Ops that failed, and those of which nobody knows.
+    /// Failed ops and those in doubt.
     pub errors: u64,
     /// Service time of ops issued in this phase (in the drain: in the window).
     pub service: Times,
     pub failed: Times,
     pub by_statement: Vec<Times>,
-    /// What only an open loop has; none before the first op.
+    /// Only in an open loop; None before the first op.
     pub paced: Option<Box<Paced>>,
-    /// What sysbench counts; none in a run by loadgen's own rules.
+    /// sysbench's counts; None in a run by loadgen's own rules.
     pub events: Option<Box<EventCounts>>,
 }
 
@@ -108,9 +107,8 @@ pub struct EventCounts {
     /// Errors after which an event began again.
     pub ignored: u64,
     pub reconnects: u64,
-    /// Answers that are not what the workload expects.
     pub unexpected: u64,
-    /// Times of events, from the first attempt on; in an open loop from the intended instant on.
+    /// Times of events, from the first attempt or, in an open loop, from the intended instant on.
     pub times: Times,
     pub by_client: Vec<ClientEvents>,
 }
@@ -142,7 +140,6 @@ impl EventCounts {
         self.reads + self.writes + self.others
     }
 
-    /// Counts what the server answered, errors included.
     pub(crate) fn answers(&self) -> u64 {
         self.statements() + self.ignored
     }
@@ -192,7 +189,7 @@ impl RecordedInterval {
 pub struct Op {
     pub intended: Option<Ns>,
     pub issued: Ns,
-    /// It was issued in the window: decided once, by whoever issued it.
+    /// True if issued in the window.
     pub measured: bool,
     pub completed: Ns,
     pub statements: u32,
@@ -217,23 +214,22 @@ pub struct Recorder {
     finished: Sink,
 }
 
-/// Takes each interval as it ends.
 type Sink = Box<dyn FnMut(RecordedInterval)>;
 
 impl Recorder {
-    /// `finished` takes each interval as it ends; `statements` is how many statements have
-    /// times of their own (0 where an op is one statement).
+    /// Makes a recorder; `finished` receives each interval at its end, `statements` is the number of
+    /// statements with times of their own (0 where an op is one statement).
     pub fn new(phases: Phases, statements: usize, finished: Sink) -> Recorder {
         let (current, successes) = (phases.interval(0, statements), Successes::NONE);
         Recorder { phases, current, before: 0, successes, finished }
     }
 
-    /// Counts as sysbench does, too, from now on, for so many clients of all threads.
+    /// Starts to count as sysbench does, too, for the clients of all threads.
     pub(crate) fn count_events(&mut self, clients: u32) {
         self.current.events = Some(Box::new(EventCounts::new(clients as usize)));
     }
 
-    /// Gives the counts of sysbench of the current interval at an instant; none after the window.
+    /// Returns the current interval's sysbench counts; None after the window.
     #[inline]
     pub(crate) fn events(&mut self, now: Ns) -> Option<&mut EventCounts> {
         self.roll(now);
@@ -241,14 +237,14 @@ impl Recorder {
         self.current.events.as_deref_mut().filter(|_| counts)
     }
 
-    /// Moves the edges of the window; the current interval ends where its phase does.
+    /// Moves the window's edges; the current interval ends with its phase.
     pub(crate) fn set_window(&mut self, start: Ns, end: Ns) {
         (self.phases.window_start, self.phases.window_end) = (start, end);
         let edge = self.phases.edge(self.current.phase);
         self.current.end = self.current.end.min(edge.max(self.current.start));
     }
 
-    /// Ends the intervals that lie before `now`. Idle threads call it too.
+    /// Ends the intervals before `now`; idle threads call it, too.
     #[inline]
     pub(crate) fn roll(&mut self, now: Ns) {
         while now >= self.current.end {
@@ -270,7 +266,7 @@ impl Recorder {
         (seen != Successes::NONE).then_some(seen)
     }
 
-    /// Writes down an op that succeeded; returns whether it counts toward QPS.
+    /// Records a successful op; returns whether it counts toward QPS.
     #[inline]
     pub fn succeeded(&mut self, op: Op) -> bool {
         self.roll(op.completed);
@@ -313,15 +309,14 @@ impl Recorder {
         }
     }
 
-    /// Writes down an op of which nobody knows whether it was done: neither done nor failed, it is
-    /// an error of the timeline alone.
+    /// Records an op in doubt, neither done nor failed: an error of the timeline alone.
     pub(crate) fn unresolved(&mut self, now: Ns) {
         self.roll(now);
         self.current.errors += 1;
     }
 
-    /// Writes down an op that was given up: its age is a lower bound of its time, and
-    /// leaving it out would make a stalled server look fast.
+    /// Records an op that was given up. Its age is a lower bound of its time; without it a stalled
+    /// server would look fast.
     pub(crate) fn abandoned(&mut self, intended: Option<Ns>, issued: Ns, measured: bool, now: Ns) {
         self.unresolved(now);
         if self.in_latency(measured) {
@@ -332,7 +327,7 @@ impl Recorder {
         }
     }
 
-    /// Writes down an arrival of the window that was never issued, likewise.
+    /// Records an arrival of the window that was never issued, in the same way.
     pub(crate) fn unissued(&mut self, intended: Ns, now: Ns) {
         self.roll(now);
         self.paced(intended, now, now);
@@ -348,8 +343,8 @@ impl Recorder {
         self.current.phase == Phase::Measure && (!self.phases.by_issue || measured)
     }
 
-    /// Says whether an op belongs to the times of the current interval: what the warm-up issued does
-    /// not count in the window.
+    /// Returns whether an op's time counts in the current interval: ops that the warm-up issued do not
+    /// count in the window.
     fn in_latency(&self, measured: bool) -> bool {
         self.current.phase == Phase::Warmup || measured
     }
@@ -408,7 +403,7 @@ pub struct Times {
 }
 
 impl Default for Times {
-    /// Makes one without a time; its buckets take 16 kB, and 8 more each time the largest one doubles.
+    /// Makes an empty one of 16 kB; it grows by 8 kB each time the largest time doubles.
     fn default() -> Times {
         Times {
             histogram: Histogram::new(DIGITS).expect("digits that it can have"),
@@ -426,7 +421,7 @@ impl Times {
         Times::default()
     }
 
-    /// Counts one time. Above one hour it counts as overflow and, in percentiles, as one hour.
+    /// Counts one time. Above one hour it is an overflow and, in percentiles, one hour.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.min_ns = self.min_ns.min(ns);
@@ -453,9 +448,9 @@ impl Times {
         self.histogram.len()
     }
 
-    /// The percentile (0 to 100) in microseconds; None when nothing was counted.
+    /// Returns the percentile (0 to 100), microseconds; None without times.
     pub(crate) fn percentile_us(&self, percentile: f64) -> Option<f64> {
-        // A bucket's upper edge may lie above the largest time there was.
+        // A bucket's upper edge may lie above the largest time.
         let quantile = nearest_rank(percentile, self.count());
         (self.count() > 0).then(|| us(self.histogram.value_at_quantile(quantile).min(self.max_ns)))
     }
@@ -464,12 +459,11 @@ impl Times {
         self.sum_ns
     }
 
-    /// The smallest and the largest time, exact.
     pub(crate) fn extremes_ns(&self) -> Option<(u64, u64)> {
         (self.count() > 0).then_some((self.min_ns, self.max_ns))
     }
 
-    /// The histogram's times in nanoseconds, ascending, and how many there are of each.
+    /// Lists the histogram's times, nanoseconds, ascending, with their counts.
     pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
         let middle = |ns| self.histogram.median_equivalent(ns);
         self.histogram
@@ -507,7 +501,7 @@ impl Times {
         }
     }
 
-    /// HdrHistogram V2, deflated, as base64: the interchange format of the HdrHistogram tools.
+    /// Encodes as HdrHistogram V2, deflated, base64: the exchange format of the HdrHistogram tools.
     pub(crate) fn encoded(&self) -> String {
         // Some tools add only histograms of one range.
         let mut whole = Histogram::new_with_bounds(1, RANGE_NS, DIGITS).expect("bounds that fit");
@@ -523,14 +517,13 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// The quantile to ask a histogram of `count` values for, so that it answers with the value of
-/// rank ceil(p% of count), the nearest-rank percentile, whatever rounding does to p / 100 (99.9 %
-/// of 5,000 is 4,995, not a hair more). It lies in the middle of the rank's step.
+/// Returns the quantile at which a histogram of `count` values gives the nearest-rank percentile
+/// despite rounding (99.9 % of 5,000 is 4,995): the middle of the rank's step.
 pub(crate) fn nearest_rank(percentile: f64, count: u64) -> f64 {
     (rank(percentile, count) as f64 - 0.5) / count.max(1) as f64
 }
 
-/// The nearest rank, from 1: ceil(p% of count).
+/// Returns the nearest rank, from 1: ceil(p% of count).
 pub(crate) fn rank(percentile: f64, count: u64) -> u64 {
     let n = count.max(1) as f64;
     let exact = percentile * n / 100.0;
@@ -570,7 +563,7 @@ pub struct Interval {
     pub response_max_us: Option<f64>,
 }
 
-/// What all threads measured so far.
+/// The merged measurements of all threads so far.
 #[derive(Default)]
 pub struct Timeline {
     delivered: Vec<Ns>,
@@ -578,23 +571,23 @@ pub struct Timeline {
     open: BTreeMap<Ns, RecordedInterval>,
     entry: Ns,
     growing: Option<RecordedInterval>,
-    /// Makes the timeline of the summary, once all threads are done.
+    /// Collects the summary's timeline.
     pub entries: Vec<Interval>,
-    /// What was done in the window, and the times of what was issued in it, those of the drain included.
+    /// Ops done in the window, and the times of those issued in it, also from the drain.
     pub window: RecordedInterval,
     pub log: Option<Arc<Mutex<IntervalLog>>>,
 }
 
 impl Timeline {
-    /// Begins one for so many threads, so many statements with times of their own, and entries of a
-    /// length.
+    /// Makes a timeline for this many threads and statements with times of their own, with entries of
+    /// a length.
     pub(crate) fn new(threads: usize, statements: usize, entry: Ns) -> Timeline {
         let window = RecordedInterval::new(Phase::Measure, 0, 0, statements);
         Timeline { delivered: vec![0; threads], entry, window, ..Timeline::default() }
     }
 
-    /// Takes an interval of a thread (from 0); returns those that no thread can add to any
-    /// more, oldest first.
+    /// Adds an interval of a thread (from 0); returns those that no thread can add to any more, oldest
+    /// first.
     pub(crate) fn add(&mut self, thread: usize, more: RecordedInterval) -> Vec<RecordedInterval> {
         self.delivered[thread] = more.end;
         match self.open.get_mut(&more.start) {
@@ -645,7 +638,7 @@ impl Timeline {
 
     fn flush(&mut self) {
         let Some(entry) = self.growing.take() else { return };
-        // An empty drain says nothing.
+        // An empty drain is left out.
         let unissued = entry.paced.as_ref().is_some_and(|paced| paced.wait.count() > 0);
         if entry.phase == Phase::Drain && entry.service.count() + entry.errors == 0 && !unissued {
             return;
@@ -680,26 +673,23 @@ pub(crate) fn seconds(ns: Ns) -> f64 {
     ns as f64 / 1e9
 }
 
-/// HdrHistogram's interval log (format 1.3), as the Java tools and their ports read it: all steps of an
-/// invocation, one histogram an interval, as V2, deflated, base64, in nanoseconds.
-///
-/// Java's `HistogramLogProcessor` takes the lines without a tag, unless it is told one. So the time
-/// that a step is about has none where the log is of one step.
+/// HdrHistogram's interval log (format 1.3): all steps of an invocation, one V2 histogram an interval,
+/// nanoseconds. Java's `HistogramLogProcessor` reads the lines without a tag by default, so the main
+/// time of a log of one step has none.
 pub struct IntervalLog {
     path: PathBuf,
     out: BufWriter<File>,
     base: Timestamp,
-    /// What tags begin with; empty in a log of one step.
+    /// The beginning of tags; empty in a log of one step.
     prefix: String,
     paced: bool,
     step_s: f64,
-    /// What went wrong first must not end a measurement; a line after one that was cut would be read
+    /// The first write error: it must not end a measurement, but a line after a cut one would be read
     /// as whole.
     written: io::Result<()>,
 }
 
 impl IntervalLog {
-    /// Begins a log whose times count from `base`.
     pub(crate) fn create(path: &Path, base: Timestamp) -> Result<IntervalLog> {
         let file = File::create_new(path).map_err(|e| {
             Error::usage(format!("--interval-log {}: {e}", path.display()))
@@ -720,7 +710,7 @@ impl IntervalLog {
         Ok(log)
     }
 
-    /// Begins a step: what it is, whether it is an open loop, and what its tags begin with.
+    /// Begins a step: its description, whether it is an open loop, the beginning of its tags.
     pub(crate) fn step(&mut self, about: &str, paced: bool, prefix: &str) {
         self.paced = paced;
         prefix.clone_into(&mut self.prefix);
@@ -731,8 +721,7 @@ impl IntervalLog {
         self.step_s = epoch_s(started_at) - epoch_s(self.base);
     }
 
-    /// Writes one interval of the timeline. Those of the warm-up are left out, so that the log adds up to
-    /// the summary's histograms.
+    /// Writes an interval, except the warm-up's, so that the log adds up to the summary's histograms.
     fn interval(&mut self, interval: &RecordedInterval) {
         if interval.phase == Phase::Warmup {
             return;
@@ -758,7 +747,7 @@ impl IntervalLog {
         }
     }
 
-    /// Ends a step: everything up to here is in the file.
+    /// Ends a step: everything so far is in the file.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let written = std::mem::replace(&mut self.written, Ok(()));
         written.and_then(|()| self.out.flush()).map_err(|error| {

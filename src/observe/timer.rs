@@ -1,8 +1,8 @@
-//! A high-resolution kernel timer: tokio's own timers tick once a millisecond, longer than most
-//! statements of a real server take.
+//! A high-resolution kernel timer: tokio's own tick once a millisecond, longer than most statements
+//! take.
 //!
-//! tokio waits for a foreign descriptor only through an unsafe `AsyncFd`; a timer is read as a
-//! pipe is, and a pipe's end may be made of any descriptor.
+//! tokio waits for a foreign descriptor only through an unsafe `AsyncFd`; so the timer is read as a
+//! pipe, whose end may be made of any descriptor.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -32,20 +32,20 @@ impl Timer {
         })
     }
 
-    /// Arms it for an instant, instead of any other one. One that is over expires at once.
+    /// Arms the timer anew. An instant in the past expires at once.
     pub(crate) fn set(&self, at: Instant) {
         let (instant, time) = self.base;
         // Zero would switch the timer off.
         let time = time.saturating_add(at.saturating_duration_since(instant));
-        // Can fail for times that no clock reaches only.
+        // Fails only for times beyond the clock.
         let expiration = Expiration::OneShot(TimeSpec::from_duration(time));
         let _ = self.fd.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
     }
 
-    /// Waits until it expires. It may do so early, where it was armed anew meanwhile.
+    /// Waits until it expires; may return early if it was armed anew meanwhile.
     pub(crate) async fn expired(&self) -> io::Result<()> {
         self.expired.readable().await?;
-        // The count of expirations; there is none if the timer was set anew meanwhile.
+        // Reads the count of expirations; none if the timer was set anew meanwhile.
         let mut count = [0; 8];
         while self.expired.try_read(&mut count).is_ok() {}
         Ok(())

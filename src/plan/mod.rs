@@ -283,7 +283,8 @@ impl Plan {
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> Vec<(&'static str, String)> {
         let workload = &self.workload;
         let mut lines = vec![("workload", workload.name.clone())];
-        let option = |(name, setting): (&String, &Setting)| format!("{name} = {}", setting.shown());
+        let option =
+            |(name, setting): (&String, &Setting)| format!("{name} = {}", setting.display_value());
         lines.extend(workload.options.iter().map(|setting| ("option", option(setting))));
         for transaction in &workload.transactions {
             let begins = workload.begins(transaction);
@@ -291,7 +292,7 @@ impl Plan {
             lines.push(("transaction", begins.to_owned()));
             for (statement, repeat) in workload.running(transaction) {
                 let times = if repeat == 1 { String::new() } else { format!("  × {repeat}") };
-                lines.push(("statement", statement.told(&workload.options) + &times));
+                lines.push(("statement", statement.brief_sql(&workload.options) + &times));
             }
         }
         lines.extend(self.list_settings(seed_is_random));

@@ -375,7 +375,7 @@ impl Preparation<'_> {
         let mut stream = Stream::new(seed_of(&[self.plan.seed, name_part("adaptive hash index")]));
         let (tables, began) = (self.at.dataset.tables, Instant::now());
         let (mut counted, mut share, mut steady) =
-            (ask(self.at.link, status::searches(self.control)).await?, None::<f64>, 0);
+            (ask(self.at.link, status::read_searches(self.control)).await?, None::<f64>, 0);
         while steady < PERIODS && began.elapsed() < AHI_MOST {
             let period = Instant::now();
             while period.elapsed() < PERIOD {
@@ -386,7 +386,7 @@ impl Preparation<'_> {
                 let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({ids})");
                 ask(self.at.link, self.control.query(&sql)).await?;
             }
-            let now = ask(self.at.link, status::searches(self.control)).await?;
+            let now = ask(self.at.link, status::read_searches(self.control)).await?;
             let period_hits = now.zip(counted).and_then(|(now, then)| {
                 let [hits, others] = [now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)];
                 (hits + others > 0).then(|| hits as f64 / (hits + others) as f64)

@@ -115,7 +115,7 @@ async fn sample(
         }
         let [mut pool_reads, mut pool_free_pages] = [None; 2];
         if let Some(mut asking) = session.take()
-            && let Some(Ok(levels)) = within(limits::COURTESY, status::pool(&mut asking)).await
+            && let Some(Ok(levels)) = within(limits::COURTESY, status::read_pool(&mut asking)).await
         {
             // A server that does not answer in time is not asked again.
             session = Some(asking);

@@ -15,8 +15,8 @@ use super::before::ask;
 use super::{replace, runtime, start};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, nobody, numeric, pairs,
-    reach, resolve,
+    ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening,
+    numeric, pairs, reach, resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, What};
 use crate::plan::knobs::{LoadSource, LoadSpec};
@@ -374,7 +374,7 @@ impl Controlled<'_> {
         let reading = async {
             let mut session = match Session::open(self.link, None).await {
                 Ok(session) => session,
-                Err(_) if nobody(self.link).await => return Ok::<_, Error>(None),
+                Err(_) if is_nobody_listening(self.link).await => return Ok::<_, Error>(None),
                 Err(error) => return Ok(Some(Err(error))),
             };
             let found = pairs(&mut session, GROWING).await;

@@ -497,7 +497,7 @@ async fn read_table_facts(link: &ServerLink, tables: &[LoadedTable]) -> Option<(
         // MySQL 8 caches sizes for a day; servers without the variable cache none.
         let fresh = "SET SESSION information_schema_stats_expiry = 0";
         optional(session.execute(fresh).await)?;
-        Ok::<_, Error>(dataset::facts(&mut session, &which).await?)
+        Ok::<_, Error>(dataset::size_and_formats(&mut session, &which).await?)
     };
     within(limits::COURTESY, asking).await?.ok()
 }

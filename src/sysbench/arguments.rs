@@ -1,5 +1,5 @@
-//! A command line by sysbench's grammar: words become values of options, and these, checked in its order
-//! and with its words, [`Settings`].
+//! Parses a command line by sysbench's grammar: words become values of options, and these, checked in
+//! its order and with its messages, [`Settings`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,9 +18,9 @@ use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// The socket of `localhost`, unless MYSQL_UNIX_PORT names another.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
-/// The test of 0.4 and 0.5: without a path it is compiled into 0.4.
+/// The test of 0.4 and 0.5; without a path it is compiled into 0.4.
 pub(super) const OLD: &str = "oltp";
-/// Programs inside sysbench that have nothing to do with a database.
+/// sysbench's programs without a database.
 const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
 const NO_COMMAND: &str = "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
@@ -38,24 +38,23 @@ const PREFERRED: &str =
 const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
                         the command line without any options.\n";
 
-/// A variable of the environment.
 pub(crate) type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
 /// The request of a command line.
 pub(crate) enum Parsed {
     Settings(Box<Settings>),
-    /// The program of `--sysbench-binary` does it; its words may hold a password.
+    /// The program of `--sysbench-binary` runs it; its words may hold a password.
     HandOver {
         program: PathBuf,
         args: Vec<OsString>,
     },
 }
 
-/// Reads a command line without the program's name.
+/// Parses a command line without the program's name.
 pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening> {
     let mut read = Arguments::default();
     let parsed = read.words(args).and_then(|()| read.resolve(env));
-    // What sysbench has written by then comes first.
+    // Messages that sysbench has written by then come first.
     parsed.map_err(|Opening { stdout, stderr, status }| Opening {
         stdout: read.opening.stdout + &stdout,
         stderr: read.opening.stderr + &stderr,
@@ -79,19 +78,16 @@ const SCRIPTS: [(&str, Test); 13] = [
     (OLD, Test::Oltp),
 ];
 
-/// Gives the name of a test's script.
 pub(crate) fn script_of(test: Test) -> &'static str {
     SCRIPTS.iter().find(|(_, known)| *known == test).expect("each test has a script").0
 }
 
-/// Finds the test of this name, or of this path.
 pub(super) fn test_of(word: &str) -> Option<Test> {
     let name = word.rsplit('/').next().unwrap_or(word);
     let name = name.strip_suffix(".lua").unwrap_or(name);
     SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, test)| *test)
 }
 
-/// Tells whether a test takes the options of a group.
 fn takes(test: Option<Test>, group: Group) -> bool {
     match group {
         Group::Tests => test != Some(Test::BulkInsert),
@@ -107,26 +103,26 @@ struct Arguments<'a> {
     test: Option<&'a str>,
     command: Option<&'a str>,
     values: OptionValues,
-    /// The fault of the first option that the test does not take.
+    /// The error for the first option that the test does not take.
     wrong: Option<Opening>,
     opening: Opening,
-    /// Lines for standard output behind the header.
+    /// Lines of standard output after the header.
     after_header: String,
     notes: Vec<String>,
-    /// The words but for those of loadgen.
     theirs: Vec<&'a str>,
-    /// A word that may be a password: it is in no output.
+    /// A word that may be a password: never shown.
     hidden: Option<&'a str>,
 }
 
 impl<'a> Arguments<'a> {
     fn words(&mut self, args: &'a [OsString]) -> Result<(), Opening> {
         let args: Option<Vec<&str>> = args.iter().map(|word| word.to_str()).collect();
-        let wrong = || cannot("a word of the command line is no UTF-8");
+        let wrong = || unsupported("a word of the command line is no UTF-8");
         let mut words = args.ok_or_else(wrong)?.into_iter();
         let mut options = Vec::new();
         while let Some(word) = words.next() {
-            if self.theirs.last().is_some_and(|last| options::plain(last) == "--mysql-password") {
+            let is_password = |word: &&str| options::with_dashes(word) == "--mysql-password";
+            if self.theirs.last().is_some_and(is_password) {
                 self.hidden = Some(word);
             }
             let option = word.strip_prefix("--").map(split);
@@ -141,9 +137,8 @@ impl<'a> Arguments<'a> {
                     self.opening.stderr.push_str(OLD_FORM);
                 }
                 Some((name, None)) if own.is_some_and(|entry| entry.kind != OptionKind::Bool) => {
-                    let value = words.next();
-                    let value = value.ok_or_else(|| cannot(&format!("--{name} needs a value")))?;
-                    options.push((name, Some(value)));
+                    let missing = || unsupported(&format!("--{name} needs a value"));
+                    options.push((name, Some(words.next().ok_or_else(missing)?)));
                 }
                 Some(option) => options.push(option),
                 None if self.test.is_none() => self.test = Some(word),
@@ -161,7 +156,7 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Takes an option, if the test does, and if the value of a switch is one.
+    /// Takes an option of the test, and checks the value of a switch.
     fn option(&mut self, name: &str, value: Option<&str>, test: Option<Test>) {
         let text = value.unwrap_or_default();
         let is_switch = value != Some("") && (ON.contains(&text) || OFF.contains(&text));
@@ -173,12 +168,12 @@ impl<'a> Arguments<'a> {
         match options::find(name).filter(|entry| takes(test, entry.group)) {
             Some(entry) if entry.kind == OptionKind::File => self.config_file(text),
             Some(entry) if fits(entry.kind) => self.set(entry, name, text.to_owned()),
-            // It takes any option, and has nothing behind it.
+            // bulk_insert accepts any option and ignores it.
             None if test == Some(Test::BulkInsert) => {
                 self.notes.push(format!("--{name} has no effect: this test has no such option"));
             }
             _ => {
-                // A password may be behind a misspelt name.
+                // A misspelt name may hide a password.
                 let hidden = name.contains("pas") || name.contains("pw");
                 let value = value.map(|value| format!("={}", if hidden { "***" } else { value }));
                 let text = format!("invalid option: --{name}{}", value.unwrap_or_default());
@@ -188,13 +183,13 @@ impl<'a> Arguments<'a> {
     }
 
     fn set(&mut self, entry: &'static Entry, name: &str, text: String) {
-        if entry.about == NO_EFFECT && !entry.is_usual(&text) {
+        if entry.about == NO_EFFECT && !entry.is_default(&text) {
             self.notes.push(format!("--{name} has no effect"));
         }
         self.values.set(entry, text);
     }
 
-    /// Takes the options of a config file, as far as it can be read.
+    /// Reads the options of a config file up to its first error.
     fn config_file(&mut self, path: &str) {
         let bytes = fs::read(path).unwrap_or_else(|error| {
             let text = error.to_string();
@@ -213,7 +208,6 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Takes one line of a config file.
     fn setting(&mut self, name: &str, items: &[&str]) {
         let known = options::find(name).filter(|entry| entry.group != Group::Own);
         let Some(entry) = known else {
@@ -222,7 +216,7 @@ impl<'a> Arguments<'a> {
             self.after_header.push_str(&format!("WARNING: Global option '{name}' {why}\n"));
             return;
         };
-        if entry.of_test() || entry.kind == OptionKind::File {
+        if entry.is_of_test() || entry.kind == OptionKind::File {
             let note = format!("{name} has no effect in a config file, as in sysbench");
             return self.notes.push(note);
         }
@@ -241,7 +235,7 @@ impl<'a> Arguments<'a> {
         self.set(entry, name, text);
     }
 
-    /// Gives what is to be done, or what is printed instead.
+    /// Returns the request, or the text to print instead.
     fn resolve(&mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
         let test = self.test.and_then(test_of);
         let output = self.output_version()?;
@@ -252,10 +246,10 @@ impl<'a> Arguments<'a> {
         }
         self.limits()?;
         let forced_shutdown = self.forced_shutdown()?;
-        self.whole(|entry| entry.group == Group::Random)?;
+        self.check_numbers(|entry| entry.group == Group::Random)?;
         let distribution = self.distribution()?;
         self.old_name("tx-rate", "rate", 0)?;
-        self.whole(|_| true)?;
+        self.check_numbers(|_| true)?;
         let verbosity = self.log(output)?;
         let (test, command) = self.resolve_test(test)?;
         let driver_fault = self.driver_fault()?;
@@ -288,11 +282,11 @@ impl<'a> Arguments<'a> {
             forced_shutdown,
             verbosity,
             distribution,
-            // Below 0 it is as good a seed.
+            // A negative number is as good a seed.
             seed: self.values.int("rand-seed") as u32,
             connect,
             server,
-            ignored: self.ignored(),
+            ignored: self.ignored_errors(),
             prepared: self.values.text("db-ps-mode") != "disable" && !of_0_5,
             tables: self.values.count("tables") as u32,
             table_size: self.values.count("table-size"),
@@ -305,7 +299,7 @@ impl<'a> Arguments<'a> {
         })))
     }
 
-    /// Answers `--help` and `--version`, and tells whose output is written.
+    /// Answers `--help` and `--version`, and returns the version to imitate.
     fn output_version(&self) -> Result<OutputVersion, Opening> {
         if self.values.on("help") {
             return Err(answer(&options::help()));
@@ -315,26 +309,25 @@ impl<'a> Arguments<'a> {
             "0.5" => Ok(OutputVersion::V0_5),
             "1.0" => Ok(OutputVersion::V1_0),
             "1.1" => Ok(OutputVersion::V1_1),
-            _ => Err(cannot("--output-version is one of 0.5, 1.0 and 1.1")),
+            _ => Err(unsupported("--output-version is one of 0.5, 1.0 and 1.1")),
         }
     }
 
-    /// Refuses what is no whole number where one is needed.
-    fn whole(&self, wanted: impl Fn(&Entry) -> bool) -> Result<(), Opening> {
+    /// Refuses a value that is no whole number where one is needed.
+    fn check_numbers(&self, wanted: impl Fn(&Entry) -> bool) -> Result<(), Opening> {
         let whole = |entry: &&Entry| matches!(entry.kind, OptionKind::Int | OptionKind::Count);
         for entry in options::OPTIONS.iter().filter(whole).filter(|entry| wanted(entry)) {
             let (name, text) = (entry.key().replace('-', "_"), self.values.text(entry.key()));
             let wrong = format!("Invalid value for the '{name}' option: '{text}'");
             let number = options::int(text).ok_or_else(|| usage(&wrong))?;
             let is_below = number < 0 && entry.kind == OptionKind::Count;
-            cannot(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
+            unsupported(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
         }
         Ok(())
     }
 
-    /// Reads the limits of a run.
     fn limits(&mut self) -> Result<(), Opening> {
-        // 0.4 ends after so many events, unless told otherwise.
+        // 0.4 ends after this many events unless told otherwise.
         let of_0_4 = [("max-requests", "events", "10000"), ("max-time", "time", "0")];
         for (old, new, text) in of_0_4.into_iter().filter(|_| self.test == Some(OLD)) {
             if ![old, new].iter().any(|name| self.values.is_given(name)) {
@@ -352,12 +345,12 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Gives an option the value of its old name, where that is above a number.
+    /// Copies the value of an old name, if it is above a number.
     fn old_name(&mut self, old: &str, new: &str, above: i32) -> Result<(), Opening> {
-        self.whole(|entry| entry.key() == old)?;
+        self.check_numbers(|entry| entry.key() == old)?;
         let number = self.values.int(old);
         if number <= above {
-            return self.whole(|entry| entry.key() == new);
+            return self.check_numbers(|entry| entry.key() == new);
         }
         self.warn(&format!("--{old} is deprecated, use --{new} instead"));
         self.values.set(options::get(new), number.to_string());
@@ -368,7 +361,7 @@ impl<'a> Arguments<'a> {
         self.opening.stdout.push_str(&format!("WARNING: {text}\n"));
     }
 
-    /// Reads how much later than at its end a run is given up.
+    /// Reads how long after its end a run is given up.
     fn forced_shutdown(&self) -> Result<Option<Duration>, Opening> {
         let (text, time) = (self.values.text("forced-shutdown"), self.values.int("time") as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {
@@ -385,16 +378,15 @@ impl<'a> Arguments<'a> {
         let name = self.values.text("rand-type");
         let is_one = ["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&name);
         fatal(&format!("Invalid random numbers distribution: {name}.")).when(!is_one)?;
-        self.values.distribution().ok_or_else(|| cannot(BOUNDS))
+        self.values.distribution().ok_or_else(|| unsupported(BOUNDS))
     }
 
-    /// Finds what is shown.
     fn log(&mut self, output: OutputVersion) -> Result<u8, Opening> {
         let checkpoints = self.values.list("report-checkpoints");
         if let Some(item) = checkpoints.iter().find(|item| item.parse::<u32>().is_err()) {
             return Err(invalid("report-checkpoints", &format!("'{item}'")));
         }
-        // One byte in sysbench, too.
+        // sysbench keeps one byte, too.
         let verbosity = self.values.int("verbosity") as u8;
         let text = format!("Invalid value for verbosity: {verbosity}\n");
         Opening { status: 1, ..answer(&text) }.when(verbosity > 5)?;
@@ -412,18 +404,18 @@ impl<'a> Arguments<'a> {
         Ok(verbosity)
     }
 
-    /// Finds test and command; a test of sysbench's wants a command.
+    /// Finds test and command; sysbench's tests need a command.
     fn resolve_test(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
         let word = self.display_word(self.test.unwrap_or("-"));
         let Some(test) = test else {
             let lua = "a script on standard input is Lua, which loadgen does not run";
-            cannot(&format!("{lua}; {HAND_OVER}")).when(word == "-")?;
+            unsupported(&format!("{lua}; {HAND_OVER}")).when(word == "-")?;
             let usual = "requires a command argument. See 'sysbench";
             usage(&format!("The '{word}' test {usual} {word} help'"))
                 .when(self.command.is_none() && BUILT_IN.contains(&word))?;
             let why = "no such built-in test, file or module";
             let ours = format!("'{word}' is none of oltp_*, select_random_* and bulk_insert");
-            return Err(elsewhere(&format!("Cannot find benchmark '{word}': {why}"), &ours));
+            return Err(only_in_sysbench(&format!("Cannot find benchmark '{word}': {why}"), &ours));
         };
         let bulk = test == Test::BulkInsert;
         let Some(command) = self.command else {
@@ -441,8 +433,8 @@ impl<'a> Arguments<'a> {
             "help" if bulk => return Err(usage(NO_HELP)),
             "help" => {
                 let name = word.rsplit('/').next().unwrap_or(word);
-                let listed = |entry: &Entry| entry.of_test() && takes(Some(test), entry.group);
-                let listed = options::listed(listed);
+                let listed = |entry: &Entry| entry.is_of_test() && takes(Some(test), entry.group);
+                let listed = options::list_options(listed);
                 return Err(answer(&format!("{name} options:\n{listed}\n")));
             }
             word => return Err(usage(&format!("Unknown command: {}", self.display_word(word)))),
@@ -450,29 +442,29 @@ impl<'a> Arguments<'a> {
         Ok((test, command))
     }
 
-    /// Refuses what has nothing like it here.
+    /// Refuses requests that have no counterpart here.
     fn undone(&self, test: Test, command: Command) -> Result<(), Opening> {
         for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
-            let usual = entry.is_usual(self.values.text(entry.key()));
+            let usual = entry.is_default(self.values.text(entry.key()));
             if let (false, Becomes::Nothing(why)) = (usual, entry.becomes) {
-                return Err(cannot(&format!("--{} is refused: {why}", entry.key())));
+                return Err(unsupported(&format!("--{} is refused: {why}", entry.key())));
             }
         }
         let [tables, rows] = ["tables", "table-size"].map(|key| self.values.count(key));
-        cannot(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"))
+        unsupported(&format!("{TABLES_MAX} tables of {ROWS_MAX} rows are the most"))
             .when(tables > TABLES_MAX.into() || rows > ROWS_MAX)?;
-        cannot(&format!("{CLIENTS_MAX} threads are the most"))
+        unsupported(&format!("{CLIENTS_MAX} threads are the most"))
             .when(self.values.int("threads") as u32 > CLIENTS_MAX)?;
         let needs_table = command == Command::Run && test != Test::BulkInsert;
-        cannot("--tables leaves no table to run on").when(tables == 0 && needs_table)
+        unsupported("--tables leaves no table to run on").when(tables == 0 && needs_table)
     }
 
-    /// Tells what sysbench finds wrong with its driver at the first connection.
+    /// Returns the driver fault that sysbench reports at the first connection.
     fn driver_fault(&self) -> Result<Option<String>, Opening> {
         let (driver, mode) = (self.values.text("db-driver"), self.values.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
         let ours = "--db-driver: servers are MySQL and MariaDB";
-        elsewhere(&fault, ours).when(driver == "pgsql")?;
+        only_in_sysbench(&fault, ours).when(driver == "pgsql")?;
         let none = |key| self.values.list(key).is_empty();
         let faults = [
             (driver != "mysql", fault),
@@ -483,17 +475,17 @@ impl<'a> Arguments<'a> {
         Ok(faults.into_iter().find_map(|(is_so, fault)| is_so.then_some(fault)))
     }
 
-    /// Reads which server it is, and how messages name it.
+    /// Reads the server's address, and its name in messages.
     fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Opening> {
         let lists = ["mysql-host", "mysql-port", "mysql-socket"];
         for key in lists {
             let why = "has several values: a run has one server; run it once for each";
-            cannot(&format!("--{key} {why}")).when(self.values.list(key).len() > 1)?;
+            unsupported(&format!("--{key} {why}")).when(self.values.list(key).len() > 1)?;
         }
         let [host, port, socket] = lists.map(|key| self.values.list(key).concat());
         let number = options::int(&port).and_then(|number| u16::try_from(number).ok());
-        let wrong = || cannot(&format!("--mysql-port={port} is no port"));
-        // Nothing is 0.
+        let wrong = || unsupported(&format!("--mysql-port={port} is no port"));
+        // An empty value is 0.
         let port = Some(number.ok_or_else(wrong)?).filter(|port| *port > 0).unwrap_or(DEFAULT_PORT);
         let mut server = format!("on host '{host}', port {port}");
         let address = if !socket.is_empty() {
@@ -505,11 +497,11 @@ impl<'a> Arguments<'a> {
             Address::Tcp { host, port }
         };
         let user = self.values.text("mysql-user").to_owned();
-        cannot("--mysql-user is empty: name the account").when(user.is_empty())?;
+        unsupported("--mysql-user is empty: name the account").when(user.is_empty())?;
         let password = self.values.take("mysql-password").filter(|word| !word.is_empty());
         let password = password.map(OsString::from).or_else(|| env("MYSQL_PWD"));
         let password = password.unwrap_or_default().into_string();
-        let password = password.map_err(|_| cannot("MYSQL_PWD is no UTF-8"))?;
+        let password = password.map_err(|_| unsupported("MYSQL_PWD is no UTF-8"))?;
         let connect = ConnectOptions {
             ssl: self.ssl(&address)?,
             address,
@@ -521,12 +513,12 @@ impl<'a> Arguments<'a> {
         Ok((connect, server))
     }
 
-    /// Reads how connections are encrypted; files without a name lie in the working directory.
+    /// Reads the TLS options; files without a name lie in the working directory.
     fn ssl(&mut self, address: &Address) -> Result<Ssl, Opening> {
         let mut mode = match self.values.text("mysql-ssl") {
             text if ON.contains(&text) => SslMode::Preferred,
             text if OFF.contains(&text) => SslMode::Disabled,
-            // Any other word of a config file is on.
+            // Any other word of a config file means on.
             text => SslMode::parse(text).unwrap_or(SslMode::Preferred),
         };
         if mode == SslMode::Disabled {
@@ -535,12 +527,12 @@ impl<'a> Arguments<'a> {
         let [ca, mut cert, mut key] =
             ["mysql-ssl-ca", "mysql-ssl-cert", "mysql-ssl-key"].map(|key| self.path(key));
         let ca = ca.filter(|_| mode.verifies());
-        cannot("--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP")
+        unsupported("--mysql-ssl: no TLS over a socket; --mysql-host=127.0.0.1 is TCP")
             .when(matches!(address, Address::Socket(_)))?;
         let one = key.is_some() != cert.is_some();
-        cannot("--mysql-ssl-key and --mysql-ssl-cert go together").when(one)?;
+        unsupported("--mysql-ssl-key and --mysql-ssl-cert go together").when(one)?;
         let none = mode.verifies() && ca.is_none();
-        cannot(&format!("--mysql-ssl={mode} needs --mysql-ssl-ca")).when(none)?;
+        unsupported(&format!("--mysql-ssl={mode} needs --mysql-ssl-ca")).when(none)?;
         if mode == SslMode::Preferred {
             mode = SslMode::Required;
             self.notes.push(PREFERRED.to_owned());
@@ -552,7 +544,7 @@ impl<'a> Arguments<'a> {
         Ok(Ssl { mode, ca, cert, key })
     }
 
-    fn ignored(&mut self) -> Ignored {
+    fn ignored_errors(&mut self) -> Ignored {
         let items = self.values.list("mysql-ignore-errors");
         let odd = items.iter().filter(|item| **item != "all" && item.parse::<u16>().is_err());
         let note = |item| {
@@ -567,56 +559,54 @@ impl<'a> Arguments<'a> {
         Some(self.values.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from)
     }
 
-    /// Shows a word, unless it may be a password.
+    /// Returns a word for display, masked if it may be a password.
     fn display_word(&self, word: &'a str) -> &'a str {
         if self.hidden == Some(word) { "***" } else { word }
     }
 }
 
 impl Opening {
-    /// Ends there, if this is so.
+    /// Returns this as an error if the condition holds.
     fn when(self, is_so: bool) -> Result<(), Opening> {
         if is_so { Err(self) } else { Ok(()) }
     }
 }
 
-/// Answers at once: all is well.
 fn answer(text: &str) -> Opening {
     Opening { stdout: text.to_owned(), ..Opening::default() }
 }
 
-/// Refuses on standard error in sysbench's words.
+/// Fails on standard error in sysbench's words.
 fn usage(text: &str) -> Opening {
     Opening { stderr: format!("{text}\n"), status: 1, ..Opening::default() }
 }
 
-/// Refuses what loadgen does not do.
-fn cannot(why: &str) -> Opening {
+/// Fails because loadgen does not do this.
+fn unsupported(why: &str) -> Opening {
     usage(&format!("loadgen: {why}"))
 }
 
-/// Refuses on standard output in sysbench's words.
+/// Fails on standard output in sysbench's words.
 fn fatal(text: &str) -> Opening {
     Opening { stdout: format!("FATAL: {text}\n"), status: 1, ..Opening::default() }
 }
 
-/// Likewise, for a value of an option.
+/// Fails like [`fatal`] for a value of an option.
 fn invalid(name: &str, value: &str) -> Opening {
     fatal(&format!("Invalid value for --{name}: {value}"))
 }
 
-/// Likewise, and names the program that does it.
-fn elsewhere(text: &str, why: &str) -> Opening {
-    Opening { stderr: cannot(&format!("{why}; {HAND_OVER}")).stderr, ..fatal(text) }
+/// Fails like [`fatal`] and names the program that does it.
+fn only_in_sysbench(text: &str, why: &str) -> Opening {
+    Opening { stderr: unsupported(&format!("{why}; {HAND_OVER}")).stderr, ..fatal(text) }
 }
 
-/// Splits an option into its name and its value.
 fn split(option: &str) -> (&str, Option<&str>) {
     option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)))
 }
 
-/// Splits a value of a config file: blanks and commas part, quotes hold together, `#` begins a comment.
-/// None where a quote has no end.
+/// Splits a config file's value: blanks and commas separate, quotes group, `#` begins a comment. None
+/// for an open quote.
 fn items(text: &str) -> Option<Vec<&str>> {
     let (mut items, mut rest) = (Vec::new(), text.trim_start());
     while let Some(first) = rest.chars().next().filter(|first| *first != '#') {

@@ -1,4 +1,4 @@
-//! The native command that does what a command line of sysbench's does, and what still differs.
+//! Translates a sysbench command line to the native command, and lists what still differs.
 
 use std::path::PathBuf;
 
@@ -9,28 +9,28 @@ use super::settings::{Command, Settings, Test};
 use crate::mysql::options::Address;
 use crate::workload::Distribution;
 
-/// Options that loadgen has other defaults for.
+/// Options whose default differs in loadgen.
 const ALWAYS: &str = "threads time warmup-time rand-type db-ps-mode mysql-host mysql-port mysql-user \
                       mysql-db tables table-size";
 const FROM_1: &str = "tables table-size range-size random-points number-of-ranges";
-/// Options that others speak for: old names, parameters of the distribution, and what asks for the command.
+/// Options covered by others: old names, parameters of the distribution, requests for this command.
 const LEFT_OUT: &str = "num-threads max-requests max-time tx-rate rand-spec-iter rand-spec-pct \
                         rand-spec-res rand-pareto-h rand-zipfian-exp explain";
 
-/// Writes the command, and behind it lines that begin with `# `.
+/// Writes the command, then lines that begin with `# `.
 pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
     let (test, does) = match (settings.test, settings.command) {
         (test, Command::Run) => (test, "run"),
         (Test::BulkInsert, Command::Prepare) => (Test::BulkInsert, "prepare"),
-        // What else is done is the same for all tests.
+        // Other commands are the same for all tests.
         (_, Command::Prepare) => (Test::PointSelect, "prepare"),
         (_, Command::Prewarm) => (Test::PointSelect, "prewarm"),
         (_, Command::Cleanup) => (Test::PointSelect, "cleanup"),
     };
-    let mut said =
+    let mut native =
         NativeCommand::from_words(&[script_of(test), does], loadgen).expect("a test is a workload");
     let mut values = settings.values.clone();
-    for (key, value) in set(settings) {
+    for (key, value) in option_values(settings) {
         values.set(get(key), value);
     }
     for option in OPTIONS {
@@ -41,35 +41,34 @@ pub(crate) fn native(settings: &Settings, loadgen: &[NativeVerb]) -> String {
         let is_of = |keys: &str| keys.split(' ').any(|known| known == key);
         let from_1 = is_of(FROM_1);
         match value {
-            _ if is_of(LEFT_OUT) || option.is_usual(text) && !is_of(ALWAYS) => {}
+            _ if is_of(LEFT_OUT) || option.is_default(text) && !is_of(ALWAYS) => {}
             "0" if text.is_empty() && from_1 => {}
-            "0" if from_1 => said.dropped.push(format!("--{key}: loadgen takes 1 and more")),
-            _ => said.say(&format!("--{key}"), value),
+            "0" if from_1 => native.dropped.push(format!("--{key}: loadgen takes 1 and more")),
+            _ => native.add_flag(&format!("--{key}"), value),
         }
     }
     let run = settings.command == Command::Run && test != Test::BulkInsert;
-    // sysbench draws a table for each statement, and has one queue.
-    let each = if said.takes("--table-each") { "--table-each" } else { "--spread random" };
+    // sysbench draws a table for each statement and has one queue.
+    let each = if native.takes("--table-each") { "--table-each" } else { "--spread random" };
     for (wanted, switch) in [
         (run && settings.rate > 0, "--engine-threads 1"),
-        // It asks: a password is in no output.
+        // It asks: output never holds a password.
         (!settings.connect.password.is_empty(), "--password"),
         (settings.command == Command::Cleanup, "--yes"),
         (true, "--no-defaults"),
         (run, each),
     ] {
-        if wanted && said.takes(switch) {
-            said.words.push(switch.to_owned());
+        if wanted && native.takes(switch) {
+            native.words.push(switch.to_owned());
         }
     }
-    let command = said.command();
-    said.dropped.extend(differs(settings).map(str::to_owned));
-    let lines: String = said.dropped.iter().map(|line| format!("# {line}\n")).collect();
+    let command = native.command();
+    native.dropped.extend(differs(settings).map(str::to_owned));
+    let lines: String = native.dropped.iter().map(|line| format!("# {line}\n")).collect();
     format!("{command}\n{lines}")
 }
 
-/// Gives the options whose values do not say by themselves what is done.
-fn set(settings: &Settings) -> [(&'static str, String); 17] {
+fn option_values(settings: &Settings) -> [(&'static str, String); 17] {
     let Settings { test, command, connect, .. } = settings;
     let run = *command == Command::Run;
     let rows = settings.values.text("table-size");
@@ -110,7 +109,7 @@ fn set(settings: &Settings) -> [(&'static str, String); 17] {
     ]
 }
 
-/// Tells what is not the same, whatever was given.
+/// Lists the differences that no option changes.
 fn differs(settings: &Settings) -> impl Iterator<Item = &'static str> {
     let Settings { test, command, .. } = *settings;
     let run = command == Command::Run;

@@ -11,11 +11,11 @@ use crate::mysql::options::Address;
 /// Fatal, after the lines of a client that cannot begin its run.
 pub(crate) const INIT_FAILED: &str = "Thread initialization failed!";
 
-/// Makes the lines of what the server refused.
+/// Makes sysbench's lines for a refusal of the server.
 pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failure) -> Vec<String> {
     let (code, state, text) = match failure {
         Failure::Server { code, sqlstate, message } => (*code, &**sqlstate, &**message),
-        // As the client library has it.
+        // The client library's error.
         Failure::Lost(_) => (2013, "HY000", "Lost connection to server during query"),
     };
     let of_query = |call: &str, sql: &str| {
@@ -43,14 +43,14 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
             (of_query("mysql_drv_query()", sql), "db_bulk_insert_done() failed")
         }
     };
-    lines.push(failed(settings, action, why));
+    lines.push(script_line(settings, action, why));
     lines
 }
 
-/// Makes the lines of a driver that cannot be used.
+/// Makes the lines for a driver that cannot be used.
 pub(crate) fn driver_lines(settings: &Settings, fault: &str) -> Vec<String> {
     let why = "failed to initialize the DB driver";
-    let mut lines = vec![fault.to_owned(), failed(settings, &ClientAction::Connect, why)];
+    let mut lines = vec![fault.to_owned(), script_line(settings, &ClientAction::Connect, why)];
     lines.extend((settings.command == Command::Run).then(|| INIT_FAILED.to_owned()));
     lines
 }
@@ -61,8 +61,8 @@ pub(crate) fn one_table_line(settings: &Settings) -> String {
     script_error("cleanup", script_of(settings.test), why)
 }
 
-/// Makes the line of the script that sysbench runs then.
-fn failed(settings: &Settings, action: &ClientAction, why: &str) -> String {
+/// Makes the line that the Lua script then adds.
+fn script_line(settings: &Settings, action: &ClientAction, why: &str) -> String {
     let Settings { command, test, .. } = *settings;
     let begins = matches!(action, ClientAction::Connect | ClientAction::Prepare);
     let function = match command {
@@ -86,8 +86,8 @@ fn script_error(function: &str, script: &str, why: &str) -> String {
     format!("`{function}' function failed: /usr/share/sysbench/{script}.lua:0: {why}")
 }
 
-/// Writes the error of a connection as libmariadb does, whose number for TCP is that of a connection
-/// that is still being opened.
+/// Words a connection error as libmariadb does, whose number for TCP is that of a connection in
+/// progress.
 fn connect_error(settings: &Settings, failure: &Failure) -> String {
     const IN_PROGRESS: u8 = 115;
     let why = match failure {

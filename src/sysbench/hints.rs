@@ -1,14 +1,13 @@
-//! Words of sysbench and of other load generators on a native command are answered with the whole command in
-//! loadgen's.
+//! Answers words of sysbench and other load generators on a native command with the whole command in
+//! loadgen's words.
 
-use super::options::{self, Becomes, Entry, NAME, OFF, ON, OptionKind, plain};
+use super::options::{self, Becomes, Entry, NAME, OFF, ON, OptionKind, with_dashes};
 use super::others::{self, Program};
 use crate::report::quoted;
 use crate::terms::units::parse_duration;
 use crate::workload::{Schema, named};
 use Becomes::{Flags, Nothing, Same};
 
-/// A command of loadgen's, as hints need it.
 pub(crate) struct NativeVerb {
     /// The first is shown.
     pub names: Vec<String>,
@@ -18,13 +17,13 @@ pub(crate) struct NativeVerb {
 pub(crate) struct NativeFlag {
     /// With dashes in front.
     pub names: Vec<String>,
-    /// Its value is the next word; others take one after `=` only, if any.
+    /// True if the next word is its value; others take one after `=` only, if any.
     pub takes_value: bool,
 }
 
 impl NativeVerb {
     fn flag(&self, name: &str) -> Option<&NativeFlag> {
-        let name = plain(name);
+        let name = with_dashes(name);
         self.flags.iter().find(|flag| flag.names.contains(&name))
     }
 }
@@ -33,74 +32,85 @@ impl NativeVerb {
 const COMMANDS: [&str; 6] = ["run", "prepare", "cleanup", "prewarm", "warmup", "help"];
 const ASKED: &str = "--password asks for it, a script sets MYSQL_PWD";
 
-/// A command line of another program's in loadgen's words.
+/// A translation of another program's command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// Which words are whose, and what becomes of those that have no counterpart.
+    /// The foreign words by owner, and the ones without a counterpart.
     pub what: String,
-    /// The whole command.
     pub command: String,
 }
 
-/// Says a command line in loadgen's words, unless all of it is loadgen's.
-pub(crate) fn answer(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
+/// Translates a command line, unless all of it is loadgen's.
+pub(crate) fn translate(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
     let (mut flags, mut words) = (Vec::new(), Vec::new());
     let mut args = args.iter().skip(1).map(String::as_str).peekable();
-    let native = |flag| loadgen.iter().any(|verb| verb.flag(flag).is_some_and(|f| f.takes_value));
     while let Some(arg) = args.next() {
         if !arg.starts_with('-') {
             words.push(arg);
         } else if let Some(given) = arg.split_once('=') {
             flags.push(given);
-        } else if let Some(given) = others::glued(arg).filter(|(flag, _)| !native(flag)) {
+        } else if let Some(given) =
+            others::split_glued(arg).filter(|(flag, _)| !is_valued(flag, loadgen))
+        {
             flags.push(given);
         } else {
-            // `--threads 8` is not sysbench's grammar, and typed all the same.
-            let is_switch = |next: &str| ON.contains(&next) || OFF.contains(&next);
-            let is_word = |next: &str| COMMANDS.contains(&next) || named(next).is_some();
-            let takes = |next: &str| match option(arg) {
-                Some(Entry { kind: OptionKind::Bool | OptionKind::Ssl, .. }) => is_switch(next),
-                Some(Entry { becomes: Nothing(_), .. }) => {
-                    is_switch(next) || next.parse::<f64>().is_ok()
-                }
-                Some(_) => !next.starts_with('-') && !is_word(next),
-                None => {
-                    let other = others::PROGRAMS.iter().find_map(|program| program.find(arg));
-                    let other = other.is_some_and(|entry| entry.kind != OptionKind::Bool);
-                    (native(arg) || other && !is_word(next)) && !next.starts_with('-')
-                }
-            };
-            // A password may begin with a dash, or follow a misspelt flag: it is in no output.
+            // Never shown: a password may begin with a dash or follow a misspelt flag.
             let password = arg.contains("pas") || arg.contains("pw");
-            let value = args.next_if(|next| password && !is_word(next) || takes(next));
+            let value =
+                args.next_if(|next| password && !is_verb(next) || takes_word(arg, next, loadgen));
             flags.push((arg, value.unwrap_or_default()));
         }
     }
     words.retain(|word| *word != "sysbench");
     let program = words.first().and_then(|word| others::program(word));
     if program.is_some() {
-        // What else stands there is that program's own.
+        // Any other word belongs to that program.
         let asks = flags.iter().any(|(flag, _)| matches!(*flag, "--query" | "-q"));
         words = vec![if asks { "sql" } else { "point-select" }];
     }
-    let mut said = NativeCommand::from_words(&words, loadgen)?;
+    let mut command_line = NativeCommand::from_words(&words, loadgen)?;
     let foreign: Vec<&str> =
-        flags.iter().map(|(flag, _)| *flag).filter(|flag| !said.takes(flag)).collect();
-    said.programs = program.map_or_else(|| others::speakers(&foreign), |program| vec![program]);
+        flags.iter().map(|(flag, _)| *flag).filter(|flag| !command_line.takes(flag)).collect();
+    command_line.programs =
+        program.map_or_else(|| others::programs_with(&foreign), |program| vec![program]);
     for (flag, value) in flags {
-        said.say(flag, value);
+        command_line.add_flag(flag, value);
     }
-    if let Some(program) = program.filter(|_| said.theirs.is_empty()) {
-        said.theirs.push((program.name.to_owned(), format!("{}'s", program.name)));
+    if let Some(program) = program.filter(|_| command_line.theirs.is_empty()) {
+        command_line.theirs.push((program.name.to_owned(), format!("{}'s", program.name)));
     }
-    let command = said.command();
-    let mut what = vec![whose(&said.theirs)];
-    what.append(&mut said.dropped);
-    (!said.theirs.is_empty()).then(|| Answer { what: what.join("\n  "), command })
+    let command = command_line.command();
+    let mut what = vec![list_by_owner(&command_line.theirs)];
+    what.append(&mut command_line.dropped);
+    (!command_line.theirs.is_empty()).then(|| Answer { what: what.join("\n  "), command })
 }
 
-/// Says whose the words are, those of one owner together.
-fn whose(theirs: &[(String, String)]) -> String {
+/// Returns whether a native flag takes a value.
+fn is_valued(flag: &str, loadgen: &[NativeVerb]) -> bool {
+    loadgen.iter().any(|verb| verb.flag(flag).is_some_and(|flag| flag.takes_value))
+}
+
+fn is_verb(word: &str) -> bool {
+    COMMANDS.contains(&word) || named(word).is_some()
+}
+
+/// Returns whether the next word is a flag's value: `--threads 8` is not sysbench's grammar, but typed
+/// all the same.
+fn takes_word(flag: &str, next: &str, loadgen: &[NativeVerb]) -> bool {
+    let is_switch = ON.contains(&next) || OFF.contains(&next);
+    match option(flag) {
+        Some(Entry { kind: OptionKind::Bool | OptionKind::Ssl, .. }) => is_switch,
+        Some(Entry { becomes: Nothing(_), .. }) => is_switch || next.parse::<f64>().is_ok(),
+        Some(_) => !next.starts_with('-') && !is_verb(next),
+        None => {
+            let other = others::PROGRAMS.iter().find_map(|program| program.find(flag));
+            let other = other.is_some_and(|entry| entry.kind != OptionKind::Bool);
+            (is_valued(flag, loadgen) || other && !is_verb(next)) && !next.starts_with('-')
+        }
+    }
+}
+
+fn list_by_owner(theirs: &[(String, String)]) -> String {
     let mut owners: Vec<&str> = theirs.iter().map(|(_, owner)| owner.as_str()).collect();
     let mut seen = std::collections::BTreeSet::new();
     owners.retain(|owner| seen.insert(*owner));
@@ -112,26 +122,23 @@ fn whose(theirs: &[(String, String)]) -> String {
     owners.into_iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// Finds sysbench's option of a flag.
 fn option(flag: &str) -> Option<&'static Entry> {
     options::find(flag.strip_prefix("--")?)
 }
 
-/// A command in loadgen's words.
 pub(super) struct NativeCommand<'a> {
     verb: &'a NativeVerb,
-    /// Its name, and what follows: a flag is one with its value.
+    /// The verb and what follows: a flag is one word with its value.
     pub words: Vec<String>,
-    /// Words that are not loadgen's, each with its owner.
+    /// Foreign words, each with its owner.
     theirs: Vec<(String, String)>,
-    /// Whose words these are, beside sysbench's.
+    /// Programs other than sysbench that the words belong to.
     programs: Vec<&'static Program>,
-    /// Words without a counterpart, and the reasons.
+    /// Words without a counterpart, with reasons.
     pub dropped: Vec<String>,
 }
 
 impl<'a> NativeCommand<'a> {
-    /// Finds the verb that does what is meant.
     pub(super) fn from_words(
         words: &[&str],
         loadgen: &'a [NativeVerb],
@@ -148,7 +155,7 @@ impl<'a> NativeCommand<'a> {
         let verb = loadgen.iter().find(|verb| verb.names.iter().any(|known| known == name))?;
         let mut ours = vec![name.to_owned()];
         match (&workload, does) {
-            // What else stands there is the verb's own.
+            // The other words are the verb's own.
             (None, _) => ours.extend(words[1..].iter().map(|word| quoted(word))),
             (Some(workload), Some("prepare")) if workload.schema != Schema::default() => {
                 ours.push(format!("--schema {}", workload.schema));
@@ -165,33 +172,35 @@ impl<'a> NativeCommand<'a> {
         self.verb.flag(flag_of(flag)).is_some()
     }
 
-    /// Says a flag in loadgen's words, and notes what is another program's.
-    pub(super) fn say(&mut self, flag: &str, value: &str) {
-        // A password is in no output.
+    /// Translates a flag, and notes those of other programs.
+    pub(super) fn add_flag(&mut self, flag: &str, value: &str) {
+        // Output never holds a password.
         if flag.starts_with("-p") || flag == "--password" {
             return self.words.push("--password".to_owned());
         }
-        // Other clients' -d is a time; what is none is meant for -D.
+        // Other clients' -d is a time; without one it means -D.
         if flag == "-d" && !value.is_empty() && parse_duration(value).is_err() {
             self.theirs.push((flag.to_owned(), "no flag here; the database is -D".to_owned()));
             return self.words.push(format!("--database {}", quoted(value)));
         }
         let option = option(flag);
-        // A number without a unit is sysbench's, where both have a flag of this name.
+        // A number without a unit is sysbench's where both have the flag.
         let number = value.bytes().all(|b| b.is_ascii_digit());
         let theirs = option.filter(|option| number && matches!(option.becomes, Flags(_)));
-        let mut word = option.map_or_else(|| plain(flag), |option| format!("--{}", option.key()));
+        let mut word =
+            option.map_or_else(|| with_dashes(flag), |option| format!("--{}", option.key()));
         if let Some(ours) = self.verb.flag(&word).filter(|_| theirs.is_none()) {
-            let renamed = (word != plain(flag)).then(|| (flag.to_owned(), format!("{NAME}'s")));
+            let renamed =
+                (word != with_dashes(flag)).then(|| (flag.to_owned(), format!("{NAME}'s")));
             self.theirs.extend(renamed);
-            self.unsay(&word);
+            self.remove_flag(&word);
             if !value.is_empty() {
                 word += if ours.takes_value { " " } else { "=" };
                 word += &quoted(value);
             }
             return self.words.push(word);
         }
-        let known = option.map_or_else(|| self.others(flag), |option| vec![(option, NAME)]);
+        let known = option.map_or_else(|| self.entries_of(flag), |option| vec![(option, NAME)]);
         let Some((option, _)) = known.first().copied() else {
             return self.dropped.push(format!("{flag}: is not known"));
         };
@@ -207,31 +216,31 @@ impl<'a> NativeCommand<'a> {
                 _ => None,
             });
         self.dropped.extend(another);
-        let said = self.becomes(option, value);
+        let command_line = self.native_flags(option, value);
         if let Flags(ours) = option.becomes {
-            ours.split(", ").for_each(|words| self.unsay(&format!("--{words}")));
+            ours.split(", ").for_each(|words| self.remove_flag(&format!("--{words}")));
         }
-        self.words.extend(said.iter().flatten().cloned());
-        let asked = said.as_ref().is_ok_and(|words| words == &["--password"]);
-        let why = said.err().or_else(|| asked.then(|| ASKED.to_owned()));
+        self.words.extend(command_line.iter().flatten().cloned());
+        let asked = command_line.as_ref().is_ok_and(|words| words == &["--password"]);
+        let why = command_line.err().or_else(|| asked.then(|| ASKED.to_owned()));
         self.dropped.extend(why.map(|why| format!("{flag}: {why}")));
     }
 
-    /// Finds what a flag means to other programs: those that are spoken, else any.
-    fn others(&self, flag: &str) -> Vec<(&'static Entry, &'static str)> {
+    /// Finds the meaning of a flag in the programs spoken, else in any.
+    fn entries_of(&self, flag: &str) -> Vec<(&'static Entry, &'static str)> {
         let found = |program: &'static Program| Some((program.find(flag)?, program.name));
         let spoken: Vec<_> = self.programs.iter().filter_map(|program| found(program)).collect();
         if spoken.is_empty() { others::PROGRAMS.iter().filter_map(found).collect() } else { spoken }
     }
 
-    /// Takes back what is said again: sysbench takes what is said last.
-    fn unsay(&mut self, words: &str) {
+    /// Removes what a later flag replaces: sysbench takes the last one.
+    fn remove_flag(&mut self, words: &str) {
         self.words.retain(|word| flag_of(word) != flag_of(words));
     }
 
-    /// Gives the flags that an option with this value becomes, or why there are none.
-    fn becomes(&self, option: &Entry, value: &str) -> Result<Vec<String>, String> {
-        let (key, usual) = (option.key(), option.is_usual(value));
+    /// Returns the flags for an option's value, or why there are none.
+    fn native_flags(&self, option: &Entry, value: &str) -> Result<Vec<String>, String> {
+        let (key, usual) = (option.key(), option.is_default(value));
         let own = format!("{key} @");
         let ours = match option.becomes {
             Nothing(why) => return Err(why.to_owned()),
@@ -247,7 +256,7 @@ impl<'a> NativeCommand<'a> {
             ("mysql-ssl", word) if ON.contains(&word) => "REQUIRED",
             ("mysql-ssl", "DISABLED") => "",
             ("mysql-ssl", word) if OFF.contains(&word) => "",
-            // No limit is sysbench's 0, and loadgen's default but for the warmup.
+            // 0 means no limit, loadgen's default except for the warmup.
             (_, "0")
                 if matches!(option.kind, OptionKind::Int | OptionKind::Count)
                     && key != "warmup-time" =>
@@ -268,9 +277,8 @@ impl<'a> NativeCommand<'a> {
         }
     }
 
-    /// Gives the whole command.
     pub(super) fn command(&mut self) -> String {
-        // sysbench ends at the first of the two; loadgen has one.
+        // sysbench ends at the first of the two limits; loadgen has one.
         let at = |flag: &str| self.words.iter().position(|word| flag_of(word) == flag);
         if let (Some(_), Some(time)) = (at("--ops"), at("--time")) {
             self.words.remove(time);
@@ -280,7 +288,6 @@ impl<'a> NativeCommand<'a> {
     }
 }
 
-/// Gives a flag without its value.
 fn flag_of(word: &str) -> &str {
     word.split([' ', '=']).next().unwrap_or(word)
 }

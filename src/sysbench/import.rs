@@ -1,7 +1,7 @@
-//! Outputs of sysbench 0.4, 0.5, 1.0 and 1.1, read: a text in, the runs that are whole in it out.
+//! Parses outputs of sysbench 0.4, 0.5, 1.0 and 1.1 into runs.
 //!
-//! A run begins at `Number of threads:`. What stands before it, such as a command line that a script
-//! echoed or the lines of prepare, tells more of it.
+//! A run begins at `Number of threads:`. Lines before it, such as an echoed command line or those of
+//! prepare, describe it.
 
 mod command;
 mod files;
@@ -20,33 +20,32 @@ use crate::terms::{StatementMode, finding, joined};
 use crate::workload::Distribution;
 pub(crate) use files::import;
 
-/// Printed rates are over a time that ends a little later than the total time.
+/// Printed rates cover a time that ends a little after the total time.
 const RATE_OFF: f64 = 0.01;
-/// The text behind rates of a report.
+/// The text behind the rates of a report.
 const PER_SECOND: &str = " per sec.)";
-/// Units of time, and their microseconds; what has none is in milliseconds.
+/// Units of time in microseconds; a number without one is in milliseconds.
 const TIMES: [(&str, f64); 4] = [("", 1e3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
-/// Numbers of a text are below it: they stay finite when units change.
+/// Upper limit of numbers: they stay finite when units change.
 const NUMBER_MAX: f64 = 1e15;
 
-/// A run of a text that is whole.
+/// A complete run of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FoundRun {
     /// The line that it begins in, from 1.
     pub line: usize,
-    /// loadgen's name of the test, where a command line before it names one.
+    /// loadgen's name of the test, if a command line names one.
     pub test: Option<String>,
-    /// The name of the script that it names, where loadgen has no such test.
+    /// The name of a script that loadgen does not have.
     pub script: Option<String>,
-    /// The workload that has so many statements an op, where there is one only.
+    /// The only workload with as many statements an op, if there is one.
     pub alike: Option<&'static str>,
     pub run: Imported,
 }
 
-/// A run, or a text, that says too little or contradicts itself.
+/// An incomplete or contradictory run or text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// From 1.
     pub line: usize,
     pub what: String,
 }
@@ -55,8 +54,8 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
     Err(Unreadable { line, what: what.into() })
 }
 
-/// Finds the runs of a text, one at least: what is broken is told in its place. What the user says of
-/// them is in `told`.
+/// Finds the runs of a text, at least one; unreadable ones are errors in their place. `told` holds the
+/// user's facts about them.
 pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unreadable>> {
     let text = decode(bytes);
     let text = without_escapes(&text);
@@ -65,11 +64,11 @@ pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unread
     let mut found = Vec::new();
     for (at, lines) in outputs.iter().enumerate() {
         let mut before = Preamble::new(lines);
-        for part in parts(lines) {
+        for part in split_runs(lines) {
             let (begin, first) = part[0];
             if first.starts_with(BEGIN) {
                 before.reach(begin);
-                // A shell's own lines have no prefix of the program's.
+                // A shell's own lines lack the program's prefix.
                 let other = echoed.before(begin).filter(|_| at > 0);
                 found.push((begin, Lines(part).run(&before, other, told)));
             }
@@ -79,17 +78,17 @@ pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unread
             }
         }
     }
-    // They are as in the text, also where several outputs are mixed.
+    // Restores the order of the text after mixed outputs.
     found.sort_by_key(|(begin, _)| *begin);
     if found.is_empty() {
         return vec![
-            Lines(outputs.plain()).no_run(text.trim_start_matches('\u{feff}').trim_start()),
+            Lines(outputs.unprefixed()).no_run(text.trim_start_matches('\u{feff}').trim_start()),
         ];
     }
     found.into_iter().map(|(_, run)| run).collect()
 }
 
-/// Reads UTF-8, or UTF-16 with its mark, which some shells write; each tab becomes a blank.
+/// Decodes UTF-8, or UTF-16 with its mark, which some shells write; tabs become blanks.
 fn decode(bytes: &[u8]) -> String {
     let units = |read: fn([u8; 2]) -> u16, bytes: &[u8]| -> String {
         let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
@@ -103,12 +102,12 @@ fn decode(bytes: &[u8]) -> String {
     text.replace('\t', " ")
 }
 
-/// Splits an output before each run, and before each header.
-fn parts<'a, 'l>(lines: &'a [Line<'l>]) -> impl Iterator<Item = &'a [Line<'l>]> {
+/// Splits an output before each run and each header.
+fn split_runs<'a, 'l>(lines: &'a [Line<'l>]) -> impl Iterator<Item = &'a [Line<'l>]> {
     lines.chunk_by(|_, (_, next)| !next.starts_with(BEGIN) && version(next).is_none())
 }
 
-/// Command lines beside the outputs of programs, and the lines in which runs begin.
+/// Command lines beside outputs, and the lines in which runs begin.
 struct Echoed {
     commands: Vec<Command>,
     begins: Vec<usize>,
@@ -117,7 +116,7 @@ struct Echoed {
 impl Echoed {
     fn new(outputs: &Outputs) -> Echoed {
         let is_one = outputs.iter().count() == 1;
-        let mut commands = if is_one { Vec::new() } else { commands(outputs.plain()) };
+        let mut commands = if is_one { Vec::new() } else { commands(outputs.unprefixed()) };
         commands.retain(|command| command.verb == Verb::Run);
         let lines = outputs.iter().flatten().filter(|(_, text)| text.starts_with(BEGIN));
         let mut begins: Vec<usize> = lines.map(|(number, _)| *number).collect();
@@ -135,7 +134,6 @@ impl Echoed {
     }
 }
 
-/// Reads the version of a header line.
 fn version(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("sysbench ")?;
     let rest = Some(rest).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
@@ -143,14 +141,13 @@ fn version(line: &str) -> Option<&str> {
     ours.or_else(|| rest.split([' ', ':']).next())
 }
 
-/// The lines before a run that describe it.
+/// The lines that describe a run.
 struct Preamble {
-    /// The output's command lines that are still to come, the next one last.
+    /// Command lines still to come, the next one last.
     next: Vec<Command>,
     version: Option<String>,
-    /// The last one that runs a test.
     command: Option<Command>,
-    /// Tables that prepare made, and the rows that it put into each.
+    /// Tables that prepare made, and the rows of each.
     tables: Option<u64>,
     rows: Option<u64>,
 }
@@ -188,7 +185,7 @@ impl Preamble {
         }
     }
 }
-/// Lines of a run, each with its number; none is empty.
+/// Non-empty lines of a run with their numbers.
 #[derive(Clone, Copy)]
 struct Lines<'a>(&'a [(usize, &'a str)]);
 
@@ -240,15 +237,15 @@ impl<'a> Lines<'a> {
             ..told.clone()
         };
         run.warnings = report.warnings(&run, self, unread)?;
-        let hidden = joined(command.map(Command::unread).into_iter().flatten().map(Some), ", ");
+        let hidden =
+            joined(command.map(Command::unreadable_options).into_iter().flatten().map(Some), ", ");
         let hidden = hidden.map(|names| format!("{names} of its command line"));
         run.warnings.extend(hidden.map(|what| finding!(ImportedCut, what).into()));
         let test = command.and_then(Command::workload);
         let script = command.and_then(Command::script);
-        Ok(FoundRun { line, test, script, alike: alike(&run.totals), run })
+        Ok(FoundRun { line, test, script, alike: only_workload(&run.totals), run })
     }
 
-    /// Gives the lines from the report on: no line before it is taken for one of it.
     fn report(self) -> Result<Lines<'a>, Unreadable> {
         let start = self.0.iter().rposition(|(_, text)| *text == "queries performed:");
         let checkpoint = self.0.iter().find(|(_, text)| text.contains("] Checkpoint report:"));
@@ -260,13 +257,13 @@ impl<'a> Lines<'a> {
             }
             (.., Some((line, why))) => broken(line, format!("the run failed: {why}")),
             _ if self.has("time elapsed|total time") => {
-                self.cut("it has no SQL statistics: it is no test of a database server")
+                self.incomplete("it has no SQL statistics: it is no test of a database server")
             }
-            _ => self.cut("it is cut off: the run that begins in it has no report"),
+            _ => self.incomplete("it is cut off: the run that begins in it has no report"),
         }
     }
 
-    /// Says why a text has no run.
+    /// Returns the reason why a text has no run.
     fn no_run<T>(self, text: &str) -> Result<T, Unreadable> {
         // An array begins like an interval line.
         let json = text.starts_with('{') || text.starts_with('[') && text.contains('{');
@@ -274,37 +271,37 @@ impl<'a> Lines<'a> {
             "" => broken(1, "it is empty"),
             _ if text.contains('\0') => broken(1, "it is no text"),
             _ if json => broken(1, "it is JSON, and not the text that sysbench prints"),
-            _ => self.cut(format!("it has no line '{BEGIN}', with which a run begins")),
+            _ => self.incomplete(format!("it has no line '{BEGIN}', with which a run begins")),
         }
     }
 
-    /// Says of the last line what is missing.
-    fn cut<T>(self, what: impl Into<String>) -> Result<T, Unreadable> {
+    /// Returns an error at the last line: something is missing.
+    fn incomplete<T>(self, what: impl Into<String>) -> Result<T, Unreadable> {
         broken(self.0.last().map_or(1, |(line, _)| *line), what)
     }
 
-    /// Finds the value behind the first line of one of these keys. What follows a report, such as another
-    /// program's, has later lines.
+    /// Finds the value of the first line with one of these keys: other programs' lines may follow the
+    /// report.
     fn find(self, keys: &str) -> Option<(usize, &'a str)> {
         let value = |text: &'a str, key| text.strip_prefix(key)?.strip_prefix(':').map(str::trim);
         let any = |text| keys.split('|').find_map(|key| value(text, key));
         self.0.iter().find_map(|(line, text)| Some((*line, any(text)?)))
     }
 
-    /// Gives the number behind these words.
+    /// Reads the number after these words.
     fn printed(self, words: &str) -> Option<f64> {
-        self.0.iter().find_map(|(_, text)| behind(text, words))
+        self.0.iter().find_map(|(_, text)| number_after(text, words))
     }
 
     fn has(self, keys: &str) -> bool {
         self.find(keys).is_some()
     }
 
-    /// Gives a value of the report, or says that it is none.
+    /// Reads a value of the report, or returns an error.
     fn read<T>(self, keys: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
         let key = keys.rsplit('|').next().unwrap_or(keys);
         let Some((line, text)) = self.find(keys) else {
-            return self.cut(format!("it is cut off: the report has no '{key}:'"));
+            return self.incomplete(format!("it is cut off: the report has no '{key}:'"));
         };
         read(text).map_or_else(|| broken(line, format!("'{key}:' has no number")), Ok)
     }
@@ -313,7 +310,7 @@ impl<'a> Lines<'a> {
         self.read(keys, |text| text.split(' ').next()?.parse().ok())
     }
 
-    /// Reads the last number of a value, such as the rate in `N (X per sec.)`.
+    /// Reads the last number of a value, such as X of `N (X per sec.)`.
     fn value(self, keys: &str) -> Result<f64, Unreadable> {
         self.read(keys, |text| decimal(text.rsplit('(').next()?))
     }
@@ -332,7 +329,7 @@ impl<'a> Lines<'a> {
         }
         Ok(ImportedTotals {
             ops: self.count("transactions")?,
-            // 0.4 counts a BEGIN also where it sends none.
+            // 0.4 counts a BEGIN even where it sends none.
             statements: if is_old { total - others } else { total },
             tps: self.value("transactions")?,
             qps,
@@ -345,7 +342,6 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Reads the times but for the histogram.
     fn latency(self) -> Result<ImportedLatency, Unreadable> {
         let old = "total time taken by event execution";
         let sum_s = if self.has(old) { self.value(old)? } else { self.read("sum", micros)? / 1e6 };
@@ -367,7 +363,6 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Reads two lines of averages and deviations.
     fn fairness(self) -> Option<Fairness> {
         let pair = |key| {
             let (average, deviation) = self.find(key)?.1.split_once('/')?;
@@ -378,11 +373,11 @@ impl<'a> Lines<'a> {
         Some(Fairness { ops_mean, ops_stddev, time_mean_s, time_stddev_s })
     }
 
-    /// Reads the lines of intervals, and counts those that cannot be read.
+    /// Reads the interval lines, and counts unreadable ones.
     fn timeline(self) -> (Vec<ImportedInterval>, u64) {
         let (mut timeline, mut unread) = (Vec::<ImportedInterval>::new(), 0);
         for (end_s, rest) in self.0.iter().filter_map(|(_, text)| seconds(text)) {
-            let count = |word| behind(rest, word).map(|count| count as u64);
+            let count = |word| number_after(rest, word).map(|count| count as u64);
             let (queued, running) = (count("queue length"), count("concurrency"));
             if let (Some(last), Some(_)) = (timeline.last_mut(), queued) {
                 (last.queued, last.running) = (queued, running);
@@ -395,7 +390,7 @@ impl<'a> Lines<'a> {
         (timeline, unread)
     }
 
-    /// Says what does not fit together, and what is missing.
+    /// Warns about contradictions and missing parts.
     fn warnings(self, run: &Imported, all: Lines, unread: u64) -> Result<Vec<Warning>, Unreadable> {
         let Imported { measured_s, clients, rate, .. } = run;
         let ImportedTotals { ops, statements, tps, qps, .. } = run.totals;
@@ -425,15 +420,15 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Names the workload that has so many statements an op, where there is one only.
-fn alike(totals: &ImportedTotals) -> Option<&'static str> {
+/// Names the workload with as many statements an op, if there is only one.
+fn only_workload(totals: &ImportedTotals) -> Option<&'static str> {
     match candidates(totals) {
         [only] => Some(only),
         _ => None,
     }
 }
 
-/// Names the workloads that have so many statements an op.
+/// Names the workloads with as many statements an op.
 fn candidates(totals: &ImportedTotals) -> &'static [&'static str] {
     match totals.each_op() {
         Some([14, 0, 0 | 2]) => &["read-only"],
@@ -446,9 +441,9 @@ fn candidates(totals: &ImportedTotals) -> &'static [&'static str] {
     }
 }
 
-/// Reads a line of an interval of any version.
+/// Reads an interval line of any version.
 fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
-    let of = |word| behind(rest, word);
+    let of = |word| number_after(rest, word);
     let parts = rest.split_once("(r/w/o: ").map_or("", |(_, parts)| parts).split(['/', ')']);
     let mut parts = parts.map_while(|part| Some(number(part)?.0));
     // `lat (ms,95%): 9.91`, or `response time: 9.91ms (95%)`.
@@ -473,7 +468,7 @@ fn interval(end_s: f64, rest: &str) -> Option<ImportedInterval> {
     })
 }
 
-/// Reads `95th percentile:  1.23` and `approx.  95 percentile:  1.23ms`.
+/// Reads `95th percentile:  1.23` or `approx.  95 percentile:  1.23ms`.
 fn percentile(text: &str) -> Option<ImportedPercentile> {
     let (words, value) = text.split_once(':')?;
     let number = words.strip_suffix(" percentile")?.rsplit(' ').next()?.trim_end_matches("th");
@@ -481,20 +476,21 @@ fn percentile(text: &str) -> Option<ImportedPercentile> {
     Some(ImportedPercentile { percentile, value_us: micros(value.trim())? })
 }
 
-/// Reads a line of the histogram: `VALUE |STARS COUNT`.
+/// Reads a line of the histogram: `VALUE
+/// STARS COUNT`.
 fn bucket(text: &str) -> Option<ImportedBucket> {
     let (value, rest) = text.split_once('|')?;
     let count = rest.trim_start_matches('*').trim().parse().ok()?;
     Some(ImportedBucket { value_us: micros(value.trim())?, count })
 }
 
-/// Reads the number behind a word that begins so: `err/s: 1`, `err/s 1` and `errors: 1` are alike.
-fn behind(text: &str, word: &str) -> Option<f64> {
+/// Reads the number after a word: `err/s: 1`, `err/s 1`, `errors: 1`.
+fn number_after(text: &str, word: &str) -> Option<f64> {
     let (_, number_on) = text.split_once(word)?.1.split_once(' ')?;
     Some(number(number_on)?.0)
 }
 
-/// Reads the number that a text begins with; gives what follows, too.
+/// Reads a leading number; also returns the rest.
 fn number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start_matches([' ', '(']);
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -502,8 +498,7 @@ fn number(text: &str) -> Option<(f64, &str)> {
     Some((number, &text[end..]))
 }
 
-/// Reads the end of an interval, and what follows it: `[  10s] threads: 4, …`. A time stamp may stand
-/// before it.
+/// Reads an interval's end, and the rest: `[  10s] threads: 4, …`. A time stamp may come before it.
 fn seconds(text: &str) -> Option<(f64, &str)> {
     let words = [" thds:", " threads:", " queue length:"];
     let last = words.iter().filter_map(|word| text.rfind(word)).max();
@@ -513,26 +508,25 @@ fn seconds(text: &str) -> Option<(f64, &str)> {
     })
 }
 
-/// Reads a number that is nothing else. What is cut has no two decimals, or no whole unit.
+/// Reads a whole text as a number. A cut one lacks two decimals or a whole unit.
 fn decimal(text: &str) -> Option<f64> {
     let (number, unit) = number(text)?;
     let (_, decimals) = text.strip_suffix(unit)?.split_once('.')?;
     (decimals.len() >= 2 && (unit == PER_SECOND || factor(unit).is_some())).then_some(number)
 }
 
-/// Gives the microseconds of a unit of time.
 fn factor(unit: &str) -> Option<f64> {
     TIMES.iter().find(|(known, _)| *known == unit).map(|(_, factor)| *factor)
 }
 
-/// Reads the time that a text begins with, in microseconds.
+/// Reads a leading time, in microseconds.
 fn time(text: &str) -> Option<f64> {
     let (number, rest) = number(text)?;
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     Some(number * factor(&rest[..end])?)
 }
 
-/// Reads a time that is nothing else, in microseconds.
+/// Reads a whole text as a time, in microseconds.
 fn micros(text: &str) -> Option<f64> {
     decimal(text).and_then(|_| time(text))
 }

@@ -1,6 +1,7 @@
-//! The drop-in for sysbench: its command lines, its outputs, and what it wrote years ago.
+//! The drop-in for sysbench: its command lines and outputs, and imports of its old outputs.
 //!
-//! A command line is read by sysbench's rules into [`Settings`]; what runs is loadgen's own engine, and
+//! sysbench's rules make [`Settings`] of a command line; loadgen's engine runs it and prints
+//! sysbench's text. docs/user/from-sysbench.md lists what differs.
 //! what is printed is sysbench's text. docs/user/from-sysbench.md lists what differs.
 
 mod arguments;
@@ -32,7 +33,7 @@ use crate::progress::say;
 use crate::stop::{Stop, locked};
 use arguments::{Parsed, parse};
 use explain::native;
-pub(crate) use hints::{Answer, NativeFlag, NativeVerb, answer};
+pub(crate) use hints::{Answer, NativeFlag, NativeVerb, translate};
 pub(crate) use import::import;
 use options::NAME;
 pub(crate) use others::command;
@@ -46,16 +47,16 @@ pub(crate) use tests::native_flags;
 /// The variable that holds the password where no option does.
 const PASSWORD: &str = "MYSQL_PWD";
 
-/// Counts the words before sysbench's own command line, if this is one: the program has its name, or
-/// `sysbench` is the first word.
+/// Counts the words before sysbench's own command line; None if this is none. The program has its
+/// name, or `sysbench` is the first word.
 pub(crate) fn begins_at(args: &[OsString]) -> Option<usize> {
     let named = args.first().and_then(|program| Path::new(program).file_name());
     let asked = args.get(1).is_some_and(|word| word == NAME);
     if named == Some(OsStr::new(NAME)) { Some(1) } else { asked.then_some(2) }
 }
 
-/// Does what a command line of sysbench's says; returns the exit status. `listen` begins to listen to
-/// signals, where it is to be so without SIGINT if that is ignored, as it is behind a script's `&`.
+/// Runs a sysbench command line; returns the exit status. `listen` starts the signal handling, without
+/// SIGINT where that is ignored, as behind a script's `&`.
 pub(crate) fn main(
     args: Vec<OsString>,
     loadgen: impl FnOnce() -> Vec<NativeVerb>,
@@ -64,7 +65,7 @@ pub(crate) fn main(
     let begin = begins_at(&args).expect("the caller has looked");
     let (args, password) = take_off(args, "--mysql-password")?;
     if begin == 1 {
-        // Taking the password off has named the process after the program; scripts look for its name.
+        // Executing without the password renamed the process; scripts look for sysbench.
         let _ = nix::sys::prctl::set_name(c"sysbench");
     }
     let env = |name: &str| match &password {
@@ -75,7 +76,7 @@ pub(crate) fn main(
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
             let mut real = std::process::Command::new(&program);
-            // It is off the command line already.
+            // The command line no longer has it.
             real.envs(password.iter().map(|password| (PASSWORD, password.expose())));
             let failed = real.args(args).exec();
             return Err(Error::usage(format!("{}: {failed}", program.display())));
@@ -89,7 +90,7 @@ pub(crate) fn main(
     settings.notes.iter().for_each(|note| say(note));
     let log = Mutex::new(Log::new(Box::new(io::stdout()), settings.verbosity));
     let ended = done(&settings, &log, &listen(true)?);
-    log.into_inner().unwrap_or_else(PoisonError::into_inner).written(ended?)
+    log.into_inner().unwrap_or_else(PoisonError::into_inner).exit_status(ended?)
 }
 
 fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {

@@ -1,11 +1,11 @@
-//! The options of sysbench, each once: for the parser, for `help`, for hints on native commands.
+//! The options of sysbench: for the parser, for `help`, for hints on native commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::workload::Distribution;
 
-/// The place of an option in `--help`, and the tests that take it.
+/// The section of an option in `--help`, and the tests that take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     General,
@@ -19,7 +19,7 @@ pub(super) enum Group {
     Ranges,
     /// Options of the tests of 0.4 and 0.5.
     Legacy,
-    /// Options of loadgen: the value follows `=`, or is the next word.
+    /// loadgen's own; the value follows `=` or is the next word.
     Own,
 }
 
@@ -27,17 +27,17 @@ pub(super) enum Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionKind {
     Bool,
-    /// A number of 32 bits, without a suffix.
+    /// A 32-bit number without a suffix.
     Int,
-    /// An Int that is not below 0.
+    /// An Int of at least 0.
     Count,
-    /// What does not belong to the number is left out.
+    /// A number; the rest of the text is ignored.
     Double,
     /// With K, M, G or T.
     Size,
     List,
     Text,
-    /// A word of 1.1, or on and off of 1.0.
+    /// A word of 1.1, or 1.0's on and off.
     Ssl,
     File,
 }
@@ -45,11 +45,10 @@ pub(super) enum OptionKind {
 /// The counterpart in a native command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Becomes {
-    /// These flags, `@` for the value; without `@` any value but the default is meant.
+    /// These flags, `@` for the value; without `@` any value but the default.
     Flags(&'static str),
-    /// The flag of this name.
     Same,
-    /// Nothing, and why.
+    /// Nothing, and the reason.
     Nothing(&'static str),
 }
 use Becomes::{Flags, Nothing, Same};
@@ -58,7 +57,7 @@ use OptionKind::{Bool, Count, Double, File, Int, List, Size, Ssl, Text};
 
 pub(super) struct Entry {
     pub group: Group,
-    /// Of one meaning, written with `-`: the first is that of 1.0 or 1.1.
+    /// Names of one meaning, with dashes; the first is that of 1.0 or 1.1.
     pub names: &'static str,
     pub kind: OptionKind,
     pub default: &'static str,
@@ -66,11 +65,11 @@ pub(super) struct Entry {
     pub becomes: Becomes,
 }
 
-/// The name of the program that is replaced.
+/// The name of the replaced program.
 pub(super) const NAME: &str = "sysbench";
 pub(super) const OFF: &[&str] = &["off", "false", "0"];
 pub(super) const ON: &[&str] = &["", "on", "true", "1"];
-/// Said of what is taken and has nothing behind it.
+/// Marks an option that is accepted and ignored.
 pub(super) const REFUSED: &str = "refused";
 pub(super) const NO_EFFECT: &str = "taken, has no effect";
 const NONE: &str = "loadgen has no such thing";
@@ -185,42 +184,41 @@ pub(super) const OPTIONS: &[Entry] = options! {
     Own "explain" Bool "off" "prints the native command and runs nothing", Nothing(DROP_IN);
 };
 
-/// Finds an option by a name without dashes in front, in either spelling.
+/// Finds an option by its name without dashes in front, in either spelling.
 pub(super) fn find(name: &str) -> Option<&'static Entry> {
-    let name = plain(name);
+    let name = with_dashes(name);
     OPTIONS.iter().find(|option| option.names.split(' ').any(|known| known == name))
 }
 
-/// Finds an option that is there.
+/// Returns an option that exists.
 pub(super) fn get(name: &str) -> &'static Entry {
     find(name).expect("an option of the table")
 }
 
-pub(super) fn plain(name: &str) -> String {
+pub(super) fn with_dashes(name: &str) -> String {
     name.replace('_', "-")
 }
 
 impl Entry {
-    /// Its name in maps: that of 1.0, written with `-`.
+    /// Returns its name in maps: that of 1.0, with dashes.
     pub(super) fn key(&self) -> &'static str {
         self.names.split(' ').next().expect("split gives one")
     }
 
-    /// Tells whether a value is that of its default.
-    pub(super) fn is_usual(&self, value: &str) -> bool {
+    pub(super) fn is_default(&self, value: &str) -> bool {
         let alike = self.kind == Bool && ON.contains(&value) == ON.contains(&self.default);
         alike || value == self.default
     }
 
-    /// Tells whether it is parsed after the test is known.
-    pub(super) fn of_test(&self) -> bool {
+    /// Returns whether the option is parsed after the test is known.
+    pub(super) fn is_of_test(&self) -> bool {
         matches!(self.group, Tests | Points | Ranges | Legacy)
     }
 
-    /// Shows it as sysbench's help does: name and form of the value.
+    /// Formats name and value as sysbench's help does.
     fn form(&self) -> String {
         let name =
-            if self.of_test() { self.key().replace('-', "_") } else { self.key().to_owned() };
+            if self.is_of_test() { self.key().replace('-', "_") } else { self.key().to_owned() };
         name + match self.kind {
             Bool | Ssl => "[=on|off]",
             Int | Count | Double => "=N",
@@ -232,7 +230,7 @@ impl Entry {
     }
 }
 
-/// Options by their keys, as they were given last; a list has commas.
+/// Option values by key, as last given; a list has commas.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OptionValues(BTreeMap<&'static str, String>);
 
@@ -249,7 +247,6 @@ impl OptionValues {
         self.0.contains_key(name)
     }
 
-    /// Gives the value of an option, or its default.
     pub(super) fn text(&self, name: &str) -> &str {
         let entry = get(name);
         self.0.get(entry.key()).map_or(entry.default, String::as_str)
@@ -263,7 +260,7 @@ impl OptionValues {
         ON.contains(&self.text(name))
     }
 
-    /// Reads a whole number; the values have been looked at.
+    /// Returns a whole number; the values are checked.
     pub(super) fn int(&self, name: &str) -> i32 {
         int(self.text(name)).expect("a whole number")
     }
@@ -272,9 +269,9 @@ impl OptionValues {
         Duration::from_secs(self.int(name) as u64)
     }
 
-    /// Gives the distribution of the keys, unless its name is unknown or a parameter is out of bounds.
+    /// Returns the key distribution; None for an unknown name or a parameter out of bounds.
     pub(super) fn distribution(&self) -> Option<Distribution> {
-        // So is what is below 0, or no number.
+        // Negative or non-numeric parameters are out of bounds, too.
         let [iterations, band, within] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"]
             .map(|name| int(self.text(name)).unwrap_or(-1) as u32);
         match self.text("rand-type") {
@@ -287,7 +284,7 @@ impl OptionValues {
         }
     }
 
-    /// Reads the seconds since the start at which a report is written, ascending.
+    /// Returns the seconds of reports since the start, ascending.
     pub(super) fn checkpoints(&self) -> Vec<u32> {
         let items = self.list("report-checkpoints").into_iter();
         let mut all: Vec<u32> = items.filter_map(|item| item.parse().ok()).collect();
@@ -295,7 +292,7 @@ impl OptionValues {
         all
     }
 
-    /// Reads the number that a value begins with, as strtod does; 0 where there is none.
+    /// Parses the number at the start of a value, as strtod does; 0 without one.
     pub(super) fn number(&self, name: &str) -> f64 {
         let text = self.text(name).trim_start();
         let numeric = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
@@ -303,19 +300,18 @@ impl OptionValues {
         (1..=end).rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
     }
 
-    /// Reads a number of loops: below 0 is 0.
+    /// Returns a number of loops, at least 0.
     pub(super) fn count(&self, name: &str) -> u64 {
         self.number(name) as u64
     }
 }
 
-/// Reads a whole number as strtol does: nothing is 0.
+/// Parses a whole number as strtol does; an empty text is 0.
 pub(super) fn int(text: &str) -> Option<i32> {
     if text.is_empty() { Some(0) } else { text.trim_start().parse().ok() }
 }
 
-/// Lists options as sysbench's help does.
-pub(super) fn listed(wanted: impl Fn(&Entry) -> bool) -> String {
+pub(super) fn list_options(wanted: impl Fn(&Entry) -> bool) -> String {
     let options: Vec<&Entry> = OPTIONS.iter().filter(|option| wanted(option)).collect();
     let width = options.iter().map(|option| option.form().len()).max().unwrap_or(0);
     let line = |option: &&Entry| {
@@ -325,7 +321,7 @@ pub(super) fn listed(wanted: impl Fn(&Entry) -> bool) -> String {
     options.iter().map(line).collect()
 }
 
-/// Gives the text of `--help`: the headings are sysbench's, for whoever looks for a list in it.
+/// Returns the text of `--help`, with sysbench's headings for scripts that look for its lists.
 pub(super) fn help() -> String {
     let groups = [
         (USAGE, General),
@@ -335,7 +331,8 @@ pub(super) fn help() -> String {
         (DRIVERS, Mysql),
         ("\nCompiled-in tests:\n\nloadgen options:\n", Own),
     ];
-    let of = |(heading, group)| format!("{heading}{}", listed(|option| option.group == group));
+    let of =
+        |(heading, group)| format!("{heading}{}", list_options(|option| option.group == group));
     groups.map(of).concat() + MORE
 }
 

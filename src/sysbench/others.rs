@@ -1,13 +1,13 @@
-//! The words of other load generators, for hints to native commands: what means the same, and why others have no
-//! counterpart.
+//! Words of other load generators, for hints to native commands: their counterparts, and why some have
+//! none.
 
-use super::options::{Becomes, Entry, Group, OptionKind, plain};
+use super::options::{Becomes, Entry, Group, OptionKind, with_dashes};
 use Becomes::{Flags, Nothing};
 
-/// A load generator whose words are typed out of habit.
+/// A load generator whose words people type out of habit.
 pub(super) struct Program {
     pub name: &'static str,
-    /// Short flags are those of one letter.
+    /// Flags; one letter means a short one.
     flags: &'static [Entry],
 }
 
@@ -111,7 +111,6 @@ pub(super) static PROGRAMS: [Program; 5] = [
     },
 ];
 
-/// Commands of other programs, and those that do the same.
 const COMMANDS: [(&str, &str); 6] = [
     ("buildschema", "prepare"),
     ("deleteschema", "cleanup"),
@@ -121,19 +120,18 @@ const COMMANDS: [(&str, &str); 6] = [
     ("slap", "point-select"),
 ];
 
-/// Finds the command that does what another program's does.
+/// Finds the counterpart of another program's command.
 pub(crate) fn command(word: &str) -> Option<&'static str> {
     let (_, ours) = COMMANDS.iter().find(|(theirs, _)| word.eq_ignore_ascii_case(theirs))?;
     Some(ours)
 }
 
-/// Finds a program by its name.
 pub(super) fn program(word: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == word)
 }
 
-/// Lists the programs that know the most of these flags; none where no program knows any.
-pub(super) fn speakers(flags: &[&str]) -> Vec<&'static Program> {
+/// Lists the programs that know the most of these flags, if any knows one.
+pub(super) fn programs_with(flags: &[&str]) -> Vec<&'static Program> {
     let known =
         |program: &Program| flags.iter().filter(|flag| program.find(flag).is_some()).count();
     let most = PROGRAMS.iter().map(known).max().filter(|most| *most > 0);
@@ -141,26 +139,25 @@ pub(super) fn speakers(flags: &[&str]) -> Vec<&'static Program> {
 }
 
 impl Program {
-    /// Finds what a flag means, with its dashes in front.
     pub(super) fn find(&self, flag: &str) -> Option<&'static Entry> {
         let name = match flag.strip_prefix("--") {
             Some(name) if name.len() > 1 => name,
             None => flag.strip_prefix('-').filter(|name| name.len() == 1)?,
             Some(_) => return None,
         };
-        let name = plain(name);
+        let name = with_dashes(name);
         self.flags.iter().find(|entry| entry.names.split(' ').any(|known| known == name))
     }
 }
 
-/// Parts a short flag from a value that is written behind it: -c64.
-pub(super) fn glued(arg: &str) -> Option<(&str, &str)> {
+/// Splits a short flag from its value: -c64.
+pub(super) fn split_glued(arg: &str) -> Option<(&str, &str)> {
     let (flag, value) = arg.split_at_checked(2)?;
     let known = PROGRAMS.iter().any(|program| program.find(flag).is_some());
     (known && value.starts_with(|c: char| c.is_ascii_digit())).then_some((flag, value))
 }
 
-/// Lists the flags of loadgen that others become.
+/// Lists the loadgen flags that others become.
 #[cfg(test)]
 pub(crate) fn native_flags() -> impl Iterator<Item = String> {
     let entries = PROGRAMS.iter().flat_map(|program| program.flags);

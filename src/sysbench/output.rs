@@ -8,23 +8,23 @@ use super::settings::{Ended, OutputVersion, Settings};
 use crate::error::{Error, Result};
 use crate::observe::{ClientEvents, EventCounts, Ns, Times, seconds};
 
-/// Levels of messages, by what `--verbosity` shows them.
+/// Levels of messages, by the `--verbosity` that shows them.
 #[derive(Clone, Copy)]
 pub(crate) enum Level {
     Fatal,
-    /// Alerts and warnings of sysbench's log do not occur here.
+    /// sysbench's alerts and warnings do not occur here.
     Notice = 3,
     Info,
     Debug,
 }
 
-/// The log of one command: it swallows a message that is equal to the last one.
+/// The log of one command: it drops a message equal to the last one.
 pub(crate) struct Log {
     out: Box<dyn Write + Send>,
     verbosity: u8,
     last: String,
     repeated: u32,
-    /// Why a write failed first.
+    /// The error of the first write that failed.
     pub broken: Option<std::io::Error>,
 }
 
@@ -33,7 +33,7 @@ impl Log {
         Log { out, verbosity, last: String::new(), repeated: 0, broken: None }
     }
 
-    /// Writes a message, of one line or several, and ends its last line.
+    /// Writes a message of one or several lines, and ends its last line.
     pub(crate) fn say(&mut self, level: Level, message: &str) {
         if level as u8 > self.verbosity {
             return;
@@ -43,7 +43,7 @@ impl Log {
             return;
         }
         if self.repeated > 0 {
-            self.plain(&format!("(last message repeated {} times)", self.repeated));
+            self.script_line(&format!("(last message repeated {} times)", self.repeated));
         }
         (self.last, self.repeated) = (message.to_owned(), 0);
         let prefix = match level {
@@ -52,12 +52,11 @@ impl Log {
             Level::Debug => "DEBUG: ",
         };
         let mut line = format!("{prefix}{message}\n").into_bytes();
-        // As sysbench cuts it: the newline counts, the prefix does not.
+        // sysbench cuts here: the newline counts, the prefix does not.
         line.truncate(prefix.len() + 4095);
         self.put(&line);
     }
 
-    /// Writes the lines of an error.
     pub(crate) fn fatal(&mut self, messages: &[String]) {
         for message in messages {
             self.say(Level::Fatal, message);
@@ -68,37 +67,37 @@ impl Log {
         self.say(Level::Notice, message);
     }
 
-    /// Writes a line of an instant: such a line may repeat.
+    /// Writes a line with its time; such a line may repeat.
     pub(crate) fn stamped(&mut self, version: OutputVersion, at_s: u64, rest: &str) {
         if self.verbosity >= Level::Notice as u8 {
             let old = version == OutputVersion::V0_5;
             let time = if old { format!("{at_s:4}s") } else { format!(" {at_s}s ") };
-            self.plain(&format!("[{time}] {rest}"));
+            self.script_line(&format!("[{time}] {rest}"));
         }
     }
 
-    /// Writes a line of a script, whatever the verbosity.
-    pub(crate) fn plain(&mut self, line: &str) {
+    /// Writes a line of a script at any verbosity.
+    pub(crate) fn script_line(&mut self, line: &str) {
         self.put(format!("{line}\n").as_bytes());
     }
 
-    /// Writes the histogram. Its title obeys the verbosity, its rows do not.
+    /// Writes the histogram: the verbosity hides its title, not its rows.
     pub(crate) fn histogram(&mut self, times: &Times) {
         let mut buckets = buckets(times);
         buckets.retain(|(_, count)| *count > 0);
         let Some(largest) = buckets.iter().map(|(_, count)| *count).max() else { return };
         self.notice("Latency histogram (values are in milliseconds)");
-        self.plain("       value  ------------- distribution ------------- count");
+        self.script_line("       value  ------------- distribution ------------- count");
         for (ms, count) in buckets {
             let bar = "*".repeat((40.0 * count as f64 / largest as f64).round() as usize);
-            self.plain(&format!("{ms:12.3} |{bar:<40} {count}"));
+            self.script_line(&format!("{ms:12.3} |{bar:<40} {count}"));
         }
         self.notice(" ");
     }
 
-    /// Gives the exit status of a command whose log could not be written: of a closed pipe that of the
-    /// signal, of which a shell says nothing.
-    pub(crate) fn written(self, status: Ended) -> Result<Ended> {
+    /// Returns the exit status of a command whose log could not be written; after a closed pipe that
+    /// of the signal, of which a shell says nothing.
+    pub(crate) fn exit_status(self, status: Ended) -> Result<Ended> {
         match self.broken {
             None => Ok(status),
             Some(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
@@ -113,7 +112,6 @@ impl Log {
     }
 }
 
-/// Counts between two instants, which count from the start of a run.
 #[derive(Default)]
 pub(crate) struct Counted {
     pub counts: EventCounts,
@@ -122,7 +120,6 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Takes what was counted, and begins the next part.
     pub(crate) fn take(&mut self) -> Counted {
         let next = Counted { from: self.to, to: self.to, ..Counted::default() };
         std::mem::replace(self, next)
@@ -136,7 +133,6 @@ impl Counted {
 
 pub(crate) const INITIALIZING: &str = "Initializing worker threads...\n";
 
-/// Makes the first message of every command.
 pub(crate) fn header(version: OutputVersion) -> String {
     let of_loadgen = concat!("(using loadgen ", env!("CARGO_PKG_VERSION"), ")\n");
     match version {
@@ -146,12 +142,11 @@ pub(crate) fn header(version: OutputVersion) -> String {
     }
 }
 
-/// Joins those lines that are shown.
-fn shown(lines: &[(bool, String)]) -> String {
+fn join_shown(lines: &[(bool, String)]) -> String {
     lines.iter().filter(|(shown, _)| *shown).flat_map(|(_, line)| [line, "\n"]).collect()
 }
 
-/// Makes the message that tells the options of a run.
+/// Makes the message about the options of a run.
 pub(crate) fn options(settings: &Settings) -> String {
     let Settings { threads, rate, seed, time, forced_shutdown: grace, values, .. } = settings;
     let old = settings.output == OutputVersion::V0_5;
@@ -159,7 +154,7 @@ pub(crate) fn options(settings: &Settings) -> String {
     let at: Vec<String> = values.checkpoints().iter().map(ToString::to_string).collect();
     let (checked, seeded) = (values.on("validate"), *seed > 0);
     let forced_s = (*time + grace.unwrap_or_default()).as_secs();
-    shown(&[
+    join_shown(&[
         (true, "Running the test with following options:".into()),
         (true, format!("Number of threads: {threads}")),
         (warmup > 0, format!("Warmup time: {warmup}s")),
@@ -176,7 +171,7 @@ pub(crate) fn options(settings: &Settings) -> String {
     ])
 }
 
-/// Makes an interval's line, but for its time.
+/// Makes an interval's line, without its time.
 pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
     let counts = &part.counts;
     let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;
@@ -199,8 +194,8 @@ pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
     }
 }
 
-/// Makes the report of a run, or of its part up to a checkpoint. `unfinished` are transactions that a
-/// forced shutdown gave up.
+/// Makes the report of a run, or of its part up to a checkpoint. A forced shutdown gave up
+/// `unfinished` transactions.
 pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64>) -> String {
     let EventCounts { reads, writes, others, events, ref times, ref by_client, .. } = part.counts;
     let [old, new] = [OutputVersion::V0_5, OutputVersion::V1_1].map(|of| of == settings.output);
@@ -218,7 +213,7 @@ pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64
     let (min, max) = times.extremes_ns().unwrap_or_default();
     let lost = unfinished.unwrap_or_default();
     let given_up = format!("Number of unfinished transactions on forced shutdown: {lost}\n");
-    shown(&[
+    join_shown(&[
         (true, format!("{} statistics:", if old { "OLTP test" } else { "SQL" })),
         (true, "    queries performed:".into()),
         (true, count("    read:", reads)),
@@ -252,9 +247,9 @@ pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64
     ])
 }
 
-/// Tells the mean over the clients, and the deviation of this population.
+/// Formats the mean over the clients and its population deviation.
 fn fairness(name: &str, shares: &[ClientEvents], of: fn(&ClientEvents) -> f64) -> String {
-    // Not sum(), which is -0 of nothing.
+    // Not sum(), which is -0 for an empty slice.
     let mean = |of: &dyn Fn(&ClientEvents) -> f64| {
         shares.iter().map(of).fold(0.0, |sum, one| sum + one) / shares.len().max(1) as f64
     };
@@ -263,12 +258,12 @@ fn fairness(name: &str, shares: &[ClientEvents], of: fn(&ClientEvents) -> f64) -
     format!("    {name:<31}{usual:.4}/{deviation:.2}")
 }
 
-/// sysbench counts latencies in so many buckets, whose widths grow by one factor.
+/// The number of sysbench's latency buckets, whose widths grow by one factor.
 const BUCKETS: usize = 1024;
-/// Milliseconds of the first and of the last bucket.
+/// Milliseconds of the first and the last bucket.
 const RANGE_MS: (f64, f64) = (0.001, 100_000.0);
 
-/// Counts the times in sysbench's buckets: the centre of each in milliseconds, and its count.
+/// Counts the times in sysbench's buckets, by their centres in milliseconds.
 fn buckets(times: &Times) -> Vec<(f64, u64)> {
     // The logarithm of the factor.
     let width = (RANGE_MS.1 / RANGE_MS.0).ln() / (BUCKETS - 1) as f64;
@@ -281,7 +276,7 @@ fn buckets(times: &Times) -> Vec<(f64, u64)> {
     all
 }
 
-/// Gives the percentile as sysbench finds it: the centre of a bucket; 0 where there is none.
+/// Returns the percentile as sysbench finds it: the centre of a bucket; 0 without times.
 fn percentile_ms(times: &Times, percentile: i32) -> f64 {
     let rank = (times.count() as f64 * f64::from(percentile) / 100.0 + 0.5).floor() as u64;
     let mut seen = 0;
@@ -351,7 +346,7 @@ Threads fairness:
     execution time (avg/stddev):   0.0035/0.00
 ";
 
-    fn said(settings: &Settings, unfinished: Option<u64>) -> String {
+    fn report_text(settings: &Settings, unfinished: Option<u64>) -> String {
         let kept = Kept::default();
         kept.log(3).notice(&report(settings, &part(), unfinished));
         kept.text()
@@ -364,12 +359,12 @@ Threads fairness:
             "SQL statistics:\n{QUERIES}    queries:                             60     (30.00 per \
              sec.)\n{TROUBLE}{general}{LATENCY}{FAIRNESS}\n"
         );
-        assert_eq!(said(&usual(), None), expected);
+        assert_eq!(report_text(&usual(), None), expected);
 
         let throughput = "Throughput:\n    events/s (eps):                      1.5000\n    time \
                           elapsed:                        4.0012s\n";
         let of_1_1 = Settings { output: OutputVersion::V1_1, ..usual() };
-        assert_eq!(said(&of_1_1, None), expected.replace(general, throughput));
+        assert_eq!(report_text(&of_1_1, None), expected.replace(general, throughput));
 
         let of_0_5 = Settings { output: OutputVersion::V0_5, ..usual() };
         let requests = "    read/write requests:                 54     (27.00 per sec.)
@@ -386,13 +381,13 @@ Threads fairness:
         let expected = format!(
             "OLTP test statistics:\n{QUERIES}{requests}{TROUBLE}{general}{response}{FAIRNESS}\n"
         );
-        assert_eq!(said(&of_0_5, None), expected);
+        assert_eq!(report_text(&of_0_5, None), expected);
     }
 
     #[test]
     fn report_says_so_when_a_percentile_is_off_or_a_shutdown_was_forced() {
         let off = usual_with("--percentile=0");
-        let said = said(&off, Some(2));
+        let said = report_text(&off, Some(2));
         assert!(said.contains("         percentile stats:               disabled\n"), "{said}");
         let line = "\n\nNumber of unfinished transactions on forced shutdown: 2\n\nGeneral";
         assert!(said.contains(line), "{said}");

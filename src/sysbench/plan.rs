@@ -1,4 +1,4 @@
-//! A command line's settings as a plan of the engine's, by sysbench's rules.
+//! Makes an engine plan from sysbench's settings.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,11 @@ use crate::plan::knobs::Knobs;
 use crate::plan::{Plan, Rules, StatementMode, StopAt, limits};
 use crate::workload::{Workload, named};
 
-/// `oltp_insert` where the rows get their ids from the client.
+/// `oltp_insert` with ids from the client.
 const INSERT_UNIQUE: &str = include_str!("../../profiles/workloads/insert-unique.toml");
-/// The statements that `--range_selects=off` leaves out, by their counts.
-pub(super) const RANGES: [&str; 4] =
-    ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
+/// The counts of the statements that `--range_selects=off` leaves out.
+const RANGES: [&str; 4] = ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
 
-/// Makes the plan of a run.
 pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
     let text = matches!(settings.test, Test::Insert | Test::BulkInsert) || !settings.prepared;
     let stop = match (settings.time.is_zero(), settings.events) {
@@ -25,7 +23,7 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
         (true, events) => StopAt::Ops(events),
     };
     let open = settings.rate > 0;
-    // bulk_insert has a table a client, and these know of one only.
+    // bulk_insert has a table a client; these cases know of one only.
     let tables = match settings.test {
         Test::BulkInsert => settings.threads,
         Test::RandomPoints | Test::RandomRanges => 1,
@@ -40,7 +38,7 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
         rates: if open { vec![settings.rate as f64] } else { Vec::new() },
         distribution: settings.distribution,
         statements: if text { StatementMode::Text } else { StatementMode::Prepared },
-        // One thread is one queue, as sysbench has it.
+        // One thread has one queue, as in sysbench.
         engine_threads: open.then_some(1),
         rules: Rules {
             reconnect_every: settings.values.count("reconnect"),
@@ -72,7 +70,6 @@ fn workload(settings: &Settings) -> Result<Workload> {
     workload.with_options(&options)
 }
 
-/// Gives the options of a test's workload their values.
 pub(super) fn options(
     workload: &Workload,
     test: Test,
@@ -87,7 +84,7 @@ pub(super) fn options(
             "bulk_bytes" => continue,
             "skip_trx" => values.on(name).into(),
             "random_ranges" => values.count("number-of-ranges"),
-            // Its script says so.
+            // The script fixes it.
             "point_selects" if test == Test::PointSelect => 1,
             name if RANGES.contains(&name) && !ranges => 0,
             name => values.count(name),

@@ -1,4 +1,4 @@
-//! `run`: the engine does the work, and what it counts becomes sysbench's text as it comes.
+//! `run`: runs the engine and prints its counts as sysbench's text.
 
 use std::cell::RefCell;
 use std::sync::Mutex;
@@ -21,15 +21,14 @@ use crate::run::steps::{Job, Steps};
 use crate::stop::{Stop, locked};
 use crate::summary::{Outcome, Phase, Store};
 
-/// The end of a run: its outcome, the ops that were given up, and the reason for an early end.
+/// The end of a run: its outcome, the ops given up, the reason for an early end.
 type RunEnd = (Outcome, u64, Option<Error>);
 
-/// Said where too many events wait for a client.
+/// Printed when too many events wait for a client.
 const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
                           up with the specified event generation rate";
 const SECOND: Ns = 1_000_000_000;
 
-/// Runs the test; returns the exit status.
 pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
     if settings.values.on("mysql-dry-run") {
         say(
@@ -51,7 +50,7 @@ fn is_stop(error: &Error) -> bool {
     matches!(error.kind(), Kind::Interrupted | Kind::Terminated)
 }
 
-/// Runs with the clients' connections alone: the server sees what it sees of sysbench.
+/// Runs with the clients' connections only: the server sees what it sees of sysbench.
 async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Result<RunEnd> {
     let step = plan.steps().remove(0);
     let (spread, tables) = assume_tables(plan);
@@ -73,7 +72,7 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
     Ok((run.outcome, run.unfinished(), run.error))
 }
 
-/// Runs with loadgen's own connection beside, and leaves a summary.
+/// Runs with a connection of loadgen's own and saves a summary.
 async fn run_and_save(
     plan: &Plan,
     link: &ServerLink,
@@ -91,7 +90,6 @@ async fn run_and_save(
     Ok((summary.outcome, summary.latency.abandoned.unwrap_or(0), ran.err()))
 }
 
-/// The text of a run as it comes.
 struct Report<'a> {
     settings: &'a Settings,
     log: &'a Mutex<Log>,
@@ -99,15 +97,14 @@ struct Report<'a> {
     seen: RefCell<RunCounts>,
 }
 
-/// Counts since the last line of figures, since the last report, and since the start.
+/// Counts since the last interval line, the last report and the start.
 #[derive(Default)]
 struct RunCounts {
     line: Counted,
     part: Counted,
     whole: Counted,
-    /// Nothing more is written, but for the status 1.
+    /// True if no more is written and the status is 1.
     refused: bool,
-    /// The status is 1.
     failed: bool,
 }
 
@@ -133,8 +130,8 @@ impl Report<'_> {
         }
     }
 
-    /// Writes what is due so many seconds after the start.
-    fn due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
+    /// Writes the lines due at this time.
+    fn write_due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
         let mut log = locked(self.log);
@@ -146,7 +143,7 @@ impl Report<'_> {
                 log.stamped(output, at_s, &line);
             }
         }
-        // At the end there is the report.
+        // The report replaces the last one.
         let over = !time.is_zero() && at_s >= time.as_secs();
         if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
             log.stamped(output, at_s, "Checkpoint report:");
@@ -221,10 +218,10 @@ impl Observer for Report<'_> {
             part.to += interval.end - interval.start;
         }
         if seen.part.to.is_multiple_of(SECOND) {
-            self.due(seen, seen.part.to / SECOND, queue);
+            self.write_due(seen, seen.part.to / SECOND, queue);
         }
         if locked(self.log).broken.is_some() {
-            // Nobody reads what the run finds.
+            // Nobody reads the output.
             self.stop.ask(Kind::Terminated);
         }
     }
@@ -232,13 +229,13 @@ impl Observer for Report<'_> {
     fn end(&self, reason: &EndReason) {
         let (settings, seen) = (self.settings, &mut *self.seen.borrow_mut());
         let EndReason::Client(action, failure) = reason else {
-            // Threads say so until the run has ended.
+            // Threads report it until the run has ended.
             if !std::mem::replace(&mut seen.refused, true) {
                 locked(self.log).say(Level::Fatal, QUEUE_FULL);
             }
             return;
         };
-        // The report follows what fails when the run is over.
+        // A failure after the run does not suppress the report.
         seen.failed = true;
         seen.refused |= !matches!(action, ClientAction::Rest(_));
         locked(self.log).fatal(&failure::lines(settings, action, failure));

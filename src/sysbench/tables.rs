@@ -1,7 +1,9 @@
-//! `prepare`, `prewarm` and `cleanup`: sysbench's tables, its statements, its lines.
+//! `prepare`, `prewarm` and `cleanup`: sysbench's tables, statements and lines.
 //!
-//! A connection a thread; thread t has the tables t, t + threads, … The caller writes the header.
+//! Each thread has a connection; thread t has the tables t, t + threads, … The caller writes the
+//! header.
 
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 
 use futures_util::future::join_all;
@@ -16,15 +18,15 @@ use crate::mysql::{Failure, ServerLink};
 use crate::stop::{COURTESY, locked, or_stop};
 use crate::workload::{Rows, Sampler, Stream, name_part, seed_of};
 
-/// Bytes of an INSERT at most, as in sysbench.
+/// Largest INSERT, bytes, as in sysbench.
 const INSERT_MAX: usize = 512 * 1024 - 1;
 
-/// A line, if it is not empty, and the statements that follow it, with what a failure of each is called.
+/// A line, unless empty, and the statements after it, each with the name of its failure.
 type TableWork = (String, Box<dyn Iterator<Item = (fn(String) -> ClientAction, String)>>);
 type Done = std::result::Result<(), (ClientAction, Failure)>;
 
-/// Runs `prepare`, `prewarm` or `cleanup`; `Err` only where it was asked to stop. Where a thread fails
-/// the others go on, as in sysbench, whose status is 0 then.
+/// Runs `prepare`, `prewarm` or `cleanup`; `Err` only if asked to stop. If a thread fails, the others
+/// go on and the status is 0, as in sysbench.
 pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>) -> Result<Ended> {
     let Settings { command, test, tables, threads, .. } = *settings;
     let of_one = matches!(test, Test::RandomPoints | Test::RandomRanges);
@@ -40,30 +42,9 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     }
     let inbox = Inbox::default();
     let workers = (1..=threads).map(async |first| {
-        // A dry run has none.
+        // A dry run needs none.
         let mut session = None;
-        let work = async {
-            if !settings.values.on("mysql-dry-run") {
-                let opened = LeanSession::open_again(link, &inbox, None).await;
-                session = Some(opened.map_err(|failure| (ClientAction::Connect, failure))?);
-            }
-            let mine = (first..=tables).step_by(threads as usize);
-            let set = |name: &str| format!("SET {name}=2*1024*1024*1024");
-            let sets = vec![set("tmp_table_size"), set("max_heap_table_size")];
-            let ahead = (command == Command::Prewarm).then(|| part(String::new(), sets));
-            let all = ahead.into_iter().chain(mine.flat_map(|n| parts(settings, n)));
-            for (line, statements) in all {
-                if !line.is_empty() {
-                    locked(log).plain(&line);
-                }
-                let Some(session) = &mut session else { continue };
-                for (during, sql) in statements {
-                    let answer = session.run_text(&sql).await;
-                    answer.map_err(|failure| (during(sql), failure))?;
-                }
-            }
-            Ok(())
-        };
+        let work = run_tables(settings, link, log, &inbox, &mut session, first..=tables, threads);
         let done = work.await;
         if let Err((during, failure)) = &done {
             locked(log).fatal(&failure::lines(settings, during, failure));
@@ -77,24 +58,51 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     Ok(Ended::from(all.iter().any(Done::is_err)))
 }
 
-fn part(line: String, all: Vec<String>) -> TableWork {
-    (
-        line,
-        Box::new(
-            all.into_iter().map(|sql| (ClientAction::Query as fn(String) -> ClientAction, sql)),
-        ),
-    )
+/// Runs the work of one thread on every `threads`th of these tables, over a session that it opens.
+async fn run_tables(
+    settings: &Settings,
+    link: &ServerLink,
+    log: &Mutex<Log>,
+    inbox: &Inbox,
+    session: &mut Option<LeanSession>,
+    tables: RangeInclusive<u32>,
+    threads: u32,
+) -> Done {
+    if !settings.values.on("mysql-dry-run") {
+        let opened = LeanSession::open_again(link, inbox, None).await;
+        *session = Some(opened.map_err(|failure| (ClientAction::Connect, failure))?);
+    }
+    let set = |name: &str| format!("SET {name}=2*1024*1024*1024");
+    let sets = vec![set("tmp_table_size"), set("max_heap_table_size")];
+    let ahead = (settings.command == Command::Prewarm).then(|| part(String::new(), sets));
+    let tables = tables.step_by(threads as usize);
+    for (line, statements) in ahead.into_iter().chain(tables.flat_map(|n| table_work(settings, n)))
+    {
+        if !line.is_empty() {
+            locked(log).script_line(&line);
+        }
+        let Some(session) = session else { continue };
+        for (action, sql) in statements {
+            let answer = session.run_text(&sql).await;
+            answer.map_err(|failure| (action(sql), failure))?;
+        }
+    }
+    Ok(())
 }
 
-/// Makes the parts of a command's work on a table.
-fn parts(settings: &Settings, n: u32) -> Vec<TableWork> {
+fn part(line: String, all: Vec<String>) -> TableWork {
+    let query = ClientAction::Query as fn(String) -> ClientAction;
+    (line, Box::new(all.into_iter().map(move |sql| (query, sql))))
+}
+
+fn table_work(settings: &Settings, n: u32) -> Vec<TableWork> {
     let Settings { command, test, table_size: rows, ref values, output, .. } = *settings;
     let filled = test != Test::BulkInsert;
     match command {
         Command::Prepare => {
             let create = vec![create_table(settings, n)];
             let mut all = vec![part(format!("Creating table 'sbtest{n}'..."), create)];
-            // Ids that `oltp_insert` draws could meet those of prepare.
+            // Ids that `oltp_insert` draws could collide with prepare's.
             if filled && rows > 0 && (test != Test::Insert || values.on("auto-inc")) {
                 all.push(inserts(settings, n));
             }
@@ -141,7 +149,6 @@ fn create_table(settings: &Settings, table: u32) -> String {
     )
 }
 
-/// Fills a table, by one INSERT after the other.
 fn inserts(settings: &Settings, table: u32) -> TableWork {
     let Settings { distribution, table_size: rows, seed, ref values, .. } = *settings;
     let line = format!("Inserting {rows} records into 'sbtest{table}'");
@@ -163,7 +170,7 @@ fn inserts(settings: &Settings, table: u32) -> TableWork {
             sql.push(',');
             sql += &row;
         }
-        // A statement is sent when the next row does not fit, and at the end.
+        // Sends a statement when the next row does not fit, and at the end.
         Some((if rows.peek().is_some() { ClientAction::Rows } else { ClientAction::Rest }, sql))
     });
     (line, Box::new(statements))

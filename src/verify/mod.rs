@@ -26,7 +26,7 @@ use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, default_jobs, named};
 use crate::mysql::{
     Asked, Failure, LOST, Liveness, ServerLink, Session, Threads, Tried, control, discover,
-    exposure, hint, impatient, number, optional, query_single, rows,
+    exposure, hint, limit_lock_wait, number, optional, query_single, rows,
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
@@ -102,7 +102,7 @@ async fn find_tables(
             };
             let name = schema.name(number);
             let mut history = evidence.find_history(&location, &name, &mark);
-            let engine = seen.keeps_what_failed().filter(|_| history.steps > 0);
+            let engine = seen.engine_without_rollback().filter(|_| history.steps > 0);
             history.unknown.extend(engine.map(|engine| {
                 format!("its engine is {engine}, which keeps parts of failed writes")
             }));
@@ -286,7 +286,7 @@ async fn open(server: &Liveness) -> Result<Session> {
     let failed = |f: Failure| explain(&f, "setting up a connection");
     let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     session.execute(isolation).await.map_err(failed)?;
-    impatient(&mut session).await.map_err(failed)?;
+    limit_lock_wait(&mut session).await.map_err(failed)?;
     Ok(session)
 }
 
@@ -379,7 +379,7 @@ impl Reading {
 
     /// Names who is active in the database, for a table that changes.
     async fn describe_activity(&self, session: &mut Session) -> Asked<Ended> {
-        let active = match self.server.others(session).await?.join(", ") {
+        let active = match self.server.list_others(session).await?.join(", ") {
             others if others.is_empty() => String::new(),
             others => format!("; active in this database: {others}"),
         };

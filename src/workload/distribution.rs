@@ -1,47 +1,46 @@
-//! Which row an op touches. And where keys fall, by arithmetic: how hot the hottest row is, and how
-//! many rows are touched.
+//! Key distributions, and their coverage by arithmetic: how hot the hottest row is, how many rows are
+//! touched.
 
 use std::fmt;
 
 use super::random::{Permutation, Stream, name_part, seed_of};
 
-/// A key distribution as on the command line.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Distribution {
     #[default]
     Uniform,
-    /// Rank r with weight 1/r^S; ranks lie scattered over the ids by a keyed permutation.
+    /// Rank r with weight 1/r^S; a keyed permutation scatters the ranks over the ids.
     Zipf(f64),
-    /// The same with rank = id: hot rows are neighbours, as in sysbench.
+    /// Zipf with rank = id: hot rows are neighbours, as in sysbench.
     ZipfAdjacent(f64),
-    /// sysbench's `pareto`: the share 1 − H of the draws falls on the first H of the ids, and so
-    /// on within them.
+    /// sysbench's `pareto`: the share 1 − H of the draws falls on the first H of the ids, and again
+    /// within them.
     Pareto(f64),
-    /// sysbench's `gaussian`: the mean of so many uniform numbers.
+    /// sysbench's `gaussian`: the mean of N uniform numbers.
     Gaussian(u32),
-    /// sysbench 1.0's `special`, its default: with its usual numbers three quarters of the draws
-    /// fall on 0.75 % of the ids in the middle, the others around the middle.
+    /// The default of sysbench 1.0, `special`: three quarters of the draws fall on 0.75 % of the ids
+    /// in the middle, the others around it.
     Special(Special),
 }
 
-/// The numbers of `special`, and that of `gaussian`.
+/// The parameters of `special`, and of `gaussian`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Special {
     /// Uniform numbers whose mean lies around the middle (`--rand-spec-iter`).
     iterations: u32,
-    /// Width of the band in the middle, percent of the ids (`--rand-spec-pct`).
+    /// Width of the middle band, percent of the ids (`--rand-spec-pct`).
     band: u32,
-    /// Draws that fall on the band, percent (`--rand-spec-res`).
+    /// Draws on the band, percent (`--rand-spec-res`).
     within: u32,
 }
 
-/// As sysbench has them where none are given.
+/// sysbench's defaults.
 const USUAL: Special = Special { iterations: 12, band: 1, within: 75 };
 
 /// The values of `--distribution`.
 const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), \
                      pareto:H (sysbench's: pareto:0.2), gaussian, special";
-/// The most that `gaussian` and `special` may add up.
+/// Most numbers that `gaussian` and `special` may average.
 const ITERATIONS_MAX: u32 = 1000;
 const EXPONENT_MAX: f64 = 10.0;
 
@@ -50,7 +49,7 @@ impl std::str::FromStr for Distribution {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once(':').map_or((text, None), |(name, n)| (name, Some(n)));
-        // The shape above 0, as it may be up to `max`.
+        // Parses a shape parameter above 0 and up to `max`.
         let shape = |what: &str, like: f64, max: f64| -> Result<f64, String> {
             let value = value.ok_or_else(|| format!("'{name}' needs {what}: {name}:{like}"))?;
             let read = value.parse().ok().filter(|shape| *shape > 0.0 && *shape <= max);
@@ -80,7 +79,7 @@ impl std::str::FromStr for Distribution {
     }
 }
 
-/// The numbers of sysbench's options, as far as they are within the same bounds.
+/// Distributions from sysbench's options, within the same bounds.
 impl Distribution {
     pub(crate) fn gaussian(iterations: u32) -> Option<Distribution> {
         may_add(iterations).then_some(Distribution::Gaussian(iterations))
@@ -136,7 +135,7 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// Draws ids of one table. Built once a client and table; a draw allocates nothing.
+/// Draws ids of one table; built once a client and table, and a draw allocates nothing.
 pub struct Sampler {
     rows: u64,
     pub(crate) base: u64,
@@ -146,15 +145,15 @@ pub struct Sampler {
 enum Shape {
     Uniform,
     Zipf(Zipf, Option<Permutation>),
-    /// The power of a uniform number.
+    /// The exponent of a uniform number.
     Pareto(f64),
     Gaussian(u32),
     Special(Special),
 }
 
 impl Sampler {
-    /// Makes a sampler of `1..=rows`. `hot_seed` decides where the hot rows of `zipf` lie: it must
-    /// be the same for all clients and phases, or a warm-up would heat other rows.
+    /// Makes a sampler of `1..=rows`. `hot_seed` places the hot rows of `zipf`: all clients and phases
+    /// must share it, or a warm-up would heat other rows.
     pub fn new(distribution: Distribution, rows: u64, hot_seed: u64) -> Self {
         let rows = rows.max(1);
         let shape = match distribution {
@@ -171,7 +170,7 @@ impl Sampler {
         Sampler { rows, base: 0, shape }
     }
 
-    /// Draws an id in `1..=rows`, or as many after the base.
+    /// Draws an id after the base, in `1..=rows` without one.
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         let first = match &self.shape {
@@ -198,8 +197,8 @@ fn mean(iterations: u32, t: f64, stream: &mut Stream) -> f64 {
     sum * t / f64::from(iterations)
 }
 
-/// Draws as `sb_rand_special` of sysbench 1.0.20 (`src/sb_rand.c`). It uses one number for the choice
-/// of the part and for the place in the band, so that only the upper part of the band is hit.
+/// Draws as `sb_rand_special` of sysbench 1.0.20. One number chooses both the part and the place in
+/// the band, so only the band's upper part is hit.
 fn special(numbers: Special, rows: u64, stream: &mut Stream) -> u64 {
     let Special { iterations, band, within } = numbers;
     let (t, band) = ((rows - 1) as f64, f64::from(band) / 100.0);
@@ -212,9 +211,8 @@ fn special(numbers: Special, rows: u64, stream: &mut Stream) -> u64 {
     (at as u64).min(rows - 1) + 1
 }
 
-/// Zipf by rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate
-/// variates from monotone discrete distributions"): constant time and space for any n. It
-/// uses `libm` instead of the machine's mathematics, so that streams agree across machines.
+/// Zipf by rejection-inversion (Hörmann and Derflinger 1996): constant time and space. `libm` instead
+/// of the machine's mathematics makes streams equal across machines.
 struct Zipf {
     n: u64,
     s: f64,
@@ -244,13 +242,11 @@ impl Zipf {
         }
     }
 
-    /// Gives H(x), the integral of h.
     fn h_integral(&self, x: f64) -> f64 {
         let log_x = libm::log(x);
         expm1_over((1.0 - self.s) * log_x) * log_x
     }
 
-    /// Gives h(x) = 1 / x^s.
     fn h(&self, x: f64) -> f64 {
         libm::exp(-self.s * libm::log(x))
     }
@@ -262,12 +258,12 @@ impl Zipf {
     }
 }
 
-/// Gives log(1 + x) / x, with its limit near 0.
+/// Computes log(1 + x) / x, with its limit near 0.
 fn log1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x * (0.5 - x * (1.0 / 3.0 - 0.25 * x)) }
 }
 
-/// Gives (exp(x) − 1) / x, with its limit near 0.
+/// Computes (exp(x) − 1) / x, with its limit near 0.
 fn expm1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         libm::expm1(x) / x
@@ -276,33 +272,32 @@ fn expm1_over(x: f64) -> f64 {
     }
 }
 
-/// Rows that are looked at one by one, at the hot end; behind them zones become wider by a factor.
+/// Rows examined one by one at the hot end; behind them zones widen by a factor.
 const SINGLE: u64 = 1024;
 const WIDENING: f64 = 1.05;
-/// Zones of the part of `special` around the middle, and the deviations that they reach to both sides.
+/// Zones of the bell of `special`, and its reach to both sides in deviations.
 const BELL: u32 = 400;
 const BELL_DEVIATIONS: f64 = 6.0;
-/// The mean of more numbers is normal all but: the exact sum would cancel itself out.
+/// The mean of more numbers is all but normal: the exact sum would cancel itself out.
 const EXACT_MAX: u32 = 12;
 
-/// The spread of one table's keys over its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Coverage {
     pub hottest_share: f64,
-    /// The smallest part of the rows that half of the keys fall on, 0 to 1.
+    /// The smallest share of the rows that half of the keys fall on.
     pub half_on_share: f64,
-    /// Different rows that so many draws are expected to touch.
+    /// Distinct rows expected to be touched.
     pub distinct: f64,
 }
 
-/// Neighbours in density: so many rows, and their share of the keys.
+/// Rows of similar density, and their share of the keys.
 type Zone = (f64, f64);
 
 fn density((rows, share): &Zone) -> f64 {
     share / rows
 }
 
-/// Tells where `draws` keys of a table of `rows` fall.
+/// Computes where `draws` keys of a table of `rows` fall.
 pub(crate) fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Coverage {
     let rows = rows.max(1);
     let mut zones = zones(distribution, rows);
@@ -315,7 +310,7 @@ pub(crate) fn coverage(distribution: Distribution, rows: u64, draws: f64) -> Cov
         half += rows * ((0.5 - sum) / share).min(1.0);
         sum += share;
     }
-    // A row that a draw hits with p is missed by all with (1 - p)^n.
+    // A row hit with p is missed by all n draws with (1 - p)^n.
     let missed = |zone: &Zone| draws * libm::log1p(-density(zone).min(1.0));
     let touched = |zone: &Zone| zone.0 * -libm::expm1(missed(zone));
     Coverage {
@@ -330,7 +325,7 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
     match distribution {
         Distribution::Uniform => vec![(n, 1.0)],
         Distribution::Zipf(s) | Distribution::ZipfAdjacent(s) => {
-            // The integral of x^-s, scaled in the end: near enough to the sum behind the first.
+            // The integral of x^-s is near enough to the sum behind the first ranks.
             let integral = |x: f64| match s - 1.0 {
                 off if off.abs() < 1e-9 => libm::log(x),
                 _ => (libm::pow(x, 1.0 - s) - 1.0) / (1.0 - s),
@@ -372,8 +367,8 @@ fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     zones
 }
 
-/// Makes the zones of `special`: some keys on the upper part of a band, the others around the middle.
-/// Both are where [`special`] draws them, and overlap.
+/// Makes the zones of `special` where [`special`] draws keys: the upper part of a band, and the bell;
+/// they overlap.
 fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     let Special { iterations, band, within } = numbers;
     let t = (rows - 1) as f64;
@@ -385,7 +380,7 @@ fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     let from = to - share * (t * band + 1.0);
     let half = BELL_DEVIATIONS * t / libm::sqrt(12.0 * f64::from(iterations));
     let steps = (0..=BELL).map(|i| t / 2.0 - half + f64::from(i) * 2.0 * half / f64::from(BELL));
-    // A row belongs to one zone.
+    // Each row belongs to one zone.
     let rounded = [from, to].into_iter().flat_map(|edge| [edge.floor(), edge.ceil()]);
     let inside = steps.map(f64::floor).chain(rounded).chain([0.0, rows as f64]);
     let mut edges: Vec<u64> = inside.map(|edge| (edge.max(0.0) as u64).min(rows)).collect();
@@ -403,8 +398,8 @@ fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     scaled(zones)
 }
 
-/// Gives the chance that the mean of so many numbers, uniform from 0 to 1, is below one: Irwin and Hall's
-/// distribution, and that of many numbers as the normal one.
+/// Returns the chance that the mean of `count` uniform numbers is below one: Irwin and Hall's
+/// distribution, normal for many numbers.
 fn mean_below(count: u32, mean: f64) -> f64 {
     let mean = mean.clamp(0.0, 1.0);
     if mean > 0.5 {
@@ -415,7 +410,7 @@ fn mean_below(count: u32, mean: f64) -> f64 {
         return 0.5 * libm::erfc(-deviations / core::f64::consts::SQRT_2);
     }
     let sum = mean * f64::from(count);
-    // Terms of alternating signs, each with its binomial coefficient over the factorial.
+    // Terms of alternating signs, with the binomial coefficient over the factorial.
     let factorial: f64 = (1..=count).map(f64::from).product();
     let (mut coefficient, mut all) = (1.0 / factorial, 0.0);
     for k in 0..=count {

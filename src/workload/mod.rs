@@ -1,7 +1,7 @@
-//! Workloads as data; key distributions; tables and their deterministic rows.
+//! Workloads as data, key distributions, tables and their deterministic rows.
 //!
-//! A workload is a TOML file, the same form for the built-in ones (`profiles/workloads/`,
-//! compiled in) and for those that users write; docs/reference/workload-keys.md is made of the comments.
+//! A workload is a TOML file, built in (`profiles/workloads/`) or a user's.
+//! docs/reference/workload-keys.md is generated from the comments.
 
 pub mod distribution;
 pub mod random;
@@ -22,7 +22,7 @@ pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
 pub(crate) use sql::pieces;
-use statement::{Amount, ensure, known};
+use statement::{Amount, check_option, ensure};
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
     StatementKind,
@@ -34,21 +34,21 @@ const PASSES_MAX: u64 = 100_000;
 const FORM: &str =
     "the form is that of profiles/workloads/*.toml, told in docs/reference/workload-keys.md";
 
-/// Statements, parameters, and the outcome that each must have. Whoever reads one otherwise than by
-/// [`Workload::parse`] checks it, so that an error can say where it stands.
+/// A workload: statements, parameters, expected outcomes. Readers other than [`Workload::parse`] call
+/// `check`, so that errors can say where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Required: printable ASCII characters without spaces
     #[serde(default)]
     pub name: String,
-    /// It is one of loadgen's own, whatever its title.
+    /// True for loadgen's own, whatever the title.
     #[serde(skip)]
     pub(crate) built_in: bool,
     /// Other names
     #[serde(default, skip_serializing)]
     pub(crate) aliases: Vec<String>,
-    /// What it does, in words
+    /// Description
     #[serde(default, skip_serializing)]
     pub(crate) about: String,
     /// The tables that `prepare` makes: `sbtest` (default), `phptest` or `bulk`
@@ -69,7 +69,7 @@ pub struct Workload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transaction {
-    /// How often it is drawn, beside the others [default: 1]
+    /// Frequency relative to the others [default: 1]
     #[serde(default = "statement::default_one")]
     pub weight: u32,
     /// `true`, or `{ unless = "OPTION" }`: its statements stand between BEGIN and COMMIT, and an error rolls all of
@@ -85,7 +85,7 @@ pub(crate) struct Transaction {
     pub statements: Vec<Statement>,
 }
 
-/// The BEGIN before and the COMMIT after the statements.
+/// The choice of BEGIN before and COMMIT after the statements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "true, false or { unless = \"OPTION\" }")]
 pub(crate) enum Begin {
@@ -103,16 +103,16 @@ macro_rules! files {
     };
 }
 
-/// One workload each, in the order of `loadgen workloads`.
+/// Files of one workload each, in the order of `loadgen workloads`.
 const FILES: [&str; 11] = files![
     "point-select" "update-index" "update-non-index" "read-only" "write-only" "read-write"
     "insert" "delete" "random-points" "random-ranges" "bulk-insert"
 ];
 
-/// Then those of the suite of 2007, as `[[workload]]`.
+/// The suite of 2007, as `[[workload]]`.
 const SUITE: &str = include_str!("../../profiles/workloads/phptest.toml");
 
-/// Finds the built-in workload of a name, of an alias, or of the path of sysbench's script.
+/// Finds a built-in workload by name, alias or sysbench's script path.
 pub(crate) fn named(word: &str) -> Option<Workload> {
     let script = word.strip_suffix(".lua").and_then(|path| path.rsplit('/').next());
     let name = script.unwrap_or(word).replace('_', "-");
@@ -144,7 +144,7 @@ impl Workload {
         checked.map_err(|what| Error::usage(format!("{origin}: {what}")).hint(FORM))
     }
 
-    /// Finds what is wrong beyond its form.
+    /// Checks what the form does not.
     pub(crate) fn check(&self) -> Result<(), String> {
         let missing = self.missing();
         ensure(missing.is_empty(), format_args!("missing: {}", missing.join(", ")))?;
@@ -156,7 +156,7 @@ impl Workload {
         self.transactions.iter().try_for_each(|t| self.check_transaction(t))
     }
 
-    /// Lists the keys that have no default and are not there.
+    /// Lists the required keys that are missing.
     pub(crate) fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         missing.extend(self.name.is_empty().then(|| "name".to_owned()));
@@ -174,9 +174,9 @@ impl Workload {
     fn check_transaction(&self, transaction: &Transaction) -> Result<(), String> {
         let statements = &transaction.statements;
         if let Begin::Unless { unless } = &transaction.begin {
-            known(unless, &self.options)?;
+            check_option(unless, &self.options)?;
         }
-        transaction.table_each_if.iter().try_for_each(|name| known(name, &self.options))?;
+        transaction.table_each_if.iter().try_for_each(|name| check_option(name, &self.options))?;
         let mut before = None;
         for statement in statements {
             let checked = statement.check(before, &self.options);
@@ -190,36 +190,34 @@ impl Workload {
         ensure(passes <= PASSES_MAX, many)
     }
 
-    /// Sets these options; switches take 0 and 1.
+    /// Sets options; switches take 0 and 1.
     pub(crate) fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
-        let set = statement::set(&mut self.options, values).and_then(|()| self.check());
+        let set = statement::set_options(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
     }
 
-    /// Repeats each statement so many times an op.
     pub(crate) fn repeat(&mut self, times: u64) {
         let statements = self.transactions.iter_mut().flat_map(|t| &mut t.statements);
         statements.for_each(|statement| statement.repeat = Some(Amount::Number(times)));
     }
 
-    /// Leaves out the statements that are repeated as one of these options says.
     pub(crate) fn leave_out(&mut self, options: &[&str]) {
         let of = |s: &Statement| matches!(&s.repeat, Some(Amount::Option(name)) if options.contains(&name.as_str()));
         self.transactions.iter_mut().for_each(|t| t.statements.retain(|s| !of(s)));
     }
 
-    /// Gives the transactions as in a file: workloads of the same definition and options do the same.
+    /// Returns the transactions as in a file: equal definitions and options do the same work.
     pub(crate) fn definition(&self) -> serde_json::Value {
         let mut transactions = self.transactions.clone();
         for transaction in &mut transactions {
-            // Off, it is a workload without the option.
+            // Off equals a workload without the option.
             transaction.table_each_if.take_if(|name| !self.is_on(name));
         }
         serde_json::to_value(&transactions).expect("a workload is plain data")
     }
 
-    /// Tells whether each kind of statement of a transaction draws its own table.
+    /// Returns whether each kind of statement draws its own table.
     pub(crate) fn table_each(&self, transaction: &Transaction) -> bool {
         transaction.table_each_if.as_ref().is_some_and(|name| self.is_on(name))
     }
@@ -235,18 +233,18 @@ impl Workload {
         }
     }
 
-    /// Tells whether BEGIN is sent with these options, be it by a statement of its own.
+    /// Returns whether BEGIN is sent with these options, even as a statement of its own.
     pub(crate) fn has_begin(&self) -> bool {
         self.transactions.iter().any(|transaction| self.begins(transaction))
             || self.statements().any(Statement::is_begin)
     }
 
-    /// Tells whether what runs with these options names tables that `prepare` makes.
+    /// Returns whether running statements name tables of `prepare`.
     pub(crate) fn names_tables(&self) -> bool {
         self.table_a_client || self.has_table() || self.largest_table().is_some()
     }
 
-    /// Gives the largest number of a table that a statement names itself, such as 3 of `sbtest3`.
+    /// Returns the largest table number in the statements' own text, such as 3 of `sbtest3`.
     pub(crate) fn largest_table(&self) -> Option<u32> {
         let prefix = self.schema.prefix();
         let largest = |sql: &str| {
@@ -260,22 +258,19 @@ impl Workload {
         self.statements().filter_map(|s| largest(&s.expanded(&self.options).0)).max()
     }
 
-    /// Tells whether some statements name what others make.
     pub(crate) fn defines(&self) -> bool {
         self.statements().any(Statement::defines) && self.statements().count() > 1
     }
 
-    /// Tells whether a statement leaves the table's name to loadgen.
+    /// Returns whether a statement leaves the table's name to loadgen.
     pub(crate) fn has_table(&self) -> bool {
         self.statements().any(|s| s.expanded(&self.options).0.contains("{table}"))
     }
 
-    /// Lists the statements of all transactions that run with these options.
     pub(crate) fn statements(&self) -> impl Iterator<Item = &Statement> {
         self.transactions.iter().flat_map(|t| self.running(t)).map(|(statement, _)| statement)
     }
 
-    /// Lists the statements that run with these options, and how often each does.
     pub(crate) fn running<'a>(&'a self, transaction: &'a Transaction) -> Vec<(&'a Statement, u64)> {
         let mut running = Vec::new();
         let mut repeat = 1;
@@ -290,7 +285,7 @@ impl Workload {
         running
     }
 
-    /// Lists the places in [`Workload::running`] in the order of one op.
+    /// Lists the positions in [`Workload::running`] in the order of one op.
     pub(crate) fn passes(&self, transaction: &Transaction) -> Vec<usize> {
         let (mut passes, mut at) = (Vec::new(), 0);
         for together in self.running(transaction).chunk_by(|_, (next, _)| next.with_previous) {
@@ -301,15 +296,15 @@ impl Workload {
         passes
     }
 
-    /// Counts the statements that a client prepares for each table: those with the same SQL once,
-    /// those that are always text not at all.
+    /// Counts the statements that a client prepares for each table: equal SQL once, text statements
+    /// not at all.
     pub(crate) fn prepared(&self) -> u32 {
         let kept = self.statements().filter(|statement| !statement.is_text());
         kept.map(|s| s.expanded(&self.options).0).collect::<BTreeSet<String>>().len() as u32
     }
 
-    /// Finds the distribution that most keys of an op come from, and how many keys an op draws from it;
-    /// None for a workload without keys. `usual` is that of `--distribution`.
+    /// Finds the distribution of most keys of an op, and the keys that an op draws from it; None
+    /// without keys. `usual` is that of `--distribution`.
     pub(crate) fn keys_per_op(&self, usual: Distribution) -> Option<(Distribution, f64)> {
         let weights: f64 = self.transactions.iter().map(|t| f64::from(t.weight)).sum();
         let mut drawn: Vec<(Distribution, f64)> = Vec::new();
@@ -335,7 +330,7 @@ impl Workload {
         drawn.into_iter().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// Refuses tables of so many rows where a range does not fit into them.
+    /// Refuses tables too small for a range.
     pub(crate) fn fits(&self, rows: u64) -> Result<()> {
         let params = self.statements().flat_map(|s| &s.params);
         let lengths = params.filter_map(|param| match param {
@@ -352,7 +347,7 @@ impl Workload {
         self.statements().any(Statement::writes)
     }
 
-    /// Tells why verify cannot judge by the ledger of a run with these options, if so.
+    /// Returns why verify cannot judge by the ledger of such a run, if so.
     pub(crate) fn unfollowed(&self) -> Option<String> {
         let mut untold = self.statements().map(|s| s.unfollowed(self.schema.prefix()));
         untold.find_map(|untold| untold).filter(|_| self.writes())

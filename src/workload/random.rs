@@ -1,10 +1,10 @@
-//! Random streams and permutations whose every value is specified: the same seed gives the same
-//! keys on every machine and in every version of the libraries.
+//! Random streams and permutations with specified values: a seed gives the same keys on every machine
+//! and with every version of the libraries.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Takes one step of `SplitMix64` (Steele, Lea, Flood 2014): a bijection that mixes all bits.
+/// Mixes bits by one step of `SplitMix64` (Steele, Lea, Flood 2014), a bijection.
 pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -12,20 +12,20 @@ pub(crate) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Folds parts into one seed; order and number of the parts matter.
+/// Folds parts into one seed; their order and number matter.
 pub(crate) fn seed_of(parts: &[u64]) -> u64 {
     parts.iter().fold(mix(parts.len() as u64), |seed, part| mix(seed ^ mix(*part)))
 }
 
-/// Makes a name a part of a seed (FNV-1a, 64 bits).
+/// Hashes a name to a part of a seed (FNV-1a, 64 bits).
 pub fn name_part(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Maps 64 random bits onto `0..n` by multiplication. The bias is below n / 2^64; use
-/// [`Stream::below`] where even that matters.
+/// Maps 64 random bits to `0..n` by multiplication, with a bias below n / 2^64; [`Stream::below`] has
+/// none.
 pub(crate) fn scale(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
@@ -34,7 +34,6 @@ pub(crate) fn scale(bits: u64, n: u64) -> u64 {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// Begins the stream of a seed made by `seed_of`.
     pub fn new(seed: u64) -> Self {
         Stream(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
@@ -50,7 +49,7 @@ impl Stream {
         loop {
             let product = u128::from(self.bits()) * u128::from(n);
             let low = product as u64;
-            // The expensive remainder is needed in n of 2^64 cases only.
+            // The costly remainder is needed in n of 2^64 cases only.
             if low >= n || low >= n.wrapping_neg() % n {
                 return (product >> 64) as u64;
             }
@@ -64,7 +63,7 @@ impl Stream {
     }
 }
 
-/// Gives the bits of one row: a counter through `SplitMix64`, cheaper to start than a generator.
+/// Returns the bits of one row: a counter through `SplitMix64`, cheaper to start than a generator.
 #[inline]
 pub(super) fn bits(seed: u64, row: u64) -> impl FnMut() -> u64 {
     let mut counter = mix(seed ^ mix(row));
@@ -91,8 +90,8 @@ impl Permutation {
         Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
-    /// Tells where `i`, which is below n, goes. The walk ends because a permutation's cycle through
-    /// a value inside the range comes back inside it.
+    /// Maps `i`, which is below n. The walk ends, since the cycle through a value inside the range
+    /// comes back inside it.
     pub(crate) fn apply(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut x = i;

@@ -1,16 +1,14 @@
-//! Rows are a pure function of (data seed, table, id), in sysbench's format, or in that of the
-//! suite of 2007; and their two forms that fill a table.
+//! Rows as a pure function of (data seed, table, id), in sysbench's format or in that of the suite of
+//! 2007, and their two forms that fill a table.
 //!
-//! `c` is ten groups of eleven digits (119 bytes) and proves itself: its last group is a
-//! checksum of table, id and the other nine. `pad` is five such groups (59 bytes), `k` is
-//! uniform in 1…rows.
+//! `c` is ten groups of eleven digits (119 bytes); the last group is a checksum of table, id and the
+//! other nine. `pad` is five groups (59 bytes); `k` is uniform in 1…rows.
 //!
-//! Rows of `phptestN` are balanced so that the number of rows of every country, and of every country
-//! and state, is known without asking. Of each block of 10,000 ids every pair of one of 200 countries
-//! and one of 50 states is the place of exactly one row; which id has which place is a permutation
-//! keyed by seed, table and block. The last block may be shorter: its places are the first ones of a
-//! fixed order, in which each run of 200 holds every country once. So of R rows a country has R/200,
-//! rounded down or up, and a pair R/10,000, rounded down or up.
+//! Rows of `phptestN` are balanced, so that the rows of each country, and of each country and state,
+//! are known: of each 10,000 ids every pair of 200 countries and 50 states is the place of one row, by
+//! a permutation keyed by seed, table and block. A shorter last block has the first places of a fixed
+//! order, in which each run of 200 holds every country once. So of R rows a country has R/200 and a
+//! pair R/10,000, rounded down or up.
 
 use super::random::{Permutation, bits, mix, scale, seed_of};
 use super::table::Schema;
@@ -23,10 +21,8 @@ const GROUP_LEN: usize = 11;
 /// Digits of a number at most.
 const DIGITS: usize = 20;
 
-/// One row of `sbtestN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// From 1.
     pub id: u64,
     pub k: u64,
     pub c: [u8; C_LEN],
@@ -41,17 +37,15 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Gives the `rows` rows of a table, counted from 1.
     pub fn new(data_seed: u32, table: u32, rows: u64) -> Self {
         Rows { seed: seed_of(&[u64::from(data_seed), u64::from(table)]), table, count: rows }
     }
 
-    /// Gives the `k` of the row with this id: a twentieth of making the row.
+    /// Computes the `k` of a row at a twentieth of the cost of the row.
     pub fn k(&self, id: u64) -> u64 {
         1 + scale(bits(self.seed, id)(), self.count)
     }
 
-    /// Makes the row with this id of `phptestN`.
     pub fn phptest(&self, id: u64) -> PhptestRow {
         phptest_row(self.seed, self.count, id)
     }
@@ -64,7 +58,7 @@ impl Rows {
     }
 }
 
-/// Makes a value of `c` that proves to belong to this table and id, from random bits.
+/// Makes a `c` with the checksum of this table and id from random bits.
 pub fn proven(table: u32, id: u64, mut bits: impl FnMut() -> u64) -> [u8; C_LEN] {
     let mut c = [b'-'; C_LEN];
     fill_groups(&mut c[..C_LEN - GROUP_LEN - 1], &mut bits);
@@ -79,7 +73,7 @@ pub(crate) fn pad(bits: impl FnMut() -> u64) -> [u8; PAD_LEN] {
     pad
 }
 
-/// Tells whether a `c` proves to belong to this table and id.
+/// Returns whether a `c` has the checksum of this table and id.
 pub fn proves(table: u32, id: u64, c: &[u8]) -> bool {
     if c.len() != C_LEN || c[C_LEN - GROUP_LEN - 1] != b'-' {
         return false;
@@ -117,9 +111,8 @@ fn write_digits(out: &mut [u8], mut value: u64) {
     }
 }
 
-/// The rows of one table in the two forms that fill it: lines of LOAD DATA, and the values of an
-/// INSERT. They are digits, lower-case letters and a few signs, so nothing needs escaping in either,
-/// whatever the server's sql_mode says.
+/// The rows of one table in the two forms that fill it, LOAD DATA lines and INSERT values. Nothing in
+/// them needs escaping, whatever the server's sql_mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Filler {
     pub(crate) schema: Schema,
@@ -127,7 +120,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Gives the rows of a table (from 1); None where a schema's tables stay empty.
+    /// Makes the filler of a table, from 1; None for a schema without rows.
     pub(crate) fn new(schema: Schema, data_seed: u32, table: u32, rows: u64) -> Option<Filler> {
         schema.filled().then(|| Filler { schema, rows: Rows::new(data_seed, table, rows) })
     }
@@ -136,26 +129,26 @@ impl Filler {
         Filler { schema: Schema::Sbtest, rows }
     }
 
-    /// Bounds the bytes of a row in either form.
+    /// Returns an upper bound on a row's bytes in either form.
     pub(crate) fn row_max(&self) -> usize {
-        // Two numbers of twenty digits and what separates.
+        // Two numbers of twenty digits, and separators.
         let sbtest = C_LEN + PAD_LEN + 2 * DIGITS + 10;
-        // Five texts of 64, zip, date, three numbers and what separates.
+        // Five texts of 64, zip, date, three numbers, and separators.
         let phptest = 5 * 64 + 8 + 10 + DIGITS + 3 + 3 + 40;
         if self.schema == Schema::Phptest { phptest } else { sbtest }
     }
 
-    /// Writes a line of LOAD DATA: the columns in the schema's order, between tabs.
+    /// Writes a LOAD DATA line: the schema's columns between tabs.
     pub(crate) fn line(&self, out: &mut Vec<u8>, id: u64) {
         self.put(out, id, [b"", b"\t", b"", b"\n"]);
     }
 
-    /// Writes a row of INSERT's VALUES, in brackets.
+    /// Writes a row of VALUES in brackets.
     pub(crate) fn tuple(&self, out: &mut Vec<u8>, id: u64) {
         self.put(out, id, [b"(", b",", b"'", b")"]);
     }
 
-    /// Writes a row; the signs are those before it, between columns, around texts, after it.
+    /// Writes a row with signs before it, between columns, around texts and after it.
     fn put(&self, out: &mut Vec<u8>, id: u64, [before, between, quote, after]: [&[u8]; 4]) {
         let mut sign = before;
         let mut value = |value: &[u8], quote: &[u8]| {
@@ -184,24 +177,23 @@ fn digits(room: &mut [u8; DIGITS], value: u64) -> &[u8] {
     &room[..count]
 }
 
-/// Values of `country_id` and of `state_id`, from 1; and their pairs.
+/// Values of `country_id` and `state_id`, from 1, and their pairs.
 const COUNTRIES: u64 = 200;
 const STATES: u64 = 50;
 const PLACES: u64 = COUNTRIES * STATES;
-/// Goes round the states without meeting one twice, far from its neighbours.
+/// Visits all states without repeating one, far from its neighbours.
 const STATE_STEP: u64 = 31;
-/// Bytes of the columns of text at most, and at least for those of random length.
+/// Longest text column, bytes; and the shortest of random length.
 const TEXT_MAX: u64 = 64;
 const TEXT_MIN: u64 = 5;
 
 /// The values of a row: id, name, email, password, dob, address, city, state_id, zip, country_id.
-/// Texts are of lower-case letters and digits (`email` has a dot and an at sign too), so that nothing
-/// needs escaping.
+/// Texts are lower-case letters and digits, so nothing needs escaping.
 pub type PhptestRow = [String; 10];
 /// The columns that are numbers.
 const NUMBERS: [bool; 10] = [true, false, false, false, false, false, false, true, false, true];
 
-/// Makes the row with this id, from 1, of so many; `seed` is that of the table.
+/// Makes a row of `count`; `seed` is the table's.
 fn phptest_row(seed: u64, count: u64, id: u64) -> PhptestRow {
     let (country, state) = locate(seed, count, id);
     let bits = &mut bits(seed, id);
@@ -219,7 +211,6 @@ fn phptest_row(seed: u64, count: u64, id: u64) -> PhptestRow {
     [id, name, email, password, dob, address, city, state, zip, country]
 }
 
-/// Gives country and state of a row.
 fn locate(seed: u64, count: u64, id: u64) -> (u64, u64) {
     assert!((1..=count).contains(&id), "row {id} of {count}");
     let (block, offset) = ((id - 1) / PLACES, (id - 1) % PLACES);

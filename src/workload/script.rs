@@ -1,19 +1,19 @@
-//! A workload of SQL that somebody wrote, without a profile: the statements of a file or of the command
-//! line are one operation.
+//! A workload from SQL without a profile: the statements of a file or of the command line are one
+//! operation.
 
 use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
 use super::statement::{Expect, Param, Statement, StatementKind, ensure, is_control};
 use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
 use crate::error::{Error, Result};
 
-/// What may stand in braces, for errors.
+/// The placeholders, for errors.
 const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits) and {table} \
     (a table that loadgen prepare made) are known; the same number in several statements: SET @id = {random A..B}, then @id";
 
-/// Bytes of a statement at most: the client sends no longer packets.
+/// Longest statement, bytes: the client sends no longer packets.
 const STATEMENT_MAX: usize = 16 << 20;
 
-/// Makes a workload of these statements, in their order; `origin` names them in errors.
+/// Makes a workload of these statements in order; `origin` names them in errors.
 pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> {
     let ended = [text, b"\n;"].concat();
     let mut splitter = Splitter::new(ended.as_slice(), origin, STATEMENT_MAX);
@@ -44,7 +44,7 @@ pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> 
     let begin = Begin::Always(begins);
     let transaction = Transaction { weight: 1, begin, table_each_if: None, statements };
     let workload = Workload {
-        name: named(name),
+        name: printable_name(name),
         built_in: false,
         aliases: Vec::new(),
         about: "SQL of its user".to_owned(),
@@ -57,8 +57,8 @@ pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> 
     Ok(workload)
 }
 
-/// A name is of printable ASCII characters without spaces.
-fn named(name: &str) -> String {
+/// Replaces the characters that a name cannot have: it is printable ASCII without spaces.
+fn printable_name(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_graphic() { c } else { '-' };
     let name: String = name.chars().map(fits).take(100).collect();
     if name.is_empty() { "sql".to_owned() } else { name }
@@ -86,9 +86,9 @@ fn control(sql: &str) -> Option<Control> {
 }
 
 fn statement(sql: &str) -> Result<Statement, String> {
-    let (sql, params) = bound(sql)?;
+    let (sql, params) = bind_placeholders(sql)?;
     Ok(Statement {
-        kind: Some(StatementKind::of(&sql)),
+        kind: Some(StatementKind::from_sql(&sql)),
         sql,
         params,
         list: None,
@@ -100,8 +100,8 @@ fn statement(sql: &str) -> Result<Statement, String> {
     })
 }
 
-/// Puts a `?` for each placeholder outside of quotes and comments, and makes its parameter.
-fn bound(sql: &str) -> Result<(String, Vec<Param>), String> {
+/// Replaces each placeholder outside quotes and comments with `?`, and makes its parameter.
+fn bind_placeholders(sql: &str) -> Result<(String, Vec<Param>), String> {
     let (mut text, mut params, mut rest) = (String::new(), Vec::new(), sql);
     while let Some(first) = rest.chars().next() {
         let (quoted, comment) = (length_of_quoted(rest), length_of_comment(rest));
@@ -131,8 +131,8 @@ fn bound(sql: &str) -> Result<(String, Vec<Param>), String> {
     Ok((text, params))
 }
 
-/// Reads what follows a brace: the parameter, none for `{table}`, and its length with the closing brace.
-/// What is no name with plain arguments is left to the server: `{d '2026-01-01'}`.
+/// Parses the text after a brace: the parameter (None for `{table}`) and its length with the closing
+/// brace. Unknown forms stay, such as `{d '2026-01-01'}`.
 fn placeholder(text: &str) -> Result<Option<(Option<Param>, usize)>, String> {
     let Some((inside, _)) = text.split_once('}') else { return Ok(None) };
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._".contains(c);
@@ -208,20 +208,22 @@ mod tests {
 
     #[test]
     fn placeholders_become_parameters_outside_of_quotes() {
-        let (text, params) = bound("SELECT {random 5..7}, '{\"a\": 1}', {digits 3}").expect("fine");
+        let (text, params) =
+            bind_placeholders("SELECT {random 5..7}, '{\"a\": 1}', {digits 3}").expect("fine");
         assert_eq!(text, "SELECT ?, '{\"a\": 1}', ?");
         let between = Param::Between { min: 5, max: 7, distribution: KeySource(None) };
         assert_eq!(params, [between, Param::Digits(3)]);
         let (text, params) =
-            bound("SELECT 1 -- it's {random 1..2}?\n, {random 1..2}").expect("fine");
+            bind_placeholders("SELECT 1 -- it's {random 1..2}?\n, {random 1..2}").expect("fine");
         assert_eq!((text.as_str(), params.len()), ("SELECT 1 -- it's {random 1..2}?\n, ?", 1));
-        let (text, params) = bound("SELECT {d '2026-01-01'}, `a{`, 'it''s \\' {'").expect("fine");
+        let (text, params) =
+            bind_placeholders("SELECT {d '2026-01-01'}, `a{`, 'it''s \\' {'").expect("fine");
         assert_eq!(
             (text.as_str(), params.len()),
             ("SELECT {d '2026-01-01'}, `a{`, 'it''s \\' {'", 0)
         );
         for text in ["SELECT é, {x = random 1..2}", "SELECT {", "{é 1}"] {
-            assert_eq!(bound(text).expect(text), (text.to_owned(), Vec::new()));
+            assert_eq!(bind_placeholders(text).expect(text), (text.to_owned(), Vec::new()));
         }
         assert!(
             sql("SELECT c FROM {table} WHERE id = {random 1..9}").expect("fine").names_tables()
@@ -257,6 +259,9 @@ mod tests {
 
     #[test]
     fn a_name_becomes_one_word() {
-        assert_eq!((named("my tx.v2").as_str(), named("").as_str()), ("my-tx.v2", "sql"));
+        assert_eq!(
+            (printable_name("my tx.v2").as_str(), printable_name("").as_str()),
+            ("my-tx.v2", "sql")
+        );
     }
 }

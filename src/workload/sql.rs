@@ -1,5 +1,5 @@
-//! SQL as text: split into statements as it streams, and words of a statement. Memory is that of the
-//! longest statement, and that has a limit.
+//! SQL as text: splits a stream into statements, and reads the words of a statement. Memory is bounded
+//! by the longest statement, which has a limit.
 
 use std::io::{ErrorKind, Read};
 
@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 
 const READ: usize = 256 << 10;
 
-/// Bytes that tell a compressed file, or a byte order mark.
+/// Bytes that identify a compressed file or a byte order mark.
 const MAGIC_MAX: usize = 5;
 
-/// Bytes that tell a token at most: `/*M!99999999\-`.
+/// Longest beginning that identifies a token: `/*M!99999999\-`.
 const TOKEN_MAX: usize = 14;
 
-/// A piece that hides a semicolon, or ends a statement; comments with a version are part of it.
+/// A piece that hides a semicolon or ends a statement; versioned comments belong to the statement.
 #[derive(Debug, Clone, Copy)]
 enum Token {
     Nothing,
@@ -24,15 +24,14 @@ enum Token {
     Quote(u8),
     LineComment,
     Comment,
-    /// So many bytes that begin a versioned comment, whose inside is SQL.
+    /// The length of a versioned comment's opening; its inside is SQL.
     Open(usize),
     Close,
     Other,
 }
 
 impl Token {
-    /// Tells what begins here, by its first bytes.
-    fn of(text: &[u8]) -> Token {
+    fn at_start(text: &[u8]) -> Token {
         match text {
             [] => Token::Nothing,
             [b';', ..] => Token::Semicolon,
@@ -60,7 +59,7 @@ impl Token {
 /// One statement without its semicolon.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Split<'a> {
-    /// Its bytes, in whatever character set the file has.
+    /// Bytes in whatever character set the file has.
     pub sql: &'a [u8],
     /// The line that it begins on, from 1.
     pub line: u64,
@@ -71,34 +70,32 @@ pub struct Splitter<R> {
     name: String,
     limit: usize,
     buffer: Vec<u8>,
-    /// Takes each read; the buffer need not be filled with zeros for it.
+    /// Receives each read; the buffer need not be filled with zeros for it.
     block: Vec<u8>,
-    /// The first byte that is not handed out yet.
+    /// The first byte not handed out yet.
     start: usize,
     line: u64,
     read: u64,
-    /// A terminal would be asked for more behind its end.
+    /// A terminal would be asked again after its end.
     ended: bool,
 }
 
 impl<R: Read> Splitter<R> {
-    /// Begins with a file of this name; a statement longer than `limit` bytes is refused.
     pub fn new(source: R, name: &str, limit: usize) -> Self {
         let (name, buffer) = (name.to_owned(), Vec::new());
         let block = vec![0; READ];
         Splitter { source, name, limit, buffer, block, start: 0, line: 1, read: 0, ended: false }
     }
 
-    /// Bytes of the file that were handed out or skipped so far.
-    pub(crate) fn taken(&self) -> u64 {
-        self.read - self.unread().len() as u64
+    /// Returns the bytes of the file handed out or skipped so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read - self.rest().len() as u64
     }
 
     pub(crate) fn error(&self, line: u64, what: &str) -> Error {
         Error::data(format!("{}: line {line}: {what}", self.name))
     }
 
-    /// Finds the next statement; None at the end of the file.
     pub fn next_statement(&mut self) -> Result<Option<Split<'_>>> {
         if self.read == 0 {
             self.open()?;
@@ -125,28 +122,28 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// The first bytes tell what is no text.
+    /// Refuses what is no text, by its first bytes.
     fn open(&mut self) -> Result<()> {
-        // A pipe may give less at a time than what tells them.
+        // A pipe may deliver fewer bytes at a time.
         while self.buffer.len() < MAGIC_MAX && self.fill()? {}
         let magic: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ"];
         if magic.iter().any(|magic| self.buffer.starts_with(magic)) {
             return Err(Error::data(format!("{}: the file is compressed", self.name))
                 .hint("zcat FILE | loadgen load --from-dump -"));
         }
-        // The byte order mark of UTF-8.
+        // UTF-8's byte order mark.
         if self.buffer.starts_with(b"\xef\xbb\xbf") {
             self.start = 3;
         }
         Ok(())
     }
 
-    fn unread(&self) -> &[u8] {
+    fn rest(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
 
     fn advance(&mut self, bytes: usize) {
-        self.line += memchr_iter(b'\n', &self.unread()[..bytes]).count() as u64;
+        self.line += memchr_iter(b'\n', &self.rest()[..bytes]).count() as u64;
         self.start += bytes;
     }
 
@@ -155,7 +152,7 @@ impl<R: Read> Splitter<R> {
         if self.ended {
             return Ok(false);
         }
-        // What is handed out makes room: each byte is moved once at most for each that is read.
+        // Makes room: each byte is moved at most once for each byte read.
         if self.start >= self.buffer.len() / 2 {
             self.buffer.drain(..self.start);
             self.start = 0;
@@ -173,31 +170,31 @@ impl<R: Read> Splitter<R> {
     }
 
     fn token(&mut self, at: usize) -> Result<Token> {
-        while self.unread().len() <= at && self.fill()? {}
-        if matches!(self.unread().get(at), Some(b'-' | b'/' | b'*')) {
-            while self.unread().len() < at + TOKEN_MAX && self.fill()? {}
+        while self.rest().len() <= at && self.fill()? {}
+        if matches!(self.rest().get(at), Some(b'-' | b'/' | b'*')) {
+            while self.rest().len() < at + TOKEN_MAX && self.fill()? {}
         }
-        Ok(Token::of(&self.unread()[at..]))
+        Ok(Token::at_start(&self.rest()[at..]))
     }
 
-    /// Passes over everything up to and with these bytes, or to the end; whether they were there.
+    /// Skips up to and including these bytes, or to the end; returns whether they were there.
     fn skip(&mut self, end: &[u8]) -> Result<bool> {
         loop {
-            if let Some(at) = memmem::find(self.unread(), end) {
+            if let Some(at) = memmem::find(self.rest(), end) {
                 self.advance(at + end.len());
                 return Ok(true);
             }
-            self.advance((self.unread().len() + 1).saturating_sub(end.len()));
+            self.advance((self.rest().len() + 1).saturating_sub(end.len()));
             if !self.fill()? {
-                self.advance(self.unread().len());
+                self.advance(self.rest().len());
                 return Ok(false);
             }
         }
     }
 
-    /// The length of the statement that begins here, without its semicolon.
+    /// Returns the length of the statement that begins here, without its semicolon.
     fn scan(&mut self) -> Result<usize> {
-        // Versioned comments that are open.
+        // The nesting of versioned comments.
         let (mut at, mut depth) = (0, 0_u32);
         loop {
             at = self.find(at, |text| text.iter().position(|b| is_special(*b)))?;
@@ -219,11 +216,11 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Finds a place in the statement from here on; it is an error if the file ends before.
+    /// Finds a position in the statement from here on; an error if the file ends before.
     fn find(&mut self, mut from: usize, find: impl Fn(&[u8]) -> Option<usize>) -> Result<usize> {
         let (what, hint) = loop {
-            let found = self.unread().get(from..).and_then(&find).map(|found| from + found);
-            let known = self.unread().len();
+            let found = self.rest().get(from..).and_then(&find).map(|found| from + found);
+            let known = self.rest().len();
             if found.unwrap_or(known) > self.limit {
                 break (
                     format!("a statement of more than {} bytes", self.limit),
@@ -238,21 +235,21 @@ impl<R: Read> Splitter<R> {
                 let hint = "a quote or a comment is not closed, or the end of the file is missing";
                 break ("a statement without end".to_owned(), hint);
             }
-            // The last byte may be the first half of what is looked for.
+            // The last byte may be the first half of what is sought.
             from = from.max(known.saturating_sub(1));
         };
-        let text = String::from_utf8_lossy(&self.unread()[..self.unread().len().min(120)]);
+        let text = String::from_utf8_lossy(&self.rest()[..self.rest().len().min(120)]);
         let glimpse: String = text.chars().take(40).collect();
         Err(self.error(self.line, &format!("{what}: '{} …'", glimpse.trim())).hint(hint))
     }
 
-    /// The byte after a backslash says nothing, but in a name.
+    /// Finds the end of a quote; a backslash escapes a byte, except in a name.
     fn end_of_quote(&mut self, from: usize, quote: u8) -> Result<usize> {
         let escape = if quote == b'`' { quote } else { b'\\' };
         let mut at = from;
         loop {
             at = self.find(at, |text| memchr2(quote, escape, text))?;
-            if self.unread()[at] == quote {
+            if self.rest()[at] == quote {
                 return Ok(at + 1);
             }
             at += 2;
@@ -260,22 +257,22 @@ impl<R: Read> Splitter<R> {
     }
 }
 
-/// Bytes that may begin a token within a statement.
+/// Returns whether a byte may begin a token within a statement.
 fn is_special(byte: u8) -> bool {
     matches!(byte, b'\'' | b'"' | b'`' | b';' | b'#' | b'-' | b'/' | b'*')
 }
 
-/// Counts the bytes of a comment that begins here; 0 where none does.
+/// Counts the bytes of a comment that begins here; 0 for none.
 pub(super) fn length_of_comment(text: &str) -> usize {
     let after = |end: &str| text.find(end).map_or(text.len(), |at| at + end.len());
-    match Token::of(text.as_bytes()) {
+    match Token::at_start(text.as_bytes()) {
         Token::LineComment => after("\n"),
         Token::Comment => after("*/"),
         _ => 0,
     }
 }
 
-/// Counts the bytes of what begins here in quotes; 0 where none begins.
+/// Counts the bytes of a quoted text that begins here; 0 for none.
 pub(super) fn length_of_quoted(text: &str) -> usize {
     let mut bytes = text.bytes().enumerate();
     let Some((_, quote @ (b'\'' | b'"' | b'`'))) = bytes.next() else { return 0 };
@@ -289,7 +286,7 @@ pub(super) fn length_of_quoted(text: &str) -> usize {
     text.len()
 }
 
-/// Splits SQL at its parameters: a `?` in quotes or in a comment is none, as in the server.
+/// Splits SQL at its parameters; a `?` in quotes or comments is none, as in the server.
 pub(crate) fn pieces(sql: &str) -> Vec<&str> {
     let (mut pieces, mut start, mut at) = (Vec::new(), 0, 0);
     while let Some(found) = sql[at..].find(['?', '\'', '"', '`', '#', '-', '/']) {
@@ -305,12 +302,11 @@ pub(crate) fn pieces(sql: &str) -> Vec<&str> {
     pieces
 }
 
-/// Counts the parameters of SQL.
 pub(super) fn parameters(sql: &str) -> usize {
     pieces(sql).len() - 1
 }
 
-/// Tells whether the server would take it for several statements. One without end is left to the server.
+/// Returns whether the server would see several statements. One without an end is left to the server.
 pub(crate) fn is_several(sql: &str) -> bool {
     let ended = format!("{sql}\n;");
     let mut statements = Splitter::new(ended.as_bytes(), "", usize::MAX);
@@ -319,7 +315,7 @@ pub(crate) fn is_several(sql: &str) -> bool {
         && !matches!(statements.next_statement(), Ok(None))
 }
 
-/// The words of a statement, comments passed over and versioned ones entered.
+/// The words of a statement, without comments but with versioned ones.
 pub(crate) struct Words<'a> {
     pub sql: &'a [u8],
     pub at: usize,
@@ -335,7 +331,7 @@ impl<'a> Words<'a> {
             let rest = self.rest();
             let after =
                 |end: &[u8]| memmem::find(rest, end).map_or(rest.len(), |at| at + end.len());
-            self.at += match Token::of(rest) {
+            self.at += match Token::at_start(rest) {
                 Token::Blank => 1,
                 Token::LineComment => after(b"\n"),
                 Token::Comment => after(b"*/"),
@@ -346,7 +342,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Takes the next word, as upper-case letters; empty if something else follows.
+    /// Takes the next word in upper case; empty if something else follows.
     pub(crate) fn word(&mut self) -> String {
         self.skip();
         let letters = self.rest().iter().take_while(|b| b.is_ascii_alphabetic() || **b == b'_');
@@ -385,7 +381,7 @@ mod tests {
         while let Some(statement) = splitter.next_statement()? {
             found.push((String::from_utf8_lossy(statement.sql).into_owned(), statement.line));
         }
-        assert_eq!(splitter.taken(), text.len() as u64);
+        assert_eq!(splitter.bytes_read(), text.len() as u64);
         Ok(found)
     }
 

@@ -1,6 +1,5 @@
-//! Statements: what they send, where the values of their `?` come from, what every answer is held
-//! against, and what a success changes. And the options of a workload: numbers and switches by name,
-//! which statements refer to.
+//! Statements: their SQL, the sources of their parameters, the expected answers and the effects of a
+//! success. And a workload's options, which statements refer to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,13 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::distribution::Distribution;
 use super::sql;
 
-/// Parameters of a prepared statement: the protocol's limit.
+/// The protocol's limit on parameters of a prepared statement.
 const PARAMS_MAX: u64 = 65_535;
-/// Beginnings of SQL that changes rows.
+/// First words of SQL that changes rows.
 const WRITING: [&str; 6] = ["UPDATE", "INSERT", "DELETE", "REPLACE", "TRUNCATE", "LOAD"];
-/// Beginnings of SQL that begins or ends a transaction.
+/// First words of SQL that begins or ends a transaction.
 const CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "XA"];
-/// Beginnings of SQL that makes or chooses tables, views and routines.
+/// First words of SQL that makes or chooses tables, views and routines.
 const DEFINING: [&str; 4] = ["CREATE", "ALTER", "RENAME", "USE"];
 const SHOWN: usize = 200;
 
@@ -25,7 +24,7 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
-    /// `select`, `update`, `insert`, `delete` or `other`; what its SQL begins with, if left away
+    /// `select`, `update`, `insert`, `delete` or `other`; by its first word if left out
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<StatementKind>,
     /// Required: `{table}` stands for the table, `{list}` for the list, `?` outside of quotes for a parameter.
@@ -34,39 +33,39 @@ pub(crate) struct Statement {
     /// One for each `?` outside of the list, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
-    /// What stands for `{list}`
+    /// The text for `{list}`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<List>,
-    /// So many times in an op, each with values of its own; once if left away.
+    /// Repeats in an op, each with values of its own [default: 1]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Amount>,
     /// Repeated together with the statement before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_previous: bool,
-    /// What the answer must be, below; `"any"` by default
+    /// The required answer, below; `"any"` by default
     #[serde(default, deserialize_with = "or_any")]
     pub expect: Expect,
     /// With this option on, it is no error if there are fewer rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_if: Option<String>,
-    /// What a success changes, below
+    /// The change by a success, below
     #[serde(default, skip_serializing_if = "Effect::is_none")]
     pub effect: Effect,
 }
 
-/// What stands for `{list}`: `each`, so many times.
+/// The text for `{list}`: `each`, repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
     /// Required: the text, with `?` for parameters.
     pub each: String,
-    /// What stands between two of them [default: `", "`]
+    /// Separator [default: `", "`]
     #[serde(default = "comma")]
     pub join: String,
-    /// So many
+    /// Repeats
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<Amount>,
-    /// Or as many as fit into a statement of so many bytes, which is sent as text.
+    /// Or the size of a statement in bytes: as many repeats as fit, sent as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Amount>,
     /// One for each `?` of `each`; they refer to each other only.
@@ -82,7 +81,7 @@ fn comma() -> String {
     ", ".to_owned()
 }
 
-/// What a statement is to the server's counters.
+/// The kind of a statement in the server's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StatementKind {
@@ -94,8 +93,7 @@ pub(crate) enum StatementKind {
 }
 
 impl StatementKind {
-    /// Tells it by the first word.
-    pub(super) fn of(sql: &str) -> StatementKind {
+    pub(super) fn from_sql(sql: &str) -> StatementKind {
         match first_word(sql).as_str() {
             "SELECT" => StatementKind::Select,
             "UPDATE" => StatementKind::Update,
@@ -105,14 +103,13 @@ impl StatementKind {
         }
     }
 
-    /// Gives its name in the summary.
     pub(crate) fn name(self) -> &'static str {
         ["select", "update", "insert", "delete", "other"][self as usize]
     }
 }
 
 impl List {
-    /// Counts how often it stands there; one of so many bytes once.
+    /// Counts the repeats in the SQL; a list of a size in bytes counts once.
     pub(crate) fn rows(&self, options: &Options) -> usize {
         self.times.as_ref().map_or(1, |times| times.value(options)) as usize
     }
@@ -136,13 +133,13 @@ impl List {
 }
 
 impl Statement {
-    /// Tells whether it is sent as text, whatever `--statements` says.
+    /// Returns whether it is sent as text, whatever `--statements` says.
     pub(crate) fn is_text(&self) -> bool {
         self.list.as_ref().is_some_and(|list| list.bytes.is_some())
     }
 
-    /// Shows the SQL: what a list holds stands there once.
-    pub(crate) fn told(&self, options: &Options) -> String {
+    /// Returns the SQL with one element of the list.
+    pub(crate) fn brief_sql(&self, options: &Options) -> String {
         let Some(list) = &self.list else { return self.sql.clone() };
         let count = match &list.bytes {
             Some(bytes) => format!("as many as fit into {} bytes", bytes.value(options)),
@@ -151,20 +148,20 @@ impl Statement {
         self.sql.replace("{list}", &format!("{}{} … {count}", list.each, list.join))
     }
 
-    /// Writes the list out: gives the SQL, with `{table}` still in it, and one parameter for each `?`,
-    /// referring to each other. A list of so many bytes stands there once.
+    /// Expands the list: returns the SQL with `{table}` and one parameter for each `?`, with their
+    /// references adjusted. A list of a size in bytes stands there once.
     pub(crate) fn expanded(&self, options: &Options) -> (String, Vec<Param>) {
         let Some(list) = &self.list else { return (self.sql.clone(), self.params.clone()) };
         let (times, before, each) = (list.rows(options), self.before_list(), list.params.len());
         let sql = self.sql.replace("{list}", &vec![list.each.as_str(); times].join(&list.join));
         let own = |of: usize| if of > before { of + times * each } else { of };
         let (head, tail) = self.params.split_at(before);
-        let mut params: Vec<Param> = head.iter().map(|p| p.moved(own)).collect();
+        let mut params: Vec<Param> = head.iter().map(|p| p.with_references(own)).collect();
         for time in 0..times {
             let place = |of: usize| of + before + time * each;
-            params.extend(list.params.iter().map(|p| p.moved(place)));
+            params.extend(list.params.iter().map(|p| p.with_references(place)));
         }
-        params.extend(tail.iter().map(|p| p.moved(own)));
+        params.extend(tail.iter().map(|p| p.with_references(own)));
         (sql, params)
     }
 
@@ -173,7 +170,7 @@ impl Statement {
         sql::parameters(head)
     }
 
-    /// Finds what its form alone does not say. `before` is the statement before it.
+    /// Checks what the form does not. `before` is the previous statement.
     pub(super) fn check(&self, before: Option<&Self>, options: &Options) -> Result<(), String> {
         check_params(&self.sql, &self.params, options)?;
         match (&self.list, self.sql.matches("{list}").count()) {
@@ -182,14 +179,14 @@ impl Statement {
             (None, _) => return Err("{list} stands for a list, and there is none".to_owned()),
             (Some(_), n) => return Err(format!("a list has one {{list}}, not {n}")),
         }
-        let several = sql::is_several(&self.told(options));
+        let several = sql::is_several(&self.brief_sql(options));
         ensure(
             !several,
             "more than one statement: a transaction takes several, each with its own `sql`",
         )?;
         self.check_previous(before)?;
         self.repeat.iter().try_for_each(|repeat| repeat.check(options))?;
-        self.missing_if.iter().try_for_each(|name| known(name, options))?;
+        self.missing_if.iter().try_for_each(|name| check_option(name, options))?;
         self.expect.check(options)?;
         let keyed = self.params.iter().any(|p| matches!(p, Param::Key(_)));
         ensure(keyed || self.expect.content.is_none(), "content needs a key parameter")?;
@@ -209,7 +206,7 @@ impl Statement {
         }
         for param in &self.params {
             let Param::Previous(of) = param else { continue };
-            // Without it, the statement before may not run, or not in between.
+            // Otherwise the previous statement may not run, or not in between.
             let needs = format_args!("previous = {of} needs with_previous = true");
             ensure(self.with_previous, needs)?;
             let there = |b: &Statement| b.list.is_none() && (1..=b.params.len()).contains(of);
@@ -227,12 +224,13 @@ impl Statement {
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
-    /// Tells whether it makes or chooses what other statements name: these cannot be prepared before it ran.
+    /// Returns whether it makes or chooses what other statements name, which cannot be prepared
+    /// before.
     pub(super) fn defines(&self) -> bool {
         DEFINING.contains(&first_word(&self.sql).as_str())
     }
 
-    /// Tells whether the rows that it affects are rows that it puts in.
+    /// Returns whether the affected rows are new ones.
     pub(crate) fn inserts(&self) -> bool {
         self.kind() == StatementKind::Insert
             || matches!(self.effect, Effect::Insert | Effect::InsertK(_))
@@ -244,10 +242,10 @@ impl Statement {
     }
 
     pub(crate) fn kind(&self) -> StatementKind {
-        self.kind.unwrap_or_else(|| StatementKind::of(&self.sql))
+        self.kind.unwrap_or_else(|| StatementKind::from_sql(&self.sql))
     }
 
-    /// Tells why its effect does not say what it writes; `prefix` is that of the tables' names.
+    /// Returns why the effect does not say what it writes; `prefix` is that of the tables' names.
     pub(super) fn unfollowed(&self, prefix: &str) -> Option<String> {
         let (sql, word) = (self.sql.to_ascii_uppercase(), first_word(&self.sql));
         let none = self.effect == Effect::None;
@@ -278,12 +276,10 @@ fn first_word(sql: &str) -> String {
     sql::Words { sql: sql.as_bytes(), at: 0 }.word()
 }
 
-/// Tells whether a statement that begins so begins or ends a transaction.
 pub(super) fn is_control(word: &str) -> bool {
     CONTROL.contains(&word)
 }
 
-/// The longest text of random digits.
 const DIGITS_MAX: usize = 65_535;
 
 /// The source of a parameter's value. Parameters are counted from 1.
@@ -327,7 +323,7 @@ pub(crate) enum Param {
     COf(usize),
     /// A value for `pad`: `"pad"`.
     Pad,
-    /// So many random digits: `{ digits = 32 }`.
+    /// Random digits, this many: `{ digits = 32 }`.
     Digits(usize),
     /// Always the same: `{ const = 5 }`, `{ const = "text" }`.
     Const(Const),
@@ -387,7 +383,7 @@ pub(crate) enum Const {
     Text(String),
 }
 
-/// Checks that there is a parameter for each `?`, and that each can be made.
+/// Checks that each `?` has a parameter, and that each can be made.
 fn check_params(sql: &str, params: &[Param], options: &Options) -> Result<(), String> {
     let (marks, there) = (sql::parameters(sql), params.len());
     let hint = "one in quotes is none";
@@ -401,7 +397,7 @@ fn numbered(params: &[Param], of: usize) -> Result<&Param, String> {
 }
 
 impl Param {
-    /// Gives the largest number that it may be, where it is one of a range; a column's are signed.
+    /// Returns the largest possible number, for a range; a column's are signed.
     pub(crate) fn largest(&self, params: &[Param], options: &Options) -> u128 {
         let of = |of: usize| params[of - 1].largest(params, options);
         match self {
@@ -412,7 +408,7 @@ impl Param {
         }
     }
 
-    /// Gives the parameter of the same statement that the value is made from.
+    /// Returns the parameter of the same statement that the value is made from.
     pub(super) fn refers_to(&self) -> Option<usize> {
         self.clone().reference().copied()
     }
@@ -425,14 +421,14 @@ impl Param {
         }
     }
 
-    /// Makes the same with what it refers to elsewhere.
-    fn moved(&self, place: impl Fn(usize) -> usize) -> Param {
+    /// Returns a copy with moved references.
+    fn with_references(&self, place: impl Fn(usize) -> usize) -> Param {
         let mut moved = self.clone();
         moved.reference().into_iter().for_each(|of| *of = place(*of));
         moved
     }
 
-    /// Tells whether values can be counted on from.
+    /// Returns whether values can be counted on from.
     fn is_number(&self) -> bool {
         !matches!(self, Param::C | Param::COf(_) | Param::Pad | Param::Digits(_) | Param::Const(_))
     }
@@ -441,7 +437,7 @@ impl Param {
         if let Some(of) = self.refers_to() {
             let target = numbered(params, of)?;
             ensure(target.is_number(), format_args!("parameter {of} holds no id or number"))?;
-            // Made in order, after all that are drawn.
+            // Made in order, after all drawn ones.
             let made = target.refers_to().is_some() || matches!(target, Param::Previous(_));
             let late = format_args!("parameter {of} is made from another one later");
             ensure(!made || of <= at, late)?;
@@ -469,7 +465,7 @@ impl Param {
     }
 }
 
-/// What an answer must be; anything else is an error, not a result. `"any"`, `{ rows = … }` or
+/// The required answer; any other is an error, not a result. `"any"`, `{ rows = … }` or
 /// `{ affected = … }`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -499,7 +495,7 @@ fn or_any<'de, D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
     }
 }
 
-/// What the first column of an answer holds.
+/// The content of an answer's first column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Content {
@@ -525,7 +521,7 @@ pub(crate) enum Count {
         times: u64,
         limit: Option<u64>,
     },
-    /// `{ min = 1, max = "range_size" }`, each of which may be left away.
+    /// `{ min = 1, max = "range_size" }`, each of which may be left out.
     Within {
         #[serde(default = "none")]
         min: Amount,
@@ -538,8 +534,7 @@ fn none() -> Amount {
 }
 
 impl Count {
-    /// Gives the smallest and the largest number; `held` is the rows that each table holds, if they
-    /// are known.
+    /// Returns the smallest and largest number; `held` is the rows of each table, if known.
     pub(crate) fn bounds(&self, options: &Options, held: Option<u64>) -> (u64, u64) {
         match self {
             Count::Exactly(amount) => (amount.value(options), amount.value(options)),
@@ -616,7 +611,7 @@ impl fmt::Display for Expect {
     }
 }
 
-/// What a success adds to the ledger.
+/// The effect of a success on the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Effect {
@@ -693,7 +688,7 @@ impl From<Form> for Setting {
 }
 
 impl Setting {
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn display_value(&self) -> String {
         match (self.switch, self.value) {
             (true, 0) => "off".to_owned(),
             (true, _) => "on".to_owned(),
@@ -720,7 +715,7 @@ impl fmt::Display for Amount {
 }
 
 impl Amount {
-    /// Gives its value; the workload is checked, so that the option is there.
+    /// Returns the value; checked workloads have the option.
     pub(crate) fn value(&self, options: &Options) -> u64 {
         match self {
             Amount::Number(n) => *n,
@@ -731,18 +726,17 @@ impl Amount {
     pub(super) fn check(&self, options: &Options) -> Result<(), String> {
         match self {
             Amount::Number(n) => bounded("a number", *n),
-            Amount::Option(name) => known(name, options),
+            Amount::Option(name) => check_option(name, options),
         }
     }
 }
 
-/// Refuses with this text what does not hold.
+/// Returns this text as an error unless the condition holds.
 pub(super) fn ensure(holds: bool, otherwise: impl fmt::Display) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise.to_string()) }
 }
 
-/// Refuses the name of an option that is not there.
-pub(super) fn known(name: &str, options: &Options) -> Result<(), String> {
+pub(super) fn check_option(name: &str, options: &Options) -> Result<(), String> {
     let names = options.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let there = if names.is_empty() { "none in [options]" } else { &names };
     ensure(options.contains_key(name), format_args!("'{name}' is no option; there are {there}"))
@@ -759,9 +753,12 @@ pub(super) fn check_options(options: &Options) -> Result<(), String> {
     })
 }
 
-pub(super) fn set(options: &mut Options, values: &BTreeMap<String, u64>) -> Result<(), String> {
+pub(super) fn set_options(
+    options: &mut Options,
+    values: &BTreeMap<String, u64>,
+) -> Result<(), String> {
     for (name, value) in values {
-        known(name, options)?;
+        check_option(name, options)?;
         bounded(&format!("option {name}"), *value)?;
         let setting = options.get_mut(name).expect("it is known");
         let fits = !setting.switch || *value <= 1;

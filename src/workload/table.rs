@@ -1,16 +1,14 @@
-//! The tables that workloads run on: names, columns, DDL, and the mark that loadgen leaves in their
-//! COMMENT.
+//! The tables of workloads: names, columns, DDL, and the mark that loadgen leaves in their COMMENT.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Rows above this need a BIGINT id: the largest INT.
+/// The largest INT: more rows need a BIGINT id.
 const INT_MAX: u64 = 2_147_483_647;
-/// Rows a table at most.
 pub(crate) const ROWS_MAX: u64 = 10_000_000_000;
-/// Tables at most, as a limit on nonsense.
+/// Upper limit on tables; guards against typing errors.
 pub(crate) const TABLES_MAX: u32 = 100_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -18,25 +16,24 @@ pub(crate) const TABLES_MAX: u32 = 100_000;
 pub enum Schema {
     #[default]
     Sbtest,
-    /// Of the InnoDB benchmark suite of 2007.
+    /// The InnoDB benchmark suite of 2007.
     Phptest,
     /// Empty: bulk-insert fills them.
     Bulk,
 }
 
-/// What tells one schema from another.
 pub(crate) struct Facts {
     /// Also the word on the command line.
     prefix: &'static str,
     /// Names and types; `{int}` stands for the type of ids.
     columns: &'static [(&'static str, &'static str)],
-    /// The column whose index the workloads need besides that on `id`.
+    /// The column whose index workloads need besides that on `id`.
     pub indexed: Option<&'static str>,
     /// Builds the keys after the fill: one pass over the rows.
     index: Option<&'static str>,
     /// A column that an update may set to itself.
     pub writable: &'static str,
-    /// What is read of all rows, and of the whole index.
+    /// Columns that read all rows, and the whole index.
     reads: (&'static str, Option<&'static str>),
 }
 
@@ -55,7 +52,7 @@ const SBTEST: Facts = Facts {
 };
 
 /// The table "normal" of Percona's InnoDB, MyISAM and Falcon benchmark (2007-01-08), without the
-/// widths of its integers, which mean nothing and are deprecated.
+/// deprecated widths of its integers.
 const PHPTEST: Facts = Facts {
     prefix: "phptest",
     columns: &[
@@ -103,17 +100,16 @@ impl Schema {
         self.facts().prefix
     }
 
-    /// Lists the columns in the order of rows. Without them no workload can use a table.
+    /// Lists the required columns in the order of rows.
     pub(crate) fn columns(self) -> Vec<&'static str> {
         self.facts().columns.iter().map(|(name, _)| *name).collect()
     }
 
-    /// Names a table, counted from 1.
     pub fn name(self, table: u32) -> String {
         format!("{}{table}", self.prefix())
     }
 
-    /// Gives the number of a table named by [`Schema::name`].
+    /// Parses a name made by [`Schema::name`].
     pub(crate) fn number(self, name: &str) -> Option<u32> {
         let digits = name.strip_prefix(self.prefix())?;
         let number = digits.parse().ok()?;
@@ -130,7 +126,6 @@ impl Schema {
         self.definition(table, rows, mark, ["", &charset])
     }
 
-    /// `more` are further keys and options.
     fn definition(self, table: u32, rows: u64, mark: &Mark, more: [&str; 2]) -> String {
         let [keys, options] = more;
         let columns = self.facts().columns.iter().map(|(name, kind)| format!("  {name} {kind},\n"));
@@ -143,18 +138,17 @@ impl Schema {
         )
     }
 
-    /// Makes the statement that builds the index after the fill.
     pub fn index(self, table: u32) -> Option<String> {
         let sql = self.facts().index?.replace("{n}", &table.to_string());
         Some(sql.replace("{table}", &quoted(&self.name(table))))
     }
 
-    /// Makes statements that read all rows of a table, so many ids each, then its index.
+    /// Makes statements that read all rows of a table in pieces, then its index.
     pub(crate) fn reads(self, table: u32, rows: u64, piece: u64) -> Vec<String> {
         let ((row, index), name) = (self.facts().reads, quoted(&self.name(table)));
         let pieces = rows.div_ceil(piece).max(1);
         let by_id = (1..=pieces).map(|i| {
-            // Rows that nobody counted are in the last piece.
+            // The last piece also reads uncounted rows.
             let upto = format!(" AND id <= {}", i * piece);
             let upto = if i < pieces { upto.as_str() } else { "" };
             format!("SELECT {row} FROM {name} WHERE id > {}{upto}", (i - 1) * piece)
@@ -169,50 +163,45 @@ impl fmt::Display for Schema {
     }
 }
 
-/// Quotes an identifier for SQL.
 pub(crate) fn quoted(identifier: &str) -> String {
     format!("`{}`", identifier.replace('`', "``"))
 }
 
-/// Makes CREATE TABLE as mysqldump writes it: the index on `k` is there before the rows.
+/// Makes CREATE TABLE as mysqldump writes it, with the index on `k` before the rows.
 pub(crate) fn create_indexed(table: u32, rows: u64, mark: &Mark) -> String {
     let key = format!(",\n  KEY `k_{table}` (k)");
     Schema::Sbtest.definition(table, rows, mark, [&key, ""])
 }
 
-/// The COMMENT of a table that `load` made from somebody's dump: its own, to drop and load again,
-/// but its rows are not those of a data seed.
+/// The COMMENT of a table that `load` made from a foreign dump: loadgen may drop and load it again,
+/// but the rows have no data seed.
 pub(crate) const LOADED: &str = "loadgen:1 load=dump";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Rows or the index may be missing.
     Filling,
-    /// Filled, indexed, counted.
     Ready,
 }
 
-/// Bytes of a table's COMMENT on the oldest servers (MySQL 5.1).
+/// Longest COMMENT of the oldest servers (MySQL 5.1), bytes.
 const COMMENT_MAX: usize = 60;
 
-/// The COMMENT of a table that loadgen made, such as
-/// `loadgen:1 seed=1 rows=16000000 state=ready id=5f3a09c1`. A table without it is foreign:
-/// usable, never dropped or refilled.
+/// The COMMENT of a table that loadgen made, such as `loadgen:1 seed=1 rows=16000000 state=ready
+/// id=5f3a09c1`. A table without it is foreign: usable, never dropped or refilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// 32 bits, so that the mark fits.
     pub seed: u32,
-    /// Rows when filled.
     pub rows: u64,
     pub state: State,
-    /// Tells this content from all others: random, anew each time a table becomes ready. Old versions
-    /// gave none.
+    /// Identifies this content: random, new each time a table becomes ready. Old versions gave none.
     pub id: Option<u32>,
-    /// `load` made it, which may drop it again, and not `prepare`.
+    /// True if `load` made it, which may drop it again, not `prepare`.
     pub loaded: bool,
 }
 
-/// The words of a state, and of that of a table that `load` makes.
+/// The words of states, and whether `load` makes the table.
 const STATES: [(&str, State, bool); 4] = [
     ("filling", State::Filling, false),
     ("ready", State::Ready, false),
@@ -234,29 +223,28 @@ impl Mark {
         Mark { seed, rows, state: State::Filling, id: None, loaded: false }
     }
 
-    /// Marks a finished table, with as many of these random bits as there is room for.
+    /// Marks a finished table, with as many of the random bits as fit.
     pub fn ready(seed: u32, rows: u64, random: Option<u32>) -> Mark {
-        Mark { id: random, state: State::Ready, ..Mark::filling(seed, rows) }.fitting()
+        Mark { id: random, state: State::Ready, ..Mark::filling(seed, rows) }.cut_id()
     }
 
-    /// Marks the same table as one that `load` makes.
     #[must_use]
     pub(crate) fn by_load(self) -> Mark {
-        Mark { loaded: true, ..self }.fitting()
+        Mark { loaded: true, ..self }.cut_id()
     }
 
-    /// Cuts the id until the mark fits: with the longest seeds and numbers of rows, one digit stays.
-    fn fitting(self) -> Mark {
+    /// Cuts the id until the mark fits: at least one digit always stays.
+    fn cut_id(self) -> Mark {
         match self.id {
             Some(id) if self.to_string().len() > COMMENT_MAX => {
-                Mark { id: (id > 0).then_some(id >> 4), ..self }.fitting()
+                Mark { id: (id > 0).then_some(id >> 4), ..self }.cut_id()
             }
             _ => self,
         }
     }
 
-    /// Reads a COMMENT; None for a foreign table, and for a mark of another version, which
-    /// this version must not touch either.
+    /// Reads a COMMENT; None for a foreign table, and for a mark of another version, which is not to
+    /// be touched either.
     pub fn parse(comment: &str) -> Option<Mark> {
         let mut words = comment.split_ascii_whitespace();
         words.next().filter(|first| *first == "loadgen:1")?;

@@ -1,6 +1,6 @@
 //! Footnotes say what a reader of a line must know, once.
 
-use super::{grid, in_full, json, lines_of, metric, notes, plain, report};
+use super::{grid, in_full, json, lines_of, metric, notes, plain, repeat, report};
 use crate::common::summaries::{step, worded};
 use loadgen::report::{Format, Layout, Notes, Options, render};
 use loadgen::summary::{Class, Conditions, Outcome, Prepared, Summary, Verdict, VerdictKind};

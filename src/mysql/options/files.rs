@@ -1,11 +1,10 @@
-//! What the world around the process says: variables, and MySQL's option files (`my.cnf`), read as the
-//! MySQL clients read them.
+//! The environment of the process: variables, and MySQL's option files (`my.cnf`), read as the MySQL
+//! clients do.
 //!
-//! The grammar is MySQL's own and no INI dialect: keys without a value, `-` and `_` and the case of
-//! letters alike in keys, `loose-`, a `#` that starts a comment anywhere outside quotes but a `;` only at the
-//! start of a line, quotes around the whole value, backslash escapes with or without them,
-//! `!include` and `!includedir`. Of a key that comes twice the later one counts, across files
-//! and groups.
+//! The grammar is MySQL's own: keys without a value; `-`, `_` and case alike in keys; `loose-`;
+//! comments by `#` outside quotes, by `;` only at a line's start; quotes around the whole value;
+//! backslash escapes; `!include` and `!includedir`. The last line of a key counts, across files and
+//! groups.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -18,41 +17,37 @@ use std::path::{Path, PathBuf};
 use super::{ConnectionArgs, SECRET_MAX, Secret};
 use crate::error::{Error, Result};
 
-/// As deep as MySQL follows includes.
+/// MySQL's limit on nested includes.
 const MAX_DEPTH: usize = 10;
 
-/// Bytes of one file, and of all together, more than anybody has: includes that multiply end here.
+/// Limit on the bytes of all files together: it ends includes that multiply.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Characters of a key at least that is the beginning of a longer one.
+/// Shortest abbreviation of a key, characters.
 pub(super) const SHORTEST: usize = 3;
 
 /// The groups that all clients of MySQL's and MariaDB's share.
 const SHARED: [&str; 3] = ["client", "client-server", "client-mariadb"];
 
-/// The group of loadgen's own.
 const OWN: &str = "loadgen";
 
 type OfPath<T> = Box<dyn Fn(&Path) -> T + Send>;
 
-/// The outside of a process, as far as it decides where the server is: a value, so that tests bring
-/// their own world.
+/// The environment that decides where the server is; a value, so that tests bring their own.
 pub struct Env {
     pub vars: HashMap<OsString, OsString>,
     pub os_user: Option<String>,
     pub read: OfPath<io::Result<Text>>,
     pub list: OfPath<io::Result<Vec<PathBuf>>>,
-    /// Tells whether there is a Unix socket at a path.
     pub is_socket: OfPath<bool>,
     /// The password on an inherited descriptor (`--password-fd`).
     pub read_fd: Box<dyn Fn(u32) -> Result<Secret> + Send>,
 }
 
-/// An option file's content and who may touch it.
 pub struct Text {
     pub bytes: Vec<u8>,
     pub mode: u32,
-    /// Tells whether it is a regular file: only that can be ignored for being world-writable.
+    /// True for a regular file: only such a file is ignored for being world-writable.
     pub regular: bool,
 }
 
@@ -69,7 +64,7 @@ impl Env {
         }
     }
 
-    /// Reads a variable that is set to something.
+    /// Reads a variable unless it is unset or empty.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         let value = self.vars.get(OsStr::new(name)).filter(|value| !value.is_empty());
         let text = value.map(|value| value.clone().into_string()).transpose();
@@ -84,7 +79,7 @@ impl fmt::Debug for Env {
     }
 }
 
-/// As the MySQL clients: the effective user's name, else what the shell says.
+/// Returns the effective user's name, else $USER, as the MySQL clients do.
 fn os_user() -> Option<String> {
     match nix::unistd::User::from_uid(nix::unistd::geteuid()) {
         Ok(Some(user)) => Some(user.name),
@@ -101,15 +96,15 @@ fn read_file(path: &Path) -> io::Result<Text> {
     Ok(Text { bytes, mode, regular: meta.file_type().is_file() })
 }
 
-/// Reads the password of `--password-fd` to its end, without one line end, and closes the
-/// descriptor, so that no child process inherits it.
+/// Reads the password of `--password-fd`, without a line end, and closes the descriptor: no child
+/// inherits it.
 pub(super) fn read_fd(fd: u32) -> Result<Secret> {
-    let named = |why: &dyn fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
+    let error = |why: &dyn fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
     let path = PathBuf::from(format!("/proc/self/fd/{fd}"));
-    let facts = path.metadata().map_err(|e| named(&e))?;
-    // The writing end of a pipe would be read from its other end, and never come to an end.
-    if !is_readable(fd).map_err(|e| named(&e))? {
-        return Err(named(&"it is not open for reading"));
+    let facts = path.metadata().map_err(|e| error(&e))?;
+    // Reading through the writing end of a pipe would never end.
+    if !is_readable(fd).map_err(|e| error(&e))? {
+        return Err(error(&"it is not open for reading"));
     }
     let mut bytes = Vec::new();
     let most = SECRET_MAX + 3;
@@ -118,19 +113,19 @@ pub(super) fn read_fd(fd: u32) -> Result<Secret> {
     } else {
         File::open(path).and_then(|file| file.take(most as u64).read_to_end(&mut bytes).map(drop))
     };
-    read.map_err(|e| named(&e))?;
+    read.map_err(|e| error(&e))?;
     if let Some(fd) = i32::try_from(fd).ok().filter(|fd| *fd > 2) {
-        nix::unistd::close(fd).map_err(|e| named(&e))?;
+        nix::unistd::close(fd).map_err(|e| error(&e))?;
     }
     let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     if line.len() > SECRET_MAX {
-        return Err(named(&format!("holds more than a password ({SECRET_MAX} bytes)")));
+        return Err(error(&format!("holds more than a password ({SECRET_MAX} bytes)")));
     }
-    let text = std::str::from_utf8(line).map_err(|_| named(&"holds no UTF-8"))?;
+    let text = std::str::from_utf8(line).map_err(|_| error(&"holds no UTF-8"))?;
     Ok(Secret::new(text))
 }
 
-/// Tells whether an inherited descriptor was opened for reading.
+/// Returns whether an inherited descriptor was opened for reading.
 fn is_readable(fd: u32) -> io::Result<bool> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}"))?;
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -144,8 +139,7 @@ fn is_readable(fd: u32) -> io::Result<bool> {
 const O_ACCMODE: u32 = 3;
 const O_WRONLY: u32 = 1;
 
-/// Reads from a socket, which cannot be opened by its name, until the other side has ended or so much is
-/// there.
+/// Reads from a socket, which cannot be opened by its name, up to its end or `most` bytes.
 fn receive(fd: i32, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
     let mut part = [0; 512];
     while bytes.len() < most {
@@ -153,7 +147,7 @@ fn receive(fd: i32, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
             Ok(0) => break,
             Ok(got) => bytes.extend_from_slice(&part[..got]),
             Err(nix::errno::Errno::EINTR) => {}
-            // Whoever handed it over may have made it one that does not wait.
+            // The other side may have made it non-blocking.
             Err(nix::errno::Errno::EAGAIN) => {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
@@ -163,24 +157,22 @@ fn receive(fd: i32, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// One line `key` or `key = value` of a group that loadgen reads. No `Debug`: the value may be a
-/// password.
+/// One line `key` or `key = value` of a group for loadgen. No `Debug`: the value may be a password.
 pub(super) struct Setting {
     /// The key in lower case, dashes for underscores, without `loose-`.
     pub(super) key: String,
     /// The value without quotes and escapes; `None` where there is no `=`.
     pub(super) value: Option<String>,
     pub(super) group: Group,
-    /// True if an unknown key is no mistake: it began with `loose-`.
+    /// True for `loose-`: an unknown key is no mistake.
     pub(super) loose: bool,
     pub(super) at: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
-    /// One of all MySQL clients, whose keys are not all for loadgen.
+    /// A group of all MySQL clients, with keys that loadgen does not know.
     Shared,
-    /// `[loadgen]`.
     Own,
 }
 
@@ -188,7 +180,6 @@ pub(super) enum Group {
 pub(super) struct Read {
     /// In the order in which later ones count.
     pub(super) settings: Vec<Setting>,
-    /// Ignored lines, and the reasons.
     pub(super) warnings: Vec<String>,
 }
 
@@ -202,7 +193,8 @@ pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
             ("", Some("/etc/mysql/my.cnf".into())),
             (
                 "",
-                either(env, ["MARIADB_HOME", "MYSQL_HOME"])?.map(|d| Path::new(&d).join("my.cnf")),
+                first_variable(env, ["MARIADB_HOME", "MYSQL_HOME"])?
+                    .map(|d| Path::new(&d).join("my.cnf")),
             ),
             ("--defaults-extra-file", flags.defaults_extra_file.clone()),
             ("", env.text("HOME")?.map(|home| Path::new(&home).join(".my.cnf"))),
@@ -210,7 +202,7 @@ pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
         only => vec![("--defaults-file", only.clone())],
     };
     let suffix = match &flags.defaults_group_suffix {
-        None => either(env, ["MARIADB_GROUP_SUFFIX", "MYSQL_GROUP_SUFFIX"])?,
+        None => first_variable(env, ["MARIADB_GROUP_SUFFIX", "MYSQL_GROUP_SUFFIX"])?,
         given => given.clone(),
     };
     let suffix = suffix.unwrap_or_default().to_ascii_lowercase();
@@ -223,8 +215,7 @@ pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
     Ok(reader.out)
 }
 
-/// Reads the first of these variables that is set to something.
-fn either(env: &Env, names: [&str; 2]) -> Result<Option<String>> {
+fn first_variable(env: &Env, names: [&str; 2]) -> Result<Option<String>> {
     Ok(env.text(names[0])?.or(env.text(names[1])?))
 }
 
@@ -239,17 +230,17 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn ignored(&mut self, what: &str, why: impl fmt::Display) {
+    fn warn_ignored(&mut self, what: &str, why: impl fmt::Display) {
         self.out.warnings.push(format!("{what} is ignored: {why}"));
     }
 
-    /// Reads a file that messages call `what`. One that nobody names need not be there.
+    /// Reads a file that messages call `what`. One that nobody names may be missing.
     fn file(&mut self, path: &Path, what: &str, needed: bool) -> Result<()> {
         match (self.env.read)(path) {
             Ok(text) => return self.text(path, &text),
             Err(e) if needed => return Err(Error::usage(format!("{what}: {e}"))),
             Err(e) if e.kind() == io::ErrorKind::NotFound && self.open.is_empty() => {}
-            Err(e) => self.ignored(what, e),
+            Err(e) => self.warn_ignored(what, e),
         }
         Ok(())
     }
@@ -263,7 +254,7 @@ impl Reader<'_> {
         }
         // Anybody could have put a host and a password there.
         if text.regular && text.mode & 0o002 != 0 {
-            self.ignored(&format!("option file {name}"), "anybody may write it");
+            self.warn_ignored(&format!("option file {name}"), "anybody may write it");
             return Ok(());
         }
         self.open.push(path.to_owned());
@@ -277,9 +268,9 @@ impl Reader<'_> {
                 Line::Group(name) => group = Some(self.group(name)),
                 Line::Directive("include", file) => self.include(Path::new(file), &at)?,
                 Line::Directive("includedir", dir) => self.include_dir(Path::new(dir), &at)?,
-                // It may be a password that begins so: it is not shown.
+                // Not shown: a password may begin so.
                 Line::Directive(..) => {
-                    self.ignored(&format!("{at}: a line with '!'"), "it is no directive");
+                    self.warn_ignored(&format!("{at}: a line with '!'"), "it is no directive");
                 }
                 Line::Option { key, value } => match group {
                     None => return Err(refused("an option before any [group]")),
@@ -295,7 +286,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Finds which group this name means; None where it is for other programs.
+    /// Returns the group of this name; None for other programs' groups.
     fn group(&self, name: &str) -> Option<Group> {
         let name = name.to_ascii_lowercase();
         let names = [name.strip_suffix(&self.suffix), Some(&name)].into_iter().flatten();
@@ -320,9 +311,9 @@ impl Reader<'_> {
     fn include(&mut self, file: &Path, at: &str) -> Result<()> {
         let what = format!("{at}: !include {}", file.display());
         if self.open.iter().any(|open| open == file) {
-            self.ignored(&what, "it is being read");
+            self.warn_ignored(&what, "it is being read");
         } else if self.open.len() > MAX_DEPTH {
-            self.ignored(&what, format!("{MAX_DEPTH} files deep"));
+            self.warn_ignored(&what, format!("{MAX_DEPTH} files deep"));
         } else {
             self.file(file, &what, false)?;
         }
@@ -377,13 +368,13 @@ fn parse(line: &str) -> std::result::Result<Line<'_>, String> {
     Ok(Line::Option { key: key.trim_end_matches(space), value })
 }
 
-/// Tells whether a key means the password; the clients take the beginning of a key for it.
+/// Returns whether a key means the password, abbreviated or not.
 fn is_password(key: &str) -> bool {
     key.len() >= SHORTEST && "password".starts_with(key)
 }
 
-/// Takes the line up to the first `#` outside quotes. As in MySQL, a quote is escaped by a backslash
-/// only inside quotes.
+/// Cuts the line at the first `#` outside quotes. As in MySQL, a backslash escapes a quote only inside
+/// quotes.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut escaped) = (None, false);
     for (i, c) in line.char_indices() {
@@ -398,7 +389,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Takes the quotes off a value and resolves its escapes. An unknown escape stays as it is.
+/// Removes the quotes of a value and resolves its escapes. An unknown escape stays as it is.
 fn unquoted(value: &str) -> String {
     let mut quotes = ['\'', '"'].into_iter();
     let inner = quotes.find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
@@ -792,7 +783,7 @@ mod tests {
         read_fd(u32::try_from(fd).unwrap())
     }
 
-    /// What a descriptor that was handed over says.
+    /// The text behind a descriptor.
     fn handed_over(fd: impl Into<std::os::fd::OwnedFd>) -> Result<Secret> {
         let fd = std::os::fd::IntoRawFd::into_raw_fd(fd.into());
         read_fd(u32::try_from(fd).unwrap())

@@ -1,9 +1,8 @@
-//! No password stays in the process title, which everybody on the machine may read.
+//! Keeps passwords out of the process title, which everybody on the machine may read.
 //!
 //! A password on the command line goes into a pipe, and loadgen executes itself again with
-//! `--password-fd=N` in its place. For some milliseconds it could be seen: so says the warning.
-//!
-//! The flags are the MySQL clients': `-pSECRET` never eats the next word, and `-h` is no help.
+//! `--password-fd=N` instead: a warning says that it was visible until then. The flags are the MySQL
+//! clients': `-pSECRET` never takes the next word, and `-h` is no help.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -19,14 +18,14 @@ use super::resolve::without_password;
 use super::{SECRET_MAX, Secret};
 use crate::error::{Error, Result};
 
-/// Brings the command line into the form that clap reads. If it holds a password, calls `warn` and
-/// becomes the same program without it: nothing may be open or running yet.
+/// Brings the command line into clap's form. If it holds a password, calls `warn` and executes the
+/// program again without it: nothing may be open or running yet.
 pub fn hand_over(
     args: Vec<OsString>,
     command: &Command,
     warn: impl FnOnce(&str),
 ) -> Result<Vec<OsString>> {
-    let line = Line::read(args, command)?.settled()?;
+    let line = Line::read(args, command)?.choose_password()?;
     if !line.found {
         return Ok(line.with(""));
     }
@@ -34,25 +33,27 @@ pub fn hand_over(
         "a password on the command line can be seen by others until loadgen has taken it off; \
          -p without a value asks for it, an option file or MYSQL_PWD holds it",
     );
-    // The descriptor must outlive the call: it is what the new program reads.
-    let reader = line.secret().map(pipe).transpose().map_err(|e| failed(&e))?;
+    // The descriptor must outlive the call: the new program reads it.
+    let reader = line.secret().map(pipe).transpose().map_err(|e| hand_over_error(&e))?;
     let flag = reader.as_ref().map(|fd| format!("--password-fd={}", fd.as_raw_fd()));
-    Err(failed(&become_self(&line.with(&flag.unwrap_or_default()))))
+    Err(hand_over_error(&become_self(&line.with(&flag.unwrap_or_default()))))
 }
 
-/// Makes the command line for messages about it, a sign in the password's place; None where it holds
-/// none.
-pub(crate) fn masked(args: Vec<OsString>, command: &Command) -> Result<Option<Vec<OsString>>> {
+/// Masks the password of a command line for messages; None without one.
+pub(crate) fn mask_password(
+    args: Vec<OsString>,
+    command: &Command,
+) -> Result<Option<Vec<OsString>>> {
     let line = Line::read(args, command)?;
     Ok(line.found.then(|| line.with("--password=...")))
 }
 
-/// The flag that stands in a password's place on a command line of sysbench's.
+/// The flag in the password's place on a command line of sysbench's.
 const HANDED_OVER: &str = "--loadgen-password-fd=";
 
-/// Takes the password off a command line whose flags have values by `=` alone, `flag` being the
-/// password's; `-` and `_` are the same. Returns the rest, and the password that an earlier call took off.
-/// If there is one, becomes the same program without it: nothing may be open or running yet.
+/// Removes the password from a sysbench command line and, unless it is empty, executes the program
+/// again without it: nothing may be open or running yet. Returns the other words and the password that
+/// an earlier call removed.
 pub(crate) fn take_off(
     mut args: Vec<OsString>,
     flag: &str,
@@ -73,9 +74,9 @@ pub(crate) fn take_off(
         }
         args.retain(|word| value(word).is_none());
         if !secret.is_empty() {
-            let reader = pipe(&secret).map_err(|e| failed(&e))?;
+            let reader = pipe(&secret).map_err(|e| hand_over_error(&e))?;
             args.push(format!("{HANDED_OVER}{}", reader.as_raw_fd()).into());
-            return Err(failed(&become_self(&args)));
+            return Err(hand_over_error(&become_self(&args)));
         }
     }
     let handed = |word: &OsString| word.to_str()?.strip_prefix(HANDED_OVER)?.parse::<u32>().ok();
@@ -88,15 +89,15 @@ pub(crate) fn take_off(
 struct Line {
     args: Vec<OsString>,
     found: bool,
-    /// The last password flag's place in `args`, and its value; a flag without one asks for it.
+    /// The last password flag's position in `args`, and its value; a flag without one asks for it.
     password: Option<(usize, Option<Secret>)>,
-    /// The place after the last URL with a password, and that.
+    /// The position after the last URL with a password, and that.
     url: Option<(usize, Option<Secret>)>,
 }
 
 impl Line {
-    /// Reads the words. `command` knows which short flags have the rest of their word for a value;
-    /// what begins with a dash is never the value of the word before.
+    /// Reads the words. `command` knows which short flags take the rest of their word; a word with a
+    /// dash is never a value.
     fn read(args: Vec<OsString>, command: &Command) -> Result<Line> {
         let valued = valued_shorts(command);
         let mut args = args.into_iter().peekable();
@@ -118,7 +119,7 @@ impl Line {
                         "-h is --host, as in the MySQL clients, and wants the host's name";
                     return Err(Error::usage(message).hint("--help prints the help"));
                 }
-                (b"--password", None) if word_follows => return Err(loose()),
+                (b"--password", None) if word_follows => return Err(word_follows_error()),
                 (b"--password", _) => line.password(value)?,
                 (b"--url", Some(url)) => line.url(OsStr::from_bytes(url)),
                 (b"--url", None) if word_follows => line.url(&args.next().expect("peeked at")),
@@ -133,7 +134,7 @@ impl Line {
                 ([b'-', shorts @ ..], _) if !word.starts_with(b"--") => {
                     let is = |flag: &u8| *flag == b'p' || valued.contains(flag);
                     match shorts.iter().position(is).map(|at| shorts.split_at(at)) {
-                        Some((_, b"p")) if word_follows => return Err(loose()),
+                        Some((_, b"p")) if word_follows => return Err(word_follows_error()),
                         Some((before, [b'p', secret @ ..])) => {
                             if !before.is_empty() {
                                 line.args.push(OsString::from_vec([b"-", before].concat()));
@@ -143,7 +144,7 @@ impl Line {
                         _ => line.args.push(arg),
                     }
                 }
-                // Who knows no such word would quote its password.
+                // A reader that does not know the word would quote its password.
                 _ if word.get(..8).is_some_and(|it| it.eq_ignore_ascii_case(b"mysql://")) => {
                     line.url(&arg);
                 }
@@ -153,8 +154,8 @@ impl Line {
         Ok(line)
     }
 
-    /// Takes the URL's password where no flag says another.
-    fn settled(mut self) -> Result<Line> {
+    /// Takes the URL's password unless a flag gives one.
+    fn choose_password(mut self) -> Result<Line> {
         self.password = self.password.or(self.url.take());
         match self.secret() {
             Some(secret) if secret.expose().len() > SECRET_MAX => {
@@ -187,7 +188,7 @@ impl Line {
         self.password.as_ref()?.1.as_ref().filter(|secret| !secret.is_empty())
     }
 
-    /// Puts a flag into the place of the password that counts.
+    /// Puts a flag into the place of the password.
     fn with(mut self, flag: &str) -> Vec<OsString> {
         if let Some((at, secret)) = self.password {
             let flag = match secret {
@@ -209,7 +210,7 @@ fn valued_shorts(command: &Command) -> Vec<u8> {
     own.chain(command.get_subcommands().flat_map(valued_shorts)).collect()
 }
 
-/// Makes a pipe that holds the secret and a line end; the new program inherits its reading end.
+/// Makes a pipe with the secret and a line end; the new program inherits its reading end.
 fn pipe(secret: &Secret) -> std::io::Result<std::os::fd::OwnedFd> {
     let (reader, mut writer) = std::io::pipe()?;
     writer.write_all(secret.expose().as_bytes())?;
@@ -218,8 +219,8 @@ fn pipe(secret: &Secret) -> std::io::Result<std::os::fd::OwnedFd> {
     Ok(nix::unistd::dup(reader)?)
 }
 
-/// Returns only if it fails. By its path first: the kernel names the process after it, while
-/// `/proc/self/exe`, which works for a program that was replaced meanwhile, would name it "exe".
+/// Executes this program again; returns only on failure. By its path first: the kernel names the
+/// process after it. `/proc/self/exe` also works for a program that was replaced.
 fn become_self(args: &[OsString]) -> std::io::Error {
     let (name, rest) = args.split_first().expect("a flag was read after the program's name");
     let exec = |path: PathBuf| std::process::Command::new(path).arg0(name).args(rest).exec();
@@ -227,12 +228,12 @@ fn become_self(args: &[OsString]) -> std::io::Error {
     exec("/proc/self/exe".into())
 }
 
-fn failed(why: &std::io::Error) -> Error {
+fn hand_over_error(why: &std::io::Error) -> Error {
     Error::usage(format!("the password cannot be taken off the command line: {why}"))
         .hint("give it by -p without a value, MYSQL_PWD, an option file or --password-fd")
 }
 
-fn loose() -> Error {
+fn word_follows_error() -> Error {
     Error::usage("a word follows -p or --password, which never takes the next word")
         .hint("-p alone asks for the password; an option file or MYSQL_PWD holds it")
 }
@@ -287,12 +288,12 @@ mod tests {
 
     /// The command line as the new program gets it, and the password that it reads.
     fn handed(line: &str) -> (String, Option<String>) {
-        let line = Line::read(words(line), &command()).and_then(Line::settled).unwrap();
+        let line = Line::read(words(line), &command()).and_then(Line::choose_password).unwrap();
         let secret = line.secret().map(|secret| secret.expose().to_owned());
         (text(&line.with("--password-fd=7")), secret)
     }
 
-    fn refused(line: &str) -> Error {
+    fn refusal(line: &str) -> Error {
         Line::read(words(line), &command()).map(|_| ()).expect_err(line)
     }
 
@@ -367,7 +368,7 @@ mod tests {
             ("x --url=mysql://u:ab@h/d go", Some("x --url=mysql://u@h/d go")),
             ("x go -p --password=", None),
         ] {
-            let shown = masked(words(line), &command()).unwrap().map(|args| text(&args));
+            let shown = mask_password(words(line), &command()).unwrap().map(|args| text(&args));
             assert_eq!(shown.as_deref(), args, "{line}");
         }
     }
@@ -375,11 +376,11 @@ mod tests {
     #[test]
     fn a_word_that_may_be_a_password_is_refused_unseen() {
         for line in ["x go -p marker", "x -p marker -px", "x go -qp marker --url mysql://u:x@h"] {
-            let error = refused(line).render();
+            let error = refusal(line).render();
             assert!(!error.contains("marker") && error.contains("next word"), "{line}: {error}");
         }
         for line in ["x go --passwordmarker", "x --password-marker go", "x --password-fdmarker"] {
-            let error = refused(line);
+            let error = refusal(line);
             assert!(!error.render().contains("marker"), "{line}: {}", error.render());
             assert!(error.hints()[0].contains("--password alone asks"), "{line}");
         }
@@ -401,7 +402,7 @@ mod tests {
         assert_eq!((go.connection.port, go.connection.protocol), (Some(3307), Some(Protocol::Tcp)));
         assert!(go.sandbox.is_none() && go.label.is_none() && !go.quiet && go.rest.is_empty());
         for line in ["x -h", "x go -h", "x go -h --time", "x report -h"] {
-            let error = refused(line);
+            let error = refusal(line);
             assert!(error.to_string().contains("--host") && error.hints()[0].contains("--help"));
         }
         let help = parse("x go --help").err().unwrap();
@@ -476,7 +477,7 @@ mod tests {
             let typed = line[before_end..].iter().chain(line.iter().filter(|w| others(w)));
             let known = typed.filter(|word| word.contains("marker")).count();
             let args = std::iter::once("x").chain(line.iter().copied()).map(OsString::from);
-            match Line::read(args.collect(), &command()).and_then(Line::settled) {
+            match Line::read(args.collect(), &command()).and_then(Line::choose_password) {
                 Ok(line) => {
                     let args = line.with("--password-fd=3");
                     let left = args.iter().filter(|arg| arg.to_string_lossy().contains("marker"));
@@ -489,7 +490,7 @@ mod tests {
         #[test]
         fn no_word_panics(line in proptest::collection::vec("[-a-z=:/@%p\\PC]{0,12}", 0..6)) {
             let args = line.iter().map(OsString::from).collect();
-            let _ = Line::read(args, &command()).and_then(Line::settled).map(|line| line.with("x"));
+            let _ = Line::read(args, &command()).and_then(Line::choose_password).map(|line| line.with("x"));
         }
     }
 }

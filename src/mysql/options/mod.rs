@@ -1,7 +1,7 @@
-//! How to reach the server: flags, option files, environment and URL become one plain
-//! [`ConnectOptions`], all that the rest of the program knows of them.
+//! Options of the connection: flags, option files, environment and URL become one plain
+//! [`ConnectOptions`].
 //!
-//! What each `ssl-mode` means:
+//! The ssl-modes:
 //!
 //! | mode | encrypts | verifies |
 //! |---|---|---|
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::terms::units;
 pub use files::{Env, Text};
 
-/// How to reach the server. What is not given comes from `--url` or LOADGEN_URL, then from the
+/// The way to the server. A missing value comes from `--url` or LOADGEN_URL, then from the
 /// groups `[client]`, `[client-server]`, `[client-mariadb]` and `[loadgen]` of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT,
 /// MYSQL_UNIX_PORT and MYSQL_PWD.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -115,30 +115,28 @@ pub enum Protocol {
     Socket,
 }
 
-/// The port of a MySQL server that nobody moved.
 pub(crate) const DEFAULT_PORT: u16 = 3306;
 
-/// The longest that opening one connection may take, where nobody says (`--connect-timeout`).
+/// The default of `--connect-timeout`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
 const SECRET_MAX: usize = 2048;
 
-/// Bytes of one packet: more than any statement of loadgen's, and a bound on what a server can make it
-/// buffer. Stated, because the driver otherwise asks the server in a hidden query.
+/// Largest packet, bytes; no statement of loadgen's is longer. Stated, because the driver otherwise
+/// asks the server.
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
 
-/// Stated for the same reason, in seconds (the servers' default). Only a pool would use it.
+/// Stated for the same reason, seconds; only a pool would use it.
 const WAIT_TIMEOUT_S: usize = 28_800;
 
-/// Idle seconds after which the kernel asks whether the server's host still lives.
+/// Idle seconds after which the kernel checks that the server's host still lives.
 pub(crate) const KEEPALIVE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectOptions {
     pub address: Address,
     pub user: String,
-    /// The account's password; empty for none.
     pub password: Secret,
     /// The database that connections start in; empty for none.
     pub database: String,
@@ -158,7 +156,7 @@ pub enum Address {
 }
 
 impl ConnectOptions {
-    /// Takes loadgen's own private server behind this socket.
+    /// Connects to loadgen's own private server behind this socket.
     pub(crate) fn private(socket: &Path) -> ConnectOptions {
         ConnectOptions {
             address: Address::Socket(socket.to_owned()),
@@ -170,19 +168,16 @@ impl ConnectOptions {
         }
     }
 
-    /// Takes a canned server on this host: any account will do.
+    /// Connects to a canned server on this host.
     pub(crate) fn canned(port: u16) -> ConnectOptions {
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
         ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }
     }
 
-    /// Makes the driver's options; a test holds those that are its defaults. Their `Debug` shows the
-    /// password: never print it.
+    /// Makes the driver's options. Their `Debug` shows the password: never print it.
     ///
-    /// * `prefer_socket(false)`: else a TCP connection silently moves to whatever server owns the
-    ///   same socket path on this machine.
-    /// * `client_found_rows(true)`: an UPDATE reports the rows that it matched. With changed rows, a
-    ///   repeat with the same `--seed` that writes the same `c` again would look like an error.
+    /// * `prefer_socket(false)`: else TCP silently moves to a server that owns the same socket path.
+    /// * `client_found_rows(true)`: an UPDATE counts matched rows; a repeated `--seed` may change none.
     pub fn opts(&self, ssl: Option<SslOpts>) -> Result<Opts> {
         let builder = OptsBuilder::default()
             .user(Some(self.user.as_str()))
@@ -209,13 +204,12 @@ impl ConnectOptions {
         Ok(builder.into())
     }
 
-    /// Takes another database; `""` starts in none.
+    /// Changes the database; `""` for none.
     #[must_use]
     pub fn with_database(&self, database: impl Into<String>) -> Self {
         ConnectOptions { database: database.into(), ..self.clone() }
     }
 
-    /// Names it as tables and summaries do.
     pub fn transport(&self) -> &'static str {
         match self.address {
             Address::Tcp { .. } => "tcp",
@@ -241,8 +235,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A password, or a text that may hold one (the URL of `--url`). `Debug` shows
-/// `***`, or nothing where there is nothing to hide.
+/// A password, or a text that may hold one (`--url`). `Debug` shows `***`, or nothing if it is empty.
 #[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct Secret(String);
 
@@ -255,7 +248,7 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Shows the text: to the driver, the parser of URLs and the hand-over, to nothing that prints.
+    /// Returns the text: for the driver, the URL parser and the hand-over, never for output.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -287,7 +280,6 @@ pub enum SslMode {
 }
 
 impl SslMode {
-    /// Tells whether the server's certificate is verified.
     pub(crate) fn verifies(self) -> bool {
         self >= SslMode::VerifyCa
     }

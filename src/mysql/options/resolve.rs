@@ -1,11 +1,9 @@
-//! Where the server is and how to get in: flags, URL, option files and environment become one
-//! [`ConnectOptions`].
+//! Resolves flags, URL, option files and environment to one [`ConnectOptions`].
 //!
-//! The strongest word on each subject counts: flag, URL, option file, environment, default.
-//! Whether that means TCP or the socket is decided among `protocol`, `host`, `socket` and
-//! `port` together, again by the strongest; two that are equally strong and contradict each
-//! other are an error when they were meant for loadgen (flags, a URL), and settled as the MySQL
-//! clients do where they were not (option files usually hold a port *and* a socket).
+//! The strongest value of each key counts: flag, URL, option file, environment, default. `protocol`,
+//! `host`, `socket` and `port` together decide for TCP or the socket. Equally strong ones that
+//! contradict each other are an error in flags and a URL, and settled as in the MySQL clients
+//! elsewhere: option files usually hold a port *and* a socket.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -28,7 +26,6 @@ use crate::terms::units;
 
 const DEFAULT_DATABASE: &str = "sbtest";
 
-/// Paths at which servers put their socket by default.
 const USUAL_SOCKETS: [&str; 4] = [
     "/run/mysqld/mysqld.sock",
     "/var/run/mysqld/mysqld.sock",
@@ -38,14 +35,14 @@ const USUAL_SOCKETS: [&str; 4] = [
 
 #[derive(Debug)]
 pub struct Resolved {
-    /// The server. Its password is empty if `wants_prompt`.
+    /// The server; its password is empty if `wants_prompt`.
     pub target: ConnectOptions,
     /// Notes for the user: ignored files, encryption that an option file switched on.
     pub warnings: Vec<String>,
     pub wants_prompt: bool,
 }
 
-/// Resolves in a given world, and asks for the password on the terminal, without echo, if need be.
+/// Resolves the flags, and asks for the password on the terminal, without echo, if need be.
 pub fn find(
     args: &ConnectionArgs,
     env: Env,
@@ -53,14 +50,14 @@ pub fn find(
     progress: &mut Progress,
 ) -> Result<ConnectOptions> {
     let args = args.clone();
-    // An option file may be a pipe, and a descriptor is mostly one.
+    // Reading an option file may block: it may be a pipe.
     let resolved = unless_stopped(stop, move || resolve(&args, &env))?;
     let Resolved { mut target, warnings, wants_prompt } = resolved;
     if wants_prompt {
         let question =
             crate::error::line(&format!("Password for {}@{}: ", target.user, target.address));
         let asked = rpassword::prompt_password(question).map_err(|e| match e.kind() {
-            // Ctrl-C, which is no signal as long as the terminal shows nothing.
+            // Ctrl-C is no signal while the terminal does not echo.
             ErrorKind::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
             _ => Error::usage(format!("cannot ask for the password: {e}"))
                 .hint("without a terminal: MYSQL_PWD, an option file, or --password-fd"),
@@ -73,25 +70,25 @@ pub fn find(
     Ok(target)
 }
 
-/// Resolves the flags in a given world. Opens no connection and asks nothing.
+/// Resolves the flags in an environment. Opens no connection and asks nothing.
 pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let files::Read { settings, mut warnings } = files::read(args, env)?;
     let mut inputs = Inputs::from_flags(args, env)?;
     for (name, key) in VARIABLES {
         if let Some(value) = env.text(name)? {
-            inputs.take(key, Some(&value), Rank::Environment, name)?;
+            inputs.set_text(key, Some(&value), Rank::Environment, name)?;
         }
     }
     for Setting { key, value, group, loose, at } in settings {
-        // A line may be `password secret`, or a password alone: no key is shown but those that there are.
+        // A line may be `password secret`, or a password alone: only known keys are shown.
         let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let first = key.split(|c| !word(c)).next().unwrap_or_default();
-        let from = if is_known(whole(first)) { format!("{at}: {first}") } else { at };
+        let from = if is_known(complete_key(first)) { format!("{at}: {first}") } else { at };
         let rank = match group {
             Group::Shared => Rank::Shared,
             Group::Own => Rank::Own,
         };
-        let known = inputs.take(&key, value.as_deref(), rank, &from)?;
+        let known = inputs.set_text(&key, value.as_deref(), rank, &from)?;
         if group == Group::Own && !loose && !known {
             return Err(Error::usage(format!("{from}: [loadgen] knows no such key"))
                 .hint(format!("it knows {KEYS}, {URL_KEYS}"))
@@ -102,30 +99,30 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let variable = variable.as_ref().map(|url| (url, "LOADGEN_URL"));
     if let Some((url, name)) = args.url.as_ref().map(|url| (url, "--url")).or(variable) {
         let wrong = |why| Error::usage(format!("{name} {why}")).hint(URL_FORM);
-        for (key, value) in parts(url).map_err(wrong)? {
-            // Parts that a URL leaves out stay open; without a password there is none.
+        for (key, value) in split_url(url).map_err(wrong)? {
+            // Missing parts of a URL stay open; without a password there is none.
             if value.is_empty() && key != "password" {
                 continue;
             }
             let from = format!("the {key} of {name}");
-            let taken = inputs.take(&key, Some(&value), Rank::Url, &from);
+            let taken = inputs.set_text(&key, Some(&value), Rank::Url, &from);
             taken.map_err(|error| error.hint(URL_FORM))?;
         }
     }
     let address = address(&inputs, env)?;
     let ssl = ssl(&inputs, &address, &mut warnings)?;
-    let said = inputs.said;
-    let connect_timeout = said.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+    let values = inputs.values;
+    let connect_timeout = values.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
     if connect_timeout.is_zero() {
         let (_, from) = &inputs.by["connect-timeout"];
         return Err(Error::usage(format!("{from} is 0: no server is that fast")));
     }
-    let user = said.user.or_else(|| env.os_user.clone()).ok_or_else(|| {
+    let user = values.user.or_else(|| env.os_user.clone()).ok_or_else(|| {
         Error::usage("this account of the operating system has no name").hint("-u names one")
     })?;
-    let wants_prompt = said.password == Some(None);
-    let password = said.password.flatten().unwrap_or_default();
-    let database = said.database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
+    let wants_prompt = values.password == Some(None);
+    let password = values.password.flatten().unwrap_or_default();
+    let database = values.database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
     let target = ConnectOptions { address, user, password, database, ssl, connect_timeout };
     Ok(Resolved { target, warnings, wants_prompt })
 }
@@ -134,19 +131,18 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Environment,
-    /// A group of all clients.
     Shared,
-    /// `[loadgen]`. Of a key the later line counts, whichever of these groups it is in.
+    /// `[loadgen]`. The later line of a key counts, in whichever of these groups.
     Own,
     Url,
     Flag,
 }
 
-/// The strongest word on each subject so far.
+/// The strongest value of each key so far.
 struct Inputs {
-    said: ConnectionArgs,
-    /// By key, who said it: the rank, and its name in messages, such as `--host`, `/etc/my.cnf:3: host`,
-    /// `the host of --url`.
+    values: ConnectionArgs,
+    /// The rank of each key, and its origin in messages: `--host`, `/etc/my.cnf:3: host`, `the host of
+    /// --url`.
     by: BTreeMap<String, (Rank, String)>,
 }
 
@@ -168,34 +164,34 @@ fn is_known(key: &str) -> bool {
 
 impl Inputs {
     fn from_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
-        let mut said = args.clone();
+        let mut values = args.clone();
         if let Some(fd) = args.password_fd {
-            said.password = Some(Some((env.read_fd)(fd)?));
+            values.password = Some(Some((env.read_fd)(fd)?));
         }
         let given = [
-            ("host", said.host.is_some()),
-            ("port", said.port.is_some()),
-            ("user", said.user.is_some()),
-            ("password", said.password.is_some()),
-            ("database", said.database.is_some()),
-            ("socket", said.socket.is_some()),
-            ("protocol", said.protocol.is_some()),
-            ("ssl-mode", said.ssl_mode.is_some()),
-            ("ssl-ca", said.ssl_ca.is_some()),
-            ("ssl-cert", said.ssl_cert.is_some()),
-            ("ssl-key", said.ssl_key.is_some()),
-            ("connect-timeout", said.connect_timeout.is_some()),
+            ("host", values.host.is_some()),
+            ("port", values.port.is_some()),
+            ("user", values.user.is_some()),
+            ("password", values.password.is_some()),
+            ("database", values.database.is_some()),
+            ("socket", values.socket.is_some()),
+            ("protocol", values.protocol.is_some()),
+            ("ssl-mode", values.ssl_mode.is_some()),
+            ("ssl-ca", values.ssl_ca.is_some()),
+            ("ssl-cert", values.ssl_cert.is_some()),
+            ("ssl-key", values.ssl_key.is_some()),
+            ("connect-timeout", values.connect_timeout.is_some()),
         ];
         let given = given.into_iter().filter(|(_, given)| *given);
         let by = given.map(|(key, _)| (key.to_owned(), (Rank::Flag, format!("--{key}"))));
-        Ok(Inputs { said, by: by.collect() })
+        Ok(Inputs { values, by: by.collect() })
     }
 
-    /// Takes a key with its value as text, unless a flag says it, and tells whether the key is known.
-    fn take(&mut self, key: &str, value: Option<&str>, rank: Rank, from: &str) -> Result<bool> {
+    /// Sets a key from a text unless a flag sets it; returns whether the key is known.
+    fn set_text(&mut self, key: &str, value: Option<&str>, rank: Rank, from: &str) -> Result<bool> {
         let wrong = |why| Error::usage(format!("{from}: {why}"));
-        let (key, mode) = (whole(key), self.said.ssl_mode.unwrap_or_default());
-        let switched = switched(mode, key, value).map_err(wrong)?;
+        let (key, mode) = (complete_key(key), self.values.ssl_mode.unwrap_or_default());
+        let switched = read_switch(mode, key, value).map_err(wrong)?;
         let (key, value) = match key {
             _ if switched.is_some() => ("ssl-mode", value),
             "skip-password" | "disable-password" => ("password", Some("")),
@@ -205,17 +201,20 @@ impl Inputs {
             return Ok(false);
         }
         let by = self.by.get(key).map(|(rank, _)| *rank);
-        if switched.is_none() && is_void(key, value) {
+        if switched.is_none() && means_default(key, value) {
             if matches!(by, Some(Rank::Shared | Rank::Own)) {
-                self.forget(key);
+                set_value(&mut self.values, key, None).expect("no text to parse");
+                self.by.remove(key);
             }
             return Ok(true);
         }
         let (mut overruled, by_flag) = (ConnectionArgs::default(), by == Some(Rank::Flag));
-        let said = if by_flag { &mut overruled } else { &mut self.said };
+        let values = if by_flag { &mut overruled } else { &mut self.values };
         match switched {
-            Some(_) => said.ssl_mode = switched,
-            None => set(said, key, value).map_err(wrong)?,
+            Some(_) => values.ssl_mode = switched,
+            None if key == "password" => values.password = Some(value.map(Secret::new)),
+            None if value.is_none() => return Err(wrong("needs a value".to_owned())),
+            None => set_value(values, key, value).map_err(wrong)?,
         }
         if !by_flag {
             self.by.insert(key.to_owned(), (rank, from.to_owned()));
@@ -223,38 +222,17 @@ impl Inputs {
         Ok(true)
     }
 
-    /// Leaves a key open again.
-    fn forget(&mut self, key: &str) {
-        let said = &mut self.said;
-        match key {
-            "host" => said.host = None,
-            "port" => said.port = None,
-            "user" => said.user = None,
-            "database" => said.database = None,
-            "socket" => said.socket = None,
-            "protocol" => said.protocol = None,
-            "ssl-mode" => said.ssl_mode = None,
-            "ssl-ca" => said.ssl_ca = None,
-            "ssl-cert" => said.ssl_cert = None,
-            "ssl-key" => said.ssl_key = None,
-            "connect-timeout" => said.connect_timeout = None,
-            _ => unreachable!("'{key}' has no empty value"),
-        }
-        self.by.remove(key);
-    }
-
     fn display_value(&self, key: &str, file: &Path) -> String {
         format!("{} ({})", self.by[key].1, file.display())
     }
 }
 
-/// The keys that are taken with a value.
 fn keys() -> impl Iterator<Item = &'static str> {
     KEYS.split(", ").chain(URL_KEYS.split(", "))
 }
 
-/// Finds the key that this is the beginning of, as the clients do (`pass`, `sock`); else it stays.
-fn whole(key: &str) -> &str {
+/// Completes an abbreviated key as the clients do (`pass`, `sock`); any other stays as it is.
+fn complete_key(key: &str) -> &str {
     let mut longer = keys().filter(|known| key.len() >= SHORTEST && known.starts_with(key));
     match (longer.next(), longer.next()) {
         (Some(known), None) => known,
@@ -262,8 +240,8 @@ fn whole(key: &str) -> &str {
     }
 }
 
-/// Tells whether a value stands for "the usual one". An empty password means that there is none.
-fn is_void(key: &str, value: Option<&str>) -> bool {
+/// Returns whether a value stands for the default. An empty password means that there is none.
+fn means_default(key: &str, value: Option<&str>) -> bool {
     value.is_some_and(|value| match key {
         "password" => false,
         "port" if value.parse() == Ok(0) => true,
@@ -272,42 +250,41 @@ fn is_void(key: &str, value: Option<&str>) -> bool {
     })
 }
 
-/// Sets what a key means. What is wrong is not shown: it may be a password in the wrong place.
-fn set(
-    said: &mut ConnectionArgs,
+/// Sets a key but the password, or unsets it. Errors do not show the text: it may be a misplaced password.
+fn set_value(
+    values: &mut ConnectionArgs,
     key: &str,
-    value: Option<&str>,
+    text: Option<&str>,
 ) -> std::result::Result<(), String> {
-    if key == "password" {
-        said.password = Some(value.map(Secret::new));
-        return Ok(());
-    }
-    let value = value.ok_or("needs a value")?;
+    let path = || text.map(PathBuf::from);
     match key {
-        "host" => said.host = Some(value.to_owned()),
-        "user" => said.user = Some(value.to_owned()),
-        "database" => said.database = Some(value.to_owned()),
-        "socket" => said.socket = Some(value.into()),
-        "ssl-ca" => said.ssl_ca = Some(value.into()),
-        "ssl-cert" => said.ssl_cert = Some(value.into()),
-        "ssl-key" => said.ssl_key = Some(value.into()),
+        "host" => values.host = text.map(str::to_owned),
+        "user" => values.user = text.map(str::to_owned),
+        "database" => values.database = text.map(str::to_owned),
+        "socket" => values.socket = path(),
+        "ssl-ca" => values.ssl_ca = path(),
+        "ssl-cert" => values.ssl_cert = path(),
+        "ssl-key" => values.ssl_key = path(),
         "ssl-mode" => {
             let modes = SslMode::value_variants().iter().map(ToString::to_string);
-            let modes = || format!("it takes {}", modes.collect::<Vec<_>>().join(", "));
-            said.ssl_mode = Some(SslMode::parse(value).map_err(|_| modes())?);
+            let modes = |_| format!("it takes {}", modes.collect::<Vec<_>>().join(", "));
+            values.ssl_mode = text.map(SslMode::parse).transpose().map_err(modes)?;
         }
         "connect-timeout" => {
-            let wrong = |_| "it takes a time such as 10s";
-            said.connect_timeout = Some(units::parse_duration(value).map_err(wrong)?);
+            let time = text.map(units::parse_duration).transpose();
+            values.connect_timeout = time.map_err(|_| "it takes a time such as 10s")?;
         }
-        "port" => said.port = Some(value.parse().map_err(|_| "it takes a number up to 65535")?),
-        "protocol" => said.protocol = Some(protocol(value)?),
+        "port" => {
+            let port = text.map(str::parse).transpose();
+            values.port = port.map_err(|_| "it takes a number up to 65535")?;
+        }
+        "protocol" => values.protocol = text.map(protocol).transpose()?,
         _ => unreachable!("'{key}' is one of KEYS"),
     }
     Ok(())
 }
 
-/// Reads a protocol, of which the clients take the beginning, too.
+/// Reads a protocol, abbreviated or not, as the clients do.
 fn protocol(value: &str) -> std::result::Result<Protocol, String> {
     let lower = value.to_ascii_lowercase();
     let means = |name: &str| name.starts_with(&lower);
@@ -317,10 +294,9 @@ fn protocol(value: &str) -> std::result::Result<Protocol, String> {
     found.copied().ok_or_else(|| "it takes tcp or socket".to_owned())
 }
 
-/// Reads the older switches of encryption: `ssl` (demands it, as MariaDB's and MySQL 5.7's) and
-/// `ssl-verify-server-cert`, with `skip-` and `disable-` for off and `enable-` for on. Each
-/// moves the mode that the lines before it made; None for another key.
-fn switched(
+/// Reads the older switches `ssl` and `ssl-verify-server-cert`, with `skip-`, `disable-` and
+/// `enable-`. Each moves the mode of the lines before; None for another key.
+fn read_switch(
     mode: SslMode,
     key: &str,
     value: Option<&str>,
@@ -330,12 +306,12 @@ fn switched(
     if !matches!(name, "ssl" | "ssl-verify-server-cert") {
         return Ok(None);
     }
-    let said = match value.unwrap_or("1").to_ascii_lowercase().as_str() {
+    let is_on = match value.unwrap_or("1").to_ascii_lowercase().as_str() {
         "1" | "on" | "true" => true,
         "0" | "off" | "false" => false,
         _ => return Err("it takes on or off".to_owned()),
     };
-    Ok(Some(match (name, said != off.is_some()) {
+    Ok(Some(match (name, is_on != off.is_some()) {
         ("ssl", true) => mode.max(SslMode::Required),
         ("ssl", false) => SslMode::Disabled,
         (_, true) => SslMode::VerifyIdentity,
@@ -354,14 +330,13 @@ fn read_url(text: &Secret) -> std::result::Result<Url, String> {
     Ok(url)
 }
 
-fn decoded(what: &str, text: &str) -> std::result::Result<String, String> {
+fn decode(what: &str, text: &str) -> std::result::Result<String, String> {
     let text = percent_decode_str(text).decode_utf8();
     text.map(Into::into).map_err(|_| format!("holds a {what} that is no UTF-8"))
 }
 
-/// Takes a URL apart into keys and values, percent-encoding undone; the error's text does not show
-/// it.
-fn parts(text: &Secret) -> std::result::Result<Vec<(String, String)>, String> {
+/// Splits a URL into decoded keys and values; errors do not show it.
+fn split_url(text: &Secret) -> std::result::Result<Vec<(String, String)>, String> {
     let url = read_url(text)?;
     let database = url.path().strip_prefix('/').unwrap_or_default();
     if database.contains('/') {
@@ -375,38 +350,38 @@ fn parts(text: &Secret) -> std::result::Result<Vec<(String, String)>, String> {
         ("database", Some(database)),
     ] {
         if let Some(value) = value {
-            parts.push((key.to_owned(), decoded(key, value)?));
+            parts.push((key.to_owned(), decode(key, value)?));
         }
     }
     parts.extend(url.port().map(|port| ("port".to_owned(), port.to_string())));
     for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) =
             pair.split_once('=').ok_or("has an option without a value after its '?'")?;
-        let key = decoded("option", key)?.replace('_', "-");
+        let key = decode("option", key)?.replace('_', "-");
         if !URL_KEYS.split(", ").any(|known| known == key) {
             return Err(format!("has an unknown option '{key}'; there are {URL_KEYS}"));
         }
-        parts.push((key, decoded("option", value)?));
+        parts.push((key, decode("option", value)?));
     }
     Ok(parts)
 }
 
-/// Takes the password out of a URL; `None` where it holds none, or is no URL.
+/// Removes the password from a URL; None where it holds none, or is no URL.
 pub(super) fn without_password(text: &Secret) -> Option<(Secret, String)> {
     let mut url = read_url(text).ok()?;
-    let password = decoded("password", url.password()?).ok()?;
+    let password = decode("password", url.password()?).ok()?;
     url.set_password(None).ok()?;
     Some((Secret::new(password), url.to_string()))
 }
 
-fn address(Inputs { said, by }: &Inputs, env: &Env) -> Result<Address> {
-    let remote = said.host.as_ref().filter(|host| !host.eq_ignore_ascii_case("localhost"));
-    // Equally strong ones count in this order, which is MariaDB's client's.
+fn address(Inputs { values, by }: &Inputs, env: &Env) -> Result<Address> {
+    let remote = values.host.as_ref().filter(|host| !host.eq_ignore_ascii_case("localhost"));
+    // Of equally strong ones the first counts, as in MariaDB's client.
     let votes = [
         ("host", remote.map(|_| Protocol::Tcp)),
-        ("protocol", said.protocol),
-        ("socket", said.socket.as_ref().map(|_| Protocol::Socket)),
-        ("port", said.port.map(|_| Protocol::Tcp)),
+        ("protocol", values.protocol),
+        ("socket", values.socket.as_ref().map(|_| Protocol::Socket)),
+        ("port", values.port.map(|_| Protocol::Tcp)),
     ];
     let votes = votes.into_iter().filter_map(|(key, means)| by.get(key).zip(means));
     let votes: Vec<_> = votes.collect();
@@ -419,15 +394,14 @@ fn address(Inputs { said, by }: &Inputs, env: &Env) -> Result<Address> {
             return Err(Error::usage(message));
         }
     }
-    let host = said.host.as_ref().map(|host| host_name(host, &by["host"].1)).transpose()?;
-    // What option files and environment say was not said together: MYSQL_HOST must not lose to a
-    // [client] socket.
+    let host = values.host.as_ref().map(|host| host_name(host, &by["host"].1)).transpose()?;
+    // Option files and environment are equally strong: MYSQL_HOST must not lose to a [client] socket.
     let strongest = votes.iter().rev().max_by_key(|((rank, _), _)| (*rank).max(Rank::Shared));
     let usual = || USUAL_SOCKETS.map(PathBuf::from).into_iter().find(|path| (env.is_socket)(path));
-    let socket = || said.socket.clone().or_else(usual);
+    let socket = || values.socket.clone().or_else(usual);
     let tcp = || Address::Tcp {
         host: host.unwrap_or_else(|| "127.0.0.1".to_owned()),
-        port: said.port.unwrap_or(DEFAULT_PORT),
+        port: values.port.unwrap_or(DEFAULT_PORT),
     };
     match strongest {
         Some((_, Protocol::Tcp)) => Ok(tcp()),
@@ -444,7 +418,7 @@ fn host_name(host: &str, from: &str) -> Result<String> {
     // A zone may follow the address.
     let ipv6 = bare.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
     let odd = [
-        // It is not shown: there may be a password in it.
+        // Not shown: it may hold a password.
         (host.contains('@'), "no host: it holds '@'", "--url takes a URL with user and password"),
         (host.starts_with('/'), "a path", "-S names a socket"),
         (bare.contains(':') && !ipv6, "no host: it holds ':'", "-P names the port"),
@@ -458,7 +432,7 @@ fn host_name(host: &str, from: &str) -> Result<String> {
 fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result<Ssl> {
     let given = inputs.by.get("ssl-mode");
     let from = given.map_or("--ssl-mode", |(_, from)| from);
-    let ConnectionArgs { ssl_mode, ssl_ca, ssl_cert, ssl_key, socket, .. } = &inputs.said;
+    let ConnectionArgs { ssl_mode, ssl_ca, ssl_cert, ssl_key, socket, .. } = &inputs.values;
     let mode = ssl_mode.unwrap_or_default();
     let files = [("ssl-ca", ssl_ca), ("ssl-cert", ssl_cert), ("ssl-key", ssl_key)];
     let files =
@@ -1210,7 +1184,7 @@ mod tests {
 
     /// The parts of a URL in order, but for the port.
     fn of(url: &str) -> Vec<(String, String)> {
-        parts(&Secret::new(url)).unwrap()
+        split_url(&Secret::new(url)).unwrap()
     }
 
     fn texts(parts: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -1257,7 +1231,7 @@ mod tests {
             "mysql://u:marker@h/db?socket",
             "mysql://u:marker@h/db#x",
         ] {
-            let error = parts(&Secret::new(url)).unwrap_err();
+            let error = split_url(&Secret::new(url)).unwrap_err();
             assert!(!error.contains("marker"), "{error}");
         }
     }
@@ -1293,10 +1267,10 @@ mod tests {
                 &password, percent_encoding::NON_ALPHANUMERIC);
             let url = Secret::new(format!("mysql://u:{encoded}@h:3306/db"));
             let known = ("password".to_owned(), password.clone());
-            prop_assert!(parts(&url).unwrap().contains(&known));
+            prop_assert!(split_url(&url).unwrap().contains(&known));
             prop_assert_eq!(without_password(&url).unwrap().0, Secret::new(password));
-            let _ = parts(&Secret::new(format!("mysql://{text}")));
-            let _ = parts(&Secret::new(text));
+            let _ = split_url(&Secret::new(format!("mysql://{text}")));
+            let _ = split_url(&Secret::new(text));
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Answers: what a client wants to know of them, whatever a server sends, without memory for the rest.
-//!
-//! No number of a server's sizes anything. Rows and definitions are walked over and skipped as they come.
+//! Decodes answers: only what a client needs of them, whatever a server sends. No size that a server
+//! sends allocates memory; rows and definitions are walked over as they come.
 
 use mysql_async::Error as Driver;
 use mysql_common::io::ParseBuf;
@@ -9,10 +8,9 @@ use mysql_common::packets::StmtPacket;
 use super::frame::PACKET_MAX;
 use crate::mysql::errors::{Asked, Failure, server_error};
 
-/// Bytes of a payload that are looked at, and that the reader must be able to hold, at most. The end of
-/// a column's definition lies in them, a message that is kept, the first cell behind its row's bitmap.
+/// Longest part of a payload that is examined, bytes; readers must be able to hold it. It covers the
+/// end of a column's definition, a message, and the first cell behind its row's bitmap.
 pub const HEAD_MAX: usize = 32 << 10;
-/// Bytes of the first cell that are kept.
 const CELL_MAX: usize = 4 << 10;
 
 /// First bytes: NULL or a request for a file, the end of rows or of definitions, an error.
@@ -21,35 +19,32 @@ const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 /// `SERVER_MORE_RESULTS_EXISTS`.
 const MORE: u16 = 8;
-/// A column's flags.
 const NOT_NULL: u8 = 1;
 const UNSIGNED: u8 = 0x20;
 
 /// A column's type and the lower half of its flags.
 type Column = [u8; 2];
-/// The type of a definition that is too long to be read: no server has it.
+/// Stands for a definition that is too long to read: no server has this type.
 const UNKNOWN: Column = [0x7f, 0];
 
-/// Rows of an answer's first result and of those behind it, and rows affected as its last OK says.
+/// Rows of the first result and of those behind it, and the affected rows of the last OK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
     pub rows: u64,
     pub more_rows: u64,
     pub affected: u64,
-    /// NULLs in columns that the answer itself says have none.
+    /// NULLs in columns that are declared NOT NULL.
     pub nulls: u64,
 }
 
-/// The part of an answer that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Want {
     #[default]
     Count,
-    /// The first cell of the first row, too.
+    /// Also the first cell of the first row.
     First,
 }
 
-/// The kinds of commands, by the form of their answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AnswerForm {
     #[default]
@@ -58,38 +53,35 @@ pub enum AnswerForm {
     Prepare,
 }
 
-/// The kind of the next packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     #[default]
     First,
-    /// One of so many definitions, or the end of them that old servers send.
+    /// Definitions still to come, with their end that old servers send.
     Columns(u32),
     Rows,
     Done,
 }
 
-/// The decoder of a session's answers, one after the other.
 #[derive(Debug, Default)]
 pub struct Decoder {
     pub(super) deprecate_eof: bool,
     kind: AnswerForm,
     want: Want,
     state: State,
-    /// The next packet's number, and whether the last one had another than that: the server sent its
-    /// error unasked, and ends the session.
+    /// The next packet's number, and whether the last one had another: then the server sent its error
+    /// unasked and ends the session.
     number: u8,
     pub out_of_turn: bool,
-    /// Bytes of the packet that are still to come, and whether its payload goes on behind it.
+    /// Bytes of the packet still to come, and whether its payload goes on in the next.
     skip: usize,
     goes_on: bool,
-    /// Results that ended, of several.
+    /// Ended results of this answer.
     results: u64,
     columns: Vec<Column>,
-    /// The first column of the first result.
     column: Column,
     cell: Vec<u8>,
-    /// Bytes of `cell`, where it holds a value of this answer.
+    /// Bytes of `cell`, if it holds a value of this answer.
     found: Option<usize>,
     /// The server's number of the statement that was prepared.
     pub statement: u32,
@@ -110,8 +102,8 @@ impl Decoder {
         *self = Decoder { kind, want, number, columns, cell, ..Decoder::new(self.deprecate_eof) };
     }
 
-    /// Uses as many bytes as it can, up to the answer's end, and returns how many. The others (no more
-    /// than [`HEAD_MAX`] and a header, where the answer is not whole) are to be offered again with more.
+    /// Uses bytes up to the answer's end, and returns how many. The others, before that end at most
+    /// [`HEAD_MAX`] and a header, are to be offered again with more.
     pub fn take(&mut self, bytes: &[u8]) -> Asked<usize> {
         let mut rest = bytes;
         loop {
@@ -126,7 +118,7 @@ impl Decoder {
             self.out_of_turn = number != self.number;
             let head = &payload[..length.min(payload.len()).min(HEAD_MAX)];
             let head: &[u8] = if self.goes_on { &[] } else { head };
-            if head.len() < self.wanted(head.first()).min(length) {
+            if head.len() < self.bytes_needed(head.first()).min(length) {
                 break;
             }
             if let Err(why) = self.packet(head, length) {
@@ -145,21 +137,20 @@ impl Decoder {
         Ok(bytes.len() - rest.len())
     }
 
-    /// Takes what the command came to, once its answer is whole.
+    /// Takes the outcome once the answer is whole.
     pub fn outcome(&mut self) -> Option<Asked<Answer>> {
         if self.is_whole() { self.outcome.take() } else { None }
     }
 
-    /// Reads the first cell of the first row, as it was sent; no more than 4 KiB of it.
+    /// Returns the first cell of the first row as it was sent, at most 4 KiB of it.
     pub fn first(&self) -> Option<&[u8]> {
         self.found.map(|length| &self.cell[..length])
     }
 
-    /// Reads that cell as a whole number.
     pub fn number(&self) -> Option<u64> {
         let (cell, [kind, flags]) = (self.first()?, self.column);
         match kind {
-            // Also of the text protocol, whose definitions are not looked at; CHAR may be padded.
+            // Also of the text protocol, whose definitions are skipped; CHAR may be padded.
             0x00 | 0x0f | 0xf5..=0xff => {
                 std::str::from_utf8(cell.trim_ascii_end()).ok()?.parse().ok()
             }
@@ -176,18 +167,18 @@ impl Decoder {
         self.state == State::Done && self.skip == 0 && !self.goes_on
     }
 
-    /// Tells how many bytes of a payload must be there before it is looked at.
-    fn wanted(&self, first: Option<&u8>) -> usize {
+    /// Returns the bytes of a payload that must be there before it is examined.
+    fn bytes_needed(&self, first: Option<&u8>) -> usize {
         match (self.state, self.kind, first) {
             _ if self.goes_on => 0,
-            // The definitions of a prepared statement are counted only.
+            // Definitions of a prepared statement are only counted.
             (State::Columns(_), AnswerForm::Prepare, Some(..END)) => 1,
             _ => HEAD_MAX,
         }
     }
 
-    /// Tells whether the next definition, or row, is that of the first cell.
-    fn looks(&self) -> bool {
+    /// Returns whether the next definition, or row, is that of the first cell.
+    fn is_at_first_cell(&self) -> bool {
         self.want == Want::First
             && self.results == 0
             && match self.state {
@@ -197,12 +188,11 @@ impl Decoder {
             }
     }
 
-    /// Counts the packets of so many definitions.
     fn definitions(&self, count: u16) -> u32 {
         u32::from(count) + u32::from(count > 0 && !self.deprecate_eof)
     }
 
-    /// Takes a packet by the head of its payload; one that goes on with another's has none.
+    /// Handles a packet by the head of its payload; a continuation has none.
     fn packet(&mut self, head: &[u8], length: usize) -> Result<(), &'static str> {
         let first = match head.first() {
             Some(&ERROR) => {
@@ -218,7 +208,7 @@ impl Decoder {
         let end = first == END && length < if self.deprecate_eof { PACKET_MAX } else { 9 };
         match self.state {
             State::First if self.kind == AnswerForm::Prepare => {
-                self.prepared(head).ok_or("no answer to a PREPARE")?;
+                self.read_prepared(head).ok_or("no answer to a PREPARE")?;
             }
             State::First if first == 0 => {
                 let (affected, status) = ok(head).ok_or("cut OK")?;
@@ -227,7 +217,7 @@ impl Decoder {
             }
             State::First if first == NULL => return Err("a file is asked for"),
             State::First => {
-                let count = count(head).ok_or("no count of columns")?;
+                let count = column_count(head).ok_or("no count of columns")?;
                 self.columns.clear();
                 self.state = State::Columns(self.definitions(count));
             }
@@ -237,10 +227,10 @@ impl Decoder {
                     let known = (head.len() == length).then(|| definition(head));
                     let column = match known {
                         // No cell of this column is kept, or its type is not needed.
-                        None if !self.looks() => UNKNOWN,
+                        None if !self.is_at_first_cell() => UNKNOWN,
                         known => known.flatten().ok_or("no definition of a column")?,
                     };
-                    if self.looks() {
+                    if self.is_at_first_cell() {
                         self.column = column;
                     }
                     self.columns.push(column);
@@ -261,8 +251,8 @@ impl Decoder {
             }
             State::Rows if first == 0 || self.kind == AnswerForm::Text => {
                 self.answer.nulls += self.walk(head, length).ok_or("malformed row")?;
-                if self.looks() {
-                    self.keep(head).ok_or("no first cell")?;
+                if self.is_at_first_cell() {
+                    self.keep_cell(head).ok_or("no first cell")?;
                 }
                 let of_first = self.results == 0;
                 *if of_first { &mut self.answer.rows } else { &mut self.answer.more_rows } += 1;
@@ -286,8 +276,8 @@ impl Decoder {
         self.outcome = Some(outcome);
     }
 
-    /// Begins to count the definitions behind the answer to a PREPARE.
-    fn prepared(&mut self, head: &[u8]) -> Option<()> {
+    /// Begins to count the definitions after the answer to a PREPARE.
+    fn read_prepared(&mut self, head: &[u8]) -> Option<()> {
         let packet: StmtPacket = ParseBuf(head).parse(()).ok()?;
         let left = self.definitions(packet.num_columns()) + self.definitions(packet.num_params());
         self.statement = packet.statement_id();
@@ -298,8 +288,8 @@ impl Decoder {
         Some(())
     }
 
-    /// Walks over a row, which must hold a value for each column and nothing else; counts the NULLs of
-    /// columns that have none. What lies behind the head is not looked at.
+    /// Walks over a row, which must hold exactly one value for each column; counts the NULLs of NOT
+    /// NULL columns. Ignores what lies behind the head.
     #[inline]
     fn walk(&self, row: &[u8], length: usize) -> Option<u64> {
         let binary = self.kind == AnswerForm::Binary;
@@ -337,7 +327,7 @@ impl Decoder {
     }
 
     /// Keeps the first cell of a row, unless it is NULL.
-    fn keep(&mut self, row: &[u8]) -> Option<()> {
+    fn keep_cell(&mut self, row: &[u8]) -> Option<()> {
         let mut rest = ParseBuf(row);
         let null = if self.kind == AnswerForm::Text {
             row.first() == Some(&NULL)
@@ -359,7 +349,6 @@ impl Decoder {
     }
 }
 
-/// Reads the rows affected and the status of an OK.
 fn ok(packet: &[u8]) -> Option<(u64, u16)> {
     let mut rest = ParseBuf(packet.get(1..)?);
     let affected = rest.checked_eat_lenenc_int()?;
@@ -369,7 +358,6 @@ fn ok(packet: &[u8]) -> Option<(u64, u16)> {
     Some((affected, status))
 }
 
-/// Reads type and flags of a column from its definition.
 fn definition(packet: &[u8]) -> Option<Column> {
     // Catalog, schema, and table and column, each by two names.
     let mut rest = packet;
@@ -388,7 +376,7 @@ fn bitmap_bytes(columns: usize) -> usize {
     (columns + 9) / 8
 }
 
-/// Gives the bytes of a binary value that is always as long; None of one that tells its length.
+/// Returns the bytes of a binary value of fixed length; None for others.
 fn fixed(kind: u8) -> Option<usize> {
     match kind {
         0x01 => Some(1),
@@ -399,7 +387,7 @@ fn fixed(kind: u8) -> Option<usize> {
     }
 }
 
-/// Tells how many bytes the value has that these begin with, its length included.
+/// Returns the bytes of the value that `bytes` begin with, its length included.
 #[inline]
 fn size(kind: u8, binary: bool, bytes: &[u8]) -> Option<usize> {
     match fixed(kind) {
@@ -408,7 +396,7 @@ fn size(kind: u8, binary: bool, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Tells how many bytes a length has together with what it counts.
+/// Returns the bytes of a length together with what it counts.
 #[inline]
 fn measure(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
@@ -424,7 +412,7 @@ fn measure_long(bytes: &[u8]) -> Option<usize> {
     (bytes.len() - rest.0.len()).checked_add(length)
 }
 
-fn count(head: &[u8]) -> Option<u16> {
+fn column_count(head: &[u8]) -> Option<u16> {
     let mut rest = ParseBuf(head);
     let count = u16::try_from(rest.checked_eat_lenenc_int()?).ok()?;
     (rest.is_empty() && count > 0).then_some(count)
@@ -831,7 +819,7 @@ mod tests {
         assert_eq!(rows.outcome(), Some(counted(1, 0)));
     }
 
-    /// What mysql_common makes of an OK.
+    /// mysql_common's reading of an OK.
     fn theirs<T: OkPacketKind>(payload: &[u8]) -> Option<(u64, bool)> {
         let parsed = ParseBuf(payload).parse::<OkPacketDeserializer<T>>(CapabilityFlags::empty());
         let ok = OkPacket::from(parsed.ok()?);

@@ -1,4 +1,4 @@
-//! Commands as packets, written into a buffer that is used again and again.
+//! Writes commands as packets into a buffer that is used again and again.
 
 use bytes::BytesMut;
 use mysql_common::constants::Command;
@@ -10,7 +10,6 @@ pub const PACKET_MAX: usize = (1 << 24) - 1;
 /// A packet's length (3 bytes) and its number (1).
 pub(super) const HEADER: usize = 4;
 
-/// One parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     Null,
@@ -23,7 +22,7 @@ pub enum Value {
     },
 }
 
-/// The values of one operation: of a client, used again and again.
+/// The parameters of one operation; a client uses them again and again.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
     values: Vec<Value>,
@@ -31,7 +30,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Makes so many values, all NULL. The memory is kept.
+    /// Makes `count` NULL values; keeps the memory.
     pub fn clear(&mut self, count: usize) {
         self.values.clear();
         self.values.resize(count, Value::Null);
@@ -46,12 +45,11 @@ impl Params {
         self.values.is_empty()
     }
 
-    /// Sets one value; their order does not matter.
+    /// Sets one value, in any order.
     pub fn set(&mut self, at: usize, value: Value) {
         self.values[at] = value;
     }
 
-    /// Sets one value to what `write` appends.
     pub fn set_bytes(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let place = |bytes: &Vec<u8>| u32::try_from(bytes.len()).expect("less than 4 GiB");
         let start = place(&self.bytes);
@@ -59,7 +57,6 @@ impl Params {
         self.values[at] = Value::Bytes { start, end: place(&self.bytes) };
     }
 
-    /// Sets one value to that of others.
     pub fn copy(&mut self, at: usize, from: &Params, of: usize) {
         match from.get(of) {
             Value::Bytes { start, end } => {
@@ -73,20 +70,18 @@ impl Params {
         self.values[at]
     }
 
-    /// Reads the text of a [`Value::Bytes`].
     pub fn bytes(&self, start: u32, end: u32) -> &[u8] {
         &self.bytes[start as usize..end as usize]
     }
 }
 
-/// Begins a command, with room for its header.
 pub fn begin(out: &mut Vec<u8>, command: u8) {
     out.clear();
     out.extend_from_slice(&[0, 0, 0, 0, command]);
 }
 
-/// Ends what [`begin`] began: fills in the header, or as many as there are packets. Returns the
-/// number that the answer begins with.
+/// Fills in the header of a command, or one for each of its packets. Returns the answer's first
+/// number.
 pub fn end(out: &mut Vec<u8>, sequence: u8) -> u8 {
     let length = out.len() - HEADER;
     if length >= PACKET_MAX {
@@ -100,9 +95,8 @@ pub fn end(out: &mut Vec<u8>, sequence: u8) -> u8 {
     sequence.wrapping_add(1)
 }
 
-/// Writes a whole COM_STMT_EXECUTE. Returns the number that the answer begins with.
-///
-/// The types are sent every time: without them old servers read NULL, and one crashes.
+/// Writes a COM_STMT_EXECUTE. Returns the answer's first number. The types are sent every time:
+/// without them old servers read NULL, and one crashes.
 pub fn execute(out: &mut Vec<u8>, id: u32, params: &Params) -> u8 {
     begin(out, Command::COM_STMT_EXECUTE as u8);
     out.extend_from_slice(&id.to_le_bytes());

@@ -1,7 +1,7 @@
-//! The session of a measured client: one connection, one command at a time. The only file of the room
-//! with I/O.
+//! The session of a measured client: one connection, one command at a time. The only file here with
+//! I/O.
 //!
-//! An answer is read to its end or the session is over: a future that is dropped before leaves
+//! An answer is read to its end, or the session is over: a dropped future leaves
 //! [`LeanSession::is_usable`] false.
 
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::decode::{Answer, AnswerForm, Decoder, Want};
 use super::frame::{self, HEADER, Params};
-use super::login::{Login, Say, unexpected};
+use super::login::{Login, LoginAction, unexpected};
 use crate::error::Result;
 use crate::mysql::errors::{Asked, Failure, server_error};
 use crate::mysql::options::{Address, KEEPALIVE};
@@ -32,12 +32,11 @@ use crate::mysql::target::{
 };
 use crate::stop::within;
 
-/// Bytes that one read takes at most: the longest answers of usual workloads in one.
+/// Bytes of one read: enough for the longest answers of usual workloads.
 const INBOX: usize = 64 << 10;
-/// Bytes of the largest packet of a log-in.
 const LOGIN_MAX: usize = 8 << 10;
 
-/// Room for what is read: one of an engine thread, for all its sessions.
+/// The read buffer of an engine thread, for all its sessions.
 #[derive(Clone)]
 pub struct Inbox(Rc<RefCell<Box<[u8]>>>);
 
@@ -50,18 +49,18 @@ impl Default for Inbox {
 pub struct LeanSession {
     stream: Box<dyn Stream>,
     inbox: Inbox,
-    /// The command with its header, and how much of it is sent.
+    /// The command with its header, and the bytes of it that are sent.
     out: Vec<u8>,
     sent: usize,
     decoder: Decoder,
-    /// The beginning of a packet whose rest has not come yet, or more than was asked for.
+    /// The beginning of a packet whose rest has not come yet, or unasked bytes.
     rest: Vec<u8>,
     /// An answer is due, or none can come any more.
     waiting: bool,
 }
 
 impl LeanSession {
-    /// Connects and authenticates within the target's limit, then sets the character set if one is given.
+    /// Connects within the target's limit, then sets the character set if one is given.
     pub async fn open(link: &ServerLink, inbox: &Inbox, charset: Option<&str>) -> Result<Self> {
         let opened = connect(link, inbox).await;
         let opened = opened.map_err(|failure| explain(&failure, &link.target))?;
@@ -69,7 +68,7 @@ impl LeanSession {
         begun.map_err(|failure| charset_error(charset, &failure))
     }
 
-    /// Does the same for a server that has let such a session in before: why not now, without hints.
+    /// Opens a session with a server that accepted one before; failures have no hints.
     pub async fn open_again(
         link: &ServerLink,
         inbox: &Inbox,
@@ -83,22 +82,20 @@ impl LeanSession {
         Ok(self)
     }
 
-    /// Names what of the protocol changes the cost of an answer.
+    /// Lists the protocol features that change the cost of an answer.
     pub fn capabilities(&self) -> Vec<String> {
         self.decoder.deprecate_eof.then(|| "deprecate_eof".to_owned()).into_iter().collect()
     }
 
-    /// Tells whether it can be asked something.
     pub fn is_usable(&self) -> bool {
         !self.waiting
     }
 
-    /// Tells whether the last command left this program; no server runs a part of one.
+    /// Returns whether the last command left this program; no server runs a part of one.
     pub(crate) fn has_sent(&self) -> bool {
         self.sent == self.out.len()
     }
 
-    /// Returns the server's number of a statement.
     pub async fn prepare(&mut self, sql: &str) -> Asked<u32> {
         frame::begin(&mut self.out, Command::COM_STMT_PREPARE as u8);
         self.out.extend_from_slice(sql.as_bytes());
@@ -107,14 +104,13 @@ impl LeanSession {
         Ok(self.decoder.statement)
     }
 
-    /// Runs a statement that this session prepared.
     #[inline]
     pub async fn execute(&mut self, id: u32, params: &Params, want: Want) -> Asked<Answer> {
         let answer_starts = frame::execute(&mut self.out, id, params);
         self.round_trip(AnswerForm::Binary, want, answer_starts).await
     }
 
-    /// Gives room for SQL, which [`Self::query`] runs.
+    /// Returns the buffer for SQL that [`Self::query`] runs.
     #[inline]
     pub fn text(&mut self) -> &mut Vec<u8> {
         frame::begin(&mut self.out, Command::COM_QUERY as u8);
@@ -137,12 +133,10 @@ impl LeanSession {
         self.decoder.first()
     }
 
-    /// Reads that cell as a whole number.
     pub fn number(&self) -> Option<u64> {
         self.decoder.number()
     }
 
-    /// Gives the SQL of the last text that was sent.
     pub(crate) fn sent_text(&self) -> String {
         let text = self.out.get(frame::HEADER + 1..).unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
@@ -153,7 +147,7 @@ impl LeanSession {
         self.close_with(Vec::new(), limit).await;
     }
 
-    /// Says goodbye after these statements are closed, for at most `limit`.
+    /// Closes these statements and says goodbye, for at most `limit`.
     pub(crate) async fn close_with(mut self, statements: Vec<u32>, limit: Duration) {
         let mut commands = Vec::new();
         for statement in statements {
@@ -173,7 +167,6 @@ impl LeanSession {
         let _ = within(limit, goodbye).await;
     }
 
-    /// Sends the command and reads its answer. An error of the server's is a failure.
     #[inline]
     async fn round_trip(
         &mut self,
@@ -195,10 +188,10 @@ impl LeanSession {
     }
 
     fn poll_round_trip(&mut self, context: &mut Context<'_>) -> Poll<Asked<Answer>> {
-        // Tells whether bytes, or the end, have come already. No system call.
+        // Checks for bytes, or the end, that have come already. No system call.
         let is_readable = |tcp: &TcpStream| tcp.try_io(Interest::READABLE, || Ok(())).is_ok();
         if self.sent == 0 && (!self.rest.is_empty() || is_readable(self.stream.tcp())) {
-            self.unasked(context)?;
+            self.read_unasked(context)?;
         }
         while self.sent < self.out.len() {
             match ready!(Pin::new(&mut self.stream).poll_write(context, &self.out[self.sent..])) {
@@ -216,9 +209,9 @@ impl LeanSession {
         }
     }
 
-    /// Reads what came without a question: a server that ends a session may say why. It may be nothing
-    /// that concerns a session, such as a ticket of TLS.
-    fn unasked(&mut self, context: &mut Context<'_>) -> Asked<()> {
+    /// Reads what came unasked: the reason why a server ends the session, or something harmless such
+    /// as a ticket of TLS.
+    fn read_unasked(&mut self, context: &mut Context<'_>) -> Asked<()> {
         if !self.rest.is_empty() {
             self.decoder.take(&self.rest)?;
         } else if let Poll::Ready(read) = self.poll_read(context) {
@@ -232,12 +225,11 @@ impl LeanSession {
         }
     }
 
-    /// Reads once, and gives it to the decoder.
     #[inline]
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Asked<()>> {
         let mut inbox = self.inbox.0.borrow_mut();
         let mut buffer = ReadBuf::new(&mut inbox);
-        // Shorter than the inbox: no more than the head of a packet.
+        // Shorter than the inbox: at most the head of a packet.
         buffer.put_slice(&self.rest);
         if let Err(e) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
             return Poll::Ready(Err(Failure::lost(&e.to_string())));
@@ -253,7 +245,6 @@ impl LeanSession {
     }
 }
 
-/// The transport of a session: TCP, or TLS over it.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
     fn tcp(&self) -> &TcpStream;
 }
@@ -284,15 +275,15 @@ async fn connect(link: &ServerLink, inbox: &Inbox) -> mysql_async::Result<LeanSe
     })
 }
 
-/// Opens a connection and logs in. A driver at the other end of a socket takes part in what is common to all
-/// methods: it gets the greeting, its response is sent, and it gets the server's OK.
+/// Opens a connection and logs in. A driver at the other end of a socket gets the greeting and the
+/// server's OK, and its response is sent.
 pub(crate) async fn log_in_for<'a>(
     link: &'a ServerLink,
     mut driver: Option<&mut UnixStream>,
 ) -> mysql_async::Result<(Box<dyn Stream>, Login<'a>)> {
     let (mut tcp, mut next) = (dial(&link.target.address).await?, 0);
     let greeting = receive(&mut tcp, &mut next).await?;
-    let mut login = Login::greeted(&link.target, &greeting)?;
+    let mut login = Login::from_greeting(&link.target, &greeting)?;
     let mut drivers_next = 0;
     if let Some(driver) = &mut driver {
         send(driver, &mut drivers_next, &greeting).await?;
@@ -301,7 +292,7 @@ pub(crate) async fn log_in_for<'a>(
     let mut stream: Box<dyn Stream> = match &link.tls {
         None => Box::new(tcp),
         Some((config, name)) => {
-            send(&mut tcp, &mut next, &login.head()).await?;
+            send(&mut tcp, &mut next, &login.tls_request()).await?;
             let connector = TlsConnector::from(Arc::clone(config));
             Box::new(connector.connect(name.clone(), tcp).await?)
         }
@@ -309,11 +300,11 @@ pub(crate) async fn log_in_for<'a>(
     send(&mut stream, &mut next, &login.response()).await?;
     loop {
         let packet = receive(&mut stream, &mut next).await;
-        let packet = packet.map_err(|failure| login.declined().unwrap_or(failure))?;
+        let packet = packet.map_err(|failure| login.decline_reason().unwrap_or(failure))?;
         match login.take(&packet)? {
-            Say::Send(payload) => send(&mut stream, &mut next, &payload).await?,
-            Say::Read => {}
-            Say::Done => {
+            LoginAction::Send(payload) => send(&mut stream, &mut next, &payload).await?,
+            LoginAction::Read => {}
+            LoginAction::Done => {
                 if let Some(driver) = &mut driver {
                     send(driver, &mut drivers_next, &packet).await?;
                 }
@@ -339,7 +330,7 @@ async fn dial(address: &Address) -> io::Result<TcpStream> {
     }
 }
 
-/// Reads one packet of a log-in, and no byte behind it: what follows may be TLS.
+/// Reads one packet of a log-in and no byte behind it: TLS may follow.
 async fn receive(
     stream: &mut (impl AsyncRead + Unpin),
     next: &mut u8,

@@ -10,8 +10,8 @@ use super::{rsa, signature};
 use crate::error::line;
 use crate::mysql::options::{Address, ConnectOptions, SslMode};
 
-/// What is asked of every server; it gets what it offers of this. Not asked for, so that the server
-/// refuses it: LOCAL_FILES, MULTI_STATEMENTS. Never added: LONG_PASSWORD, by which MariaDB tells MySQL.
+/// Capabilities asked for where a server offers them; not LOCAL_FILES and MULTI_STATEMENTS, so that it
+/// refuses these. LONG_PASSWORD is never added: MariaDB recognises MySQL by it.
 const ASKED: CapabilityFlags = NEEDED
     .union(CapabilityFlags::CLIENT_LONG_PASSWORD)
     .union(CapabilityFlags::CLIENT_FOUND_ROWS)
@@ -23,12 +23,12 @@ const ASKED: CapabilityFlags = NEEDED
 const NEEDED: CapabilityFlags =
     CapabilityFlags::CLIENT_PROTOCOL_41.union(CapabilityFlags::CLIENT_SECURE_CONNECTION);
 
-/// Bytes of one packet at most, as the server is told.
+/// Largest packet, as announced to the server.
 const PACKET_MAX: u32 = 1 << 24;
 /// Bytes of the response that ask for TLS when sent alone.
 const HEAD: usize = 32;
 const NONCE: usize = 20;
-/// Packets of one log-in at most: an account has a handful of methods, each of which takes two.
+/// Most packets of one log-in: an account has a handful of methods of two packets each.
 const PACKETS_MAX: usize = 32;
 pub(crate) const REFUSED_KEY: &str =
     "the server's RSA key is broken, weak or too short for the password";
@@ -38,7 +38,7 @@ pub(crate) const ANOTHER_QUESTION: &str = "the server asks for something else th
 
 /// The action after a packet. It may hold the password.
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(crate) enum Say {
+pub(crate) enum LoginAction {
     /// Send this payload.
     Send(Vec<u8>),
     /// Send nothing and read on.
@@ -47,8 +47,8 @@ pub(crate) enum Say {
     Done,
 }
 
-/// What the next packet may be, besides another method's beginning: an account of MariaDB's can have several,
-/// and the server asks for each until one lets us in.
+/// The expected packet, besides a switch to another method: MariaDB tries those of an account one by
+/// one.
 #[derive(Clone, Copy, PartialEq)]
 enum Awaits {
     /// An OK, or more of this method.
@@ -73,13 +73,13 @@ pub(crate) struct Login<'a> {
     target: &'a ConnectOptions,
     awaits: Awaits,
     packets: usize,
-    /// True if the server asked for another method already.
+    /// True after a switch to another method.
     switched: bool,
-    /// True if it asked for a method that the driver does not know.
+    /// True after a method that the driver does not know.
     beyond_driver: bool,
-    /// Why the last method was declined, if it was.
+    /// The reason why the last method was declined, if it was.
     declined: Option<Declined>,
-    /// The answer to the greeting of a server that is no MySQL.
+    /// The driver's response, if it made one.
     response: Option<Vec<u8>>,
     version: (u16, u16, u16),
     capabilities: CapabilityFlags,
@@ -88,9 +88,9 @@ pub(crate) struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    /// Takes the server's greeting. What follows is [`Self::head`] and TLS if the target wants that,
-    /// then [`Self::response`].
-    pub(crate) fn greeted(target: &'a ConnectOptions, packet: &[u8]) -> Result<Login<'a>> {
+    /// Reads the server's greeting. [`Self::tls_request`] and TLS follow if the target wants that, then
+    /// [`Self::response`].
+    pub(crate) fn from_greeting(target: &'a ConnectOptions, packet: &[u8]) -> Result<Login<'a>> {
         let mut greeting = packet.to_vec();
         let greeting = self::greeting(&mut greeting).ok_or_else(|| too_old(packet))?;
         let (tls, offered) = (target.ssl.mode != SslMode::Disabled, greeting.capabilities());
@@ -122,12 +122,12 @@ impl<'a> Login<'a> {
         })
     }
 
-    /// Makes what asks for TLS: the beginning of the response.
-    pub(crate) fn head(&self) -> Vec<u8> {
+    /// Returns the beginning of the response, which asks for TLS.
+    pub(crate) fn tls_request(&self) -> Vec<u8> {
         self.response()[..HEAD].to_vec()
     }
 
-    /// Takes the response that somebody else made for the same account and greeting, without TLS.
+    /// Takes the driver's response for the same account and greeting, without TLS.
     pub(crate) fn respond_with(&mut self, mut response: Vec<u8>) -> Result<()> {
         let [a, b, c, d, ..] = response[..] else { return Err(unexpected()) };
         let mut asked = CapabilityFlags::from_bits_retain(u32::from_le_bytes([a, b, c, d]));
@@ -140,7 +140,6 @@ impl<'a> Login<'a> {
         Ok(())
     }
 
-    /// Makes the response to the greeting.
     pub(crate) fn response(&self) -> Vec<u8> {
         if let Some(response) = &self.response {
             return response.clone();
@@ -162,17 +161,17 @@ impl<'a> Login<'a> {
         response
     }
 
-    /// Takes the payload of a packet that is no error. After an error the log-in is over.
-    pub(crate) fn take(&mut self, packet: &[u8]) -> Result<Say> {
+    /// Handles the payload of a packet that is no error. After an error the log-in is over.
+    pub(crate) fn take(&mut self, packet: &[u8]) -> Result<LoginAction> {
         self.packets += 1;
         let sha2 = self.plugin == AuthPlugin::CachingSha2Password;
         match (self.awaits, packet) {
             _ if self.packets > PACKETS_MAX => Err(unexpected()),
-            (awaits, [0x00, ..]) if awaits != Awaits::Key => Ok(Say::Done),
+            (awaits, [0x00, ..]) if awaits != Awaits::Key => Ok(LoginAction::Done),
             (_, [0xfe, switch @ ..]) => self.switch(switch),
             (Awaits::Answer, [0x01, 3, ..]) if sha2 => {
                 self.awaits = Awaits::Verdict;
-                Ok(Say::Read)
+                Ok(LoginAction::Read)
             }
             (Awaits::Answer, [0x01, 4, ..]) if sha2 => {
                 let socket = matches!(self.target.address, Address::Socket(_));
@@ -182,9 +181,11 @@ impl<'a> Login<'a> {
                 self.awaits = Awaits::Verdict;
                 let mut text = self.password();
                 text.iter_mut().zip(self.nonce.iter().cycle()).for_each(|(byte, n)| *byte ^= n);
-                Ok(Say::Send(rsa::encrypt(&text, key).ok_or(Error::Other(REFUSED_KEY.into()))?))
+                Ok(LoginAction::Send(
+                    rsa::encrypt(&text, key).ok_or(Error::Other(REFUSED_KEY.into()))?,
+                ))
             }
-            // The byte in front of it is missing where the plugin's packet begins with none that is taken.
+            // The server leaves out the byte in front where the plugin's first byte is unambiguous.
             (Awaits::Salt, [0x01, salt @ ..] | salt @ [b'P', ..]) => self.sign_both(salt),
             (Awaits::Question, [0x01, 2..=5, ..] | [2..=5, ..]) => {
                 let why = self.declined.take();
@@ -194,8 +195,8 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// Tells why the last method was declined: what follows comes of it.
-    pub(crate) fn declined(&self) -> Option<Error> {
+    /// Returns why the last method was declined: the server's refusal follows from it.
+    pub(crate) fn decline_reason(&self) -> Option<Error> {
         Some(match self.declined.as_ref()? {
             Declined::Unknown(name) => DriverError::UnknownAuthPlugin { name: name.clone() }.into(),
             Declined::Old => DriverError::MysqlOldPasswordDisabled.into(),
@@ -204,24 +205,24 @@ impl<'a> Login<'a> {
         })
     }
 
-    /// Tells whether the server asked for what the driver cannot do: a second method, or one that it does not know.
+    /// Returns whether the server asked for a second method, or one that the driver does not know.
     pub(crate) fn is_beyond_driver(&self) -> bool {
         self.beyond_driver
     }
 
-    /// Tells whether results come without EOF packets.
+    /// Returns whether results come without EOF packets.
     pub(crate) fn deprecate_eof(&self) -> bool {
         self.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF)
     }
 
-    /// Proves that the password is known; nothing stands for none.
+    /// Proves that the password is known; empty without one.
     fn scramble(&self) -> Vec<u8> {
         let scramble = self.plugin.gen_data(Some(self.target.password.expose()), &self.nonce);
         scramble.map_or_else(Vec::new, |scramble| scramble.to_vec())
     }
 
     /// Begins the method that the server asks for.
-    fn switch(&mut self, packet: &[u8]) -> Result<Say> {
+    fn switch(&mut self, packet: &[u8]) -> Result<LoginAction> {
         let mut rest = ParseBuf(packet);
         let name = rest.eat_null_str();
         self.plugin = AuthPlugin::from_bytes(name).into_owned();
@@ -234,7 +235,7 @@ impl<'a> Login<'a> {
         Ok(match name {
             b"mysql_native_password" | b"caching_sha2_password" => {
                 self.nonce = nonce(NONCE)?;
-                Say::Send(self.scramble())
+                LoginAction::Send(self.scramble())
             }
             b"sha256_password" => {
                 self.nonce = nonce(NONCE)?;
@@ -242,20 +243,20 @@ impl<'a> Login<'a> {
             }
             b"client_ed25519" => {
                 let password = self.target.password.expose().as_bytes();
-                Say::Send(signature::ed25519(password, &nonce(signature::NONCE)?))
+                LoginAction::Send(signature::ed25519(password, &nonce(signature::NONCE)?))
             }
             b"parsec" => {
                 self.nonce = nonce(signature::NONCE)?;
                 self.awaits = Awaits::Salt;
-                Say::Send(Vec::new())
+                LoginAction::Send(Vec::new())
             }
-            b"mysql_clear_password" => self.say_password(),
+            b"mysql_clear_password" => self.send_password(),
             b"dialog" => match rest.0 {
-                // Of a question for a password, of which some servers make no words.
+                // Asks for a password; some servers send no text.
                 [] | [4 | 5, ..] => {
-                    let say = self.say_password();
+                    let action = self.send_password();
                     self.awaits = Awaits::Question;
-                    say
+                    action
                 }
                 _ => self.decline(Declined::AnotherQuestion),
             },
@@ -265,39 +266,39 @@ impl<'a> Login<'a> {
         })
     }
 
-    /// Answers with nothing, so that the server goes on to the account's next method, or refuses.
-    fn decline(&mut self, why: Declined) -> Say {
+    /// Answers with nothing: the server goes on to the account's next method, or refuses.
+    fn decline(&mut self, why: Declined) -> LoginAction {
         self.declined = Some(why);
-        Say::Send(Vec::new())
+        LoginAction::Send(Vec::new())
     }
 
-    /// Tells the server the password where nobody else can read it.
-    fn say_password(&mut self) -> Say {
+    /// Sends the password over a socket or TLS, else declines.
+    fn send_password(&mut self) -> LoginAction {
         let socket = matches!(self.target.address, Address::Socket(_));
         if socket || self.target.ssl.mode != SslMode::Disabled {
-            Say::Send(self.password())
+            LoginAction::Send(self.password())
         } else {
             self.decline(Declined::InTheClear)
         }
     }
 
-    fn sign_both(&mut self, salt: &[u8]) -> Result<Say> {
+    fn sign_both(&mut self, salt: &[u8]) -> Result<LoginAction> {
         self.awaits = Awaits::Verdict;
         let mut ours = [0; signature::NONCE];
         getrandom::fill(&mut ours).map_err(|e| Error::Other(e.to_string().into()))?;
         let password = self.target.password.expose().as_bytes();
         let answer = signature::parsec(password, &self.nonce, ours, salt);
-        answer.map(Say::Send).ok_or_else(unexpected)
+        answer.map(LoginAction::Send).ok_or_else(unexpected)
     }
 
-    /// Tells the server the password where nobody else can read it, or asks for the key.
-    fn disclose(&mut self, safe: bool, ask: u8) -> Say {
+    /// Sends the password where nobody else can read it, else asks for the key.
+    fn disclose(&mut self, safe: bool, ask: u8) -> LoginAction {
         if safe || self.target.ssl.mode != SslMode::Disabled {
             self.awaits = Awaits::Verdict;
-            return Say::Send(self.password());
+            return LoginAction::Send(self.password());
         }
         self.awaits = Awaits::Key;
-        Say::Send(vec![ask])
+        LoginAction::Send(vec![ask])
     }
 
     fn password(&self) -> Vec<u8> {
@@ -307,7 +308,7 @@ impl<'a> Login<'a> {
 
 /// Reads a greeting; None for servers before 4.1, too.
 fn greeting(packet: &mut [u8]) -> Option<HandshakePacket<'_>> {
-    // The nonce's length, which mysql_common takes for a signed number, and panics on some.
+    // mysql_common reads the nonce's length as a signed number, and panics on some.
     let length = packet.get_mut(memchr::memchr(0, packet)? + 21)?;
     *length = (*length).min(i8::MAX as u8);
     let greeting: HandshakePacket<'_> = ParseBuf(packet).parse(()).ok()?;
@@ -315,7 +316,7 @@ fn greeting(packet: &mut [u8]) -> Option<HandshakePacket<'_>> {
     sound.then_some(greeting)
 }
 
-/// Makes the error for a greeting without the capability of 4.1, or for what is none.
+/// Makes the error for a greeting from before 4.1, or for none.
 fn too_old(greeting: &[u8]) -> Error {
     let (protocol, rest) = greeting.split_first().unwrap_or((&0, &[]));
     let mut rest = ParseBuf(rest);
@@ -331,7 +332,7 @@ fn too_old(greeting: &[u8]) -> Error {
     Error::Other(format!("it is MySQL {}: {why}", line(&version)).into())
 }
 
-/// Says that this is no log-in, without the bytes: nobody shows them.
+/// Makes the error for a packet that is no log-in's, without its bytes.
 pub(crate) fn unexpected() -> Error {
     DriverError::UnexpectedPacket { payload: Vec::new() }.into()
 }
@@ -378,7 +379,7 @@ mod tests {
     const MYSQL_5_6: Server = server("5.6.24-log", 0x807f_f7ff, 0, NATIVE, 0x000e_a20b);
     const MYSQL_8: Server = server("8.0.33", 0xdfff_ffff, 0, SHA2, 0x010e_a20b);
 
-    /// What the servers offer, and what comes of it.
+    /// Servers with their offers and the expected requests.
     const SERVERS: [Server; 10] = [
         server("5.5.9-log", 0x800f_f7ff, 0, "mysql_native_password", 0x000e_a20b),
         server("5.5.34", 0x800f_f7ff, 0, NATIVE, 0x000e_a20b),
@@ -420,9 +421,13 @@ mod tests {
         [b"\xfe", plugin.as_bytes(), LATER, b"\0"].concat()
     }
 
-    /// What is said to these packets after the log-in's response.
-    fn said(target: &ConnectOptions, server: &Server, packets: &[&[u8]]) -> Result<Vec<Say>> {
-        let mut login = Login::greeted(target, &server.greeting())?;
+    /// Returns the replies to these packets after the log-in's response.
+    fn replies(
+        target: &ConnectOptions,
+        server: &Server,
+        packets: &[&[u8]],
+    ) -> Result<Vec<LoginAction>> {
+        let mut login = Login::from_greeting(target, &server.greeting())?;
         packets.iter().map(|packet| login.take(packet)).collect()
     }
 
@@ -449,11 +454,11 @@ mod tests {
     fn a_greeting_is_answered_in_what_both_sides_speak() {
         for server in &SERVERS {
             let (target, name) = (tcp(), server.version);
-            let login = Login::greeted(&target, &server.greeting()).unwrap();
+            let login = Login::from_greeting(&target, &server.greeting()).unwrap();
             assert_eq!(login.response(), response(server, server.agreed, "sbtest\0"), "{name}");
             assert_eq!(login.deprecate_eof(), server.agreed >> 24 == 1, "{name}");
             let none = tcp().with_database("");
-            let login = Login::greeted(&none, &server.greeting()).unwrap();
+            let login = Login::from_greeting(&none, &server.greeting()).unwrap();
             assert_eq!(login.response(), response(server, server.agreed & !8, ""), "{name}");
         }
         for (version, collation) in
@@ -461,7 +466,7 @@ mod tests {
         {
             let server = Server { version, ..MYSQL_5_6 };
             let target = tcp();
-            let login = Login::greeted(&target, &server.greeting()).unwrap();
+            let login = Login::from_greeting(&target, &server.greeting()).unwrap();
             assert_eq!(login.response()[8], collation, "{version}");
         }
     }
@@ -470,12 +475,12 @@ mod tests {
     fn tls_is_asked_for_with_the_head_of_the_response_when_wanted() {
         let target = tls();
         for server in SERVERS.iter().filter(|server| server.offered & TLS != 0) {
-            let login = Login::greeted(&target, &server.greeting()).unwrap();
+            let login = Login::from_greeting(&target, &server.greeting()).unwrap();
             let expected = response(server, server.agreed | TLS, "sbtest\0");
-            assert_eq!(login.head(), expected[..HEAD], "{}", server.version);
+            assert_eq!(login.tls_request(), expected[..HEAD], "{}", server.version);
             assert_eq!(login.response(), expected, "{}", server.version);
         }
-        let error = said(&target, &MYSQL_5_6, &[]).unwrap_err();
+        let error = replies(&target, &MYSQL_5_6, &[]).unwrap_err();
         assert!(matches!(error, Error::Driver(DriverError::NoClientSslFlagFromServer)));
     }
 
@@ -485,18 +490,18 @@ mod tests {
             target: ConnectOptions,
             server: Server,
             packets: Vec<Vec<u8>>,
-            said: Vec<Say>,
+            said: Vec<LoginAction>,
         }
-        let native_later = || Say::Send(native(LATER));
-        let sha2_later = || Say::Send(sha2(LATER));
-        let clear = || Say::Send(b"marker-pw\0".to_vec());
-        let (nothing, ask) = (|| Say::Send(Vec::new()), |key| Say::Send(vec![key]));
+        let native_later = || LoginAction::Send(native(LATER));
+        let sha2_later = || LoginAction::Send(sha2(LATER));
+        let clear = || LoginAction::Send(b"marker-pw\0".to_vec());
+        let (nothing, ask) = (|| LoginAction::Send(Vec::new()), |key| LoginAction::Send(vec![key]));
         let nonce = [5; signature::NONCE];
         let (to_ed25519, to_parsec) = (
             [b"\xfeclient_ed25519\0", &nonce[..]].concat(),
             [b"\xfeparsec\0", &nonce[..]].concat(),
         );
-        let signature = || Say::Send(signature::ed25519(PASSWORD.as_bytes(), &nonce));
+        let signature = || LoginAction::Send(signature::ed25519(PASSWORD.as_bytes(), &nonce));
         let case = |target, server, packets: &[&[u8]], said| Case {
             target,
             server,
@@ -509,16 +514,16 @@ mod tests {
         for case in [
             case(tcp(), MYSQL_5_6, &[], vec![]),
             case(tcp(), MYSQL_8, &[&to_native], vec![native_later()]),
-            case(tcp(), MYSQL_5_6, &[&to_sha2, CACHED], vec![sha2_later(), Say::Read]),
-            case(tcp(), MYSQL_8, &[CACHED], vec![Say::Read]),
+            case(tcp(), MYSQL_5_6, &[&to_sha2, CACHED], vec![sha2_later(), LoginAction::Read]),
+            case(tcp(), MYSQL_8, &[CACHED], vec![LoginAction::Read]),
             case(socket(), MYSQL_8, &[FULL], vec![clear()]),
             case(tls(), MYSQL_8, &[FULL], vec![clear()]),
-            case(tcp(), MYSQL_8, &[FULL], vec![Say::Send(vec![2])]),
+            case(tcp(), MYSQL_8, &[FULL], vec![LoginAction::Send(vec![2])]),
             case(tls(), MYSQL_8, &[&to_sha256], vec![clear()]),
-            case(tcp(), MYSQL_8, &[&to_sha256], vec![Say::Send(vec![1])]),
-            case(socket(), MYSQL_8, &[&to_sha256], vec![Say::Send(vec![1])]),
-            case(empty(), MYSQL_8, &[&to_sha256], vec![Say::Send(vec![0])]),
-            case(empty(), MYSQL_8, &[&to_native], vec![Say::Send(vec![])]),
+            case(tcp(), MYSQL_8, &[&to_sha256], vec![LoginAction::Send(vec![1])]),
+            case(socket(), MYSQL_8, &[&to_sha256], vec![LoginAction::Send(vec![1])]),
+            case(empty(), MYSQL_8, &[&to_sha256], vec![LoginAction::Send(vec![0])]),
+            case(empty(), MYSQL_8, &[&to_native], vec![LoginAction::Send(vec![])]),
             // One method after the other.
             case(tcp(), MYSQL_5_6, &[&to_ed25519], vec![signature()]),
             case(tcp(), MYSQL_5_6, &[&to_ed25519, &to_native], vec![signature(), native_later()]),
@@ -563,15 +568,16 @@ mod tests {
         ] {
             let mut packets: Vec<&[u8]> = case.packets.iter().map(Vec::as_slice).collect();
             let mut expected = case.said;
-            if !matches!(&expected[..], [.., Say::Send(ask)] if matches!(ask[..], [1 | 2])) {
+            if !matches!(&expected[..], [.., LoginAction::Send(ask)] if matches!(ask[..], [1 | 2]))
+            {
                 packets.push(OK);
-                expected.push(Say::Done);
+                expected.push(LoginAction::Done);
             }
-            let said = said(&case.target, &case.server, &packets).unwrap();
+            let said = replies(&case.target, &case.server, &packets).unwrap();
             assert_eq!(said, expected, "{} {packets:?}", case.server.version);
         }
         let empty = empty();
-        let response = Login::greeted(&empty, &MYSQL_5_6.greeting()).unwrap().response();
+        let response = Login::from_greeting(&empty, &MYSQL_5_6.greeting()).unwrap().response();
         assert_eq!(response[HEAD..], b"root\0\0sbtest\0mysql_native_password\0"[..]);
     }
 
@@ -604,8 +610,10 @@ mod tests {
             (socket(), &[&to_sha256], LATER),
         ] {
             let server = if asks.len() == 2 { MYSQL_5_6 } else { MYSQL_8 };
-            let said = said(&target, &server, &[asks, &[&key, OK]].concat()).unwrap();
-            let [.., Say::Send(sealed), Say::Done] = &said[..] else { panic!("{said:?}") };
+            let said = replies(&target, &server, &[asks, &[&key, OK]].concat()).unwrap();
+            let [.., LoginAction::Send(sealed), LoginAction::Done] = &said[..] else {
+                panic!("{said:?}")
+            };
             let decrypt =
                 format!("pkeyutl -decrypt -inkey {private} -pkeyopt rsa_padding_mode:oaep");
             let mut text = openssl(&decrypt, sealed);
@@ -613,13 +621,13 @@ mod tests {
             assert_eq!(text, b"marker-pw\0");
         }
         let long = ConnectOptions { password: Secret::new("x".repeat(214)), ..tcp() };
-        let error = said(&long, &MYSQL_8, &[FULL, &key]).unwrap_err();
+        let error = replies(&long, &MYSQL_8, &[FULL, &key]).unwrap_err();
         assert!(error.to_string().contains("RSA key"), "{error}");
     }
 
     /// Shown as `{:?}`: the error of a conversation that ends badly.
-    fn refused(target: &ConnectOptions, server: &Server, packets: &[&[u8]]) -> String {
-        let shown = format!("{:?}", said(target, server, packets).expect_err("refused"));
+    fn refusal(target: &ConnectOptions, server: &Server, packets: &[&[u8]]) -> String {
+        let shown = format!("{:?}", replies(target, server, packets).expect_err("refused"));
         assert!(!shown.contains(PASSWORD), "{shown}");
         shown
     }
@@ -646,7 +654,7 @@ mod tests {
             (&[to_native.as_slice(); PACKETS_MAX + 1], "UnexpectedPacket"),
         ];
         for (packets, error) in cases {
-            let shown = refused(&tcp(), &MYSQL_8, packets);
+            let shown = refusal(&tcp(), &MYSQL_8, packets);
             assert!(shown.contains(error), "{packets:?}: {shown}");
         }
     }
@@ -681,13 +689,13 @@ mod tests {
             Case { packets: &[b"\xfedialog\0\x02Token:"], declined: Some(ANOTHER_QUESTION) },
         ] {
             let target = tcp();
-            let mut login = Login::greeted(&target, &MYSQL_5_6.greeting()).unwrap();
+            let mut login = Login::from_greeting(&target, &MYSQL_5_6.greeting()).unwrap();
             for packet in packets {
-                assert!(matches!(login.take(packet), Ok(Say::Send(_))), "{packet:?}");
+                assert!(matches!(login.take(packet), Ok(LoginAction::Send(_))), "{packet:?}");
             }
             let natives = packets.iter().all(|packet| *packet == LATER_NATIVE);
             assert_eq!(login.is_beyond_driver(), !natives || packets.len() > 1, "{packets:?}");
-            let why = login.declined().map(|why| format!("{why:?}"));
+            let why = login.decline_reason().map(|why| format!("{why:?}"));
             let holds = why.as_deref().zip(declined).is_none_or(|(why, part)| why.contains(part));
             assert!(holds && why.is_some() == declined.is_some(), "{packets:?}: {why:?}");
         }
@@ -697,11 +705,11 @@ mod tests {
     fn a_response_of_somebody_else_is_sent_with_our_tls() {
         for (target, server) in [(tcp(), MYSQL_5_6), (tls(), MYSQL_8), (socket(), MYSQL_8)] {
             let plain = response(&server, server.agreed | 0x80, "sbtest\0");
-            let mut login = Login::greeted(&target, &server.greeting()).unwrap();
+            let mut login = Login::from_greeting(&target, &server.greeting()).unwrap();
             login.respond_with(plain.clone()).unwrap();
             let tls = if target.ssl.mode == SslMode::Disabled { 0 } else { TLS };
             let wanted = response(&server, server.agreed | 0x80 | tls, "sbtest\0");
-            assert_eq!((login.head(), login.response()), (wanted[..HEAD].to_vec(), wanted));
+            assert_eq!((login.tls_request(), login.response()), (wanted[..HEAD].to_vec(), wanted));
             assert!(login.respond_with(plain[..HEAD - 1].to_vec()).is_err());
             assert!(login.respond_with(Vec::new()).is_err());
         }
@@ -722,19 +730,20 @@ mod tests {
             (b"", "UnexpectedPacket"),
         ];
         for (greeting, why) in cases {
-            let error = format!("{:?}", Login::greeted(&target, greeting).err().expect("refused"));
+            let error =
+                format!("{:?}", Login::from_greeting(&target, greeting).err().expect("refused"));
             assert!(error.contains(why), "{error}");
         }
         for length in 0..=255 {
             let mut greeting = MYSQL_8.greeting();
             greeting["8.0.33".len() + 22] = length;
-            let _ = Login::greeted(&target, &greeting);
+            let _ = Login::from_greeting(&target, &greeting);
         }
         for server in &SERVERS {
             let greeting = server.greeting();
             let nonce_ends = greeting.len() - server.plugin.len();
             for end in 0..greeting.len() {
-                let login = Login::greeted(&target, &greeting[..end]);
+                let login = Login::from_greeting(&target, &greeting[..end]);
                 assert_eq!(login.is_ok(), end >= nonce_ends, "{} {end}", server.version);
             }
         }
@@ -761,17 +770,17 @@ mod tests {
         #[test]
         fn no_packets_panic(server in 0..SERVERS.len(), at in 0..140_usize, byte: u8, packets in prop::collection::vec(packet(), 12)) {
             for first in &packets {
-                let _ = Login::greeted(&tcp(), first);
+                let _ = Login::from_greeting(&tcp(), first);
             }
             let mut greeting = SERVERS[server].greeting();
             if let Some(changed) = greeting.get_mut(at) {
                 *changed = byte;
             }
             for target in [tcp(), socket(), tls()] {
-                let Ok(mut login) = Login::greeted(&target, &greeting) else { continue };
-                let _ = (login.head(), login.response());
+                let Ok(mut login) = Login::from_greeting(&target, &greeting) else { continue };
+                let _ = (login.tls_request(), login.response());
                 let said: Vec<_> = packets.iter().map_while(|packet| match login.take(packet) {
-                    Err(_) | Ok(Say::Done) => None,
+                    Err(_) | Ok(LoginAction::Done) => None,
                     said => Some(said),
                 }).collect();
                 prop_assert!(said.len() <= PACKETS_MAX, "{said:?}");

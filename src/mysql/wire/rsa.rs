@@ -1,7 +1,5 @@
-//! A password under the server's public key, for a full log-in without TLS.
-//!
-//! mysql_common encrypts, but panics on a key that is broken or small and computes with any size: keys
-//! are read and measured here first.
+//! Encrypts a password under the server's public key, for a full log-in without TLS. mysql_common
+//! panics on broken and small keys and accepts any size: keys are checked here first.
 
 use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
 use mysql_common::num_bigint::BigUint;
@@ -11,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 /// Bytes that OAEP with SHA-1 takes of the modulus.
 const PADDING: usize = 42;
 
-/// Encrypts by the key in the server's PEM; None where the key is not sound, or too short for this.
+/// Encrypts by a key in PEM; None where the key is unsound or too short.
 pub(crate) fn encrypt(text: &[u8], pem: &[u8]) -> Option<Vec<u8>> {
     let key = key(&SubjectPublicKeyInfoDer::from_pem_slice(pem).ok()?)?;
     let sound = (1024..=8192).contains(&key.modulus().bits()) && key.exponent().bits() <= 33;
@@ -34,7 +32,7 @@ fn key(der: &[u8]) -> Option<PublicKey> {
     Some(PublicKey::new(BigUint::from_bytes_be(modulus), BigUint::from_bytes_be(exponent)))
 }
 
-/// Parts an element of this tag from what follows it. A log-in's packet needs no longer lengths.
+/// Splits off an element of this tag. A log-in's packet needs no longer lengths.
 fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = match der.strip_prefix(&[tag])? {
         [length @ ..=0x7f, rest @ ..] | [0x81, length, rest @ ..] => (usize::from(*length), rest),

@@ -51,7 +51,7 @@ mod tests {
     use base64::prelude::{BASE64_STANDARD_NO_PAD, Engine};
     use ed25519_dalek::{Signature, Verifier};
 
-    /// Tells whether the owner of this key, as servers keep it, signed the text.
+    /// Returns whether the owner of this key, as servers keep it, signed the text.
     fn signed(key: &str, text: &[u8], signature: &[u8]) -> bool {
         let key = BASE64_STANDARD_NO_PAD.decode(key).expect("base64");
         let key = VerifyingKey::from_bytes(&key.try_into().expect("32 bytes")).expect("a point");

@@ -1,4 +1,4 @@
-//! Encryption: rustls as `--ssl-mode` says.
+//! Encryption by rustls, as `--ssl-mode` says.
 
 use std::fmt;
 use std::io::Read;
@@ -17,22 +17,18 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use crate::error::{Error, Result};
 use crate::mysql::options::{Address, ConnectOptions, SslMode};
 
-/// The host name that the driver asks for in VERIFY_CA.
-///
-/// It recognises a failed name check, which it is to skip, by the text `NotValidForName`. rustls
-/// prints the name that was asked for, so that carries the text. It checks the chain first.
+/// The host name that the driver asks for in VERIFY_CA. It recognises a failed name check by the text
+/// `NotValidForName`, and rustls prints the name that was asked for.
 const NAME_OF_VERIFY_CA: &str = "NotValidForName";
 
-/// Bytes of a file of certificates at most; those of all public authorities have a quarter of one MiB.
+/// Largest file of certificates, bytes; all public authorities have a quarter of one MiB.
 const PEM_MAX: u64 = 16 << 20;
 
-/// The options of measured connections, and what they call the server.
+/// The options of measured connections, and the server's name in them.
 pub(crate) type Tls = (Arc<ClientConfig>, ServerName<'static>);
 
-/// Reads the files and makes the options for the driver's connections and for measured ones; None for
-/// plain text. PREFERRED that was not decided asks for encryption and does not fall back.
-///
-/// Connections use each other's session tickets.
+/// Makes the TLS of the driver's and of measured connections; None for plain text. An undecided
+/// PREFERRED asks for encryption and does not fall back. Connections share session tickets.
 pub(crate) fn options(target: &ConnectOptions) -> Result<Option<(SslOpts, Tls)>> {
     let (ssl, mode) = (&target.ssl, target.ssl.mode);
     let host = match &target.address {
@@ -74,16 +70,16 @@ pub(crate) fn options(target: &ConnectOptions) -> Result<Option<(SslOpts, Tls)>>
     let path = ssl.key.as_deref().expect("a certificate comes with its key");
     let ((cert, chain), pem) = (certificates("ssl-cert", cert)?, read("ssl-key", path)?);
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|e| {
-        unfit("ssl-key", path, &format!("holds no private key in PEM, not encrypted: {e}"))
+        file_error("ssl-key", path, &format!("holds no private key in PEM, not encrypted: {e}"))
             .hint("openssl pkey -in KEY -out PLAIN takes the passphrase off")
     })?;
     let config =
-        builder.with_client_auth_cert(chain, key).map_err(|e| unfit("ssl-key", path, &e))?;
+        builder.with_client_auth_cert(chain, key).map_err(|e| file_error("ssl-key", path, &e))?;
     let identity = ClientIdentity::new(cert.into(), pem.into());
     Ok(Some((driver.with_client_identity(Some(identity)), (Arc::new(config), name))))
 }
 
-fn unfit(what: &str, path: &Path, why: &dyn fmt::Display) -> Error {
+fn file_error(what: &str, path: &Path, why: &dyn fmt::Display) -> Error {
     Error::usage(format!("{what} {}: {why}", path.display()))
 }
 
@@ -91,9 +87,9 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path);
     file.and_then(|file| file.take(PEM_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|e| unfit(what, path, &e))?;
+        .map_err(|e| file_error(what, path, &e))?;
     if bytes.len() as u64 > PEM_MAX {
-        return Err(unfit(what, path, &format!("is larger than {} MiB", PEM_MAX >> 20)));
+        return Err(file_error(what, path, &format!("is larger than {} MiB", PEM_MAX >> 20)));
     }
     Ok(bytes)
 }
@@ -102,23 +98,23 @@ fn authorities(path: &Path) -> Result<(Vec<u8>, RootCertStore)> {
     let (pem, certificates) = certificates("ssl-ca", path)?;
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
-        roots.add(certificate).map_err(|e| unfit("ssl-ca", path, &e))?;
+        roots.add(certificate).map_err(|e| file_error("ssl-ca", path, &e))?;
     }
     Ok((pem, roots))
 }
 
-/// Reads a file of certificates, as text and as they are.
+/// Reads a file of certificates, as text and parsed.
 fn certificates(what: &str, path: &Path) -> Result<(Vec<u8>, Vec<CertificateDer<'static>>)> {
     let pem = read(what, path)?;
     match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if !certificates.is_empty() => Ok((pem, certificates)),
-        _ => Err(unfit(what, path, &"holds no certificate in PEM, or a broken one")
+        _ => Err(file_error(what, path, &"holds no certificate in PEM, or a broken one")
             .hint("openssl x509 -inform der -in FILE -out PEM converts one")),
     }
 }
 
-/// A check of who signed a certificate (VERIFY_CA), or without roots of nothing (REQUIRED). The server
-/// proves in all modes that the certificate's key is its own.
+/// Checks who signed a certificate (VERIFY_CA), or without roots nothing (REQUIRED). In all modes the
+/// server proves that it holds the certificate's key.
 #[derive(Debug)]
 struct AnyName {
     roots: Option<RootCertStore>,
@@ -189,7 +185,7 @@ mod tests {
         ConnectOptions { address, ssl: ssl.clone(), ..ConnectOptions::canned(0) }
     }
 
-    fn refused(ssl: &Ssl) -> String {
+    fn refusal(ssl: &Ssl) -> String {
         options(&at("localhost", ssl)).expect_err("refused").to_string()
     }
 
@@ -303,7 +299,7 @@ mod tests {
         let with = Ssl { cert, key: Some(made.path("client.key")), ..without };
         assert_eq!(handshake(&with, &server), Ok(()));
         let of_another = Ssl { key: Some(made.path("ca.key")), ..with };
-        let error = refused(&of_another);
+        let error = refusal(&of_another);
         assert!(error.contains("ssl-key") && error.contains("ca.key"), "{error}");
     }
 
@@ -331,7 +327,7 @@ mod tests {
         let path = dir.path().join("ca.pem");
         let verifying = ssl(SslMode::VerifyCa, path.clone());
         let told = || {
-            let error = refused(&verifying);
+            let error = refusal(&verifying);
             assert!(error.contains("ssl-ca") && error.contains("ca.pem"), "{error}");
         };
         told();
@@ -349,7 +345,7 @@ mod tests {
         let key = dir.path().join("k.pem");
         std::fs::write(&key, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n").unwrap();
         let (cert, key) = (Some(made.path("ca.pem")), Some(key));
-        let error = refused(&Ssl { mode: SslMode::Required, ca: None, cert, key });
+        let error = refusal(&Ssl { mode: SslMode::Required, ca: None, cert, key });
         assert!(error.contains("k.pem") && error.contains("not encrypted"), "{error}");
         assert!(options(&at("no name", &Ssl::default())).unwrap().is_none(), "plain text");
         let required = Ssl { mode: SslMode::Required, ..Ssl::default() };

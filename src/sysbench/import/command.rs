@@ -1,4 +1,4 @@
-//! Command lines of sysbench's, as a shell or a script shows them above an output.
+//! Command lines of sysbench's, as shells and scripts show them above an output.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use crate::error::{VALUE_MAX, clip};
 use crate::plan::value::label;
 use crate::workload::named;
 
-/// The request of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Prepare,
@@ -31,53 +30,49 @@ const VERBS: [(&str, Verb); 6] = [
 ];
 const PROGRAM: &str = "sysbench";
 const SCRIPT: &str = ".lua";
-/// A line, and a command over several, are no longer: a system takes no longer word.
+/// Longest command, bytes, over all its lines: systems take no longer word.
 const BYTES_MAX: usize = 128 << 10;
 const LINES_MAX: usize = 100;
-/// Words of a line that may be the program: also users, images and directories have its name.
+/// Words of a line that may be the program: users, images and directories have its name, too.
 const PROGRAMS_MAX: usize = 16;
 /// Options that decide on an operation and its cost, beside those of the tests.
 const OF_WORK: &str = "validate db-driver db-ps-mode mysql-ssl mysql-ssl-cipher mysql-compression \
                        mysql-compression-algorithms mysql-ignore-errors mysql-dry-run config-file";
 
-/// One command line.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
-    /// The number of its last line.
     pub end: usize,
     pub verb: Verb,
-    /// The test, as it is written.
     test: Option<String>,
     values: OptionValues,
-    /// Options that sysbench itself does not have: those of a script.
+    /// Options of a script that sysbench does not have.
     others: BTreeMap<String, String>,
-    /// Options whose value a shell puts in.
+    /// Options with a value that a shell fills in.
     hidden: Vec<String>,
-    /// A shell puts in further words.
+    /// True if a shell adds words.
     is_cut: bool,
 }
 
-/// Gives loadgen's name of a test, or of the path of its script, where it has one.
+/// Returns loadgen's name of a test or of its script's path, if it has one.
 pub(crate) fn native(test: &str) -> Option<String> {
     Some(named(if test == "select" { "point-select" } else { test })?.name)
 }
 
-/// Finds the command lines of an output.
 pub(super) fn commands(lines: &[Line]) -> Vec<Command> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < lines.len() {
         let command = programs(lines[at].1).find_map(|start| command(&lines[at..], start));
-        let command = command.or_else(|| Some((unread(lines[at])?, 1)));
+        let command = command.or_else(|| Some((unreadable_command(lines[at])?, 1)));
         at += command.as_ref().map_or(1, |(_, count)| *count);
         found.extend(command.map(|(command, _)| command));
     }
     found
 }
 
-/// Finds where words follow that may be those of a command line of sysbench's.
+/// Finds positions after which a sysbench command line may follow.
 fn programs(line: &str) -> impl Iterator<Item = usize> {
     let program = |(at, name): (usize, &str)| {
-        let is_begin = line[..at].chars().next_back().is_none_or(begins);
+        let is_begin = line[..at].chars().next_back().is_none_or(may_precede_name);
         let version = |c: char| c.is_ascii_digit() || ".-_".contains(c);
         let rest = line[at + name.len()..].trim_start_matches(version);
         let is_end = rest.is_empty() || rest.starts_with(char::is_whitespace);
@@ -85,7 +80,8 @@ fn programs(line: &str) -> impl Iterator<Item = usize> {
     };
     // Scripts may be programs, too.
     let script = |(at, _): (usize, &str)| {
-        let start = line[..at].char_indices().rev().find(|(_, c)| begins(*c) && *c != '/');
+        let start =
+            line[..at].char_indices().rev().find(|(_, c)| may_precede_name(*c) && *c != '/');
         let start = start.map_or(0, |(at, c)| at + c.len_utf8());
         let is_end = line[at + SCRIPT.len()..].starts_with(char::is_whitespace);
         (is_end && !line[start..].starts_with('-')).then_some(start)
@@ -96,12 +92,12 @@ fn programs(line: &str) -> impl Iterator<Item = usize> {
     programs.chain(scripts).take(short)
 }
 
-/// Tells whether a program's name may begin behind this.
-fn begins(c: char) -> bool {
+/// Returns whether a program's name may follow this character.
+fn may_precede_name(c: char) -> bool {
     c.is_whitespace() || "/'\"`(".contains(c)
 }
 
-/// Reads a command whose words begin there in the first line; gives the count of its lines, too.
+/// Reads a command whose words begin in the first line; also returns its number of lines.
 fn command(lines: &[Line], start: usize) -> Option<(Command, usize)> {
     let first = lines[0].1;
     let mut text = first[start..].to_owned();
@@ -116,7 +112,7 @@ fn command(lines: &[Line], start: usize) -> Option<(Command, usize)> {
         let (end, _) = lines[count - 1];
         let next = lines.get(count).filter(|(number, _)| *number == end + 1);
         let next = next.map(|(_, next)| next.strip_prefix("> ").unwrap_or(next).trim());
-        // A line may have been broken where nothing says so.
+        // A line may be broken without a mark.
         let follows = |next: &str| next.starts_with("--") || VERBS.iter().any(|of| of.0 == next);
         match next {
             Some(next) if found.is_none() && (goes_on || follows(next)) => {
@@ -134,15 +130,14 @@ fn command(lines: &[Line], start: usize) -> Option<(Command, usize)> {
     Some((found?, count))
 }
 
-/// Makes a command of a line that cannot be read but has options: no older one is that of the next run.
-fn unread((number, line): Line) -> Option<Command> {
+/// Makes a command of an unreadable line with options: an older one must not describe the next run.
+fn unreadable_command((number, line): Line) -> Option<Command> {
     let start = programs(line).next()?;
     let words = words(&line[start..], quote(&line[..start]));
     let options = words.iter().filter(|word| word.starts_with("--") && word.contains('='));
-    (options.count() > 1).then(|| Command::cut(number))
+    (options.count() > 1).then(|| Command::unreadable(number))
 }
 
-/// Finds the quote that is open behind a text.
 fn quote(text: &str) -> Option<char> {
     text.chars().fold(None, |open, c| match (open, c) {
         (None, '\'' | '"' | '`') => Some(c),
@@ -151,7 +146,7 @@ fn quote(text: &str) -> Option<char> {
     })
 }
 
-/// Splits a command line as a shell does, up to the end of the command, or of the quote that it stands in.
+/// Splits a command line as a shell does, up to the command's end or the surrounding quote's.
 fn words(text: &str, around: Option<char>) -> Vec<String> {
     let (mut words, mut word, mut open) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
@@ -167,7 +162,7 @@ fn words(text: &str, around: Option<char>) -> Vec<String> {
             (None | Some('"'), '\\') => word.get_or_insert_default().extend(chars.next()),
             (None, c) if c.is_whitespace() => words.extend(word.take()),
             (None, '<' | '>') => {
-                // The number of what is redirected.
+                // Drops the number of a redirection.
                 word.take_if(|word| word.chars().all(|c| c.is_ascii_digit()));
                 break;
             }
@@ -179,12 +174,12 @@ fn words(text: &str, around: Option<char>) -> Vec<String> {
     words
 }
 
-/// Tells whether a shell puts something in.
+/// Returns whether a shell fills in something.
 fn is_hidden(word: &str) -> bool {
     word.contains(['$', '`']) || word.contains("{{")
 }
 
-/// Reads the words behind the program; none where it is no command line.
+/// Reads the words after the program; None for no command line.
 fn read(words: &[String], end: usize) -> Option<Command> {
     // An image may have the program's name.
     let again = |word: &&String| word.rsplit('/').next() == Some(PROGRAM);
@@ -192,9 +187,9 @@ fn read(words: &[String], end: usize) -> Option<Command> {
     let (given, plain): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with('-'));
     let is_verb = |word: &&str| VERBS.iter().find(|(known, _)| known == word);
     let (_, verb) = plain.last().and_then(is_verb)?;
-    let mut command = Command { verb: *verb, is_cut: false, ..Command::cut(end) };
+    let mut command = Command { verb: *verb, is_cut: false, ..Command::unreadable(end) };
     let before = &plain[..plain.len() - 1];
-    // What stands alone is options, or the test where nothing else is.
+    // Words without dashes are options, or the test if nothing else is.
     let tests: Vec<&str> = before.iter().copied().filter(|word| !is_hidden(word)).collect();
     command.is_cut = before.len() > tests.len();
     if tests.len() > 1 {
@@ -210,8 +205,8 @@ fn read(words: &[String], end: usize) -> Option<Command> {
 }
 
 impl Command {
-    /// Makes one of which no more is known than where it ends.
-    fn cut(end: usize) -> Command {
+    /// Makes a command of which only the end is known.
+    fn unreadable(end: usize) -> Command {
         let values = OptionValues::default();
         let (test, others, hidden) = (None, BTreeMap::new(), Vec::new());
         Command { end, verb: Verb::Run, test, values, others, hidden, is_cut: true }
@@ -219,7 +214,7 @@ impl Command {
 
     fn option(&mut self, text: &str) {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let name = options::plain(name);
+        let name = options::with_dashes(name);
         let entry = options::find(&name);
         if is_hidden(value) {
             self.hidden.push(entry.map_or(name.clone(), |entry| entry.key().to_owned()));
@@ -234,16 +229,15 @@ impl Command {
         }
     }
 
-    /// Tells whether it may be that of a run of so many threads.
+    /// Returns whether it may be that of a run with this many threads.
     pub(super) fn fits(&self, clients: u32) -> bool {
         let given =
             ["threads", "num-threads"].into_iter().filter(|name| self.values.is_given(name));
         let mut given = given.filter_map(|name| self.values.text(name).parse::<u32>().ok());
-        // The old name wins where both are there.
+        // The old name wins over the new one.
         given.next_back().is_none_or(|threads| threads == clients)
     }
 
-    /// Finds the stock test.
     fn stock(&self) -> Option<Test> {
         let test = test_of(self.test.as_deref()?)?;
         let mode = self.values.text("oltp-test-mode");
@@ -257,7 +251,7 @@ impl Command {
         })
     }
 
-    /// Gives loadgen's name of the test, where it has one.
+    /// Returns loadgen's name of the test, if it has one.
     pub(super) fn workload(&self) -> Option<String> {
         let stem = self.stem()?;
         match self.stock() {
@@ -267,7 +261,7 @@ impl Command {
         }
     }
 
-    /// Gives the name of a script that loadgen does not know.
+    /// Returns the name of a script that loadgen does not know.
     pub(super) fn script(&self) -> Option<String> {
         let stem = self.stem().filter(|_| self.workload().is_none())?;
         label(stem).ok()
@@ -278,7 +272,7 @@ impl Command {
         Some(name.strip_suffix(SCRIPT).unwrap_or(name)).filter(|stem| !stem.is_empty())
     }
 
-    /// Gives the number of tables, or of their rows: sysbench's own where a stock test is given none.
+    /// Returns the number of tables or rows; sysbench's default for a stock test.
     pub(super) fn number(&self, option: &str) -> Option<u64> {
         let stock = self.stock().filter(|_| self.verb == Verb::Run);
         match stock {
@@ -306,21 +300,21 @@ impl Command {
         self.values.text("db-ps-mode") == "disable"
     }
 
-    /// Lists what decides on the work and cannot be read.
-    pub(super) fn unread(&self) -> Vec<String> {
+    /// Lists unreadable options that decide on the work.
+    pub(super) fn unreadable_options(&self) -> Vec<String> {
         let of_work = |name: &String| options::find(name).is_none_or(of_work);
         let names = self.hidden.iter().filter(|name| of_work(name)).map(|name| format!("--{name}"));
         names.chain(self.is_cut.then(|| "options".to_owned())).collect()
     }
 
-    /// Lists the options that decide on the work, by their names in loadgen where the workload has them:
-    /// those with all their values, of others what is not as usual. None where some are hidden.
+    /// Lists the options that decide on the work, by loadgen's names where the workload has them; of
+    /// others only changed ones. None where some are hidden.
     pub(super) fn options(&self) -> Option<BTreeMap<String, String>> {
         if self.is_cut {
             return None;
         }
         let mut all = BTreeMap::new();
-        // They have fields of their own, or follow.
+        // These have fields of their own, or follow.
         let mut known =
             vec!["range-selects", "oltp-read-only", "oltp-write-only", "oltp-test-mode"];
         let stock = self.stock().and_then(|test| Some((test, named(script_of(test))?)));
@@ -338,7 +332,7 @@ impl Command {
             let (key, value) = (entry.key(), self.value(entry));
             let name = key.replace('-', "_");
             let is_told = all.contains_key(&name) || stock.is_some() && known.contains(&key);
-            if is_hidden(&value) || !is_told && !entry.is_usual(&value.to_ascii_lowercase()) {
+            if is_hidden(&value) || !is_told && !entry.is_default(&value.to_ascii_lowercase()) {
                 all.insert(name, clip(&value, VALUE_MAX));
             }
         }
@@ -347,7 +341,7 @@ impl Command {
         Some(all)
     }
 
-    /// Gives the value of an option in one form.
+    /// Returns an option's value in one form.
     fn value(&self, entry: &Entry) -> String {
         let text = self.values.text(entry.key());
         match entry.kind {
@@ -360,12 +354,12 @@ impl Command {
     }
 }
 
-/// Tells whether an option decides on an operation and its cost.
+/// Returns whether an option decides on an operation and its cost.
 fn of_work(entry: &Entry) -> bool {
-    entry.of_test() || draws(entry) || OF_WORK.split(' ').any(|known| known == entry.key())
+    entry.is_of_test() || draws(entry) || OF_WORK.split(' ').any(|known| known == entry.key())
 }
 
-/// Tells whether an option decides on the distribution of the keys.
+/// Returns whether an option decides on the key distribution.
 fn draws(entry: &Entry) -> bool {
     entry.group == Group::Random && entry.key() != "rand-seed"
 }

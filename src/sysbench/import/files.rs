@@ -1,4 +1,4 @@
-//! Files of sysbench's outputs become imported runs in a directory of summaries.
+//! Imports files of sysbench outputs into a directory of summaries.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,11 +17,11 @@ use crate::run::{directory, random, warn};
 use crate::summary::{IMPORTED, Imported, Store, TextSource, collect};
 use crate::terms::{counted, finding, units};
 
-/// Largest file that is read, bytes: a day's interval lines take less than 16 MiB.
+/// Largest file, bytes: a day's interval lines take less than 16 MiB.
 const FILE_MAX: u64 = 64 << 20;
 
-/// Imports all whole runs of the files: nothing where one of these has none or is there already, so that the
-/// same command can be given again. `told` is what the user says of them, empty where it is nothing.
+/// Imports all whole runs of the files, or nothing if one has none or is there already: the same
+/// command can be repeated. `told` holds the user's facts about them.
 pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()> {
     let told = Imported {
         schema: IMPORTED.to_owned(),
@@ -59,7 +59,7 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
     Ok(())
 }
 
-/// Reads the runs of a file, one at least; `known` has the files of runs by their checksums.
+/// Reads the runs of a file, at least one; `known` has the files of runs by their checksums.
 fn import_file(
     path: &Path,
     told: &Imported,
@@ -75,7 +75,7 @@ fn import_file(
     let (mut found, mut broken) = (Vec::new(), Vec::new());
     for (number, run) in (1..).zip(runs(&bytes, &told)) {
         match run {
-            Ok(run) => found.push(named(run, number)?),
+            Ok(run) => found.push(name_run(run, number)?),
             Err(what) => broken.push(what),
         }
     }
@@ -91,7 +91,6 @@ fn import_file(
     Ok(found)
 }
 
-/// Reads a file; gives what is known of its runs, too.
 fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
     let refused = |what: &str| Error::usage(format!("{}: {what}", path.display()));
     let failed = |error: std::io::Error| refused(&error.to_string());
@@ -119,23 +118,23 @@ fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
     Ok((bytes, told))
 }
 
-/// Finds the workload whose name is in the name of a file, where the run may be one of it: of several the
-/// longest, as update_non_index has more than update_index.
-fn named_by_file(run: &Imported, test: Option<&String>) -> Option<&'static str> {
+/// Finds the workload named in the file's name that the run may be one of; the longest, since
+/// update_non_index contains update_index.
+fn workload_in_file_name(run: &Imported, test: Option<&String>) -> Option<&'static str> {
     let file = Path::new(&run.source.file).file_name()?.to_string_lossy().replace('_', "-");
     let names =
         candidates(&run.totals).iter().filter(|name| test.is_none() && file.contains(*name));
     names.max_by_key(|name| name.len()).copied()
 }
 
-/// Gives a run its number and its workload. The user knows better than the text.
-fn named(found: FoundRun, number: u32) -> Result<Imported> {
+/// Gives a run its number and workload. The user's facts win over the text.
+fn name_run(found: FoundRun, number: u32) -> Result<Imported> {
     let FoundRun { line, test, script, alike, mut run } = found;
     run.source.run = number;
-    // A script of its own may have as many statements, and others.
+    // A custom script may have as many statements of another kind.
     let alike = alike.filter(|_| script.is_none()).map(str::to_owned);
     if run.workload.is_empty() {
-        let by_file = named_by_file(&run, script.as_ref());
+        let by_file = workload_in_file_name(&run, script.as_ref());
         let by_file = by_file.filter(|_| test.is_none() && alike.is_none());
         let known = test.clone().or(script).or_else(|| alike.clone());
         let Some(workload) = known.or_else(|| by_file.map(str::to_owned)) else {
@@ -162,7 +161,6 @@ fn named(found: FoundRun, number: u32) -> Result<Imported> {
     Ok(run)
 }
 
-/// Says what was imported.
 fn one_line(run: &Imported) -> String {
     let Imported { label, workload, source: TextSource { file, run: number, .. }, .. } = run;
     let qps = units::rate(run.totals.qps);

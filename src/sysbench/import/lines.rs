@@ -1,20 +1,19 @@
-//! The lines of a text, without what a terminal, a shell or a collector of logs puts around them:
-//! colours, time stamps, names of hosts and containers, `> `.
+//! The lines of a text, without the additions of terminals, shells and log collectors: colours, time
+//! stamps, names of hosts and containers, `> `.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// The beginning of a run's first line.
 pub(super) const BEGIN: &str = "Number of threads:";
 
-/// A line of a text with its number, from 1. Its ends have no blanks, and it is not empty.
+/// A trimmed, non-empty line with its number, from 1.
 pub(super) type Line<'a> = (usize, &'a str);
 
-/// The outputs in a text, each with the lines that begin alike; that without a prefix is the first.
+/// The outputs in a text, each with the lines of one prefix; the first one has none.
 #[derive(Default)]
 pub(super) struct Outputs<'a>(Vec<Vec<Line<'a>>>);
 
-/// Lines of each run that hold nothing else. Two of them with one prefix make it that of an output.
+/// Lines that each run has alone on a line. Two of them with one prefix make it that of an output.
 const FIXED: [&str; 8] = [
     "Running the test with following options:",
     BEGIN,
@@ -25,19 +24,17 @@ const FIXED: [&str; 8] = [
     "total time:",
     "Threads fairness:",
 ];
-/// The longest prefix, in words, stamps and blanks: that of a collector has nine.
+/// Longest prefix, in words, stamps and blanks; a collector's has nine.
 const PARTS_MAX: usize = 24;
-/// Names in time stamps.
 const NAMES: [&str; 21] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Mon",
     "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "AM", "PM",
 ];
 
 impl<'a> Outputs<'a> {
-    /// Splits a text without escapes.
     pub(super) fn new(text: &'a str) -> Outputs<'a> {
         let pieces = (1..).zip(text.lines()).flat_map(|(number, line)| {
-            // Text that a carriage return overwrites is another line.
+            // Text overwritten after a carriage return is another line.
             line.split('\r').map(move |piece| (number, piece))
         });
         let lines: Vec<Line> = pieces
@@ -63,8 +60,8 @@ impl<'a> Outputs<'a> {
         Outputs(outputs)
     }
 
-    /// Gives the lines that have no prefix of an output.
-    pub(super) fn plain(&self) -> &[Line<'a>] {
+    /// Returns the lines without an output's prefix.
+    pub(super) fn unprefixed(&self) -> &[Line<'a>] {
         &self.0[0]
     }
 
@@ -73,7 +70,6 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Finds the prefixes of outputs.
 fn prefixes(lines: &[Line]) -> HashSet<String> {
     let mut found: HashMap<String, HashSet<&str>> = HashMap::new();
     for (_, line) in lines {
@@ -89,7 +85,7 @@ fn prefixes(lines: &[Line]) -> HashSet<String> {
     found.into_iter().filter(|(_, seen)| is_one(seen)).map(|(prefix, _)| prefix).collect()
 }
 
-/// Finds the longest of these prefixes that a line has; gives what follows it, too.
+/// Finds a line's longest prefix among these; also returns the rest.
 fn longest<'a>(line: &'a str, prefixes: &HashSet<String>) -> Option<(String, &'a str)> {
     if prefixes.is_empty() {
         return None;
@@ -103,7 +99,7 @@ fn longest<'a>(line: &'a str, prefixes: &HashSet<String>) -> Option<(String, &'a
     found
 }
 
-/// The parts of a prefix, one after the other. Their key is the same in all lines of an output.
+/// The parts of a prefix. Their key is the same in all lines of an output.
 struct Parts<'a> {
     rest: &'a str,
     key: String,
@@ -119,7 +115,7 @@ impl<'a> Parts<'a> {
 impl Iterator for Parts<'_> {
     type Item = ();
 
-    /// Takes a word or a stamp, and the blanks before it.
+    /// Takes a word or stamp, and the blanks before it.
     fn next(&mut self) -> Option<()> {
         let text = self.rest.trim_start();
         if text.is_empty() || self.count == PARTS_MAX {
@@ -137,7 +133,7 @@ impl Iterator for Parts<'_> {
     }
 }
 
-/// Counts the bytes of a word: it ends at a blank, or with a mark that parts it from what follows.
+/// Counts the bytes of a word, which ends at a blank or a separating mark.
 fn word(text: &str) -> usize {
     let mark = |c: char| ":|]>)│".contains(c);
     let mut chars = text.char_indices();
@@ -145,7 +141,7 @@ fn word(text: &str) -> usize {
     end.map_or(text.len(), |(at, c)| if mark(c) { at + c.len_utf8() } else { at })
 }
 
-/// Reads a part of a time stamp, or a number; gives its length, and what stands for all of its kind.
+/// Reads a part of a time stamp, or a number; returns its length and the key for its kind.
 fn stamp(text: &str) -> Option<(usize, &'static str)> {
     let letters = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
     if NAMES.contains(&&text[..letters]) {
@@ -184,7 +180,7 @@ fn stamp(text: &str) -> Option<(usize, &'static str)> {
     Some((length, if is_time { "\u{2}" } else { "\u{3}" }))
 }
 
-/// Leaves out what only a terminal reads: colours, titles.
+/// Removes escapes for a terminal: colours, titles.
 pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return text.into();
@@ -192,13 +188,13 @@ pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     let (plain, escaped) = text.split_once('\u{1b}').expect("there is one");
     let mut left = plain.to_owned();
     for part in escaped.split('\u{1b}') {
-        left.push_str(behind_escape(part));
+        left.push_str(skip_escape(part));
     }
     left.into()
 }
 
-/// Gives what follows an escape sequence; `text` begins behind its ESC.
-fn behind_escape(text: &str) -> &str {
+/// Returns the text after an escape sequence; `text` begins behind its ESC.
+fn skip_escape(text: &str) -> &str {
     let Some(first) = text.chars().next() else { return text };
     let inner = &text[first.len_utf8()..];
     match first {
