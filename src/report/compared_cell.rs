@@ -210,7 +210,7 @@ pub(super) fn rows<'t, 's>(
             };
             if let [Some(one), Some(other)] = cells {
                 let times = family.times(table, shared, column);
-                row.ratio = Ratio::between([one, other], table.metric, times);
+                row.ratio = Ratio::between_counts([one, other], table.metric, times);
                 row.verdict = if is_comparable(table.metric, [one, other]) {
                     Compared::NoRatio
                 } else {

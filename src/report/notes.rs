@@ -293,8 +293,10 @@ fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
 }
 
 /// Finds two servers under one label, of which no setting tells: those of two containers of one version.
+/// A profile starts its servers itself.
 fn other_servers(line: &LabelRow) -> Option<Difference> {
-    let mut identities = line.steps().filter_map(judge::server_identity);
+    let steps = line.steps().filter(|step| step.experiment.is_none());
+    let mut identities = steps.filter_map(judge::server_identity);
     let first = identities.next()?;
     let second = identities.find(|identity| *identity != first)?;
     let [name, first, second] = ["server identity", first, second].map(str::to_owned);

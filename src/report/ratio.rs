@@ -25,6 +25,8 @@ pub(crate) struct Ratio {
     pub p: f64,
     /// Multiplies the clearest p of a cell where no other cell differs.
     pub times: f64,
+    /// A run has 0, for which another number stands in the shift.
+    from_zero: bool,
 }
 
 impl Ratio {
@@ -34,12 +36,32 @@ impl Ratio {
             return None;
         }
         let runs = cells.map(|cell| cell.values.as_slice());
-        let better = metric.higher_is_better();
-        if !metric.begins_at_zero() {
-            return Ratio::of_values(cells, runs, better, times);
+        Ratio::of_values(cells, runs, metric.higher_is_better(), times)
+    }
+
+    /// Does the same where 0 is a usual number of the metric, so that its p is known: a ratio from or to 0
+    /// has no interval.
+    pub(super) fn between_counts(
+        cells: [&TableCell; 2],
+        metric: Metric,
+        times: f64,
+    ) -> Option<Ratio> {
+        let runs = cells.map(|cell| cell.values.as_slice());
+        if !metric.begins_at_zero() || !runs.iter().any(|runs| runs.contains(&0.0)) {
+            return Ratio::between(cells, metric, times);
         }
-        let runs = above_zero(runs);
-        Ratio::of_values(cells, runs.each_ref().map(Vec::as_slice), better, times)
+        if !is_comparable(metric, cells) {
+            return None;
+        }
+        let lifted = above_zero(runs);
+        let lifted = lifted.each_ref().map(Vec::as_slice);
+        let ratio = Ratio::of_values(cells, lifted, metric.higher_is_better(), times)?;
+        let estimate = match cells.map(|cell| cell.spread.median) {
+            [0.0, 0.0] => 1.0,
+            [0.0, _] => 0.0,
+            _ => ratio.estimate,
+        };
+        Some(Ratio { estimate, from_zero: true, ..ratio })
     }
 
     /// Relates numbers of the runs of two cells.
@@ -59,7 +81,7 @@ impl Ratio {
             ([one], [other]) => one / other,
             _ => shift.estimate.exp(),
         };
-        Some(Ratio { estimate, p: shift.p, shift, blocks, times })
+        Some(Ratio { estimate, p: shift.p, shift, blocks, times, from_zero: false })
     }
 
     pub(super) fn estimate(&self) -> f64 {
@@ -71,7 +93,8 @@ impl Ratio {
     }
 
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
-        self.shift.interval.map(|(low, high)| (low.exp(), high.exp()))
+        let interval = self.shift.interval.filter(|_| !self.from_zero);
+        interval.map(|(low, high)| (low.exp(), high.exp()))
     }
 }
 
