@@ -97,7 +97,7 @@ fn a_missing_database_is_not_made_and_the_hint_makes_it() {
         let output = loadgen(&db, &[verb]).output().unwrap();
         let (_, err) = texts(&output);
         assert_eq!(output.status.code(), Some(3), "{err}");
-        assert!(err.contains("1049") && err.contains("hint: CREATE DATABASE nowhere"), "{err}");
+        assert!(err.contains("1049") && err.contains("hint: CREATE DATABASE `nowhere`"), "{err}");
     }
 }
 
