@@ -636,6 +636,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_directory_is_claimed_by_one_at_a_time() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let first = claim(dir.path()).expect("nobody has it");
+        assert!(first.is_some());
+        assert_eq!(claim(dir.path()).expect_err("it is taken").kind(), Kind::Failed);
+        drop(first);
+        assert!(claim(dir.path()).expect("it is free again").is_some());
+        assert!(claim(&dir.path().join("none")).expect("nothing to claim").is_none());
+    }
+
     fn record(step: &str) -> Record {
         let tables = [("sbtest1".to_owned(), "5f".to_owned())].into();
         Record::new(step.to_owned(), "update-index".to_owned(), true, Location::default(), tables)
