@@ -1,7 +1,7 @@
 //! **loadgen** measures MySQL-compatible servers.
 //!
 //! ```text
-//! flags + profile ─▶ Plan ─▶ Step … ─▶ Run ─▶ Summary (one JSON file a step) ─▶ Report
+//! flags + profile ─▶ Plan ─▶ Step … ─▶ MeasuredStep ─▶ Summary (one JSON file a step) ─▶ Page
 //! ```
 //!
 //! One type at each station: [`plan::Plan`] is decided before the first connection, [`plan::Step`] is a

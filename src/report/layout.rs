@@ -480,7 +480,9 @@ fn relative(mut table: WorkloadTable, baseline: Option<&str>, at: usize, ratios:
         .filed("notes", |(at, _)| codes(&table, &[*at], &column))
         .sheet();
     let title = format!("{}; {}", title(&table), at_clients(&column));
-    let title = vec![title, format!("Relative-perf is {over} / {under}")];
+    let is_repeated = table.cells().any(|cell| cell.spread.n > 1);
+    let how = if is_repeated { ", over all pairs of runs" } else { "" };
+    let title = vec![title, format!("Relative-perf is {over} / {under}{how}")];
     Page { title, sheets: vec![sheet], ..footed }
 }
 

@@ -20,7 +20,7 @@ use crate::summary::{Outcome, Summary};
 use crate::terms::{self, Cell, Code, Finding, finding, joined, units};
 
 /// Refers to the rest where more settings differ than are named.
-const SETTINGS: &str = " (all of them: --layout settings)";
+const SETTINGS: &str = " (all of them: --layout settings --format csv)";
 /// Conditions that only all notes have.
 const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 

@@ -1,6 +1,6 @@
 //! Labels told from each other by the settings of their servers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::columns::{Rows, Sheet};
 use super::escape::{self, clip};
@@ -68,8 +68,12 @@ struct Build<'l, 'a> {
 type Description<'a> = (String, &'a str, Vec<(String, String)>);
 
 /// Describes labels by the settings of their servers: those that the earlier label with the fewest other
-/// settings has not; of the first of a build, all in which labels of it differ.
+/// settings has not; of the first of a build, all in which labels of it differ. Labels of which no two have
+/// one build are compared all the same.
 fn describe_labels<'a>(labels: &[LabelSteps<'a>]) -> Vec<Description<'a>> {
+    let all: HashSet<(&str, &str)> = labels.iter().map(|label| build(label.1[0])).collect();
+    let are_apart = all.len() == labels.len();
+    let build = |step: &'a Summary| if are_apart { ("", "") } else { build(step) };
     let mut builds: HashMap<(&str, &str), Build> = HashMap::new();
     for label in labels {
         builds.entry(build(label.1[0])).or_default().labels.push(label);

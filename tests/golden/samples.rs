@@ -46,7 +46,7 @@ fn with_samples(page: &str) -> (String, usize) {
 }
 
 #[test]
-fn samples_of_the_reference_are_what_the_program_prints() {
+fn samples_in_docs_are_what_the_program_prints() {
     let mut count = 0;
     for path in pages() {
         let page = fs::read_to_string(&path).expect("a text");

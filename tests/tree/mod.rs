@@ -18,7 +18,7 @@ const ROOMS: [&[&str]; 21] = [
     &["mysql"],
     &["plan"],
     &["summary"],
-    &["judge", "warnings"],
+    &["judge"],
     &["engine"],
     &["report"],
     &["sandbox"],
