@@ -263,15 +263,16 @@ fn explain(
         {
             error.remove(ContextKind::SuggestedArg);
         }
-        let before = words.iter().position(|word| *word == given).and_then(|at| at.checked_sub(1));
-        let behind = before.and_then(|at| equals_hint(&words[at], &given, verb?));
+        let mut behind = words.windows(2).filter(|pair| pair[1] == given);
+        let behind = behind.find_map(|pair| equals_hint(&pair[0], &given, verb?));
         hint = behind.or_else(|| unknown_hint(&given, verb));
     }
     (error.render().to_string(), hint)
 }
 
 fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
-    let long = flag.strip_prefix("--")?;
+    // A password is not to be on a command line.
+    let long = flag.strip_prefix("--").filter(|long| *long != "password")?;
     let mut flags = verb.get_arguments().filter(|arg| arg.is_require_equals_set());
     flags.find(|arg| arg.get_long() == Some(long))?;
     Some(format!("{flag} takes its value behind =: {flag}={value}"))

@@ -89,13 +89,20 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
     Ok((key.to_owned(), value.map(str::to_owned)))
 }
 
+/// Beginnings of the options that a server takes several times.
+const LISTS: &str = "binlog-do-db binlog-ignore-db early-plugin-load loose-plugin-load-add \
+    performance-schema-instrument plugin-load-add replicate-";
+
 impl MeasureArgs {
     /// Refuses flags that need a single server, and an option with two values: a server takes the last.
     fn check_sandboxes(&self, asked: &MeasureRequest<'_>) -> Result<()> {
         let names: Vec<String> =
             self.sandbox_option.iter().map(|(name, _)| name.replace('_', "-")).collect();
+        let is_list = |name: &str| LISTS.split(' ').any(|list| name.starts_with(list));
+        let value = |at: usize| &self.sandbox_option[at].1;
         let double = |(at, name): &(usize, &String)| {
-            names[..*at].contains(name) && !name.ends_with("plugin-load-add")
+            let is_other = |other: usize| names[other] == **name && value(other) != value(*at);
+            (0..*at).any(is_other) && !is_list(name)
         };
         if let Some((_, name)) = names.iter().enumerate().find(double) {
             return Err(Error::usage(format!("--sandbox-option {name} is there twice"))

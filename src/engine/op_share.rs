@@ -60,7 +60,8 @@ impl OpShare {
     pub(super) fn new(grants: &watch::Receiver<OpGrant>, clients: usize) -> OpShare {
         let granted = Cell::new(*grants.borrow());
         let (begun, asked) = (Cell::default(), Cell::default());
-        OpShare { grants: grants.clone(), granted, begun, asked, few: clients as u64 }
+        let few = (clients as u64).max(BLOCK_MAX / 2);
+        OpShare { grants: grants.clone(), granted, begun, asked, few }
     }
 
     /// Takes an op, once there is one; false after the last one. `ask` asks for more of them.

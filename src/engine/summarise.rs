@@ -18,7 +18,7 @@ use crate::plan::{Arrival, Plan, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase};
-use crate::terms::{Finding, finding, millis};
+use crate::terms::{ErrorClass, Finding, finding, millis};
 use crate::workload::{Setting, Statement};
 
 pub(crate) fn program() -> summary::Program {
@@ -170,6 +170,7 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     // By sysbench's rules such an answer is no error.
     let unexpected = window.events.as_ref().map_or(0, |events| events.unexpected);
     let incomplete = "not the number of rows that complete tables give";
+    let has_wrong = run.counted.errors.iter().any(|error| error.class == ErrorClass::Wrong);
     let reconnects = run.counts.failures.reconnects;
     let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
     let untouched = run.counted.per_table.iter().any(|table| table.ops == 0);
@@ -180,7 +181,7 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
         }),
         (errors > 0).then(|| finding!(Errors, errors, most_frequent(&run.counted.errors))),
         (retried > 0).then(|| finding!(Retried, retried)),
-        (unexpected > 0).then(|| finding!(WrongAnswers, unexpected, incomplete)),
+        (unexpected > 0 && !has_wrong).then(|| finding!(WrongAnswers, unexpected, incomplete)),
         (run.abandoned() > 0).then(|| finding!(Abandoned, run.abandoned())),
         (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
         (!run.outages.is_empty()).then(|| finding!(Outages, run.outages.len(), longest)),

@@ -52,7 +52,8 @@ static HINTS: &[Row] = &[
     row(&[1045, 1698], ANY, "is it the right account (-u) and password (-p asks for it)?"),
     row(&[1129, 1130], ANY, "the server does not let this host in"),
     row(&[3159], ANY, "the server demands encryption: --ssl-mode REQUIRED"),
-    passing(&[1040, 1203, 1226], ANY, "a limit on connections is reached: the server's max_connections, or the account's"),
+    passing(&[1040, 1203], ANY, "a limit on connections is reached: the server's max_connections, or the account's"),
+    passing(&[1226], ANY, "a limit of the account is reached: ALTER USER … WITH sets it"),
 
     row(&[1044, 1142, 1143, 1227, 1370, 1410], &[Fill],
         "loadgen needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database"),
@@ -63,7 +64,7 @@ static HINTS: &[Row] = &[
     row(&[1286], &[Fill], "the tables need InnoDB"),
     row(&[1064, 1149, 1193, 1235, 1630], ANY,
         "this server does not take the SQL: is it of another version, or its sql_mode another one?"),
-    row(&[1305], ANY, "is the routine in this database? -D names another one"),
+    row(&[1305], ANY, "is the routine in this database (-D), and in this version of the server?"),
     row(&[1046], ANY, "-D names the database"),
     row(&[1051, 1054, 1091, 1109, 1136, 1146, 1176], ANY, "the tables are not those of the statement"),
     row(&[1048, 1264, 1265, 1292, 1364, 1366, 1406], ANY, "a value does not fit its column"),

@@ -259,7 +259,7 @@ fn size(group: &Group, several: Several) -> String {
             [one] => change(one),
             _ => range(group).map(|range| format!("{} {range}", name(group[0]))),
         };
-        return format!("{}, p {p}", found.unwrap_or_default());
+        return found.map_or_else(|| format!("p {p}"), |found| format!("{found}, p {p}"));
     }
     let is_named = several.metrics || metric != Metric::QPS;
     let of = if is_named { metric.name() + " " } else { String::new() };
@@ -288,12 +288,12 @@ fn percent(row: &ComparedCell) -> Option<(f64, Option<(f64, f64)>)> {
     let of = |ratio: f64| 100.0 * (if higher { ratio } else { 1.0 / ratio } - 1.0);
     let bounds = ratio.bounds().map(|(low, high)| (of(low), of(high)));
     let in_order = |(a, b): (f64, f64)| if a <= b { (a, b) } else { (b, a) };
-    Some((of(ratio.estimate()), bounds.map(in_order)))
+    Some((of(ratio.known_estimate()?), bounds.map(in_order)))
 }
 
 /// Returns `QPS -83 % (-87 to -81 %)`.
 fn change(row: &ComparedCell) -> Option<String> {
-    let (estimate, bounds) = percent(row)?;
+    let Some((estimate, bounds)) = percent(row) else { return row.medians_in_words() };
     let decimals = usize::from(estimate.abs() < 10.0);
     let bounds = bounds.map_or_else(String::new, |(low, high)| {
         format!(" ({} to {} %)", signed(low, decimals), signed(high, decimals))
@@ -324,7 +324,7 @@ fn repeats_to_tell(row: &ComparedCell, floor: f64) -> Option<usize> {
     let ratio = row.ratio.as_ref()?;
     let runs = row.runs().into_iter().max()?;
     let least = repeats_needed(ratio.times).max(runs + 1);
-    let Some((low, high)) = ratio.shift.interval else { return Some(least) };
+    let Some((low, high)) = ratio.log_interval() else { return Some(least) };
     let off = ratio.shift.estimate.abs();
     let wanted = off.max((1.0 + floor).ln() - off);
     let repeats = runs as f64 * ((high - low) / 2.0 / wanted).powi(2);

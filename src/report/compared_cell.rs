@@ -54,14 +54,15 @@ impl ComparedCell<'_, '_> {
         };
         let left_out = |label| self.table.line(label).map_or(&[][..], |line| &line.left_out);
         let all_done = |label| among(&self.column, left_out(label)).is_empty();
-        self.labels.into_iter().all(all_done).then_some(lacking)
+        let is_scarce = self.labels.into_iter().any(|label| self.is_scarce(label));
+        (!is_scarce && self.labels.into_iter().all(all_done)).then_some(lacking)
     }
 
     /// Returns the ratio of the medians, turned as its own is, where one is above 1 and the other below.
     pub(super) fn opposite(&self) -> Option<f64> {
         let (ratio, base, new) = (self.ratio.as_ref()?, self.median(0)?, self.median(1)?);
         let medians = if self.table.metric.higher_is_better() { new / base } else { base / new };
-        let (one, other) = (ratio.estimate() - 1.0, medians - 1.0);
+        let (one, other) = (ratio.known_estimate()? - 1.0, medians - 1.0);
         (one * other < 0.0 && (one - other).abs() >= OPPOSITE_LEAST).then_some(medians)
     }
 
@@ -157,16 +158,36 @@ impl ComparedCell<'_, '_> {
         if self.verdict == Compared::TooFew {
             return Some(format!("{one} and {other} runs are too few to tell a difference"));
         }
+        let p = p_text(ratio.p);
+        let Some(estimate) = ratio.known_estimate() else {
+            return Some(format!("{}, p {p}", self.medians_in_words()?));
+        };
         let interval = ratio.interval().unwrap_or_else(|| "-".to_owned());
-        let estimate = number(ratio.estimate(), 3);
-        Some(format!("{estimate} ({interval}), p {}", p_text(ratio.p)))
+        Some(format!("{} ({interval}), p {p}", number(estimate, 3)))
     }
 
-    /// Returns what more runs may decide, or tell whether it matters.
+    /// Words the two medians where one may be 0: `0 and 512 errors`.
+    pub(super) fn medians_in_words(&self) -> Option<String> {
+        let (metric, medians) = (self.table.metric, [self.median(0)?, self.median(1)?]);
+        let decimals = metric.decimals(medians);
+        let [base, new] = medians.map(|median| number(median, decimals));
+        Some(format!("{base} and {new} {}", metric.unit().1))
+    }
+
+    /// Returns true if a run of a label has too few operations for the percentile.
+    fn is_scarce(&self, label: &str) -> bool {
+        self.table.line(label).is_some_and(|line| self.scarce_runs(line).is_some())
+    }
+
+    /// Returns what more runs may decide, or tell whether it matters. Where runs are too short more of them
+    /// decide nothing.
     pub(super) fn doubt(&self) -> Option<Doubt> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio | NotComparable => return None,
+            NotMeasured if self.labels.into_iter().any(|label| self.is_scarce(label)) => {
+                return None;
+            }
             Incomplete | NotMeasured => self.lack_in_words()?,
             found => {
                 let ([base, new], at) = (self.labels.map(label), at_clients(&self.column));
@@ -252,9 +273,30 @@ fn judge(tables: &mut [Vec<ComparedCell>], floor: f64, looks: u32) {
                 let ratio = row.ratio.as_mut().expect("filtered");
                 ratio.p = (p.max(over_all) * looks).min(1.0);
                 ratio.times = (of_table.len() * within.len()) as f64 * looks;
-                row.verdict = verdict(&ratio.shift, ratio.p, ratio.times, floor);
+                row.verdict = judge_ratio(ratio, floor);
             }
         }
+    }
+}
+
+/// Judges a ratio by the floor; where a run has 0 by p and the direction alone.
+fn judge_ratio(ratio: &Ratio, floor: f64) -> Compared {
+    let Ratio { shift, p, times, .. } = ratio;
+    if !ratio.is_from_zero() {
+        return verdict(shift, *p, *times, floor);
+    }
+    let is_open = *p > ALPHA;
+    if is_open && is_too_few(shift, *times) {
+        Compared::TooFew
+    } else if is_open && shift.estimate == 0.0 {
+        // Most runs have the same number.
+        Compared::Same
+    } else if is_open {
+        Compared::Inconclusive
+    } else if shift.estimate > 0.0 {
+        Compared::Better
+    } else {
+        Compared::Worse
     }
 }
 

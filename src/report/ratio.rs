@@ -39,8 +39,7 @@ impl Ratio {
         Ratio::of_values(cells, runs, metric.higher_is_better(), times)
     }
 
-    /// Does the same where 0 is a usual number of the metric, so that its p is known: a ratio from or to 0
-    /// has no interval.
+    /// Does the same where 0 is a usual number of the metric: only p is known where a run has 0.
     pub(super) fn between_counts(
         cells: [&TableCell; 2],
         metric: Metric,
@@ -56,12 +55,22 @@ impl Ratio {
         let lifted = above_zero(runs);
         let lifted = lifted.each_ref().map(Vec::as_slice);
         let ratio = Ratio::of_values(cells, lifted, metric.higher_is_better(), times)?;
-        let estimate = match cells.map(|cell| cell.spread.median) {
-            [0.0, 0.0] => 1.0,
-            [0.0, _] => 0.0,
-            _ => ratio.estimate,
-        };
-        Some(Ratio { estimate, from_zero: true, ..ratio })
+        Some(Ratio { from_zero: true, ..ratio })
+    }
+
+    /// Returns true if a run has 0: then p and the direction alone are known.
+    pub(super) fn is_from_zero(&self) -> bool {
+        self.from_zero
+    }
+
+    /// Returns the ratio, and nothing where a run has 0.
+    pub(super) fn known_estimate(&self) -> Option<f64> {
+        (!self.from_zero).then_some(self.estimate)
+    }
+
+    /// Returns the interval of the logarithms, and nothing where a run has 0.
+    pub(super) fn log_interval(&self) -> Option<(f64, f64)> {
+        self.shift.interval.filter(|_| !self.from_zero)
     }
 
     /// Relates numbers of the runs of two cells.
@@ -93,13 +102,12 @@ impl Ratio {
     }
 
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
-        let interval = self.shift.interval.filter(|_| !self.from_zero);
-        interval.map(|(low, high)| (low.exp(), high.exp()))
+        self.log_interval().map(|(low, high)| (low.exp(), high.exp()))
     }
 }
 
 /// Puts half of the least number above 0 of all runs in the place of each 0: it has a logarithm and ranks
-/// below the others. The ratio becomes a bound, its p stays exact.
+/// below the others, so p is right. The ratio says nothing.
 fn above_zero(runs: [&[f64]; 2]) -> [Vec<f64>; 2] {
     let numbers = runs.iter().flat_map(|runs| runs.iter().copied());
     let least = numbers.filter(|number| *number > 0.0).min_by(f64::total_cmp).unwrap_or(2.0);

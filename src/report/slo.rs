@@ -64,7 +64,7 @@ fn failed(share: f64) -> String {
     format!("{} failed", quantity_in_words(Quantity::ErrorShare, share))
 }
 
-/// SearchSteps search at a number of clients, as its steps tell it.
+/// A search at a number of clients, rebuilt from its steps.
 struct SearchSteps<'s> {
     search: Search,
     probes: Vec<Probe<'s>>,

@@ -70,7 +70,7 @@ pub(crate) fn run(
     let mut claimed = None;
     // It may not be there before the first step.
     if overrides.out.is_dir() {
-        claimed = if list { None } else { claim(&overrides.out)? };
+        claimed = if list { None } else { Some(claim(&overrides.out)) };
         loaded = summary::collect(std::slice::from_ref(&overrides.out))?;
     }
     let progress = &mut invocation.progress;
@@ -94,7 +94,8 @@ pub(crate) fn run(
     let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
         let store = invocation.begin()?;
-        claimed = if claimed.is_none() { claim(store.dir())? } else { claimed };
+        // A complete directory is only read: another run may hold it.
+        let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
         match Legs::new(&experiment, &mut invocation, store, &earlier) {
             Ok(mut legs) => {
                 errors = legs.run(&todo, &mut earlier);
@@ -110,7 +111,6 @@ pub(crate) fn run(
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
     let judged = judge_parts(&experiment, &earlier, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
-    drop(claimed);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 

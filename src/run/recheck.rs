@@ -14,7 +14,7 @@ use crate::plan::value::Scale;
 use crate::report::{Doubt, Layout, Options, Question, compare, doubtful};
 use crate::stats::next_look;
 use crate::stop::unless_stopped;
-use crate::summary::{self, Loaded, Server, Summary};
+use crate::summary::{self, Loaded, Server, Summary, claim};
 use crate::terms;
 
 /// A cell of a table: its workload, clients and rate, and label.
@@ -42,10 +42,11 @@ pub(crate) struct Recheck {
 pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> {
     let profile = read(&args.source.profile, invocation.stop)?;
     let paths = args.paths.clone();
+    let out = args.paths.iter().find(|path| path.is_dir()).cloned();
+    let claimed = out.as_deref().filter(|_| !args.list).map(claim);
     let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true))?;
     leave_out(loaded.imported.len(), "recheck");
     let scale = find_scale(&loaded, &profile.name)?;
-    let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let mut overrides = Overrides {
         programs: args.programs.clone(),
         scale,
@@ -74,6 +75,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     if !args.list && !open.0.is_empty() {
         let no_directory = || Error::usage("no PATH is a directory: the new summaries go into one");
         invocation.out = out.ok_or_else(no_directory)?;
+        let _claimed = claimed.transpose()?;
         let store = invocation.begin()?;
         let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found)?;
         errors = again.measure(&mut legs, &mut open)?;

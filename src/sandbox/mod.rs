@@ -38,8 +38,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// The longest path of a Unix socket in bytes, without its terminating zero.
 const SOCKET_PATH_MAX: usize = 107;
 
-/// Files that a start must not inherit: the list of cached pages, which MySQL 5.7 and MariaDB 10.2 read
-/// again, and the server's identity.
+/// Files that a start must not inherit: the list of cached pages, which servers from MySQL 5.7 and MariaDB
+/// 10.2 on read again, and the server's identity.
 const LEFT_BEHIND: [&str; 2] = ["ib_buffer_pool", "auto.cnf"];
 
 #[derive(Debug, Clone, Default)]
@@ -569,7 +569,7 @@ fn system_tables(path: &Path, shares: &[PathBuf]) -> Result<String> {
         sql += &text.map_err(cannot(&format!("read {}", file.display())))?;
         sql.push('\n');
     }
-    // MySQL ignores that switch. In servers with global_priv, user is a view.
+    // MySQL has no such switch. In servers with global_priv, user is a view.
     if !sql.contains("global_priv") {
         sql.push_str("DELETE FROM user WHERE User='';\n");
     }

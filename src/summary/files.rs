@@ -534,7 +534,7 @@ impl Record {
         Record { schema, step_id, begun_at, what, label: None, built_in, place, tables }
     }
 
-    /// Reads what [`Store::begin_record`] wrote.
+    /// Reads what `Store::begin_record` wrote.
     pub fn parse(bytes: &[u8]) -> Result<Record, &'static str> {
         if bytes.len() as u64 > RECORD_MAX {
             return Err("it is too large for a record");

@@ -862,6 +862,9 @@ impl Summary {
             false if is_whole => -self.ops_between(0.0, -lead_s),
             _ => lead_s * self.totals.tps,
         };
+        if self.totals.tps <= 0.0 {
+            return None;
+        }
         let ops = self.measured_s * self.totals.tps + lead;
         (ops > 0.0).then(|| cost / ops)
     }

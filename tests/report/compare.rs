@@ -78,7 +78,10 @@ fn errors_are_compared_when_a_label_has_none() {
         let verdict = |old: &[u64], new: &[u64]| {
             let found = compared(&with_errors(old, new), &asked).expect("a comparison");
             let json: Value = serde_json::from_str(&found.text).expect("JSON");
-            json["rows"][0]["verdict"].as_str().expect("a verdict").to_owned()
+            let row = &json["rows"][0];
+            assert!(row["ratio"].is_null() && row["ratio_low"].is_null(), "{row}");
+            assert!(!row["sentence"].as_str().expect("a text").contains("inf"), "{row}");
+            row["verdict"].as_str().expect("a verdict").to_owned()
         };
         assert_eq!(verdict(&[0; 6], &[0; 6]), "same", "{metric}");
         assert_eq!(verdict(&[0; 6], &[30_000; 6]), "worse", "{metric}");

@@ -118,13 +118,13 @@ fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
     Ok((bytes, told))
 }
 
-/// Finds the workload named in the file's name that the run may be one of; the longest, since
-/// update_non_index contains update_index.
+/// Finds the workload that the file's name names in whole words, where the run may be one of it.
 fn workload_in_file_name(run: &Imported, test: Option<&String>) -> Option<&'static str> {
-    let file = Path::new(&run.source.file).file_name()?.to_string_lossy().replace('_', "-");
-    let names =
-        candidates(&run.totals).iter().filter(|name| test.is_none() && file.contains(*name));
-    names.max_by_key(|name| name.len()).copied()
+    let file = Path::new(&run.source.file).file_name()?.to_string_lossy().to_lowercase();
+    let words = format!("-{}-", file.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+    let is_named = |name: &&&str| words.contains(&format!("-{name}-"));
+    let is_other = test.is_some() || words.contains("-bulk-insert-");
+    candidates(&run.totals).iter().find(is_named).filter(|_| !is_other).copied()
 }
 
 /// Gives a run its number and workload. The user's facts win over the text.
