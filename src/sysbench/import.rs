@@ -437,8 +437,16 @@ fn candidates(totals: &ImportedTotals) -> &'static [&'static str] {
         Some([0, 4, 0 | 2]) => &["write-only"],
         Some([1, 0, 0]) => &["point-select", "random-points", "random-ranges"],
         Some([0, 1, 0]) => &["update-index", "update-non-index", "insert", "delete"],
+        _ if reads_of_attempts(totals) == Some(14) => &["read-write"],
         _ => &[],
     }
+}
+
+/// Returns the reads of an attempt, where errors were ignored: each attempt read before a write of it failed.
+fn reads_of_attempts(totals: &ImportedTotals) -> Option<u64> {
+    let began_again = totals.retried.filter(|count| *count > 0)?;
+    let attempts = totals.ops.checked_add(began_again)?;
+    (totals.writes > 0 && totals.reads % attempts == 0).then_some(totals.reads / attempts)
 }
 
 /// Reads an interval line of any version.

@@ -433,6 +433,38 @@ fn a_run_that_names_no_workload_is_that_of_its_file_s_name_when_its_statements_f
 }
 
 #[test]
+fn a_run_with_ignored_errors_is_a_read_write_one_when_each_attempt_read_14_rows() {
+    let desk = Desk::new();
+    // 500 transactions after 20 attempts that failed in a write.
+    let text = USUAL.printed().replace("7000", "7280").replace("8000", "10300");
+    let text =
+        text.replace("write:                           0", "write:                           2010");
+    let text = text
+        .replace("other:                           1000", "other:                           1010");
+    let text = text.replace(
+        "ignored errors:                      0",
+        "ignored errors:                      20",
+    );
+    desk.file("errors.txt", text.replace("8000.00 per", "10300.00 per"));
+    let output = desk.run(&["import", "sysbench", "errors.txt"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(desk.imported()[0]["workload"], "read-write");
+}
+
+#[test]
+fn a_run_that_stands_in_a_file_twice_counts_once_when_it_has_intervals() {
+    let desk = Desk::new();
+    let interval = "Threads started!\n\n[ 1s ] thds: 8 tps: 500.00 qps: 8000.00 \
+                    (r/w/o: 7000.00/0.00/1000.00) lat (ms,95%): 9.91 err/s: 0.00 reconn/s: 0.00\n";
+    let text = USUAL.printed().replace("Threads started!\n\n", interval);
+    desk.file("twice.txt", text.repeat(2));
+    let output = desk.run(&["import", "sysbench", "twice.txt"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.contains("left out: twice.txt: line "), "{error}");
+    assert_eq!(desk.imported().len(), 1);
+}
+
+#[test]
 fn tabs_and_utf_16_are_read_when_a_shell_or_an_editor_made_them() {
     let desk = Desk::new();
     let usual = USUAL.printed();

@@ -75,7 +75,16 @@ fn import_file(
     let (mut found, mut broken) = (Vec::new(), Vec::new());
     for (number, run) in (1..).zip(runs(&bytes, &told)) {
         match run {
-            Ok(run) => found.push(name_run(run, number)?),
+            Ok(run) => {
+                let (line, run) = (run.line, name_run(run, number)?);
+                match found.iter().find(|known| is_same_run(known, &run)) {
+                    Some(Imported { source: TextSource { run: known, .. }, .. }) => {
+                        let what = format!("it is run {known} again, and would count twice");
+                        broken.push(Unreadable { line, what });
+                    }
+                    None => found.push(run),
+                }
+            }
             Err(what) => broken.push(what),
         }
     }
@@ -89,6 +98,12 @@ fn import_file(
     }
     known.insert(sum.clone(), file.clone());
     Ok(found)
+}
+
+/// Returns true if two runs of a file are one, printed twice: no two runs measure the same to the last digit.
+fn is_same_run(known: &Imported, run: &Imported) -> bool {
+    let source = known.source.clone();
+    !run.timeline.is_empty() && *known == Imported { source, ..run.clone() }
 }
 
 fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {
