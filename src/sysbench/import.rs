@@ -446,7 +446,7 @@ fn candidates(totals: &ImportedTotals) -> &'static [&'static str] {
 fn reads_of_attempts(totals: &ImportedTotals) -> Option<u64> {
     let began_again = totals.retried.filter(|count| *count > 0)?;
     let attempts = totals.ops.checked_add(began_again)?;
-    (totals.writes > 0 && totals.reads % attempts == 0).then_some(totals.reads / attempts)
+    (totals.writes > 0 && totals.reads.is_multiple_of(attempts)).then_some(totals.reads / attempts)
 }
 
 /// Reads an interval line of any version.
