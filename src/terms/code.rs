@@ -141,7 +141,7 @@ codes! {
     NothingCompleted "nothing_completed" Failed Stored { length: Seconds, became: Text }
         "no operation completed in the window of {length}: {became}" "measure longer (--time or --ops)";
     TooShort "too_short" Doubt Stored { length: Seconds, intervals: Count("interval"), series: Text, error: Share }
-        "{series} is known to ±{error} only: {intervals} in {length}" "measure longer (--time or --ops)";
+        "the error of {series} is {error}: {intervals} in {length}" "measure longer (--time or --ops)";
     Scarce "scarce" Doubt OfStep { percentile: Text, found: Count(""), needed: Count("") }
         "{percentile} is not shown: it takes {needed} operations, and there were {found}"
         "measure longer (--time or --ops)";

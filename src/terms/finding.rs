@@ -141,7 +141,7 @@ impl Value {
         }
     }
 
-    /// Writes it in its unit; `?` if unknown.
+    /// Writes it in its unit.
     fn write(&self, unit: Unit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((least, most)) = self.bounds() {
             return unit.write(least, most, f);
@@ -161,7 +161,7 @@ impl Value {
                 reasons.extend((!codes.is_empty()).then(|| format!("also {}", codes.join(", "))));
                 f.write_str(&reasons.join("; "))
             }
-            _ => f.write_str("?"),
+            _ => f.write_str("unknown"),
         }
     }
 }
@@ -287,7 +287,7 @@ mod tests {
             Case { unit: Unit::Bytes, least: 337_920.0, most: 337_920.0, text: "330 KiB" },
             Case { unit: Unit::Bytes, least: 10_485_760.0, most: 4.3e9, text: "10..4101 MiB" },
             Case { unit: Unit::Number, least: 2.345, most: 26_747.4, text: "2.35..26747" },
-            Case { unit: Unit::Number, least: f64::NAN, most: f64::NAN, text: "?" },
+            Case { unit: Unit::Number, least: f64::NAN, most: f64::NAN, text: "unknown" },
         ] {
             assert_eq!(shown(unit, least, most), text);
         }
