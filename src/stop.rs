@@ -29,7 +29,7 @@ pub(crate) const COURTESY: Duration = Duration::from_secs(5);
 /// Interval of checks for a stop during blocking work.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether and why to stop, shared by everything that takes time. Works across runtimes.
+/// The request to stop and its reason, shared by everything that takes time. Works across runtimes.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(watch::Sender<Option<Kind>>);
 

@@ -228,7 +228,7 @@ pub(super) fn examples(name: &str) -> Option<[String; 3]> {
     Some(examples.map(|line| format!("  loadgen {}\n", line.replace("{verb}", name))))
 }
 
-/// Gives all commands a `--help` without `-h`, which is `--host`.
+/// Adds `--help` to all commands, without `-h`, which is `--host`.
 #[must_use]
 pub fn help_without_h(command: Command) -> Command {
     let flag = |name: &'static str, help: &'static str| {

@@ -817,20 +817,7 @@ mod tests {
 
     #[test]
     fn a_server_has_recovered_at_the_rate_of_before() {
-        let entry = |start: u32, ops| Interval {
-            phase: Phase::Measure,
-            start_s: f64::from(start),
-            length_s: 1.0,
-            ops,
-            errors: 0,
-            retried: None,
-            p50_us: None,
-            p99_us: None,
-            max_us: None,
-            response_p50_us: None,
-            response_p99_us: None,
-            response_max_us: None,
-        };
+        let entry = |start: u32, ops| Interval::counted(Phase::Measure, f64::from(start), ops);
         let ops = [100, 110, 90, 40, 0, 30, 94, 95, 120];
         let timeline: Vec<_> = (0..).zip(ops).map(|(start, ops)| entry(start, ops)).collect();
         assert_eq!(recovered(&timeline, 3.4, 5.2), Some(7.0));

@@ -464,7 +464,7 @@ fn inserted_k(statement: &Statement, options: &Options) -> Vec<usize> {
     (0..rows).map(|row| before + row * list.params.len() + of - 1).collect()
 }
 
-/// What the clients of an engine thread share of a table.
+/// The part of a table's state that the clients of an engine thread share.
 pub(crate) struct TableShare {
     pub picks: Vec<Sampler>,
     /// SQL of each statement around its parameters; empty unless in text mode.

@@ -107,7 +107,7 @@ pub(crate) struct Readings {
     pub changed: Option<Vec<SettingChange>>,
 }
 
-/// Gives a rate; 0 where there was no time.
+/// Returns a rate; 0 where there was no time.
 pub(crate) fn per_s(n: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
 }

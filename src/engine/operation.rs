@@ -15,7 +15,7 @@ pub(crate) struct OpContext<'a> {
     pub session: &'a mut LeanSession,
 }
 
-/// What an operation came to.
+/// The result of an operation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OpDone {
     /// Its table (index from 0), of several the first.

@@ -1,4 +1,4 @@
-//! What a step's threads are made of, and the messages between them and the step: all of these are
+//! The set-up of a step's threads, and the messages between them and the step: all of these are
 //! values that could be written down.
 
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ pub(crate) enum ThreadEvent {
     Broken(Error),
 }
 
-/// What a thread saw of the service since its last report, one a tick.
+/// The successes and errors that a thread saw since its last report, one a tick.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ServiceReport {
     /// It saw all until then; `Ns::MAX` when it has ended.

@@ -472,7 +472,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Tells who shows it for which reason the step ends.
+    /// Passes the reason for the end of the step to the observer.
     fn tell_end(&self, reason: &EndReason) {
         self.context.observer.iter().for_each(|observer| observer.end(reason));
     }

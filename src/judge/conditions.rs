@@ -419,7 +419,7 @@ fn before(step: &Summary) -> Option<String> {
         },
         (!["as-is", ""].contains(&done.ahi.as_str()))
             .then(|| format!("adaptive hash index {}", done.ahi)),
-        // Whether it was complete is a finding.
+        // A finding tells if it was not complete.
         done.settle.as_ref().map(|_| "--settle".to_owned()),
     ];
     joined(parts, " and ")

@@ -563,6 +563,27 @@ pub struct Interval {
     pub response_max_us: Option<f64>,
 }
 
+#[cfg(test)]
+impl Interval {
+    /// Makes an interval of a second with ops and no times.
+    pub(crate) fn counted(phase: Phase, start_s: f64, ops: u64) -> Interval {
+        Interval {
+            phase,
+            start_s,
+            length_s: 1.0,
+            ops,
+            errors: 0,
+            retried: None,
+            p50_us: None,
+            p99_us: None,
+            max_us: None,
+            response_p50_us: None,
+            response_p99_us: None,
+            response_max_us: None,
+        }
+    }
+}
+
 /// The merged measurements of all threads so far.
 #[derive(Default)]
 pub struct Timeline {

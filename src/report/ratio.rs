@@ -46,11 +46,9 @@ impl Ratio {
         times: f64,
     ) -> Option<Ratio> {
         let runs = cells.map(|cell| cell.values.as_slice());
-        if !metric.begins_at_zero() || !runs.iter().any(|runs| runs.contains(&0.0)) {
+        let has_zero = metric.begins_at_zero() && runs.iter().any(|runs| runs.contains(&0.0));
+        if !has_zero || !is_comparable(metric, cells) {
             return Ratio::between(cells, metric, times);
-        }
-        if !is_comparable(metric, cells) {
-            return None;
         }
         let lifted = above_zero(runs);
         let lifted = lifted.each_ref().map(Vec::as_slice);

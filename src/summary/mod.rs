@@ -850,7 +850,7 @@ impl Summary {
 
     /// Divides a cost between two readings by the server's ops in that time.
     pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
-        let covered_s = self.covered_s(first_s)?;
+        let covered_s = self.covered_s(first_s).filter(|_| self.totals.tps > 0.0)?;
         let lead_s = covered_s - self.measured_s;
         let counted = |phase| self.timeline.iter().filter(move |entry| entry.phase == phase);
         let is_whole =
@@ -862,9 +862,6 @@ impl Summary {
             false if is_whole => -self.ops_between(0.0, -lead_s),
             _ => lead_s * self.totals.tps,
         };
-        if self.totals.tps <= 0.0 {
-            return None;
-        }
         let ops = self.measured_s * self.totals.tps + lead;
         (ops > 0.0).then(|| cost / ops)
     }
@@ -928,20 +925,7 @@ mod tests {
 
     #[test]
     fn a_cost_is_divided_by_the_ops_that_were_done_when_the_lead_was_slower_than_the_window() {
-        let entry = |phase, start_s, ops| Interval {
-            phase,
-            start_s,
-            length_s: 1.0,
-            ops,
-            errors: 0,
-            retried: None,
-            p50_us: None,
-            p99_us: None,
-            max_us: None,
-            response_p50_us: None,
-            response_p99_us: None,
-            response_max_us: None,
-        };
+        let entry = Interval::counted;
         let mut step = Summary { measured_s: 2.0, ..Summary::default() };
         (step.plan.warmup_s, step.totals.tps, step.totals.ops) = (1.0, 100.0, 200);
         step.timeline = vec![

@@ -3,7 +3,7 @@
 
 use Unit::{Bytes, Count, Micros, Number, Reasons, Seconds, Share, Text};
 
-/// How much a finding changes a conclusion, the most first.
+/// The effect of a finding on a conclusion, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// Something failed, or there is no number.

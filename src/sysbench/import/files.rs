@@ -142,7 +142,7 @@ fn workload_in_file_name(run: &Imported, test: Option<&String>) -> Option<&'stat
     candidates(&run.totals).iter().find(is_named).filter(|_| !is_other).copied()
 }
 
-/// Gives a run its number and workload. The user's facts win over the text.
+/// Sets a run's number and workload. The user's facts win over the text.
 fn name_run(found: FoundRun, number: u32) -> Result<Imported> {
     let FoundRun { line, test, script, alike, mut run } = found;
     run.source.run = number;
