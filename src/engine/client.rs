@@ -89,6 +89,7 @@ async fn reopen(
     mut at_once: bool,
 ) -> Option<LeanSession> {
     state.offline.set(true);
+    state.answered.set(None);
     let mut pauses = pauses(state.client, thread.failures.borrow().reconnects);
     let reopened = loop {
         let opening = async {
@@ -158,7 +159,7 @@ impl<'a> Client<'a> {
                     let Some(rest) = quota.checked_sub(1) else { break };
                     *quota = rest;
                 }
-                if !thread.may_begin().await {
+                if !thread.may_begin(self.state).await {
                     break;
                 }
             }
@@ -170,6 +171,7 @@ impl<'a> Client<'a> {
                 }
                 let until = now.saturating_add(pause.as_nanos() as Ns);
                 now = pauses.until(until, || thread.now()).await;
+                self.state.answered.set(None);
             }
         }
         self.finish().await
@@ -198,10 +200,11 @@ impl<'a> Client<'a> {
             if arrival.measured {
                 self.measure();
             }
-            if arrival.measured && !self.thread.may_begin().await {
+            if arrival.measured && !self.thread.may_begin(self.state).await {
                 break;
             }
             self.state.intended.set(Some(arrival.intended));
+            self.state.answered.set(None);
             self.op().await?;
             if self.wants_reconnect() {
                 return Ok(NextStep::Reconnect);
@@ -230,7 +233,7 @@ impl<'a> Client<'a> {
         let (outcome, completed) = loop {
             let mut context = OpContext { thread, state, session: &mut self.session };
             let outcome = self.program.operation(&mut context).await;
-            let now = thread.now();
+            let now = thread.answered(state);
             // An op that ends in the window counts there, even if the warm-up began it.
             if self.rules().at_end != AtEnd::Drain && now >= thread.window.get().start {
                 self.measure();

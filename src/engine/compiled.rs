@@ -395,6 +395,7 @@ impl CompiledProgram {
         lacks: u64,
     ) -> Result<(), OpError> {
         let ((index, table), mut counted) = (at, None);
+        op.state.answered.set(None);
         for _ in 0..3 {
             // A LIMIT of the answer does not limit the count. In a transaction both see one snapshot.
             self.query_again(op, at, [b"SELECT COUNT(*) FROM (", b") AS answer"]).await?;

@@ -40,20 +40,24 @@ impl<'a> OpContext<'a> {
         &self.thread.tables[table as usize]
     }
 
-    /// Takes the instant just before a request is sent; the first one is the operation's.
+    /// Takes the instant of a request, which follows an answer at once; the first one is the operation's.
     #[inline]
     pub(crate) fn issue(&self) -> Ns {
-        let now = self.thread.now();
-        if self.state.issued.get().is_none() {
-            self.state.issued.set(Some(now));
+        let answered = self.state.answered.take();
+        match self.state.issued.get() {
+            Some(issued) if self.job().timed_statements == 0 => issued,
+            began => {
+                let now = answered.unwrap_or_else(|| self.thread.now());
+                self.state.issued.set(Some(began.unwrap_or(now)));
+                now
+            }
         }
-        now
     }
 
     /// Notes the time of a statement (an index) that was sent at an instant.
     #[inline]
     pub(crate) fn time_statement(&self, index: usize, sent: Ns) {
-        let took = self.thread.now() - sent;
+        let took = self.thread.answered(self.state) - sent;
         self.thread.recorder.borrow_mut().statement(index, self.state.measured.get(), took);
     }
 
@@ -92,6 +96,6 @@ impl<'a> OpContext<'a> {
     /// Adds to the counts of answers, where there are any.
     #[inline]
     pub(crate) fn count(&self, add: impl FnOnce(&mut EventCounts)) {
-        self.thread.count(self.thread.now(), add);
+        self.thread.count(self.thread.answered(self.state), add);
     }
 }

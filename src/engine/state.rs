@@ -50,6 +50,9 @@ pub(crate) struct ClientState {
     pub intended: Cell<Option<Ns>>,
     /// When the op in flight was issued.
     pub issued: Cell<Option<Ns>>,
+    /// The instant of the last answer, until the client waits for something else: a look at the clock
+    /// costs as much as all of the recording.
+    pub answered: Cell<Option<Ns>>,
     /// The client is in the window: decided before an op, and the op's for all of it.
     pub measured: Cell<bool>,
     /// The writes that are in doubt if the answer never comes.
@@ -152,14 +155,26 @@ impl ThreadState {
         }
     }
 
+    /// Returns the instant of a client's last answer.
+    #[inline]
+    pub(crate) fn answered(&self, client: &ClientState) -> Ns {
+        client.answered.get().unwrap_or_else(|| {
+            let now = self.now();
+            client.answered.set(Some(now));
+            now
+        })
+    }
+
     pub(crate) fn tell(&self, event: ThreadEvent) {
         self.setup.tell(self.index, event);
     }
 
-    /// Takes one of the ops that all clients share; false after the last one.
+    /// Takes one of the ops that all clients share, for this one; false after the last one.
     #[inline]
-    pub(crate) async fn may_begin(&self) -> bool {
+    pub(crate) async fn may_begin(&self, client: &ClientState) -> bool {
         let Some(share) = &self.share else { return true };
+        // It may wait for more of them.
+        client.answered.set(None);
         share.take(|| self.tell(ThreadEvent::NeedsOps)).await
     }
 
@@ -263,6 +278,7 @@ impl ThreadState {
             client.pending.borrow_mut().clear();
         }
         client.issued.set(None);
+        client.answered.set(None);
         add_error(&mut self.seen.borrow_mut(), now, error.code(), &error.to_string());
         self.enter_doubt(client)
     }
