@@ -477,7 +477,8 @@ async fn read_around<T>(
     // A new connection: the server may have dropped an idle one.
     let session = within(limits::COURTESY, Session::open(link, None)).await;
     let mut control = session.and_then(Result::ok);
-    let last = ServerReading::take(&mut control, probe).await;
+    let mut last = ServerReading::take(&mut control, probe).await;
+    last.count_own(&mut control).await;
     let changed = engine::changes(&at.found.server, &mut control, link).await;
     close(control).await;
     let (status, probed) = last.since(&first, probe, began);
