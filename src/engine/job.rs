@@ -73,6 +73,8 @@ pub(crate) enum RowsOf {
     Select,
     /// The rows that it affects are new.
     Insert,
+    /// The rows that it affects were there: those of an UPDATE or a DELETE.
+    Existing,
     Other,
 }
 
@@ -237,6 +239,7 @@ impl Job {
             rows: match statement.kind() {
                 StatementKind::Select => RowsOf::Select,
                 _ if statement.inserts() => RowsOf::Insert,
+                StatementKind::Update | StatementKind::Delete => RowsOf::Existing,
                 _ => RowsOf::Other,
             },
             check: self.check(workload, statement),
