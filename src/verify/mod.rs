@@ -31,7 +31,7 @@ use crate::mysql::{
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
 use crate::summary::Location;
-use crate::terms::{add, counted, units};
+use crate::terms::{add, counted, named as named_some, units};
 use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, proves, quoted};
 
 pub use self::verdict::{Evidence, Found, History, Verdict, judge};
@@ -133,6 +133,11 @@ async fn find_tables(
             "{n} of the steps wrote to other tables: of another database or server, dropped, or \
              prepared again since"
         ));
+    }
+    let unjudged = evidence.name_unjudged();
+    if !unjudged.is_empty() {
+        let steps = named_some(unjudged, 1, " and ");
+        progress.note(&format!("not judged are the tables to which these wrote: {steps}"));
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
