@@ -250,9 +250,9 @@ impl<'a> Client<'a> {
         };
         let issued = state.issued.take().unwrap_or(completed);
         match outcome {
-            Ok(OpDone { table, statements, rows }) => {
+            Ok(OpDone { table, statements, rows, unmatched }) => {
                 let (intended, measured) = (state.intended.get(), state.measured.get());
-                let op = Op { intended, issued, measured, completed, statements, rows };
+                let op = Op { intended, issued, measured, completed, statements, rows, unmatched };
                 if self.rules().count_answers {
                     let took = completed.saturating_sub(intended.unwrap_or(issued));
                     thread.count(completed, |events| events.event(state.client, took));

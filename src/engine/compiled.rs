@@ -344,6 +344,7 @@ impl CompiledProgram {
         }
         // RETURNING sends rows instead of their number.
         let affected = answer.affected.max(answer.rows);
+        self.done.unmatched += u32::from(statement.rows == RowsOf::Existing && affected == 0);
         let change = Change { effect: statement.effect, affected, k };
         let value = statement.check.value.and_then(|_| op.session.number());
         let content = content.then(|| (table, key, op.session.first()));

@@ -73,6 +73,8 @@ pub(crate) enum RowsOf {
     Select,
     /// The rows that it affects are new.
     Insert,
+    /// The rows that it affects were there: those of an UPDATE or a DELETE.
+    Existing,
     Other,
 }
 
@@ -83,8 +85,8 @@ pub(crate) enum Source {
     Draw(usize, Form),
     Slice(usize),
     Serial,
-    /// The same, scattered.
-    Unique(Permutation),
+    /// The same, scattered over so many numbers from the least one on.
+    Unique(Permutation, u64, i64),
     /// A `c` that proves itself: for the id at a position, or for 0.
     C(Option<usize>),
     Pad,
@@ -112,8 +114,10 @@ impl Form {
     }
 }
 
-/// The ids of a signed column of 32 bits.
+/// The positive ids of a signed column of 32 bits.
 const IDS: u64 = i32::MAX as u64;
+/// All numbers of such a column.
+const SIGNED_IDS: u64 = 1 << 32;
 
 /// The ids of rows that come after all there are.
 pub(crate) type Serial = StepBy<RangeFrom<u64>>;
@@ -235,6 +239,7 @@ impl Job {
             rows: match statement.kind() {
                 StatementKind::Select => RowsOf::Select,
                 _ if statement.inserts() => RowsOf::Insert,
+                StatementKind::Update | StatementKind::Delete => RowsOf::Existing,
                 _ => RowsOf::Other,
             },
             check: self.check(workload, statement),
@@ -284,7 +289,10 @@ impl Job {
             }
             Param::Unique => {
                 self.serial = true;
-                Source::Unique(Permutation::new(IDS, self.plan.seed))
+                let signed = self.plan.rules.unique_below_zero;
+                let (ids, least) =
+                    if signed { (SIGNED_IDS, i64::from(i32::MIN)) } else { (IDS, 1) };
+                Source::Unique(Permutation::new(ids, self.plan.seed), ids, least)
             }
             Param::C => Source::C(None),
             Param::Pad => Source::Pad,
@@ -508,9 +516,10 @@ impl Generator {
             Source::Serial => {
                 (self.serials[from.slot].next().expect("they never end"), Form::Signed)
             }
-            Source::Unique(scattered) => {
+            Source::Unique(scattered, ids, least) => {
                 let n = self.serials[from.slot].next().expect("they never end");
-                (scattered.apply(n % IDS) + 1, Form::Signed)
+                let id = scattered.apply(n % ids).cast_signed() + least;
+                return drawn.set(at, Value::Int(id));
             }
             Source::Sum(of, add, form) => (number(drawn.get(*of)).saturating_add(*add), *form),
             Source::C(of) => {

@@ -22,6 +22,8 @@ pub(crate) struct OpDone {
     pub table: u32,
     pub statements: u32,
     pub rows: u64,
+    /// Statements among these that were to change rows, and found none.
+    pub unmatched: u32,
 }
 
 impl<'a> OpContext<'a> {

@@ -179,8 +179,9 @@ mod tests {
         // The second time is longer than a histogram holds.
         for (issued, completed) in [(2_000, 70_000), (80_000, 5_000_000_000_000)] {
             let (intended, measured) = (Some(1_000), true);
-            let (statements, rows) = (2, 7);
-            recorder.succeeded(Op { intended, issued, measured, completed, statements, rows });
+            let (statements, rows, unmatched) = (2, 7, 1);
+            let op = Op { intended, issued, measured, completed, statements, rows, unmatched };
+            recorder.succeeded(op);
             recorder.statement(1, true, completed - issued);
             recorder.failed(issued, true, completed);
             recorder.events(completed).expect("counts").event(1, completed - issued);

@@ -285,12 +285,13 @@ impl<'a> Running<'a> {
             last.take_again(context.link).await;
             last
         });
-        let last = self.take_during(reading).await?;
+        let mut last = self.take_during(reading).await?;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
             let event = self.channels.events.recv().await;
             self.take(event)?;
         }
+        last.count_own(control).await;
         self.judge(true);
         self.progress.clear();
         Ok(self.into_run(started_at, own, last.since(&first, probe, window_start)))
@@ -592,6 +593,16 @@ impl ServerReading {
             taken.probed = probing.await.ok().flatten();
         }
         taken
+    }
+
+    /// Counts what a reading itself adds to the counters, while no client asks anything.
+    pub(crate) async fn count_own(&mut self, control: &mut Option<Session>) {
+        let Some(reading) = &mut self.status else { return };
+        let Some(mut session) = control.take() else { return };
+        let counted = within(limits::COURTESY, status::own_counts(&mut session)).await;
+        if let Some(Ok(own)) = counted {
+            (reading.own, *control) = (own, Some(session));
+        }
     }
 
     /// Reads the counters over a connection of its own where the old one is gone: the server may

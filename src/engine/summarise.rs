@@ -104,6 +104,7 @@ impl MeasuredStep {
             tps: per_s(window.ops, self.counted.measured_s),
             qps: per_s(statements, self.counted.measured_s),
             rows: window.rows,
+            unmatched: Some(window.unmatched),
             errors: self.counted.errors.clone(),
             retried: events.map(|events| events.ignored),
             reconnects: self.counts.failures.reconnects,
@@ -438,7 +439,7 @@ mod tests {
             let issued = i * 1_000_000;
             let completed = issued + 500_000;
             let measured = true;
-            let op = Op { intended: None, issued, measured, completed, statements: 1, rows: 1 };
+            let op = Op { issued, measured, completed, statements: 1, rows: 1, ..Op::default() };
             recorder.succeeded(op);
         }
         recorder.finish(2 * second);

@@ -7,7 +7,7 @@ use super::thresholds::{
     CHANGE_MIN, CHANGE_P_MAX, CHECKPOINT_AGE_MAX, CLOCK_LOSS_MAX, DEVIATIONS, DIRTY_MAX, ERROR_MAX,
     FREE_PAGES_KEPT, FREE_PAGES_MAX, HALF_ON_MIN, HISTORY_MAX, HOTTEST_MAX, INTERVALS_MIN,
     LINK_MAX, MISSES_CHANGE_MAX, RESTORED_S, SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX,
-    WHOLE_INTERVAL,
+    UNMATCHED_MAX, WHOLE_INTERVAL,
 };
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
@@ -40,6 +40,7 @@ pub(super) fn warnings(
         found.extend(debt(&step.server, levels));
     }
     found.extend(query_cache(step));
+    found.extend(unmatched(step));
     found.extend(server(step).into_iter().flatten());
     found.extend(window(step));
     found.extend(skew(conditions));
@@ -209,6 +210,13 @@ fn query_cache(step: &Summary) -> Option<Finding> {
     let bytes = bytes.filter(|bytes| on && *bytes > 0)?;
     let hits = step.status().and_then(|status| counter(status, "Qcache_hits"));
     Some(finding!(QueryCache, bytes, hits))
+}
+
+/// Looks for statements that found nothing to change: they cost less than those that did.
+fn unmatched(step: &Summary) -> Option<Finding> {
+    let count = step.totals.unmatched?;
+    let part = count as f64 / step.totals.statements as f64;
+    (part > UNMATCHED_MAX).then(|| finding!(Unmatched, count, part))
 }
 
 /// Finds whether the window kept its level, and was long enough to tell.

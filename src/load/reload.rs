@@ -235,8 +235,8 @@ impl Reload {
         let completed = self.now();
         self.done.bytes += item.sql.len() as u64 + self.counters.lines.swap(0, Ordering::Relaxed);
         self.counters.rows.fetch_add(rows, Ordering::Relaxed);
-        let (intended, measured) = (None, true);
-        let op = Op { intended, issued, measured, completed, statements: 1, rows };
+        let measured = true;
+        let op = Op { issued, measured, completed, statements: 1, rows, ..Op::default() };
         self.recorder.succeeded(op);
         match (kind, place) {
             (DumpPart::Insert, Some(place)) => {

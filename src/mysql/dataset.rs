@@ -79,6 +79,12 @@ impl Discovered {
         self.schema.name(number)
     }
 
+    /// Collects the ids of the contents that `prepare` made, by the number of the table.
+    pub(crate) fn ids(&self) -> BTreeMap<u32, u32> {
+        let id = |(number, table): (&u32, &Table)| Some((*number, table.mark?.id?));
+        self.tables.iter().filter_map(id).collect()
+    }
+
     /// Finds the last table of `sbtest1..N` without a gap; 0 without `sbtest1`.
     pub fn contiguous(&self) -> u32 {
         self.tables.keys().zip(1..).take_while(|(number, expected)| **number == *expected).count()
@@ -106,8 +112,8 @@ pub struct Dataset {
     pub tables: Tables,
     /// The seed of the rows, if `prepare` used one for all tables.
     pub data_seed: Option<u32>,
-    /// The id of each table's content, where it has one.
-    pub ids: Vec<Option<u32>>,
+    /// The ids of contents by the number of the table, also of tables that the run does not use.
+    pub ids: BTreeMap<u32, u32>,
     pub data_bytes: u64,
     pub formats: Vec<String>,
 }

@@ -32,7 +32,7 @@ pub(crate) use hints::{Tried, hint, is_passing, recurs};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
 pub(crate) use preflight::{Needs, Ready};
-pub(crate) use server::{Fingerprint, changes, describe_driver, exposure, fingerprint};
+pub(crate) use server::{Fingerprint, changes, describe_driver, exposure, fingerprint, is_local};
 pub use session::reach;
 pub(crate) use session::{Infile, Session, is_nobody_listening};
 pub(crate) use status::Reading;

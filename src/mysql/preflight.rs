@@ -92,6 +92,9 @@ async fn examine(
     let mut tables = Tables { session, found: &found, needs, findings };
     let mut dataset = tables.choose_dataset().await?;
     let level = ["transaction_isolation", "tx_isolation"].iter().find_map(|name| texts.get(*name));
+    if let Some(dataset) = &mut dataset {
+        dataset.ids = found.ids();
+    }
     if let (Some(dataset), Some("READ-UNCOMMITTED")) = (&mut dataset, level.map(String::as_str)) {
         dataset.tables.atomic = false;
     }
@@ -407,9 +410,9 @@ fn dataset(
     Dataset {
         tables: dataset::Tables { schema, count, rows, held, own, atomic },
         data_seed,
-        ids: marks.iter().map(|mark| mark.as_ref().and_then(|mark| mark.id)).collect(),
         data_bytes,
         formats,
+        ..Dataset::default()
     }
 }
 

@@ -251,6 +251,14 @@ fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -
 /// The log-in method that sends the password itself, under a key of the server's.
 const BY_KEY: &str = "caching_sha2_password";
 
+/// Returns whether nothing leaves this host on the way to a server, as far as its address says.
+pub(crate) fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Tcp { host, .. } => is_loopback(host),
+        Address::Socket(_) => true,
+    }
+}
+
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let address = bare.parse::<IpAddr>().map(|address| address.to_canonical().is_loopback());
@@ -261,8 +269,10 @@ fn is_loopback(host: &str) -> bool {
 /// under a key that came over the same wire.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
     // Nobody else reads what stays on this host.
-    let Address::Tcp { host, .. } = &target.address else { return Ok(None) };
-    if is_loopback(host) || target.ssl.mode != SslMode::Disabled || target.password.is_empty() {
+    if is_local(&target.address)
+        || target.ssl.mode != SslMode::Disabled
+        || target.password.is_empty()
+    {
         return Ok(None);
     }
     // Servers before 5.7 and 10.2 do not know the question, and have no such accounts.

@@ -40,16 +40,42 @@ pub struct Reading {
     /// The values again, and their instant, where reading `innodb` was counted itself: later counts
     /// are none of loadgen's.
     pub again: Option<(Numbers, Instant)>,
+    /// Counts of the reading's own statement; empty while they are unknown.
+    pub own: Numbers,
     pub at: Instant,
 }
 
-/// Reads the counters. The reading itself adds one to `Questions` and `Com_show_status`; as the
-/// first of two it adds no more, and as the last nothing.
+/// Reads the counters. The first of two readings is in their difference: [`own_counts`] tells by how much.
 pub async fn read(session: &mut Session) -> Asked<Reading> {
     let (values, at) = counters(session).await?;
     let innodb = read_inside(session, &values).await?;
     let again = if innodb.is_some() { Some(counters(session).await?) } else { None };
-    Ok(Reading { values, innodb, again, at })
+    Ok(Reading { values, innodb, again, own: Numbers::new(), at })
+}
+
+/// Counters that a statement moves by its work, whenever it comes.
+const BY_STATEMENT: [&str; 8] =
+    ["Com_", "Created_tmp_", "Handler_", "Queries", "Questions", "Rows_", "Select_", "Table_"];
+/// Attempts to see one reading alone.
+const OWN_ATTEMPTS: usize = 5;
+
+/// Counts what one `SHOW GLOBAL STATUS` adds, with the clients at rest; nothing if others ask meanwhile.
+pub async fn own_counts(session: &mut Session) -> Asked<Numbers> {
+    let (mut before, _) = counters(session).await?;
+    for _ in 0..OWN_ATTEMPTS {
+        let (after, _) = counters(session).await?;
+        let added = |(name, after): (&String, &i64)| {
+            let by_statement = BY_STATEMENT.iter().any(|prefix| name.starts_with(prefix));
+            let added = after.checked_sub(*before.get(name)?)?;
+            (by_statement && added > 0).then(|| (name.clone(), added))
+        };
+        let own: Numbers = after.iter().filter_map(added).collect();
+        if own.get("Questions") == Some(&1) {
+            return Ok(own);
+        }
+        before = after;
+    }
+    Ok(Numbers::new())
 }
 
 async fn counters(session: &mut Session) -> Asked<(Numbers, Instant)> {
@@ -77,8 +103,9 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     let restarted = restart_age(first, last);
     let delta = |(name, after): (&String, &i64)| {
         let before = before.get(name)?;
-        let since = if restarted.is_some() { &0 } else { before };
-        let difference = after.checked_sub(*since)?;
+        let own = last.own.get(name).copied().unwrap_or(0);
+        let since = if restarted.is_some() { 0 } else { before.checked_add(own)? };
+        let difference = after.checked_sub(since)?;
         // Kept even if unchanged: it dates FLUSH STATUS.
         (difference != 0 || name == SINCE_FLUSH).then(|| (name.clone().into(), difference))
     };
@@ -294,7 +321,7 @@ mod status_tests {
 
     fn reading(at: Instant, values: &[(&str, &str)]) -> Reading {
         let texts = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Reading { values: numeric(&texts), innodb: None, again: None, at }
+        Reading { values: numeric(&texts), innodb: None, again: None, own: Numbers::new(), at }
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct RecordedInterval {
     pub ops: u64,
     pub statements: u64,
     pub rows: u64,
+    /// Statements that were to change rows, and found none.
+    pub unmatched: u64,
     /// Failed ops and those in doubt.
     pub errors: u64,
     /// Service time of ops issued in this phase (in the drain: in the window).
@@ -168,7 +170,7 @@ impl RecordedInterval {
 
     pub(crate) fn merge(&mut self, other: &RecordedInterval) {
         self.end = self.end.max(other.end);
-        add!(self, other; ops, statements, rows, errors);
+        add!(self, other; ops, statements, rows, unmatched, errors);
         self.service.merge(&other.service);
         self.failed.merge(&other.failed);
         for (mine, theirs) in self.by_statement.iter_mut().zip(&other.by_statement) {
@@ -185,7 +187,7 @@ impl RecordedInterval {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Op {
     pub intended: Option<Ns>,
     pub issued: Ns,
@@ -194,6 +196,7 @@ pub struct Op {
     pub completed: Ns,
     pub statements: u32,
     pub rows: u64,
+    pub unmatched: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,6 +281,7 @@ impl Recorder {
             current.ops += 1;
             current.statements += u64::from(op.statements);
             current.rows += op.rows;
+            current.unmatched += u64::from(op.unmatched);
         }
         if self.in_latency(op.measured) {
             self.current.service.record(op.completed - op.issued);
@@ -795,14 +799,8 @@ mod recorder_tests {
         let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
         for (issued, completed) in ops {
             let measured = *issued >= phases.window_start;
-            let op = Op {
-                intended: None,
-                issued: *issued,
-                measured,
-                completed: *completed,
-                statements: 1,
-                rows: 1,
-            };
+            let (issued, completed) = (*issued, *completed);
+            let op = Op { issued, measured, completed, statements: 1, rows: 1, ..Op::default() };
             recorder.succeeded(op);
         }
         recorder.finish(until);
@@ -853,12 +851,12 @@ mod recorder_tests {
         recorder.roll(260);
         recorder.set_window(PHASES.window_start, 300);
         let late = Op {
-            intended: None,
             issued: 290,
             measured: true,
             completed: 310,
             statements: 1,
             rows: 1,
+            ..Op::default()
         };
         assert!(!recorder.succeeded(late));
         recorder.finish(320);
@@ -943,7 +941,9 @@ mod timeline_tests {
         let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
         for (issued, completed) in ops {
             let (issued, completed, measured) = (*issued, *completed, *issued >= 100);
-            let op = Op { intended: None, issued, measured, completed, statements: 2, rows: 3 };
+            let (statements, rows, unmatched) = (2, 3, 1);
+            let op =
+                Op { intended: None, issued, measured, completed, statements, rows, unmatched };
             recorder.succeeded(op);
         }
         recorder.finish(until);
@@ -1037,6 +1037,7 @@ mod timeline_tests {
                 completed: issued + ms,
                 statements: 1,
                 rows: 1,
+                unmatched: 0,
             };
             recorder.succeeded(op);
         }

@@ -25,6 +25,8 @@ pub struct Rules {
     pub row_an_op: bool,
     /// Inserted ids begin at 1, not after the table's largest.
     pub ids_from_one: bool,
+    /// Unique ids are of all signed numbers of 32 bits, not of the positive ones alone.
+    pub unique_below_zero: bool,
     /// Answers are counted by kind, and not checked against the workload.
     pub count_answers: bool,
     /// An error inside a transaction is followed by ROLLBACK.
@@ -105,6 +107,7 @@ impl Rules {
             prepare_all: false,
             row_an_op: false,
             ids_from_one: false,
+            unique_below_zero: false,
             count_answers: false,
             roll_back: true,
             close_statements: false,
@@ -123,6 +126,7 @@ impl Rules {
             prepare_all: true,
             row_an_op: true,
             ids_from_one: true,
+            unique_below_zero: true,
             count_answers: true,
             roll_back: false,
             close_statements: true,

@@ -97,7 +97,8 @@ pub(super) async fn preflight(
 ) -> Result<(Spread, Ready)> {
     if !plan.rules.check_tables {
         let (spread, tables) = assume_tables(plan);
-        let ids = identities(control, &target.database, tables).await?;
+        // A ledger names the contents.
+        let ids = discover(control, &target.database, tables.schema).await?.ids();
         let dataset = Dataset { tables, ids, ..Dataset::default() };
         return Ok((spread, Ready { dataset, warnings: Vec::new() }));
     }
@@ -125,17 +126,6 @@ pub(super) async fn preflight(
         plan.workload.fits(rows)?;
     }
     Ok((spread, ready))
-}
-
-/// Reads the identities of the tables that prepare made: a ledger names them.
-async fn identities(
-    control: &mut Session,
-    database: &str,
-    tables: Tables,
-) -> Result<Vec<Option<u32>>> {
-    let found = discover(control, database, tables.schema).await?.tables;
-    let identity = |number| found.get(&number)?.mark.as_ref()?.id;
-    Ok((1..=tables.count).map(identity).collect())
 }
 
 /// Takes the tables to be as the plan says, as sysbench does.

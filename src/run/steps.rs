@@ -362,9 +362,15 @@ impl<'a> Steps<'a> {
         let facts = StepFacts { job: &self.facts, server: at, step };
         let conditions = watch.end(plan, facts, run.counted.timeline.window.ops).await;
         let recorded = begun.take();
-        let ids = record.map_or_else(BTreeMap::new, |record| record.tables);
-        let known = |entry: &mut LedgerEntry| entry.table_id = ids.get(&entry.table).cloned();
+        let mut ids = record.map_or_else(BTreeMap::new, |record| record.tables);
+        let known = |entry: &mut LedgerEntry| entry.table_id = ids.remove(&entry.table);
         run.ledger.iter_mut().for_each(known);
+        // Its SQL may have written to these, too.
+        run.ledger.extend(ids.into_iter().map(|(table, id)| LedgerEntry {
+            table,
+            table_id: Some(id),
+            ..LedgerEntry::default()
+        }));
         let measured = Measured::Sweep(Box::new(conditions), recorded);
         let described = describe_sweep(facts, plan, &run, changed, commands, measured);
         Ok((run, described))
@@ -448,10 +454,10 @@ fn log_step(context: &StepContext) {
 fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let at = facts.server;
     let (tables, server) = (at.dataset.tables, &at.found.server);
+    let used = if plan.workload.unfollowed().is_some() { u32::MAX } else { tables.count };
     // As in the table's COMMENT.
-    let named =
-        |(n, id): (u32, &Option<u32>)| id.map(|id| (tables.schema.name(n), format!("{id:x}")));
-    let ids: BTreeMap<String, String> = (1..).zip(&at.dataset.ids).filter_map(named).collect();
+    let named = |(n, id): (&u32, &u32)| (tables.schema.name(*n), format!("{id:x}"));
+    let ids: BTreeMap<String, String> = at.dataset.ids.range(..=used).map(named).collect();
     let place = Location::from_variables(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(facts.step.clients));
     let writes = plan.workload.writes() && !ids.is_empty();
@@ -477,7 +483,8 @@ async fn read_around<T>(
     // A new connection: the server may have dropped an idle one.
     let session = within(limits::COURTESY, Session::open(link, None)).await;
     let mut control = session.and_then(Result::ok);
-    let last = ServerReading::take(&mut control, probe).await;
+    let mut last = ServerReading::take(&mut control, probe).await;
+    last.count_own(&mut control).await;
     let changed = engine::changes(&at.found.server, &mut control, link).await;
     close(control).await;
     let (status, probed) = last.since(&first, probe, began);

@@ -273,6 +273,8 @@ contract! {
         /// Rows returned, in all result sets of an answer, and rows that INSERTs and REPLACEs put in, as the server
         /// counts them: 2 where one replaced or updated another.
         pub rows: u64,
+        /// UPDATEs and DELETEs of these ops that found no row; null from old versions.
+        pub unmatched: Option<u64>,
         /// Errors of all phases by code; with class `connect`, attempts to open a lost connection
         /// again, which are no ops. Ops that were given up are in `abandoned`; errors after which an
         /// op began again are in `retried` alone.

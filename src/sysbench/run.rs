@@ -1,6 +1,7 @@
 //! `run`: runs the engine and prints its counts as sysbench's text.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Mutex;
 
 use tokio::sync::watch;
@@ -9,20 +10,28 @@ use super::failure::{self, INIT_FAILED};
 use super::output::{self, Counted, Level, Log};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
-use crate::engine::{self, ClientAction, EndReason, Observer, QueueLength, StepContext};
+use crate::engine::{
+    self, ClientAction, EndReason, MeasuredStep, Observer, QueueLength, StepContext,
+};
 use crate::error::{Error, Kind, Result};
-use crate::mysql::ServerLink;
-use crate::observe::{Ns, RecordedInterval};
+use crate::judge;
+use crate::mysql::{ServerLink, is_local};
+use crate::observe::{Ns, RecordedInterval, host};
 use crate::plan::Plan;
 use crate::progress::{Progress, say};
 use crate::run::before::assume_tables;
 use crate::run::random;
 use crate::run::steps::{Job, Steps};
 use crate::stop::{Stop, locked};
-use crate::summary::{Outcome, Phase, Store};
+use crate::summary::{Client, Outcome, Phase, Share, Store, Summary, Verdict};
 
-/// The end of a run: its outcome, the ops given up, the reason for an early end.
-type RunEnd = (Outcome, u64, Option<Error>);
+struct RunEnd {
+    outcome: Outcome,
+    abandoned: u64,
+    verdict: Option<Verdict>,
+    /// The reason for an early end.
+    error: Option<Error>,
+}
 
 /// Printed when too many events wait for a client.
 const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
@@ -69,7 +78,31 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
         observer: Some(report),
     };
     let run = engine::run_step(&context, &mut None, &mut Progress::new(true, None)).await?;
-    Ok((run.outcome, run.unfinished(), run.error))
+    let verdict = judge_unsaved(&run, &context);
+    Ok(RunEnd { outcome: run.outcome, abandoned: run.unfinished(), verdict, error: run.error })
+}
+
+/// Judges a run by its client and the client's host. Nobody asked which process is the server, so other
+/// programs are unknown.
+fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<Verdict> {
+    let StepContext { plan, step, spread, tables, link, .. } = *context;
+    let host = host::facts(Path::new(host::ROOT));
+    let share = Share { other_load: None, ..run.share(host.facts.cores, None) };
+    let client = Client {
+        cores: host.cores_usable,
+        same_host: is_local(&link.target.address),
+        share: Some(share),
+        ..Client::default()
+    };
+    let (_, _, verdict) = judge::all(&Summary {
+        plan: engine::plan(plan, step, spread, tables, None, None),
+        client,
+        measured_s: run.counted.measured_s,
+        totals: run.totals(),
+        latency: run.latency(),
+        ..Summary::default()
+    });
+    verdict
 }
 
 /// Runs with a connection of loadgen's own and saves a summary.
@@ -87,7 +120,12 @@ async fn run_and_save(
     let Some(summary) = steps.summaries.pop() else {
         return ran.and(Err(Error::failed("the run left no summary")));
     };
-    Ok((summary.outcome, summary.latency.abandoned.unwrap_or(0), ran.err()))
+    Ok(RunEnd {
+        outcome: summary.outcome,
+        abandoned: summary.latency.abandoned.unwrap_or(0),
+        verdict: summary.verdict,
+        error: ran.err(),
+    })
 }
 
 struct Report<'a> {
@@ -152,7 +190,8 @@ impl Report<'_> {
     }
 
     /// Writes the end of a run; returns its exit status.
-    fn end(&self, (outcome, abandoned, error): RunEnd) -> Ended {
+    fn end(&self, run: RunEnd) -> Ended {
+        let RunEnd { outcome, abandoned, verdict, error } = run;
         let seen = self.seen.take();
         if seen.refused {
             return 1;
@@ -180,6 +219,9 @@ impl Report<'_> {
                 "{wrong} answers do not have the number of rows that complete tables give: \
                  --tables and --table-size must be those of prepare"
             ));
+        }
+        if let Some(finding) = verdict.and_then(|verdict| verdict.finding()) {
+            say(&format!("warning: {finding}"));
         }
         match error {
             _ if seen.failed => 1,

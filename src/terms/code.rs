@@ -219,6 +219,9 @@ codes! {
     WrongAnswers "wrong_answers" Failed Stored { count: Count("answer"), first: Text }
         "{count} had other rows or contents than the workload expects: {first}"
         "look whether the tables were changed";
+    Unmatched "unmatched" Doubt Stored { count: Count("statement"), part: Share }
+        "{count} ({part} of all) were to change a row that is not there, which costs less"
+        "use more --rows, or a shorter run";
     ServerReplaced "server_replaced" Failed Stored { when: Text, changes: Text }
         "another server answered {when}: {changes}" "give each server a --label";
     Abandoned "abandoned" Failed Stored { count: Count("operation") }

@@ -31,7 +31,7 @@ use crate::mysql::{
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
 use crate::summary::Location;
-use crate::terms::{add, counted, units};
+use crate::terms::{add, counted, named as named_some, units};
 use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, proves, quoted};
 
 pub use self::verdict::{Evidence, Found, History, Verdict, judge};
@@ -133,6 +133,11 @@ async fn find_tables(
             "{n} of the steps wrote to other tables: of another database or server, dropped, or \
              prepared again since"
         ));
+    }
+    let unjudged = evidence.name_unjudged();
+    if !unjudged.is_empty() {
+        let steps = named_some(unjudged, 1, " and ");
+        progress.note(&format!("not judged are the tables to which these wrote: {steps}"));
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
@@ -620,11 +625,12 @@ impl Contents<'_> {
         if let Some(k) = &mut found.k {
             *k += i128::from(number(1).unwrap_or(0));
         }
-        let id = number(0).and_then(|id| u64::try_from(id).ok());
+        let number = number(0);
+        let id = number.and_then(|id| u64::try_from(id).ok());
         let Some(id) = id.filter(|id| (1..=mark.rows).contains(id)) else {
-            // A row that a workload inserted proves itself.
-            let inserted = id.is_some_and(|id| match schema {
-                Schema::Sbtest => self.proves(id, own(2), true) && is_pad(own(3)),
+            // A row that a workload inserted proves itself; sysbench's may have an id below 0.
+            let inserted = number.is_some_and(|_| match schema {
+                Schema::Sbtest => self.proves(id.unwrap_or(0), own(2), true) && is_pad(own(3)),
                 Schema::Bulk => own(0) == own(1),
                 Schema::Phptest => false,
             });

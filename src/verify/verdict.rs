@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::{VALUE_MAX, clip};
 use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary};
 use crate::terms::{add, named};
-use crate::workload::{Mark, State};
+use crate::workload::{Mark, State, writes_elsewhere};
 
 /// Facts about the runs. Connects nowhere.
 pub struct Evidence<'a> {
@@ -61,12 +62,6 @@ impl Evidence<'_> {
                 let name = &summary.workload.name;
                 format!("step {step} ({name}) wrote what its ledger does not tell: {why}")
             });
-            // SQL that names tables itself may have written to any table there.
-            let is_here = !self.is_another(&place, here);
-            if let Some(untold) = untold.clone().filter(|_| summary.ledger.is_empty() && is_here) {
-                history.custom |= !summary.workload.built_in;
-                history.unknown.push(untold);
-            }
             for entry in summary.ledger.iter().filter(its) {
                 history.unknown.extend(untold.clone());
                 if self.is_another(&place, here) {
@@ -80,9 +75,7 @@ impl Evidence<'_> {
         }
         for (name, record) in self.records {
             let is_recorded = |summary: &&Summary| summary.record.as_ref() == Some(name);
-            let any_table = record.tables.is_empty() && !record.built_in;
-            let may_write = record.tables.get(table) == Some(&id)
-                || any_table && !self.is_another(&record.place, here);
+            let may_write = record.tables.get(table) == Some(&id);
             if may_write && !self.summaries.iter().any(is_recorded) {
                 history.custom |= !record.built_in;
                 history.unknown.push(format!(
@@ -98,6 +91,17 @@ impl Evidence<'_> {
     pub(super) fn count_other_steps(&self, tables: &[Known]) -> usize {
         let other = |summary: &&&Summary| wrote(summary).iter().any(|it| !tables.contains(it));
         self.summaries.iter().filter(other).count()
+    }
+
+    /// Names statements that wrote to tables which are not loadgen's, one a step.
+    pub(super) fn name_unjudged(&self) -> Vec<String> {
+        let unjudged = |summary: &&Summary| {
+            let Summary { step_id, workload, .. } = summary;
+            let mut all = workload.statements.iter().map(|statement| statement.sql.as_str());
+            let sql = all.find(|sql| writes_elsewhere(sql))?;
+            Some(format!("step {step_id} ({}) by '{}'", workload.name, clip(sql, VALUE_MAX)))
+        };
+        self.summaries.iter().filter_map(unjudged).collect()
     }
 
     /// Returns whether a summary or a record names one of these tables.
@@ -431,18 +435,29 @@ mod history_tests {
     #[test]
     fn every_table_there_is_undecided_when_a_step_s_sql_named_tables_itself() {
         let mut named = step(1, "db1");
-        (named.workload.unfollowed, named.ledger) = (Some("gives no effect".into()), Vec::new());
+        named.workload.unfollowed = Some("gives no effect".into());
         named.workload.built_in = false;
+        for entry in &mut named.ledger {
+            (entry.updates, entry.k_added) = (0, 0);
+        }
         let history = |steps: &[&Summary], place: &Location| {
             evidence(steps, &[]).find_history(place, "sbtest1", &mark(0x5f))
         };
         let there = history(&[&named], &here());
         assert!(there.custom && there.unknown.len() == 1, "{there:?}");
-        let elsewhere = Location { datadir: Some("/other".to_owned()), ..here() };
-        assert_eq!(history(&[&named], &elsewhere), History::default());
+        let filled_again = evidence(&[&named], &[]).find_history(&here(), "sbtest1", &mark(0x61));
+        assert_eq!(filled_again, History::default());
+        let sql = |sql: &str| {
+            let mut own = named.clone();
+            own.workload.statements[0].sql = sql.to_owned();
+            evidence(&[&own], &[]).name_unjudged().len()
+        };
+        assert_eq!(sql("INSERT INTO log (n) VALUES (1)"), 1);
+        assert_eq!(sql("INSERT INTO {table} (k) VALUES (1)") + sql("SELECT 1 FROM log"), 0);
         named.workload.unfollowed = None;
         assert_eq!(history(&[&named], &here()), History::default(), "it wrote nothing");
-        let killed = Record::new("aa-9".into(), "own SQL".into(), false, here(), BTreeMap::new());
+        let tables = [("sbtest1".to_owned(), "5f".to_owned())].into();
+        let killed = Record::new("aa-9".into(), "own SQL".into(), false, here(), tables);
         let records = [("a-record".to_owned(), killed)];
         let left = evidence(&[], &records).find_history(&here(), "sbtest1", &mark(0x5f));
         assert!(left.custom && left.unknown.len() == 1, "{left:?}");

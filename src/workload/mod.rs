@@ -25,7 +25,7 @@ pub(crate) use sql::pieces;
 use statement::{Amount, check_option, ensure};
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
-    StatementKind,
+    StatementKind, writes_elsewhere,
 };
 pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::distribution::Distribution;
 use super::sql;
+use super::table::Schema;
 
 /// The protocol's limit on parameters of a prepared statement.
 const PARAMS_MAX: u64 = 65_535;
@@ -270,6 +271,13 @@ impl Statement {
         .find(|(so, _)| *so)?;
         Some(format!("'{}' {why}", self.sql.chars().take(SHOWN).collect::<String>()))
     }
+}
+
+/// Returns whether SQL writes to a table that loadgen does not make.
+pub(crate) fn writes_elsewhere(sql: &str) -> bool {
+    let names_ours = |schema: &Schema| sql.contains(schema.prefix());
+    let ours = sql.contains("{table}") || Schema::ALL.iter().any(names_ours);
+    !ours && WRITING.contains(&first_word(sql).as_str())
 }
 
 fn first_word(sql: &str) -> String {

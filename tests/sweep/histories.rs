@@ -194,6 +194,30 @@ fn what_a_workload_of_ones_own_writes_is_no_loss() {
     }
 }
 
+#[test]
+fn tables_that_sql_names_itself_are_undecided_until_they_are_filled_again() {
+    let server = sandbox(&local(), &[]);
+    prepare(&server, "--tables 2");
+    query(&server, "CREATE TABLE sbtest.log (n INT)");
+    let both = |sql: &str| {
+        let add = "UPDATE {table} SET k = k + 1 WHERE id = 7";
+        let text = one("update", add, "expect = 'any'\neffect = { add_k = 1 }\n");
+        format!(
+            "{text}[[workload.transaction.statement]]\nkind = 'update'\nsql = \"{sql}\"\nexpect = 'any'"
+        )
+    };
+    let results = Results::new();
+    let count = |word: &str| verify(&server, "", &results).1.join("\n").matches(word).count();
+    run(&server, &both("INSERT INTO log VALUES (1)"), "ops = 4", &results);
+    assert_eq!(verify(&server, "", &results).0, 0, "log is none of loadgen's");
+    run(&server, &both("UPDATE sbtest2 SET pad = 'x' WHERE id = 9"), "ops = 4", &results);
+    assert_eq!(count("undecided"), 2);
+    let own = one("update", "UPDATE sbtest2 SET pad = 'y' WHERE id = 9", "expect = 'any'");
+    run(&server, &own, "ops = 4", &results);
+    prepare(&server, "--tables 2");
+    assert_eq!(verify(&server, "", &results).0, 0);
+}
+
 /// Its sums stay the same whatever it does, so that no count tells that it writes.
 #[test]
 fn rows_that_change_while_they_are_read_are_no_index_that_disagrees() {

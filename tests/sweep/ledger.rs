@@ -14,7 +14,7 @@ use mysql_async::prelude::Queryable;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::program::{Results, command, wait};
+use crate::common::program::{Results, command, run, wait};
 use crate::common::restarting::{Restarting, until};
 use crate::common::{local, query, sandbox, target, try_query};
 
@@ -381,6 +381,13 @@ fn what_nobody_can_know_is_said_not_guessed() {
     // Rows that are gone are counted, and those that stay are as they were.
     work(&server, "delete --clients 2 --ops 50", &results);
     says(0, "ok: ");
+    // Most of the rows are gone long before its end.
+    prepare(&server, "--tables 1");
+    let socket = server.socket.to_str().expect("a path");
+    let done = run("delete --clients 2 --ops 4000", &["-S", socket, "-u", "root"]);
+    let deleted: u64 = done.only().ledger.iter().map(|entry| entry.deletes).sum();
+    assert_eq!(done.only().totals.unmatched, Some(4000 - deleted), "{}", done.stderr);
+    assert!(done.only().warnings.iter().any(|warning| warning.code == "unmatched"));
     // But of increments nobody knows how many went with a row.
     prepare(&server, "--tables 1");
     work(&server, "update --clients 2 --ops 50", &results);

@@ -104,6 +104,11 @@ fn qps_and_ops_agree_with_the_servers_counters() {
         // What update-non-index wrote proves itself: 20,000 selects check a part of it.
         let ended = run_on(&sandbox, "point-select --tables 4 --clients 4 --ops 20000");
         assert_eq!(ended.code, 0, "{name}: {}", ended.stderr);
+        // loadgen's own readings are in none of the counters of statements.
+        let deltas = &ended.only().server.status.as_ref().expect("status").deltas;
+        assert_eq!((deltas["Questions"], deltas["Handler_read_key"]), (20_000, 20_000), "{name}");
+        let own = ["Com_show_status", "Handler_write", "Handler_tmp_write", "Created_tmp_tables"];
+        assert_eq!(own.map(|own| deltas.get(own)), [None; 4], "{name}: {deltas:?}");
     }
 }
 

@@ -18,6 +18,7 @@ const WRITERS: &[&str] = &[
     "oltp_write_only --db-ps-mode=disable",
     "oltp_write_only --skip_trx",
     "oltp_insert",
+    "oltp_insert --auto_inc=off",
     "oltp_update_index --warmup-time=1 --time=1 --events=0",
     "oltp_update_non_index --rand-type=uniform",
 ];

@@ -1,5 +1,8 @@
 //! What sysbench does badly, and loadgen does instead.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::available_parallelism;
+
 use nix::sys::signal::Signal;
 
 use super::programs::{Ended, Place, Program, Running, replaced};
@@ -48,6 +51,35 @@ fn a_run_reports_what_it_measured_when_it_is_interrupted() {
     assert!(counted(&ended, "transactions:") > 0, "{}", ended.stdout);
     assert!(ended.stdout.contains("execution time (avg/stddev):"), "{}", ended.stdout);
     assert!([124, 130].contains(&ended.status), "{}", ended.status);
+}
+
+/// Counts the warnings that a run of some seconds prints, with and without a summary.
+fn warnings(place: &Place) -> [usize; 2] {
+    ["", "--loadgen-out={dir}/out"].map(|out| {
+        let line = format!("oltp_point_select {{at}} {{t}} --threads=8 --time=2 {out} run");
+        let ended = place.run(&line);
+        assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
+        assert!(!ended.stdout.contains("warning"), "{}", ended.stdout);
+        ended.stderr.lines().filter(|line| line.starts_with("warning: ")).count()
+    })
+}
+
+#[test]
+fn a_run_warns_when_other_programs_use_the_cores() {
+    let Some(place) = prepared() else { return };
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 * available_parallelism().expect("known").get() {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let seen = warnings(&place);
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(seen, [1, 1]);
+    });
 }
 
 #[test]

@@ -253,6 +253,13 @@ fn a_query_cache_and_logs_of_everything() {
 }
 
 #[test]
+fn statements_that_find_no_row_are_told() {
+    let of = |count| codes(|s, _| (s.totals.statements, s.totals.unmatched) = (1000, count));
+    assert!(of(None).is_empty() && of(Some(10)).is_empty());
+    assert_eq!(of(Some(11)), ["unmatched"]);
+}
+
+#[test]
 fn a_server_that_was_started_anew() {
     let restarted = |s: &mut Summary| {
         s.server.status.as_mut().expect("there").restarted_s = Some(17.6);
