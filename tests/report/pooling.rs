@@ -49,8 +49,9 @@ fn invocations_pool_only_when_their_settings_agree() {
     // A server that tells nothing but its port, in a container with the host's network.
     let twins = [(1, "3306"), (2, "3307")].map(|(at, port)| {
         let mut twin = again(&first, at);
-        let unknown = ["datadir", "hostname", "server_uuid", "server_uid"];
-        unknown.iter().for_each(|name| drop(twin.server.variables.remove(*name)));
+        for unknown in ["datadir", "hostname", "server_uuid", "server_uid"] {
+            twin.server.variables.remove(unknown);
+        }
         twin.server.variables.insert("port".to_owned(), port.to_owned());
         twin
     });
