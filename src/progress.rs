@@ -98,6 +98,13 @@ impl Progress {
         }
     }
 
+    /// Prints a line that stays if a person sees it at once.
+    pub(crate) fn note_to_person(&mut self, text: &str) {
+        if self.live.is_some() {
+            self.line(text);
+        }
+    }
+
     /// Prints a line that stays, also with `--quiet`.
     pub(crate) fn warn(&mut self, text: &str) {
         self.line(&format!("warning: {text}"));
@@ -295,6 +302,8 @@ fn rows(widths: &[usize], columns: usize) -> usize {
 /// A table that fills up during a sweep: one column a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Table {
+    /// Stands above it unless it is empty.
+    pub title: String,
     pub heads: Vec<String>,
     pub columns: Vec<Vec<String>>,
     /// The column that is being measured: always visible.
@@ -350,6 +359,9 @@ impl Table {
             }
             *line = truncate_str(line.trim_end(), width, "…").into_owned();
         }
+        if !self.title.is_empty() {
+            lines.insert(0, truncate_str(&line(&self.title), width, "…").into_owned());
+        }
         lines
     }
 }
@@ -373,6 +385,7 @@ mod tests {
             ]
         };
         Table {
+            title: String::new(),
             heads: vec!["clients".to_owned(), "QPS".to_owned()],
             columns: ["8123", "15001", "·", "·"].iter().copied().enumerate().map(column).collect(),
             current,

@@ -182,6 +182,8 @@ struct ObservedSoFar {
     done: Vec<ThreadCounts>,
     changed: Option<Vec<SettingChange>>,
     early: Option<(Outcome, Error)>,
+    /// The instant of a signal, until the wait after it is explained.
+    signalled: Option<Instant>,
 }
 
 impl ObservedSoFar {
@@ -368,6 +370,7 @@ impl<'a> Running<'a> {
                 }
                 kind = self.context.link.stop.wait(), if interruptible => {
                     self.end_early(Outcome::Interrupted, Error::new(kind, "interrupted"));
+                    self.seen.signalled = Some(Instant::now());
                     break;
                 }
                 Some(changed) = self.beside.join_next(), if interruptible => {
@@ -407,6 +410,7 @@ impl<'a> Running<'a> {
     /// Takes one event; says whether it shows that the server answers.
     fn take(&mut self, message: Option<ThreadMessage>) -> Result<bool> {
         let ThreadMessage { thread, group: _, event } = message.ok_or_else(broken)?;
+        self.explain_wait();
         match event {
             ThreadEvent::Opened => {
                 self.seen.opened += 1;
@@ -458,6 +462,18 @@ impl<'a> Running<'a> {
             ThreadEvent::Broken(error) => return Err(error),
         }
         Ok(false)
+    }
+
+    /// Explains to a person why nothing happens after a signal. Threads report in each tick of a drain.
+    fn explain_wait(&mut self) {
+        let is_late = |at: &mut Instant| at.elapsed() >= limits::EXPLAINED_AFTER;
+        if self.seen.signalled.take_if(is_late).is_some() {
+            let most = (limits::DRAIN + limits::COURTESY).as_secs();
+            self.progress.note_to_person(&format!(
+                "waiting for answers of the server, for {most} s at most; a second Ctrl-C ends at \
+                 once, and this step is lost"
+            ));
+        }
     }
 
     fn take_report(&mut self, thread: usize, report: ServiceReport) {

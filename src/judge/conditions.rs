@@ -475,11 +475,9 @@ fn place(step: &Summary, name: &str) -> Option<String> {
     Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
 }
 
-/// Returns the number that a server gave its data directory, if it was not a private one of loadgen's.
-pub(crate) fn server_identity(step: &Summary) -> Option<&str> {
-    let is_made = step.variable("datadir").is_some_and(|dir| without_made(dir) != dir);
-    let identity = step.variable("server_uuid").or_else(|| step.variable("server_uid"));
-    identity.filter(|_| !is_made)
+/// Returns whether loadgen made the server, for this run alone.
+pub(crate) fn is_private(step: &Summary) -> bool {
+    step.variable("datadir").is_some_and(|dir| without_made(dir) != dir)
 }
 
 /// Shows a path without the number of a sandbox's own directory.

@@ -12,8 +12,8 @@ mod warnings;
 pub(crate) use calibration::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
 pub(crate) use conditions::{
     ABSENT, CONDITIONS, Condition, Difference, HeldBy, Knowledge, OVERHEADS, ShownIn, Weight,
-    by_knowledge, conditions, differences, differences_in, fingerprint_differences, known_of,
-    of_hosts, server_identity, unknown,
+    by_knowledge, conditions, differences, differences_in, fingerprint_differences, is_private,
+    known_of, of_hosts, unknown,
 };
 pub(crate) use warnings::{
     changed_after, changed_when, in_debt, is_another, left, levels_in_words, no_result,

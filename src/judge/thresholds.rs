@@ -57,6 +57,8 @@ pub(crate) const THREAD_IDLE: f64 = 0.20;
 /// Median turn delay, microseconds, up to which that is the kernel's waking an idle thread; one that
 /// is later has been stopped.
 pub(crate) const WAKING_US: f64 = 1000.0;
+/// Time, seconds, that no thread ran and none waited for a core: the process or its machine was stopped.
+pub(crate) const STOPPED_S: f64 = 0.5;
 /// The share of the host's cores, used by others, from which on late turns are theirs.
 pub(crate) const OTHERS_MOST: f64 = 0.50;
 /// Busy part of an engine thread.

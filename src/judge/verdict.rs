@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::thresholds::{
-    CORES_FULL, DESCHEDULED, OF_CEILING, OTHER_LOAD, OTHERS_MOST, PROBES_MIN, STEAL, THREAD_BUSY,
-    THREAD_IDLE, THROTTLED, TURN_DELAY, WAKING_US,
+    CORES_FULL, DESCHEDULED, OF_CEILING, OTHER_LOAD, OTHERS_MOST, PROBES_MIN, STEAL, STOPPED_S,
+    THREAD_BUSY, THREAD_IDLE, THROTTLED, TURN_DELAY, WAKING_US,
 };
 use crate::summary::VerdictKind::{ClientBound, Noisy, SharedHost};
 use crate::summary::{Share, Summary, ThreadShare, Verdict, VerdictKind, Warning};
@@ -58,7 +58,11 @@ fn turns(step: &Summary, share: &Share) -> Option<Found> {
     }
     let waited = turns.own_delay_tail_us.is_some_and(|own| own <= limit);
     let waited = waited.then(|| "it waited for a core".to_owned());
-    let others = waited.or_else(|| others_doing(step, share, percentile, limit));
+    let stopped = || {
+        let s = stopped_s(share)?;
+        Some(format!("its threads did not run for {s:.1} s: it was stopped, or its machine paused"))
+    };
+    let others = waited.or_else(stopped).or_else(|| others_doing(step, share, percentile, limit));
     let (kind, why) = match others.filter(|_| !oversubscribed(step, share)) {
         Some(why) => (Noisy, why),
         None => (ClientBound, "it had too much to do".to_owned()),
@@ -110,6 +114,17 @@ pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<
     let other = other.map(|part| finding!(OtherLoad, part, whose));
     let steal = steal.filter(|steal| *steal > STEAL).map(|part| finding!(Steal, part, whose));
     other.into_iter().chain(steal).collect()
+}
+
+/// Returns for how long no thread ran, though none waited for a core and no quota held it back. No work of a
+/// thread between two looks at its sockets takes so long.
+fn stopped_s(share: &Share) -> Option<f64> {
+    let gap = |thread: &ThreadShare| {
+        let explained = thread.descheduled_s.unwrap_or(0.0) + share.throttled_s.unwrap_or(0.0);
+        Some(thread.turns.turn_delay_max_us? / 1e6).filter(|gap| explained < gap / 2.0)
+    };
+    let gaps: Vec<f64> = share.threads.iter().map(gap).collect::<Option<_>>()?;
+    gaps.into_iter().reduce(f64::min).filter(|gap| *gap >= STOPPED_S)
 }
 
 /// Returns who made the turns beyond a percentile late, if the client's threads did not wait for a core:

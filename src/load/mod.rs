@@ -42,7 +42,7 @@ pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) ->
         return fill(filling, control, progress).await;
     }
     progress.note(&if job.schema.filled() {
-        "nothing to do (--force fills the tables again)".to_owned()
+        "nothing to do: the tables are filled".to_owned()
     } else {
         format!("{} tables, empty: the workload fills them", job.tables)
     });

@@ -111,7 +111,9 @@ pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
 pub type TableCount = Whole<1, { TABLES_MAX as u64 }>;
 pub type RowCount = Whole<1, ROWS_MAX>;
 pub type OpCount = Whole<1, { u64::MAX }>;
-pub type Repeats = Whole<1, 1000>;
+/// Upper limit on the repeats of a cell.
+pub(crate) const REPEATS_MAX: u32 = 1000;
+pub type Repeats = Whole<1, { REPEATS_MAX as u64 }>;
 pub type Threads = Whole<1, 1024>;
 /// Bytes of an extended INSERT: at least sysbench's longest row, at most the limit of `max_allowed_packet`.
 pub type InsertBytes = Whole<1024, { 1 << 30 }>;

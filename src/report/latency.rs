@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bars::bar;
-use super::columns::{Rows, Sheet};
+use super::columns::{PageColumn, Rows, Sheet};
 use super::histogram::Curve;
 use super::metric::{self, Metric, Time};
 use super::options::Notes;
@@ -12,10 +12,10 @@ use super::page::Page;
 use super::run::Run;
 use super::value::{self, PageValue};
 use super::{escape, writers};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, clip};
 use crate::stats;
 use crate::summary::Summary;
-use crate::terms::{self, Cell, Format, Percentile, Property};
+use crate::terms::{self, Cell, Format, Percentile, Property, joined};
 
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Rows of the histogram at most.
@@ -31,9 +31,12 @@ type CellSteps<'a> = Vec<&'a Summary>;
 /// The workload, the label and the cell of some runs.
 type Key<'a> = (&'a str, &'a str, Cell);
 
-/// Returns the percentiles of each cell, and the histogram of the last, for a terminal of so many
-/// columns; nothing where nothing was measured, or too many cells were.
-pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<String> {
+/// Returns the percentiles of each cell, and the histogram of the last where it has room, for a terminal of
+/// so many rows and columns; nothing where nothing was measured, or too many cells were.
+pub(crate) fn render_latency(
+    steps: &[&Summary],
+    (rows, columns): (usize, usize),
+) -> Result<String> {
     let mut cells: BTreeMap<Key, CellSteps> = BTreeMap::new();
     for step in steps {
         let key = (step.workload.name.as_str(), step.label.as_str(), step.cell());
@@ -50,12 +53,19 @@ pub(crate) fn render_latency(steps: &[&Summary], columns: usize) -> Result<Strin
     let named = terms::clients(cell.clients) + &whose;
     let at = cell.rate.map_or_else(String::new, |rate| format!(", {rate}/s"));
     let repeats = cells.values().map(Vec::len).max().unwrap_or(0);
-    let mut pages = vec![tabulate(&cells, head_table(last, repeats))?];
+    let written = |pages: &[Page]| {
+        writers::write(pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[]))
+    };
+    // The line before it, and that of the shell's prompt.
+    let fits = |text: &str| text.lines().count() + 2 <= rows;
+    let mut pages = vec![tabulate(&cells, head_table(last, repeats), columns)?];
+    let table = written(&pages);
     if let Some(sheet) = count_by_time(last)? {
         let title = format!("The operations of {named}{at} by {} time, ms", name_time(last[0]));
-        pages.push(Page::new(title, sheet, Vec::new()));
+        pages.push(Page::new(clip(&title, columns - 1), sheet, Vec::new()));
     }
-    Ok(writers::write(&pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[])))
+    let both = written(&pages);
+    Ok(if fits(&both) { both } else { table })
 }
 
 /// Returns whether there are several workloads, and several labels.
@@ -74,8 +84,7 @@ fn head_table(last: &[&Summary], repeats: usize) -> String {
     format!("{name} time in ms{}", if repeats > 1 { &runs } else { "" })
 }
 
-fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String) -> Result<Page> {
-    let [workloads, labels] = several_names(cells);
+fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String, columns: usize) -> Result<Page> {
     let mut rows = Rows::new(cells).shown("clients", |((.., cell), _)| cell.clients);
     if cells.keys().any(|(.., cell)| cell.rate.is_some()) {
         let rate = |cell: &Cell| cell.rate.map(|rate| (rate.per_s(), rate.to_string()));
@@ -103,13 +112,34 @@ fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String) -> Result<Page> {
         .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
         .shown("done", |(_, runs)| add_up(runs, |run| run.totals.ops))
         .shown("failed", |(_, runs)| add_up(runs, metric::errors));
-    if workloads {
-        rows = rows.text("workload", |((name, ..), _)| escape::line(name));
-    }
-    if labels {
-        rows = rows.text("label", |((_, label, _), _)| escape::line(label));
-    }
-    Ok(Page::new(title, rows.sheet(), Vec::new()))
+    let sheets = split(&rows.sheet(), cells, columns);
+    Ok(Page { title: vec![title], sheets, ..Page::default() })
+}
+
+/// Splits the rows by workload and label, where there are several. Names stand above their rows, for beside
+/// them a line would not fit into a terminal.
+fn split(sheet: &Sheet, cells: &BTreeMap<Key, CellSteps>, columns: usize) -> Vec<Sheet> {
+    let several = several_names(cells);
+    let keys: Vec<&Key> = cells.keys().collect();
+    let mut from = 0;
+    let part = |keys: &[&Key]| {
+        let names = several.into_iter().zip([keys[0].0, keys[0].1]);
+        let names = names.filter(|(several, _)| *several).map(|(_, name)| Some(escape::line(name)));
+        let (rows, rule) = (keys.len(), joined(names, ", ").map(|names| clip(&names, columns - 1)));
+        let cut = |column: &PageColumn| {
+            let values = column.values[from..from + rows].to_vec();
+            PageColumn { values, ..column.clone() }
+        };
+        let cut = Sheet {
+            rule,
+            rows,
+            columns: sheet.columns.iter().map(cut).collect(),
+            ..Sheet::default()
+        };
+        from += rows;
+        cut
+    };
+    keys.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)).map(part).collect()
 }
 
 fn add_up(runs: &CellSteps, of: fn(&Summary) -> u64) -> u64 {
@@ -205,13 +235,13 @@ mod tests {
         runs[0].totals.abandoned = 4;
         let other = step(1, &times[..20]);
         let cells: Vec<&Summary> = runs.iter().chain([&other]).collect();
-        let text = render_latency(&cells, 80).expect("sound");
+        let text = render_latency(&cells, (24, 80)).expect("sound");
         let rows: Vec<Vec<&str>> =
             text.lines().skip(2).take(2).map(|row| row.split_whitespace().collect()).collect();
         let shown = |row: usize| [0, 1, 6, 7, 8, 9].map(|at| rows[row][at]);
         assert_eq!(shown(1), ["8", "2.000", "-", "15.00", "6000", "4"], "{text}");
         assert_eq!((rows[0][0], rows[0][4], rows[0][8]), ("1", "-", "20"), "{text}");
-        assert_eq!(render_latency(&[], 80).expect("nothing"), "");
+        assert_eq!(render_latency(&[], (24, 80)).expect("nothing"), "");
     }
 
     #[test]
@@ -220,12 +250,21 @@ mod tests {
         "other".clone_into(&mut steps[1].label);
         "another".clone_into(&mut steps[2].workload.name);
         let all: Vec<&Summary> = steps.iter().collect();
-        let text = render_latency(&all, 120).expect("sound");
+        let text = render_latency(&all, (30, 80)).expect("sound");
         let rows = || text.lines().skip(2).take_while(|line| !line.is_empty());
-        assert_eq!(rows().count(), 3, "{text}");
-        assert_eq!(rows().filter(|row| row.ends_with(" other")).count(), 1, "{text}");
+        assert_eq!(rows().count(), 6, "{text}");
+        assert_eq!(rows().filter(|row| row.ends_with(", other")).count(), 1, "{text}");
+        // Long names are cut, and what has no room is left out.
+        "x".repeat(200).clone_into(&mut steps[1].label);
+        let all: Vec<&Summary> = steps.iter().collect();
+        for (height, whole) in [(30, true), (24, true), (16, false)] {
+            let text = render_latency(&all, (height, 80)).expect("sound");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.lines().count() < height, "{text}");
+            assert_eq!(text.contains("\n\n"), whole, "{text}");
+        }
         let many: Vec<Summary> = (1..=50).map(|clients| step(clients, &[1_000_000])).collect();
         let many: Vec<&Summary> = many.iter().collect();
-        assert_eq!(render_latency(&many, 120).expect("too many"), "");
+        assert_eq!(render_latency(&many, (24, 120)).expect("too many"), "");
     }
 }

@@ -112,20 +112,23 @@ fn page(table: &WorkloadTable) -> Page {
     let sheet = rows.text(&of_labels, labelled).sheet();
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
     let sheets = vec![sheet, records(table)];
-    let title = vec![title(table) + explain_uncertainty(table)];
+    let title = vec![title(table) + &explain_uncertainty(table)];
     Page { title, sheets, ..Page::default() }.footed(table)
 }
 
 /// Explains ±, where cells have several runs.
-fn explain_uncertainty(table: &WorkloadTable) -> &'static str {
+fn explain_uncertainty(table: &WorkloadTable) -> String {
     let several = || table.cells().filter(|cell| cell.spread.n > 1);
     let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
-    match (some, all, several().any(|cell| cell.interval.is_some())) {
-        (false, ..) => "",
-        (_, true, _) => ", ± half of the 95 % interval",
-        (.., false) => ", ± half of the range",
-        _ => ", ± half of the 95 % interval, of less than six runs of the range",
-    }
+    let of = match (some, all, several().any(|cell| cell.interval.is_some())) {
+        (false, ..) => return String::new(),
+        (_, true, _) => "the 95 % interval",
+        (.., false) => "the range",
+        _ => "the 95 % interval, of less than six runs of the range",
+    };
+    let is_whole = several().any(|cell| cell.uncertainty().is_none());
+    let whole = if is_whole { "; in [] all of it, where half is more than the number" } else { "" };
+    format!(", ± half of {of}{whole}")
 }
 
 /// Returns the heads of columns, and that of their labels: open loops at as many clients differ in
@@ -149,9 +152,12 @@ fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> 
     let (ratio_decimals, base) = (ratio_decimals(table.numbers()), table.baseline.as_deref());
     let of_line = |(at, line): (usize, &LabelRow)| {
         let cell = line.at(column);
-        let uncertainty = cell.and_then(TableCell::uncertainty);
-        let uncertainty =
-            uncertainty.map(|of| format!(" ±{}", table.metric.page_value(of, decimals).shown));
+        let shown = |value| table.metric.page_value(value, decimals).shown;
+        let uncertainty = cell.and_then(|cell| {
+            let (low, high) = cell.bounds()?;
+            let whole = || format!(" [{}–{}]", shown(low), shown(high));
+            Some(cell.uncertainty().map_or_else(whole, |half| format!(" ±{}", shown(half))))
+        });
         let ratio = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
         let ratio = ratio.map(|of| format!(" ({}x)", value::number(of, ratio_decimals)));
         let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));

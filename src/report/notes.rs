@@ -26,9 +26,8 @@ const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 
 /// Fills in the footnotes of a table, in the order in which its lines need them.
 pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
-    let reference =
-        table.lines.iter().find(|line| line.steps().next().is_some()).map(Reference::new);
-    let first = table.lines.iter().find(|line| line.cell().is_some());
+    let reference = table.reference_line(has_steps).map(Reference::new);
+    let first = table.reference_line(|line| line.cell().is_some());
     let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
@@ -49,6 +48,10 @@ pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
         note.text += &places_in_words(&table, &note.places);
     }
     WorkloadTable { notes: Footnotes::new(notes), ..table }
+}
+
+fn has_steps(line: &LabelRow) -> bool {
+    line.steps().next().is_some()
 }
 
 /// Notes the settings in which invocations of a line clash.
@@ -211,8 +214,13 @@ fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
         let named = list_some(unknown.into_iter().map(str::to_owned).collect(), ", ");
         Note::new(finding!(UnknownConditions, named), [])
     });
-    let mixed = mixed(line, std::ptr::eq(line, reference.line));
-    others.chain(unknown).chain(mixed).collect()
+    let servers = several_servers(line);
+    let mixed = mixed(line, std::ptr::eq(line, reference.line), &servers);
+    let several = (!servers.is_empty()).then(|| {
+        let named = list_some(servers.iter().map(both_values).collect(), ", ");
+        Note::new(finding!(SeveralServers, named), &servers)
+    });
+    others.chain(unknown).chain(several).chain(mixed).collect()
 }
 
 type Differences = Vec<(Difference, BTreeSet<Cell>)>;
@@ -264,8 +272,9 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
 }
 
 /// Lists the conditions in which the steps of one line differ, without those in the caption; of a line
-/// that the caption does not describe, without those that differ within one cell.
-fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
+/// that the caption does not describe, without those that differ within one cell. Another note has those of
+/// several servers.
+fn mixed(line: &LabelRow, captioned: bool, servers: &[Difference]) -> Option<Note> {
     let of_line = pairs(line.steps().collect()).map(|pair| (false, pair));
     let cells = line.cells().filter(|_| !captioned);
     let of_cells = cells.flat_map(|cell| pairs(cell.steps().collect())).map(|pair| (true, pair));
@@ -280,27 +289,40 @@ fn mixed(line: &LabelRow, captioned: bool) -> Option<Note> {
                 }
                 ShownIn::Apart => false,
             };
-            if is_new && !(in_cell && names.contains(&difference.name)) {
+            let is_told =
+                servers.contains(&difference) || in_cell && names.contains(&difference.name);
+            if is_new && !is_told {
                 names.insert(difference.name.clone());
                 found.push(difference);
             }
         }
     }
-    let mut found: Vec<Difference> = found.into_iter().collect();
-    found.extend(other_servers(line));
+    let found: Vec<Difference> = found.into_iter().collect();
     let named = list_some(found.iter().map(both_values).collect(), ", ");
     (!found.is_empty()).then(|| Note::new(finding!(Invocations, named), &found))
 }
 
-/// Finds two servers under one label, of which no setting tells: those of two containers of one version.
-/// A profile starts its servers itself.
-fn other_servers(line: &LabelRow) -> Option<Difference> {
-    let steps = line.steps().filter(|step| step.experiment.is_none());
-    let mut identities = steps.filter_map(judge::server_identity);
-    let first = identities.next()?;
-    let second = identities.find(|identity| *identity != first)?;
-    let [name, first, second] = ["server identity", first, second].map(str::to_owned);
-    Some(Difference { name, first, second, weight: Weight::Noted })
+/// Variables that tell servers of one version and one configuration from each other, and their names.
+const IDENTITY: [(&str, &str); 5] = [
+    ("server_uuid", "server_uuid"),
+    ("server_uid", "server_uid"),
+    ("hostname", "server hostname"),
+    ("datadir", "datadir"),
+    ("port", "port"),
+];
+
+/// Finds several servers under one label, of which no setting tells: two containers of one version. A profile
+/// starts its servers itself, and a private one is new at each start.
+fn several_servers(line: &LabelRow) -> Vec<Difference> {
+    let steps = line.steps().filter(|step| step.experiment.is_none() && !judge::is_private(step));
+    let differing = |(variable, name): (&str, &str)| {
+        let mut values = steps.clone().filter_map(|step| step.variable(variable));
+        let first = values.next()?;
+        let second = values.find(|value| *value != first)?;
+        let [name, first, second] = [name, first, second].map(str::to_owned);
+        Some(Difference { name, first, second, weight: Weight::Noted })
+    };
+    IDENTITY.into_iter().filter_map(differing).collect()
 }
 
 /// Pairs the first step of each kind of knowledge with all others.
@@ -348,9 +370,9 @@ fn medians(table: &WorkloadTable) -> String {
     }
 }
 
-/// Returns the conditions of a table's first line with their names, as `--notes` shows them.
+/// Returns the conditions of a table's reference with their names, as `--notes` shows them.
 pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
-    let line = table.lines.iter().find(|line| line.steps().next().is_some())?;
+    let line = table.reference_line(has_steps)?;
     let columns: BTreeSet<Cell> = line.steps().map(Summary::cell).collect();
     let named = shown_conditions(line).filter_map(|(name, values)| {
         let alike = values.len() == 1 || columns.len() == 1;
@@ -381,10 +403,10 @@ fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>,
     })
 }
 
-/// Returns the conditions of a table's first line as people say them: `8 tables x 20k rows, uniform
+/// Returns the conditions of a table's reference as people say them: `8 tables x 20k rows, uniform
 /// keys, socket, 1 s warm-up + 6 s, in memory`.
 pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
-    let line = table.lines.iter().find(|line| line.steps().next().is_some())?;
+    let line = table.reference_line(has_steps)?;
     let shown = shown_conditions(line).filter_map(|(name, values)| {
         let values = values.iter().map(|(value, _)| match name.as_ref() {
             "rows" => value.parse().map_or_else(|_| clip(value, VALUE_MAX), units::count),

@@ -57,11 +57,18 @@ impl<'a> TableCell<'a> {
         found
     }
 
-    /// Returns how well the median of repeats is known: half of its 95 % interval, and half of the range of
-    /// the runs where there are too few for one.
-    pub(crate) fn uncertainty(&self) -> Option<f64> {
+    /// Returns where the median of repeats is known to be: its 95 % interval, and the range of the runs where
+    /// there are too few for one.
+    pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
         let range = || (self.spread.n > 1).then_some((self.spread.min, self.spread.max));
-        self.interval.or_else(range).map(|(low, high)| (high - low) / 2.0)
+        self.interval.or_else(range)
+    }
+
+    /// Returns half of these bounds; none if it would reach below zero, where no such value is.
+    pub(crate) fn uncertainty(&self) -> Option<f64> {
+        let (low, high) = self.bounds()?;
+        let half = (high - low) / 2.0;
+        (half <= self.spread.median || low < 0.0).then_some(half)
     }
 
     pub(crate) fn started_at(&self) -> &str {
@@ -169,6 +176,8 @@ pub(crate) struct WorkloadTable<'a> {
     pub notes: Footnotes,
     /// Cells show the ratio to this label.
     pub baseline: Option<String>,
+    /// The label with which notes compare the others; without one the first.
+    pub reference: Option<String>,
 }
 
 /// A cell and where it is.
@@ -202,6 +211,7 @@ impl<'a> WorkloadTable<'a> {
             lines,
             notes: Footnotes::default(),
             baseline: self.baseline.clone(),
+            reference: self.reference.clone(),
             workload: self.workload,
         };
         lines.into_iter().map(table).collect()
@@ -220,8 +230,9 @@ impl<'a> WorkloadTable<'a> {
     /// Returns the table with other lines, which have no notes yet.
     pub(crate) fn of_lines(&self, lines: Vec<LabelRow<'a>>) -> WorkloadTable<'a> {
         let WorkloadTable { workload, metric, .. } = *self;
-        let (columns, baseline) = (self.columns.clone(), self.baseline.clone());
-        WorkloadTable { workload, metric, columns, lines, notes: Footnotes::default(), baseline }
+        let (columns, notes) = (self.columns.clone(), Footnotes::default());
+        let (baseline, reference) = (self.baseline.clone(), self.reference.clone());
+        WorkloadTable { workload, metric, columns, lines, notes, baseline, reference }
     }
 
     pub(crate) fn metric_at(&self, column: &Cell) -> Metric {
@@ -230,6 +241,13 @@ impl<'a> WorkloadTable<'a> {
 
     pub(crate) fn line(&self, label: &str) -> Option<&LabelRow<'a>> {
         self.lines.iter().find(|line| line.label == label)
+    }
+
+    /// Returns the line with which the others are compared, and which the caption describes: that of the
+    /// reference if it has what it takes, else the first that has.
+    pub(crate) fn reference_line(&self, has: fn(&LabelRow) -> bool) -> Option<&LabelRow<'a>> {
+        let wanted = self.reference.iter().filter_map(|label| self.line(label));
+        wanted.chain(&self.lines).find(|line| has(line))
     }
 
     pub(crate) fn cells(&self) -> impl Iterator<Item = &TableCell<'a>> {

@@ -64,7 +64,7 @@ pub(crate) fn tables<'a>(runs: &Runs<'a>, options: &Options) -> Result<Vec<Workl
     let mut found: Vec<(&str, Vec<LabelRow>)> =
         workloads.into_iter().map(rows_of).collect::<Result<_>>()?;
     found.sort_by_cached_key(|(_, rows)| rows.iter().map(LabelRow::start).min());
-    found.into_iter().map(|(workload, rows)| table(workload, rows, &options.metric)).collect()
+    found.into_iter().map(|(workload, rows)| table(workload, rows, options)).collect()
 }
 
 /// Sorts the runs of a label into those that count and the others.
@@ -198,12 +198,12 @@ fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool
 fn table<'a>(
     workload: &'a str,
     mut lines: Vec<LabelRow<'a>>,
-    metric: &Metric,
+    options: &Options,
 ) -> Result<WorkloadTable<'a>> {
     // A column that a run has begun is shown even where nothing in it completed.
     let columns: BTreeSet<Cell> = lines.iter().flat_map(LabelRow::columns).collect();
     let columns: Vec<Cell> = columns.into_iter().collect();
-    let metric = metric.of_runs(lines.iter().flat_map(|line| line.runs.iter().copied()));
+    let metric = options.metric.of_runs(lines.iter().flat_map(|line| line.runs.iter().copied()));
     for line in &mut lines {
         let columns = line.by_column();
         line.cells.reserve_exact(columns.len());
@@ -219,6 +219,7 @@ fn table<'a>(
         lines,
         notes: Footnotes::default(),
         baseline: None,
+        reference: options.baseline.clone(),
     })
 }
 

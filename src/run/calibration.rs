@@ -204,7 +204,7 @@ fn read(path: &Path) -> std::result::Result<Option<Calibration>, String> {
 fn prepare(flag: Option<&Path>) -> Result<PathBuf> {
     let path = find_path(flag, |name| std::env::var_os(name)).ok_or_else(|| {
         Error::usage("there is no place to keep the calibration: HOME is not set")
-            .hint("--calibration FILE")
+            .hint("--calibration FILE, or LOADGEN_CALIBRATION")
     })?;
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
     made.map_err(|e| keep_error(&path, &e)).map(|()| path)
@@ -217,7 +217,7 @@ fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
 
 fn keep_error(path: &Path, error: &std::io::Error) -> Error {
     Error::failed(format!("cannot keep the calibration in {}: {error}", path.display()))
-        .hint("--calibration FILE keeps it elsewhere")
+        .hint("--calibration FILE, or LOADGEN_CALIBRATION, keeps it elsewhere")
 }
 
 fn this_host(root: &Path) -> CalibratedHost {

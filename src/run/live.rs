@@ -18,8 +18,8 @@ pub(super) fn percentile(
     of(times).filter(|_| !is_scarce(p, times.count))
 }
 
-/// Lists the plan's cells with medians over the repeats so far, a column each.
-pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
+/// Lists the plan's cells with medians over the repeats so far, a column each, below the label that runs.
+pub(super) fn table(label: Option<&str>, plan: &Plan, current: &Step, done: &[Summary]) -> Table {
     let current_cell = current.cell();
     let planned = if current.search.is_some() { Vec::new() } else { plan.steps() };
     let mut cells: BTreeSet<Cell> = planned.iter().map(Step::cell).collect();
@@ -32,6 +32,7 @@ pub(super) fn table(plan: &Plan, current: &Step, done: &[Summary]) -> Table {
         texts
     };
     Table {
+        title: label.map_or_else(String::new, |label| format!("label {label}")),
         heads: ["clients", "QPS", "p50 ms", "p99 ms", "errors"].map(str::to_owned).to_vec(),
         columns: cells.iter().map(column).collect(),
         current: cells.iter().position(|cell| *cell == current_cell).expect("it is among them"),
@@ -74,11 +75,11 @@ mod tests {
         let text = include_str!("../../tests/fixtures/summary.json");
         let mut done: Summary = serde_json::from_str(text).expect("a summary");
         (done.plan.clients, done.plan.rate) = (4, Some(1000.0));
-        let shown = table(&plan, &step, &[done]);
+        let shown = table(Some("8.4"), &plan, &step, &[done]);
         let heads: Vec<&str> = shown.columns.iter().map(|column| column[0].as_str()).collect();
         assert_eq!(heads, ["clients 4, rate 1000/s", "▸clients 4, rate 2000/s"]);
-        assert_eq!(shown.current, 1);
-        let planned = table(&plan, &Step { search: None, rate: Some(1000.0), ..step }, &[]);
+        assert_eq!((shown.current, shown.title.as_str()), (1, "label 8.4"));
+        let planned = table(None, &plan, &Step { search: None, rate: Some(1000.0), ..step }, &[]);
         assert_eq!((planned.columns.len(), planned.current), (1, 0));
     }
 }

@@ -12,7 +12,7 @@ use super::steps::{Job, Steps};
 use super::summarise::server_label;
 use super::{
     Invocation, Place, calibration, check_gates, directory, finish, latency_for_person, leave_out,
-    print_data, runtime, start, tell_saved, terminal, to_step_summary, warn,
+    print_data, runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, line};
@@ -24,7 +24,7 @@ use crate::plan::search::STEPS_MAX;
 use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
 use crate::report::{self, Format, Layout};
-use crate::sandbox::{self, Sandbox, Spec};
+use crate::sandbox::{self, Spec};
 use crate::stop::{Stop, or_stop, unless_stopped};
 use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
@@ -256,7 +256,7 @@ impl ServerTurn<'_> {
             };
             steps.run(&link, next).await
         });
-        let stopped = sandbox.map_or(Ok(()), Sandbox::stop);
+        let stopped = sandbox.map_or(Ok(()), |sandbox| stop_private(sandbox, steps.progress));
         finish([outcome, stopped], steps.progress)
     }
 }
@@ -389,7 +389,11 @@ pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Resu
     on_server(server, async |link, progress| {
         let named = |made: &Numbers| list_first(made, tables.schema, tables.tables);
         agree_to_drop(link, consent(yes || !tables.force, true), true, named).await?;
-        load::prepare(link, tables, progress).await.map(|_| ())
+        let done = load::prepare(link, tables, progress).await?;
+        if done.filled == 0 && tables.schema.filled() {
+            progress.note("--force fills them again");
+        }
+        Ok(())
     })
 }
 

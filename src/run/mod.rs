@@ -62,6 +62,14 @@ fn start(spec: &Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
     Sandbox::start(spec, &mut |text| progress.note(text), &|| stop.asked().is_some())
 }
 
+/// Stops a private server. A warning has the end of its log if it died, because the log goes with it.
+fn stop_private(mut sandbox: Sandbox, progress: &mut Progress) -> Result<()> {
+    if let Some(how) = sandbox.death() {
+        progress.warn(&how);
+    }
+    sandbox.stop()
+}
+
 fn warn_of_debug_build(progress: &mut Progress) {
     if cfg!(debug_assertions) {
         progress.warn("this is a debug build; its numbers are not for comparing");
@@ -174,10 +182,14 @@ pub(crate) fn terminal() -> Option<usize> {
 
 /// Renders the percentiles of each cell for a terminal; a load or a suite has none.
 pub(crate) fn latency_for_person(steps: &[&Summary], quiet: bool) -> Result<String> {
-    let Some(columns) = terminal().filter(|_| !quiet) else { return Ok(String::new()) };
+    let term = console::Term::stdout();
+    if quiet || !term.is_term() {
+        return Ok(String::new());
+    }
+    let (rows, columns) = term.size();
     let timed = |step: &&Summary| step.load.is_none() && step.suite.is_none();
     let timed: Vec<&Summary> = steps.iter().copied().filter(timed).collect();
-    let text = report::render_latency(&timed, columns)?;
+    let text = report::render_latency(&timed, (rows.into(), columns.into()))?;
     Ok(if text.is_empty() { text } else { format!("\n{text}") })
 }
 

@@ -29,7 +29,7 @@ use crate::plan::experiment::{
 };
 use crate::plan::profile::shipped::Shipped;
 use crate::plan::profile::{self, Given, Profile};
-use crate::plan::value::Names;
+use crate::plan::value::{Names, REPEATS_MAX};
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
 use crate::stop::{Stop, unless_stopped};
@@ -230,7 +230,12 @@ impl Earlier {
             .hint("another directory (--out), or loadgen run --force to measure them again"));
         }
         all.sort_by(|one, other| one.started_at.cmp(&other.started_at));
-        let keys: HashSet<&str> = experiment.all.iter().map(|cell| cell.key.as_str()).collect();
+        // A recheck gives more repeats than the profile plans. The order of cells does not count here.
+        let given = all.iter().filter(|step| step.experiment.is_some());
+        let repeats = given.map(|step| step.plan.repeat_index).max().unwrap_or(0);
+        let mut every = experiment.clone();
+        every.extend(repeats.min(REPEATS_MAX), 0);
+        let keys: HashSet<&str> = every.all.iter().map(|cell| cell.key.as_str()).collect();
         let wanted = |step: &Summary| {
             step.experiment.as_ref().is_some_and(|cell| keys.contains(cell.key.as_str()))
         };
@@ -472,6 +477,7 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
     let is_measured = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut reported) = (Vec::new(), Ok(()), BTreeSet::new());
     let source = line(&out.display().to_string());
+    let mut baseline = None;
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
         let compared = options.baseline.iter().chain(&options.new);
         let mut compared = compared.filter(|_| options.layout.compares());
@@ -484,6 +490,7 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
         }
         options.baseline = options.baseline.filter(is_measured);
         options.order.retain(is_measured);
+        baseline = baseline.or_else(|| options.baseline.clone());
         match report::render(steps, &options) {
             Ok(table) => {
                 printed.push(table);
@@ -497,7 +504,7 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
             }
         }
     }
-    let mut notes = Options { source, ..Options::default() };
+    let mut notes = Options { baseline, source, ..Options::default() };
     let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
     let latency =
         if printed.is_empty() { String::new() } else { latency_for_person(steps, quiet)? };

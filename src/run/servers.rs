@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::before::ask;
-use super::{replace, runtime, start};
+use super::{replace, runtime, start, stop_private};
 use crate::error::{Error, Result};
 use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening,
@@ -152,7 +152,7 @@ impl<'a> Servers<'a> {
             let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
             let prepared = fill(&link, &Dataset { force: false, ..tables.clone() }, progress);
             // A clean stop in any case keeps what was filled so far.
-            let stopped = sandbox.stop();
+            let stopped = stop_private(sandbox, progress);
             prepared?;
             stopped?;
             kept.add(&describe(tables))?;
@@ -225,7 +225,7 @@ impl AcquiredServer<'_> {
             let link = &ServerLink { stop: Stop::default(), ..self.link };
             Controlled { server: self.server, link, progress }.end()?;
         }
-        self.sandbox.map_or(Ok(()), Sandbox::stop)
+        self.sandbox.map_or(Ok(()), |sandbox| stop_private(sandbox, progress))
     }
 }
 

@@ -316,7 +316,8 @@ impl<'a> Steps<'a> {
         at: &mut PreparedServer<'_>,
         step: &Step,
     ) -> Result<StepResult> {
-        self.progress.table(|| table(plan, step, &self.summaries));
+        let label = self.facts.label.as_deref();
+        self.progress.table(|| table(label, plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
         let (changed, watch) = self.make_ready(plan, at, &opened).await?;
         let (link, tables, begun) = (at.link, at.dataset.tables, RefCell::new(None));

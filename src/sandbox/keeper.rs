@@ -169,6 +169,18 @@ impl Keeper {
         Ok(status)
     }
 
+    /// Waits for at most `limit` until the job and all that it started have ended by themselves; returns the
+    /// job's status then.
+    pub(super) fn own_end(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let job = self.job.as_mut()?;
+        let (group, mut status) = (group(job), None);
+        wait(limit, || {
+            status = job.try_wait().ok().flatten();
+            status.is_some() && killpg(group, None) == Err(Errno::ESRCH)
+        })
+        .then_some(status)?
+    }
+
     /// Ends the job: SIGTERM, SIGKILL after `grace`, and waits until its processes are gone.
     pub(super) fn end_job(&mut self, grace: Duration) {
         let Some(mut job) = self.job.take() else { return };
@@ -236,6 +248,11 @@ impl Drop for Keeper {
     }
 }
 
+/// Returns true of a line that tells a fault; those of fatal signals and failed assertions may have no mark.
+fn is_error(line: &str) -> bool {
+    ["ERROR", " got signal ", "Assertion failure"].iter().any(|text| line.contains(text))
+}
+
 /// Cuts a log to its end and earlier errors, indented: old servers log a dozen lines after the cause.
 fn end(log: &str) -> String {
     const LAST: usize = 8;
@@ -243,7 +260,7 @@ fn end(log: &str) -> String {
     const LINE_CHARS: usize = 300;
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
-    let errors: Vec<&str> = before.iter().filter(|line| line.contains("ERROR")).copied().collect();
+    let errors: Vec<&str> = before.iter().filter(|line| is_error(line)).copied().collect();
     let (_, errors) = errors.split_at(errors.len().saturating_sub(ERRORS));
     let mut tail = String::new();
     for line in errors.iter().chain(last) {

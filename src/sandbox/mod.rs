@@ -12,6 +12,7 @@ mod keeper;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
@@ -30,6 +31,9 @@ const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The same for a server whose data stays: it writes out its memory.
 const ENDS_WELL_WITHIN: Duration = Duration::from_mins(30);
+
+/// Time in which a server that answers no more has written its last words.
+const DIES_WITHIN: Duration = Duration::from_secs(2);
 
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
@@ -184,8 +188,7 @@ impl Start<'_> {
     /// Makes the error of a server that does not start, with the end of its log and hints.
     fn failure(&self, how: &str) -> Error {
         let (program, log) = (self.path.display(), self.keeper.tail());
-        let log_text = if log.is_empty() { "; it logged nothing" } else { "; its log ends:" };
-        let mut error = Error::server(format!("sandbox: {program} {how}{log_text}{log}"));
+        let mut error = Error::server(format!("sandbox: {program} {how}; {}", quote_log(&log)));
         let log = log.to_lowercase();
         if ["permission denied", "errcode: 13", "errno: 13"].iter().any(|text| log.contains(text)) {
             error = error
@@ -202,6 +205,10 @@ impl Start<'_> {
         }
         error
     }
+}
+
+fn quote_log(log: &str) -> String {
+    if log.is_empty() { "it logged nothing".to_owned() } else { format!("its log ends:{log}") }
 }
 
 pub(crate) fn program_version(spec: &Spec, interrupted: &dyn Fn() -> bool) -> Result<String> {
@@ -259,6 +266,15 @@ impl Sandbox {
 
     pub fn dir(&self) -> &Path {
         &self.keeper.dir
+    }
+
+    /// Returns how the server died, if it did, with the end of its log.
+    pub fn death(&mut self) -> Option<String> {
+        // One that dies still exists for a moment.
+        let is_dying = UnixStream::connect(&self.socket).is_err();
+        let limit = if is_dying { DIES_WITHIN } else { Duration::ZERO };
+        let status = self.keeper.own_end(limit).filter(|status| !status.success())?;
+        Some(format!("sandbox: the server died ({status}); {}", quote_log(&self.keeper.tail())))
     }
 
     /// Stops the server and removes the directory, after ten seconds, or half an hour if its data stays.

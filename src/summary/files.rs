@@ -34,6 +34,8 @@ const SUFFIX: &str = ".begun";
 #[derive(Debug, Clone)]
 pub struct Store {
     dir: PathBuf,
+    /// The flag or the variable that names another directory.
+    named_by: &'static str,
 }
 
 /// Claims the directory for one run of a profile until the result is dropped: two at once would
@@ -54,6 +56,11 @@ impl Store {
     /// Creates the directory if it is missing (but not its parent: it may be a typing error), and proves that
     /// files can be written in it.
     pub fn open(dir: &Path) -> Result<Store> {
+        Store::open_named_by("--out DIR", dir)
+    }
+
+    /// Does the same with a directory that this flag or variable has named.
+    pub(crate) fn open_named_by(named_by: &'static str, dir: &Path) -> Result<Store> {
         if dir.as_os_str().is_empty() {
             return Err(Error::usage("the directory for the summaries has an empty name")
                 .hint("--out results, or --out . for the current directory"));
@@ -65,8 +72,9 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         };
-        made.and_then(|()| trial(dir)).map_err(|error| unwritable(dir, &error, false))?;
-        Ok(Store { dir: dir.to_owned() })
+        made.and_then(|()| trial(dir))
+            .map_err(|error| unwritable((dir, named_by), &error, false))?;
+        Ok(Store { dir: dir.to_owned(), named_by })
     }
 
     pub fn dir(&self) -> &Path {
@@ -120,7 +128,7 @@ impl Store {
                 Err(error)
             }
         });
-        durable.map_err(|error| unwritable(&self.dir, &error, true))
+        durable.map_err(|error| unwritable((&self.dir, self.named_by), &error, true))
     }
 
     /// Writes a temporary file, syncs it and renames it to the first free name.
@@ -166,9 +174,9 @@ fn trial(dir: &Path) -> io::Result<()> {
 }
 
 /// Explains an input/output error, with hints.
-fn unwritable(dir: &Path, error: &io::Error, begun: bool) -> Error {
+fn unwritable((dir, named_by): (&Path, &str), error: &io::Error, begun: bool) -> Error {
     let (shown, error_text) = (dir.display(), error.to_string());
-    let other = "--out DIR names another directory".to_owned();
+    let other = format!("{named_by} names another directory");
     let (kind, what, hint) = match error.kind() {
         ErrorKind::NotFound => {
             let of = "it or its parent directory does not exist";
@@ -628,7 +636,8 @@ mod tests {
             (ErrorKind::QuotaExceeded, "no space left", 1),
             (ErrorKind::TimedOut, "timed out", 1),
         ] {
-            let error = unwritable(Path::new("/results"), &io::Error::from(kind), false);
+            let error =
+                unwritable((Path::new("/results"), "--out DIR"), &io::Error::from(kind), false);
             let text = error.render();
             assert!(text.contains(says) && text.contains("'/results'"), "{text}");
             assert!(text.contains("hint: ") && text.contains("--out"), "{text}");

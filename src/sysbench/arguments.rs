@@ -271,7 +271,9 @@ impl<'a> Arguments<'a> {
             Test::Oltp => Test::ReadWrite,
             test => test,
         };
-        let out = || env("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
+        let by_flag = self.path("loadgen-out").map(|out| (out, "--loadgen-out=DIR"));
+        let variable = env("LOADGEN_OUT").filter(|out| !out.is_empty()).map(PathBuf::from);
+        let out = by_flag.or(variable.map(|out| (out, "LOADGEN_OUT=DIR")));
         Ok(Parsed::Settings(Box::new(Settings {
             test,
             command,
@@ -291,7 +293,8 @@ impl<'a> Arguments<'a> {
             tables: self.values.count("tables") as u32,
             table_size: self.values.count("table-size"),
             output,
-            out: self.path("loadgen-out").or_else(out),
+            out_named_by: out.as_ref().map_or("", |(_, by)| *by),
+            out: out.map(|(out, _)| out),
             values: take(&mut self.values),
             notes: take(&mut self.notes),
             driver_fault,

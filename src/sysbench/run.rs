@@ -151,7 +151,8 @@ impl Report<'_> {
         let settings = self.settings;
         let seed = if settings.seed > 0 { settings.seed.into() } else { random()? >> 11 };
         let plan = plan(settings, seed)?;
-        let store = settings.out.as_deref().map(Store::open).transpose()?;
+        let open = |dir| Store::open_named_by(settings.out_named_by, dir);
+        let store = settings.out.as_deref().map(open).transpose()?;
         let link = ServerLink::to(settings.connect.clone(), self.stop)?;
         locked(self.log).notice(&output::options(settings));
         locked(self.log).notice(output::INITIALIZING);

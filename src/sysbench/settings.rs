@@ -72,6 +72,8 @@ pub(crate) struct Settings {
     pub tables: u32,
     pub table_size: u64,
     pub output: OutputVersion,
+    /// The flag or the variable that named `out`.
+    pub(super) out_named_by: &'static str,
     /// Directory of loadgen's own summary (`--loadgen-out`, LOADGEN_OUT).
     pub out: Option<PathBuf>,
     /// All options without the password.

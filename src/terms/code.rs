@@ -169,6 +169,8 @@ codes! {
         "use the same --engine-threads and --spread";
     Invocations "invocations" Differs OfLabel { differences: Text }
         "its runs differ in: {differences}" "give each configuration a --label";
+    SeveralServers "several_servers" Differs OfLabel { differences: Text }
+        "its runs may be of several servers: {differences}" "give each server a --label";
     UnknownConditions "unknown_conditions" Aside OfLabel { names: Text }
         "unknown whether these are the same: {names}" "measure again with this version";
     Queues "queues" Aside OfStep { queues: Text } "arrivals in {queues}" "";

@@ -287,11 +287,11 @@ fn is_mark(word: &str) -> bool {
 
 /// A number is what a run measured if it has a fraction or three digits.
 fn number(word: &str) -> String {
-    let bare = word.trim_matches(|c: char| ",:()".contains(c));
+    let bare = word.trim_matches(|c: char| ",:()[]".contains(c));
     let digits = bare.bytes().filter(u8::is_ascii_digit).count();
     let plain =
-        !bare.is_empty() && bare.chars().all(|c| c.is_ascii_digit() || ".,±%kM".contains(c));
-    if plain && digits > 0 && (bare.contains('.') || digits > 2 || bare.contains('±')) {
+        !bare.is_empty() && bare.chars().all(|c| c.is_ascii_digit() || ".,±–%kM".contains(c));
+    if plain && digits > 0 && (bare.contains('.') || digits > 2 || bare.contains(['±', '–'])) {
         return word.replace(bare, "#");
     }
     word.to_owned()

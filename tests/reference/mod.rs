@@ -358,6 +358,10 @@ directory, versions of loadgen and of the driver, and what the window itself dec
 follows from variables). A value that an older summary does not have is unknown: a note (`unknown_conditions`) names it,
 and nothing is refused.
 
+Two servers of one version under one label share a cell, with a note (`several_servers`). It names what differs of `server_uuid` (MySQL),
+`server_uid` (new versions of MariaDB), `hostname`, `datadir` and `port`. A server that tells none of these is not told from another one.
+Servers that a profile starts, and private ones, are not compared: each start makes a new one.
+
 Measured sessions set nothing that limits them: `sql_select_limit`, `max_join_size`, `max_statement_time`,
 `max_execution_time`, `completion_type` and `sql_mode` are what the server gives a new session, and conditions as all its
 variables are ([limits of sessions](errors.md#limits-of-sessions)).

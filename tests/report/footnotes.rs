@@ -1,6 +1,6 @@
 //! Footnotes say what a reader of a line must know, once.
 
-use super::{grid, in_full, json, lines_of, metric, notes, plain, repeat, report};
+use super::{grid, in_full, json, lines_of, metric, notes, plain, related, repeat, report};
 use crate::common::summaries::{step, worded};
 use loadgen::report::{Format, Layout, Notes, Options, render};
 use loadgen::summary::{Class, Conditions, Outcome, Prepared, Summary, Verdict, VerdictKind};
@@ -76,6 +76,20 @@ fn labels_that_were_measured_otherwise_say_so() {
     paced.plan.ops = Some(5000);
     let text = plain(&[step(0, "a", 8, 1.0), paced]);
     assert!(text.contains("window 5000 ops instead of 60 s"), "{text}");
+}
+
+#[test]
+fn labels_are_held_against_the_baseline_where_there_is_one() {
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "b", 8, 1.0)];
+    steps[1].plan.tables = 1;
+    assert_eq!(lines_of(&steps, "conditions"), [1]);
+    let notes = notes(&steps, &related("b", "qps"));
+    let [conditions] = &notes.iter().filter(|note| note.0 == "conditions").collect::<Vec<_>>()[..]
+    else {
+        panic!("{notes:?}");
+    };
+    assert_eq!(conditions.2, [0]);
+    assert!(conditions.1.contains("8 instead of 1"), "{conditions:?}");
 }
 
 #[test]
@@ -310,8 +324,8 @@ fn two_servers_under_one_label_are_noted_when_only_their_identities_differ() {
         notes(steps, &in_full()).into_iter().map(|(code, ..)| code).collect()
     };
     let (place, made) = ("/var/lib/mysql/", "/tmp/loadgen-0123456789abcdef/data/");
-    let invocations = "invocations".to_owned();
-    assert!(codes(&[of(1, "a", place), of(2, "b", place)]).contains(&invocations));
-    assert!(!codes(&[of(1, "a", place), of(2, "a", place)]).contains(&invocations));
-    assert!(!codes(&[of(1, "a", made), of(2, "b", made)]).contains(&invocations), "sandboxes");
+    let several = "several_servers".to_owned();
+    assert!(codes(&[of(1, "a", place), of(2, "b", place)]).contains(&several));
+    assert!(!codes(&[of(1, "a", place), of(2, "a", place)]).contains(&several));
+    assert!(!codes(&[of(1, "a", made), of(2, "b", made)]).contains(&several), "sandboxes");
 }

@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn the_layout_keeps_its_rule(steps in any_steps()) {
         // What stands behind a number belongs to its column; as bytes, so that they can be counted.
-        let text = plain(&steps).replace(" ±", "_~");
+        let text = plain(&steps).replace(" ±", "_~").replace(" [", "_~").replace('–', "-");
         let lines = grid(&text);
         // Labels by their first step: their number is their time.
         let labels: Vec<&str> = lines[1..].iter().map(|l| l.rsplit(' ').next().expect("one")).collect();

@@ -793,6 +793,9 @@ fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {
     let mut runs: Vec<String> = place.summaries().into_iter().map(|s| s.run_id).collect();
     runs.dedup();
     assert_eq!(runs.len(), 1, "it continues the run");
+    let (shown, reported) = (place.run(""), loadgen(&place, "report results"));
+    let rows = |of: &Ended| of.stdout.lines().take(3).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rows(&shown), rows(&reported), "run shows the runs of the recheck, too");
 
     let other = Place::new(&profile.replace("'ab'", "'other'"));
     fs::rename(place.path("results"), other.path("results")).expect("moved");

@@ -328,11 +328,20 @@ fn two_sandboxes_do_not_meet() {
 
 #[test]
 fn a_server_that_died_by_itself_is_taken_away_too() {
-    let sandbox = sandbox(&local(), &[]);
-    let dir = sandbox.dir().to_owned();
-    kill(Pid::from_raw(sandbox.pid.cast_signed()), Signal::SIGKILL).unwrap();
-    sandbox.stop().unwrap();
-    nothing_left(&dir);
+    for (signal, word) in [(Signal::SIGKILL, "SIGKILL"), (Signal::SIGABRT, "got signal 6")] {
+        let mut sandbox = sandbox(&local(), &[]);
+        let dir = sandbox.dir().to_owned();
+        assert_eq!(sandbox.death(), None);
+        kill(Pid::from_raw(sandbox.pid.cast_signed()), signal).unwrap();
+        let mut death = None;
+        wait_for("its end", Duration::from_mins(1), || {
+            death = sandbox.death();
+            death.is_some()
+        });
+        assert!(death.as_ref().is_some_and(|death| death.contains(word)), "{death:?}");
+        sandbox.stop().unwrap();
+        nothing_left(&dir);
+    }
 }
 
 struct Interrupt {

@@ -1,10 +1,13 @@
 //! The live display on a terminal: what is drawn, that it fits, and that nothing of it stays.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use loadgen::canned::Canned;
+use loadgen::canned::{Action, At, Canned, Fault};
+use loadgen::summary::Outcome;
 
 use crate::common::program::{Results, canned, run_canned};
+use crate::common::restarting::until;
 
 /// Rows of every terminal here.
 const ROWS: usize = 24;
@@ -101,7 +104,7 @@ fn drawings(written: &str) -> Vec<Vec<&str>> {
         let until = frame.find('\u{1b}').unwrap_or(frame.len());
         frame[..until].split('\n').map(|line| line.trim_matches('\r')).collect::<Vec<_>>()
     });
-    frames.filter(|lines| lines[0].starts_with("clients")).collect()
+    frames.filter(|lines| lines.iter().any(|line| line.starts_with("clients"))).collect()
 }
 
 #[test]
@@ -113,6 +116,7 @@ fn the_table_fills_up_and_nothing_of_it_stays() {
     assert_eq!(results.summaries().len(), 3, "{written}");
 
     let drawings = drawings(&written);
+    assert_eq!(drawings[0][0], "label x");
     let cells = |lines: &[&str], row: usize| -> Vec<String> {
         let line = lines.iter().find(|line| line.starts_with(["clients", "QPS"][row]));
         line.unwrap_or(&"").split_whitespace().skip(1).map(str::to_owned).collect()
@@ -198,6 +202,30 @@ fn nothing_of_the_display_stays_when_the_second_signal_ends_it() {
     assert!(!drawings(&written).is_empty(), "{written}");
     assert!(!screen.iter().any(|line| line.starts_with("clients")), "{screen:#?}");
     assert!(!screen.concat().contains('▸'), "{screen:#?}");
+}
+
+#[test]
+fn a_person_is_told_what_a_signal_waits_for() {
+    let stall = Fault::new(At::Statement(200), Action::StallAll(Duration::from_mins(1)));
+    let server = canned(vec![stall.only("WHERE id=")]);
+    let results = Results::new();
+    let sweep = sweep("--clients 2 --time 60s", &server, &results).replace("exec ", "");
+    let go = results.dir().join("go");
+    let line = format!(
+        "{sweep} & pid=$!; until test -e '{}'; do sleep 0.1; done; kill -TERM $pid; wait $pid; \
+         test $? -eq 143",
+        go.display()
+    );
+    let written = std::thread::scope(|scope| {
+        let written = scope.spawn(|| on_a_terminal(80, &line));
+        until("the server's silence", || server.counts().faults == 1);
+        std::fs::write(&go, "").expect("written");
+        written.join().expect("it ends")
+    });
+    let screen = Screen::after(&written, 80);
+    assert_eq!(screen.iter().filter(|line| line.contains("15 s")).count(), 1, "{screen:#?}");
+    let outcomes: Vec<Outcome> = results.summaries().iter().map(|step| step.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Interrupted]);
 }
 
 #[test]

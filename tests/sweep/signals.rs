@@ -91,6 +91,7 @@ fn hangups_keep_what_was_measured_however_many() {
     assert_eq!(ended.code, 143, "{}", ended.stderr);
     assert_eq!(ended.only().outcome, Outcome::Interrupted);
     assert!(ended.only().totals.ops > 0);
+    assert!(!ended.stderr.contains("15 s"), "nobody reads it: {}", ended.stderr);
 }
 
 #[test]

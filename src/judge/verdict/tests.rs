@@ -249,6 +249,26 @@ fn late_turns_of_idle_threads_are_not_the_client_s() {
 }
 
 #[test]
+fn a_client_that_did_not_run_at_all_was_stopped() {
+    let of = |max_us: [f64; 2], descheduled| {
+        judged(|_, share| {
+            late_by_itself(share, 2_800_000.0);
+            share.other_load = Some(0.36);
+            for (thread, max_us) in share.threads.iter_mut().zip(max_us) {
+                thread.turns.turn_delay_max_us = Some(max_us);
+                (thread.busy, thread.descheduled_s) = (0.5, Some(descheduled));
+            }
+        })
+    };
+    let stopped = of([3e6, 2.9e6], 0.1);
+    assert_eq!((stopped.kind, codes(&stopped)[0]), (VerdictKind::Noisy, "turn_delay"));
+    let why = value(&stopped, 0, "why").to_string();
+    assert!(why.contains("2.9 s"), "{why}");
+    assert_eq!(of([3e6, 400.0], 0.1).kind, VerdictKind::ClientBound, "one thread alone");
+    assert_eq!(of([3e6, 2.9e6], 2.0).kind, VerdictKind::ClientBound, "they waited for cores");
+}
+
+#[test]
 fn a_client_with_hardly_an_op_to_do_is_not_the_limit() {
     // 250 ops a second of 150 us; waking a thread takes longer than 5 % of that each time.
     let verdict = judged(|step, share| {

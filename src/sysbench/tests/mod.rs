@@ -458,10 +458,12 @@ fn the_environment_says_where_the_socket_the_password_and_the_summary_are() {
         (s.connect.password.expose(), s.out.as_deref().and_then(|path| path.to_str())),
         ("hush", Some("left"))
     );
+    assert_eq!(s.out_named_by, "LOADGEN_OUT=DIR");
     let s = read("oltp_insert --mysql-password=x --loadgen-out r --mysql-host=h run");
     let tcp = Address::Tcp { host: "h".to_owned(), port: 3306 };
     assert_eq!((s.connect.password.expose(), s.connect.address), ("x", tcp));
     assert_eq!(s.out.as_deref().and_then(|path| path.to_str()), Some("r"));
+    assert_eq!(s.out_named_by, "--loadgen-out=DIR");
 }
 
 #[test]
