@@ -17,7 +17,7 @@ use crate::judge::{
     self, ABSENT, CONDITIONS, Condition, Difference, HeldBy, OVERHEADS, ShownIn, Weight,
 };
 use crate::summary::{Outcome, Summary};
-use crate::terms::{self, Cell, Code, Finding, finding, joined, units};
+use crate::terms::{self, Cell, Code, Finding, Warm, finding, joined, units};
 
 /// Refers to the rest where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings --format csv)";
@@ -421,8 +421,10 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
         _ => window,
     };
     let arrival = take("arrival").map(|arrival| format!("{arrival} arrivals"));
-    let were_read =
-        held.iter().any(|(name, values)| name == "before" && values.contains("rows read"));
+    let were_read = line.steps().any(|step| {
+        let before = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
+        before.is_some_and(|before| before.warm == Warm::Pool.name())
+    });
     let class = held_class.map(|class| match class.as_str() {
         "cached" => "in memory".to_owned(),
         "io-bound" => "IO-bound".to_owned(),
