@@ -118,12 +118,7 @@ struct Prepared {
 }
 
 enum Response {
-    Answer {
-        plan: AnswerKind,
-        dialect: Dialect,
-        action: Option<Action>,
-    },
-    /// These packets, if any.
+    Answer { plan: AnswerKind, dialect: Dialect, action: Option<Action> },
     Reply(Vec<u8>, Option<Action>),
 }
 

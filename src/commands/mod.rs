@@ -525,6 +525,6 @@ mod tests {
         assert_eq!(error.kind(), Kind::Interrupted);
         assert!(began.elapsed() < Duration::from_mins(1));
         let error = run("stop", &["/nonexistent".to_owned()], long, &Stop::default());
-        assert!(error.expect_err("no program").to_string().contains("cannot be started"));
+        assert!(error.expect_err("no program").to_string().contains("/nonexistent"));
     }
 }

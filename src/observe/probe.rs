@@ -1019,14 +1019,14 @@ mod command_tests {
         let files = words("/proc/uptime");
         let minute = Duration::from_mins(1);
         let why = |prefix: &str| grep(&words(prefix), &files, minute).expect_err(prefix);
-        assert!(why("/no/such/program").contains("cannot be started"));
+        assert!(why("/no/such/program").contains("No such file"));
         assert!(why("true").contains("printed nothing"));
         assert!(why("ls /no/such/directory").contains("/no/such"), "ls's own words");
         assert!(why("").contains("empty"));
         let began = Instant::now();
         let slow = ["sh", "-c", "exec sleep 300"].map(str::to_owned);
         let second = Duration::from_secs(1);
-        assert!(grep(&slow, &files, second).expect_err("too slow").contains("within 1 s"));
+        assert!(grep(&slow, &files, second).expect_err("too slow").contains("1 s"));
         assert!(began.elapsed() < minute);
     }
 }

@@ -569,7 +569,7 @@ mod tests {
         ] {
             assert!(read::<OpCount>(text).is_err_and(|e| e.contains(says)), "{text}");
         }
-        assert!(read::<Whole<1, 5>>("x = 6").is_err_and(|e| e.contains("from 1 to 5")));
+        assert!(read::<Whole<1, 5>>("x = 6").is_err_and(|e| e.contains("1 to 5")));
         assert!(read::<Phase>("x = \"9000h\"").is_err_and(|e| e.contains("a year")));
     }
 

@@ -15,11 +15,7 @@ pub enum Value {
     Null,
     Int(i64),
     UInt(u64),
-    /// A range of the [`Params`]' bytes.
-    Bytes {
-        start: u32,
-        end: u32,
-    },
+    Bytes { start: u32, end: u32 },
 }
 
 /// The parameters of one operation; a client uses them again and again.
