@@ -180,7 +180,8 @@ fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
 /// Makes the error of a session that cannot be set up, as with an unknown character set.
 pub(super) fn charset_error(charset: Option<&str>, failure: &Failure) -> Error {
     let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
-    Error::server(format!("{what}: {failure}")).passing(failure.may_pass())
+    let error = Error::server(format!("{what}: {failure}")).passing(failure.may_pass());
+    if matches!(failure, Failure::Lost(_)) { error.hint(errors::LOST) } else { error }
 }
 
 pub(super) async fn set_names<T>(

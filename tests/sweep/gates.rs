@@ -80,7 +80,8 @@ fn a_search_ends_below_what_the_server_can_do_and_prints_its_path() {
     assert_eq!(path[1], lines[0], "the same again");
     let probes = path.iter().skip(3).take_while(|line| !line.is_empty()).count();
     assert_eq!(probes, ended.summaries.len(), "each probe is a step: {path:?}");
-    let not_sustained = |step: &&Summary| step.warnings.iter().any(|w| w.code == "target_not_sustained");
+    let not_sustained =
+        |step: &&Summary| step.warnings.iter().any(|w| w.code == "target_not_sustained");
     assert!(steps.iter().any(not_sustained), "{path:?}");
     assert!(rate > 0.0 && rate <= 404.0, "{}", ended.stdout);
     let mut cells: Vec<(String, u32)> = ended
