@@ -144,7 +144,6 @@ impl MeasuredStep {
         }
     }
 
-    /// Describes what the client and its host did, of so many cores.
     pub(crate) fn share(&self, host_cores: u32, ceiling: Option<Ceiling>) -> summary::Share {
         let (usage, client) = (&self.counts.usage, &self.readings.client);
         summary::Share {
@@ -161,7 +160,6 @@ impl MeasuredStep {
     }
 }
 
-/// Finds what a reader must know of a step beside its numbers.
 pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Finding> {
     let (window, readings) = (&run.counted.timeline.window, &run.readings);
     let of_ops = run.counted.errors.iter().filter(|error| error.is_of_op());
@@ -211,7 +209,6 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     found
 }
 
-/// Names the error that most of the failed ops met.
 fn most_frequent(errors: &[ErrorCount]) -> String {
     let of_ops = || errors.iter().filter(|error| error.is_of_op());
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -224,7 +221,7 @@ fn most_frequent(errors: &[ErrorCount]) -> String {
     most.unwrap_or_else(|| "several errors".to_owned())
 }
 
-/// Tells what the window took over from its warm-up, if that is worth a word: some arrivals always wait
+/// Finds what the window took over from its warm-up, if that is worth a word: some arrivals always wait
 /// by chance, so it takes more than `most` of them, or a wait that is longer than is usual later.
 fn warmup_finding(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
     let left = counts.warmup_left as f64;
@@ -234,7 +231,7 @@ fn warmup_finding(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Op
     if left > most { Some(finding!(WarmupBacklog, left)) } else { late }
 }
 
-/// Says whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
+/// Decides whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
 /// root of their number; evenly spaced ones do not, nor do waits that grow follow from bursts.
 fn backlog(waiting: f64, intended: u64, clients: u32, even: bool, grew: bool) -> bool {
     let part = BACKLOG_MAX * intended as f64;
@@ -260,7 +257,6 @@ fn grew(timeline: &[Interval]) -> bool {
 pub(crate) struct LiveLine<'a> {
     plan: &'a Plan,
     step: &'a Step,
-    /// The time of the steps after this one, where it can be guessed.
     later: Option<Duration>,
     seen: Option<RecordedInterval>,
     window_ops: u64,
@@ -295,7 +291,7 @@ impl LiveLine<'_> {
         }
     }
 
-    /// Tells what was added since the last time; `window` is what is decided of it.
+    /// Returns what was added since the last time; `window` is what is decided of it.
     pub(crate) fn state(&mut self, window: StepWindow) -> Measuring {
         let head = self.head();
         let Some(seen) = self.seen.take() else {

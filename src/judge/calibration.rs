@@ -13,7 +13,6 @@ pub(crate) const CALIBRATION: &str = "loadgen.calibration/1";
 /// The most that a host can generate: the same engine against canned answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Calibration {
-    /// Always [`CALIBRATION`].
     pub schema: String,
     pub loadgen: Program,
     pub host: CalibratedHost,

@@ -214,14 +214,12 @@ enum Step {
     Complete,
     /// Drop it and begin again, after an interrupted fill with other parameters.
     Restart,
-    /// Drop it and begin again, because of `--force`.
     Refill,
     Keep,
 }
 
 type Steps = BTreeMap<u32, Step>;
 
-/// Tables in the way, by reason.
 #[derive(Default)]
 struct Refused {
     by_reason: BTreeMap<String, Vec<String>>,

@@ -1,9 +1,8 @@
 //! Notices a server that stops answering during long work, and runs threads side by side.
 //!
-//! An index over sixteen million rows takes minutes without a byte on its connection. So another
-//! connection reads the process list every few seconds. The work ends if that list does not come, or
-//! if it shows for as long that the server has nothing to answer on a connection that waits, or has
-//! forgotten it.
+//! An index over sixteen million rows takes minutes without a byte on its connection. So another connection
+//! reads the process list every few seconds. The work ends if that list does not come, or if it shows for as
+//! long that the server has nothing to answer on a connection that waits, or has forgotten it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +24,6 @@ const EVERY: Duration = Duration::from_secs(5);
 
 const COLUMNS: usize = 6;
 
-/// Interval at which a waiting thread calls `look`.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Liveness {
@@ -256,7 +254,6 @@ impl Threads<'_> {
 type Running = JoinHandle<Result<()>>;
 type Thread = std::io::Result<Running>;
 
-/// Starts a thread; `alive` is dropped when it ends, in whatever way.
 fn start<F>(
     name: &str,
     work: &(impl Fn() -> F + Clone + Send + 'static),
@@ -339,7 +336,7 @@ mod tests {
         assert_eq!(look(2, &[]), Some((7, 2)));
     }
 
-    /// Of a canned server, and in a hurry, though not more than a busy machine allows.
+    /// Watches a canned server, in a hurry, though not more than a busy machine allows.
     fn liveness(faults: Vec<Fault>, stop: &Stop) -> (Canned, Liveness) {
         let server = Canned::start(Script { faults, ..Script::default() }, Listen::Port(0));
         let server = server.expect("a free port");

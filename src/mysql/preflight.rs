@@ -173,9 +173,8 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Chooses the tables and ids of a run; None if a problem leaves them open. A gap is refused.
-    /// Without `--rows` the tables must agree on the rows: by COMMENT where `prepare` made them, else
-    /// by `MAX(id)`.
+    /// Chooses the tables and ids of a run; None if a problem leaves them open. A gap is refused. Without
+    /// `--rows` the tables must agree on the rows: by COMMENT where `prepare` made them, else by `MAX(id)`.
     async fn choose_dataset(&mut self) -> Asked<Option<Dataset>> {
         let (found, needs) = (self.found, self.needs);
         if needs.tables == Some(0) {
@@ -258,8 +257,7 @@ impl Tables<'_> {
         Ok(Some(()))
     }
 
-    /// Tries an update that changes nothing: no variable shows as surely whether this account may
-    /// write.
+    /// Tries an update that changes nothing: no variable shows as surely whether this account may write.
     async fn try_writes(&mut self, tables: u32) -> Asked<()> {
         for number in 1..=tables {
             // Ids start at 1.
@@ -548,7 +546,6 @@ fn judge_own(own: &Own, clients: u64, findings: &mut PreflightReport) {
 /// Problems and warnings, collected instead of stopping at the first.
 #[derive(Debug, Default)]
 struct PreflightReport {
-    /// Problems, each with its hint.
     problems: Vec<(String, String)>,
     warnings: Vec<Finding>,
 }
@@ -567,7 +564,6 @@ impl PreflightReport {
         self.warnings.push(found);
     }
 
-    /// Notes a server's refusal as a problem; passes a lost connection on.
     fn note_refusal<T>(
         &mut self,
         asked: Asked<T>,

@@ -79,7 +79,6 @@ fn may_pass(failure: &Driver) -> bool {
     }
 }
 
-/// Makes the error for the user: what happened at which server, and what to do.
 pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
     let address = &target.address;
     let message = match failure {
@@ -205,8 +204,7 @@ pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
     Ok(())
 }
 
-/// Quotes a name or an option as a string literal. Not data: NO_BACKSLASH_ESCAPES would double a
-/// backslash.
+/// Quotes a name or an option as a string literal. Not data: NO_BACKSLASH_ESCAPES would double a backslash.
 pub(crate) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -517,7 +517,7 @@ fn processes(root: &Path) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Says whether a process has one of these sockets open: known as the same user, or as root.
+/// Returns whether a process has one of these sockets open: known as the same user, or as root.
 fn holds(root: &Path, pid: u32, sockets: &BTreeSet<String>) -> bool {
     let open = std::fs::read_dir(root.join(format!("proc/{pid}/fd")));
     let mut targets = open.into_iter().flatten().flatten().map(|fd| std::fs::read_link(fd.path()));

@@ -28,7 +28,6 @@ pub(crate) struct InProfile<'a> {
     pub(super) offset: u32,
     pub(super) subject: &'a ServerSetup,
     pub(super) part: &'a RunSpec,
-    /// The server's process, if known.
     pub(super) pid: Option<u32>,
     pub(super) scaled: Option<Finding>,
     pub(super) last: Option<Server>,

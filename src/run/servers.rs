@@ -56,7 +56,6 @@ pub(super) struct AcquiredServer<'a> {
     kept: Option<KeptData>,
     /// Steps that wrote to its data since it was prepared; None if unknown.
     pub(super) written_by: Option<Vec<String>>,
-    /// Tables that were prepared since it was taken.
     prepared: Vec<Dataset>,
 }
 

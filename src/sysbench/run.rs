@@ -24,7 +24,6 @@ use crate::summary::{Outcome, Phase, Store};
 /// The end of a run: its outcome, the ops given up, the reason for an early end.
 type RunEnd = (Outcome, u64, Option<Error>);
 
-/// Printed when too many events wait for a client.
 const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
                           up with the specified event generation rate";
 const SECOND: Ns = 1_000_000_000;
@@ -130,7 +129,6 @@ impl Report<'_> {
         }
     }
 
-    /// Writes the lines due at this time.
     fn write_due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
@@ -151,7 +149,6 @@ impl Report<'_> {
         }
     }
 
-    /// Writes the end of a run; returns its exit status.
     fn end(&self, (outcome, abandoned, error): RunEnd) -> Ended {
         let seen = self.seen.take();
         if seen.refused {

@@ -6,7 +6,6 @@ use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary};
 use crate::terms::{add, named};
 use crate::workload::{Mark, State};
 
-/// Facts about the runs. Connects nowhere.
 pub struct Evidence<'a> {
     pub summaries: &'a [&'a Summary],
     /// Records of steps without a summary, with their names.
@@ -30,7 +29,6 @@ pub struct History {
     pub(crate) doubt: Doubt,
     /// True if a user's own workload wrote to it: its contents may be anything.
     pub(crate) custom: bool,
-    /// Reasons why nothing can be judged.
     pub(crate) unknown: Vec<String>,
     /// True if no summary and no record names any of the tables: another run may have changed them.
     pub(crate) unseen: bool,
@@ -413,7 +411,7 @@ mod history_tests {
     fn what_a_ledger_does_not_tell_is_not_judged_by_it() {
         let mut told = step(1, "db1");
         told.workload.unfollowed = Some("'UPDATE' gives no effect".to_owned());
-        // Of nothing that it counts.
+        // The ledger counts nothing of it.
         for entry in &mut told.ledger {
             (entry.updates, entry.k_added) = (0, 0);
         }
@@ -595,7 +593,7 @@ mod tests {
         let both = History { updates: 9, k_added: 9, ..deleted.clone() };
         assert_eq!(partly(&both, &found(97, 97, 4855)), NO_SUM);
         assert_eq!(lost(&both, &found(96, 96, 4800)), 1, "rows are decided all the same");
-        // What one row gained another one lost, and then one of them was deleted.
+        // One row gained as much as another one lost, and then one of them was deleted.
         let moved = History { updates: 2, deletes: 1, k_unknown: 1, ..History::default() };
         assert_eq!(partly(&moved, &found(99, 99, 4943)), NO_SUM);
         // Updates of c alone leave every k as it was.
@@ -686,7 +684,7 @@ mod tests {
             partly(&deleted, &moved),
             "rows; the sum of k cannot be checked: rows with an unknown k were deleted or changed"
         );
-        // What only adds to k, or deletes, leaves them.
+        // Updates that only add to k, and deletes, leave them.
         let added = History { custom: true, updates: 5, k_added: 5, ..History::default() };
         assert_eq!(lost(&added, &Found { k: Some(5005), ..found(100, 99, 0) }), 1);
         let deleted = History { deletes: 1, k_unknown: 1, custom: true, ..History::default() };

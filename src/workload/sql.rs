@@ -56,12 +56,10 @@ impl Token {
     }
 }
 
-/// One statement without its semicolon.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Split<'a> {
     /// Bytes in whatever character set the file has.
     pub sql: &'a [u8],
-    /// The line that it begins on, from 1.
     pub line: u64,
 }
 
@@ -87,7 +85,6 @@ impl<R: Read> Splitter<R> {
         Splitter { source, name, limit, buffer, block, start: 0, line: 1, read: 0, ended: false }
     }
 
-    /// Returns the bytes of the file handed out or skipped so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.read - self.rest().len() as u64
     }

@@ -1,10 +1,9 @@
 //! The environment of the process: variables, and MySQL's option files (`my.cnf`), read as the MySQL
 //! clients do.
 //!
-//! The grammar is MySQL's own: keys without a value; `-`, `_` and case alike in keys; `loose-`;
-//! comments by `#` outside quotes, by `;` only at a line's start; quotes around the whole value;
-//! backslash escapes; `!include` and `!includedir`. The last line of a key counts, across files and
-//! groups.
+//! The grammar is MySQL's own: keys without a value; `-`, `_` and case alike in keys; `loose-`; comments by
+//! `#` outside quotes, by `;` only at a line's start; quotes around the whole value; backslash escapes;
+//! `!include` and `!includedir`. The last line of a key counts, across files and groups.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -17,13 +16,11 @@ use std::path::{Path, PathBuf};
 use super::{ConnectionArgs, SECRET_MAX, Secret};
 use crate::error::{Error, Result};
 
-/// MySQL's limit on nested includes.
 const MAX_DEPTH: usize = 10;
 
 /// Limit on the bytes of all files together: it ends includes that multiply.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Shortest abbreviation of a key, characters.
 pub(super) const SHORTEST: usize = 3;
 
 /// The groups that all clients of MySQL's and MariaDB's share.
@@ -125,7 +122,6 @@ pub(super) fn read_fd(fd: u32) -> Result<Secret> {
     Ok(Secret::new(text))
 }
 
-/// Returns whether an inherited descriptor was opened for reading.
 fn is_readable(fd: u32) -> io::Result<bool> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}"))?;
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -224,7 +220,6 @@ struct Reader<'a> {
     /// The suffix of further groups' names; empty for no such groups.
     suffix: String,
     out: Read,
-    /// The file being read and those that included it.
     open: Vec<PathBuf>,
     bytes: usize,
 }
@@ -286,7 +281,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the group of this name; None for other programs' groups.
     fn group(&self, name: &str) -> Option<Group> {
         let name = name.to_ascii_lowercase();
         let names = [name.strip_suffix(&self.suffix), Some(&name)].into_iter().flatten();
@@ -417,8 +411,7 @@ pub(crate) mod fake {
 
     use super::*;
 
-    /// Files by path, mode and content. A path that ends in `/` is a directory, its content the
-    /// entries.
+    /// Files by path, mode and content. A path that ends in `/` is a directory, its content the entries.
     pub(crate) type Files = &'static [(&'static str, u32, &'static str)];
 
     pub(crate) fn env(

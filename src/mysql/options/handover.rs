@@ -188,7 +188,6 @@ impl Line {
         self.password.as_ref()?.1.as_ref().filter(|secret| !secret.is_empty())
     }
 
-    /// Puts a flag into the place of the password.
     fn with(mut self, flag: &str) -> Vec<OsString> {
         if let Some((at, secret)) = self.password {
             let flag = match secret {

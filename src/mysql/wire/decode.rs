@@ -27,13 +27,11 @@ type Column = [u8; 2];
 /// Stands for a definition that is too long to read: no server has this type.
 const UNKNOWN: Column = [0x7f, 0];
 
-/// Rows of the first result and of those behind it, and the affected rows of the last OK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
     pub rows: u64,
     pub more_rows: u64,
     pub affected: u64,
-    /// NULLs in columns that are declared NOT NULL.
     pub nulls: u64,
 }
 
@@ -76,12 +74,10 @@ pub struct Decoder {
     /// Bytes of the packet still to come, and whether its payload goes on in the next.
     skip: usize,
     goes_on: bool,
-    /// Ended results of this answer.
     results: u64,
     columns: Vec<Column>,
     column: Column,
     cell: Vec<u8>,
-    /// Bytes of `cell`, if it holds a value of this answer.
     found: Option<usize>,
     /// The server's number of the statement that was prepared.
     pub statement: u32,
@@ -137,7 +133,6 @@ impl Decoder {
         Ok(bytes.len() - rest.len())
     }
 
-    /// Takes the outcome once the answer is whole.
     pub fn outcome(&mut self) -> Option<Asked<Answer>> {
         if self.is_whole() { self.outcome.take() } else { None }
     }
@@ -326,7 +321,6 @@ impl Decoder {
         (at == length || (at > length && length == PACKET_MAX)).then_some(nulls)
     }
 
-    /// Keeps the first cell of a row, unless it is NULL.
     fn keep_cell(&mut self, row: &[u8]) -> Option<()> {
         let mut rest = ParseBuf(row);
         let null = if self.kind == AnswerForm::Text {

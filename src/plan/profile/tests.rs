@@ -297,7 +297,6 @@ fn a_line_that_may_hold_a_password_is_not_shown() {
 }
 
 proptest::proptest! {
-    /// What is wrong is told, whatever it is, at a place of the file.
     #[test]
     fn no_damage_panics(
         at in proptest::prelude::any::<proptest::sample::Index>(),
