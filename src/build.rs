@@ -1,4 +1,4 @@
-//! Tells the program which revision it was built from, for the summaries.
+//! Passes the revision that it was built from to the program, for the summaries.
 
 use std::path::Path;
 use std::process::Command;

@@ -88,7 +88,6 @@ impl Error {
         Self::new(Kind::Failed, message)
     }
 
-    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(indented(&hint.into()));
@@ -109,7 +108,6 @@ impl Error {
         self
     }
 
-    /// Prefixes the message with its context.
     #[must_use]
     pub(crate) fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{}: {}", indented(&context.to_string()), self.message);
@@ -145,7 +143,6 @@ impl Error {
     }
 }
 
-/// Escapes the characters of a foreign text that `hostile` names.
 fn escaped(text: &str, hostile: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

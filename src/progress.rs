@@ -1,5 +1,4 @@
-//! What a person sees while waiting, on standard error: a live line on a terminal, plain
-//! lines in a pipe.
+//! The progress that a person sees on standard error: a live line on a terminal, plain lines in a pipe.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,10 +15,8 @@ const WIDTH_MIN: usize = 20;
 /// Columns that stay free: some terminals begin a new line after a full one, and `^C` needs two.
 const SPARE_COLUMNS: usize = 4;
 const GAP: usize = 2;
-/// Rows of the live lines on the screen.
 static ROWS: AtomicUsize = AtomicUsize::new(0);
 type Colour = fn(Style) -> Style;
-/// Beginnings of lines with a colour on a terminal.
 const COLOURED: [(&str, Colour); 3] = [
     ("error:", |style| style.red().bold()),
     ("warning:", |style| style.yellow()),
@@ -27,11 +24,8 @@ const COLOURED: [(&str, Colour); 3] = [
 ];
 
 pub(crate) struct Measuring {
-    /// The whole state, for a pipe.
     pub line: String,
-    /// The state without the numbers of the terminal's table.
     pub short: String,
-    /// Its numbers so far, for its column of the table.
     pub cells: Vec<String>,
 }
 
@@ -41,7 +35,6 @@ pub struct Progress {
     every: Duration,
     last: Instant,
     quiet: bool,
-    /// Warnings that are shown only once.
     warned: Vec<String>,
 }
 
@@ -123,7 +116,6 @@ impl Progress {
         self.last = Instant::now();
     }
 
-    /// Removes the live line and the table.
     pub(crate) fn clear(&mut self) {
         if let Some(live) = &mut self.live {
             live.table(Table::default());
@@ -166,7 +158,6 @@ fn decide_colours(variable: impl Fn(&str) -> String, is_terminal: bool) -> bool 
         || is_terminal && variable("CLICOLOR") != "0" && variable("TERM") != "dumb"
 }
 
-/// Colours the first word of warnings, errors and hints.
 fn coloured(text: &str) -> String {
     let coloured = |line: &str| {
         let known = COLOURED.iter().find(|(word, _)| line.starts_with(word));
@@ -311,7 +302,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Sets the numbers of the current column.
     fn fill(&mut self, cells: Vec<String>) {
         if let Some(column) = self.columns.get_mut(self.current) {
             column.truncate(1);

@@ -24,7 +24,6 @@ pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     Some(Spread { n: values.len(), min, median, max })
 }
 
-/// Computes the median; the mean of the middle two of an even number of values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
@@ -67,7 +66,6 @@ const EXACT_MAX: usize = 60;
 /// An estimate, its 95 % interval, and the test against "no difference".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shift {
-    /// The shift of the second sample above the first.
     pub estimate: f64,
     /// Covers the true shift with at least 95 %; None for too few values.
     pub interval: Option<(f64, f64)>,
@@ -229,8 +227,7 @@ fn above(z: f64) -> f64 {
     series * (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// Corrects by Holm (Scand. J. Statist. 6, 1979): bounds the chance of a single false finding among
-/// all.
+/// Corrects by Holm (Scand. J. Statist. 6, 1979): bounds the chance of a single false finding among all.
 pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p.len()];
     let mut largest = 0.0_f64;
@@ -302,7 +299,6 @@ const T95: [f64; 8] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 pub(crate) struct Change {
     /// Position in the series, 0 to 1.
     pub at: f64,
-    /// The median before it.
     pub before: f64,
     pub after: f64,
     /// True if a line describes the series better than two levels do.

@@ -26,7 +26,6 @@ pub(crate) const SILENCE: Duration = Duration::from_mins(1);
 /// Time for goodbyes and status readings.
 pub(crate) const COURTESY: Duration = Duration::from_secs(5);
 
-/// Interval of checks for a stop during blocking work.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The request to stop and its reason, shared by everything that takes time. Works across runtimes.
@@ -43,7 +42,6 @@ impl Stop {
         });
     }
 
-    /// Returns why to stop, if asked.
     pub(crate) fn asked(&self) -> Option<Kind> {
         *self.0.borrow()
     }
@@ -110,7 +108,6 @@ impl Group {
         Ok(Group { leader })
     }
 
-    /// Returns its number: the process id of its leader.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(self.leader.id().cast_signed())
     }
@@ -142,7 +139,6 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for an answer, unless asked to stop first.
 pub(crate) async fn or_stop<T>(
     stop: &Stop,
     asking: impl Future<Output = Result<T, Error>>,

@@ -13,14 +13,12 @@ const SYSBENCH_C: &[u8] = b"68487932199-96439406143-93774651418-41631865787-9640
 
 pub struct Script {
     pub version: String,
-    /// The answer to `SELECT … FROM t`.
     pub row: Row,
     /// Answers to particular statements; the first match wins.
     pub answers: Vec<Answer>,
     pub service: Service,
     pub faults: Vec<Fault>,
     pub auth: Auth,
-    /// Offers `CLIENT_DEPRECATE_EOF` to each client that wants it.
     pub deprecate_eof: bool,
     /// Most connections at once; more are refused with error 1040. Each needs a descriptor.
     pub connections_max: u32,
@@ -43,7 +41,6 @@ impl Default for Script {
 }
 
 impl Script {
-    /// Refuses what makes no sense on the wire.
     pub(crate) fn check(&self) -> Result<()> {
         if self.version.contains('\0') {
             return Err(Error::usage("canned server: the version holds a NUL"));
@@ -193,7 +190,6 @@ pub enum At {
 /// The effect of a fault on the answer to what fired it: statement, prepare or greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// This connection answers that much later.
     Stall(Duration),
     /// No connection is answered or greeted for this long.
     StallAll(Duration),

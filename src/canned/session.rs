@@ -118,12 +118,7 @@ struct Prepared {
 }
 
 enum Response {
-    Answer {
-        plan: AnswerKind,
-        dialect: Dialect,
-        action: Option<Action>,
-    },
-    /// These packets, if any.
+    Answer { plan: AnswerKind, dialect: Dialect, action: Option<Action> },
     Reply(Vec<u8>, Option<Action>),
 }
 
@@ -245,9 +240,8 @@ fn parameters(sql: &[u8]) -> Option<u16> {
 }
 
 /// `LONG_PASSWORD`, `FOUND_ROWS`, `LONG_FLAG`, `CONNECT_WITH_DB`, `LOCAL_FILES`, `IGNORE_SPACE`,
-/// `PROTOCOL_41`, `INTERACTIVE`, `TRANSACTIONS`, `SECURE_CONNECTION`, `MULTI_STATEMENTS`,
-/// `MULTI_RESULTS`, `PS_MULTI_RESULTS`, `PLUGIN_AUTH`, `CONNECT_ATTRS` and
-/// `PLUGIN_AUTH_LENENC_CLIENT_DATA`.
+/// `PROTOCOL_41`, `INTERACTIVE`, `TRANSACTIONS`, `SECURE_CONNECTION`, `MULTI_STATEMENTS`, `MULTI_RESULTS`,
+/// `PS_MULTI_RESULTS`, `PLUGIN_AUTH`, `CONNECT_ATTRS` and `PLUGIN_AUTH_LENENC_CLIENT_DATA`.
 const OFFERED: u32 = 0x3F_A78F;
 
 /// Always the same: no password is checked.
@@ -362,7 +356,6 @@ impl Session {
         self.flush().await
     }
 
-    /// Sends what waits and reads a packet, with its sequence number.
     async fn packet(&mut self) -> io::Result<(u8, Vec<u8>)> {
         self.flush().await?;
         loop {
@@ -529,7 +522,6 @@ fn exponential(mean: Duration, bits: u64) -> Duration {
     mean.mul_f64(-libm::log1p(-uniform))
 }
 
-/// Counts the bytes of the header and half of the payload of the first packet.
 fn half(reply: &[u8]) -> usize {
     wire::header(reply).map_or(0, |(length, _)| HEADER + length / 2)
 }

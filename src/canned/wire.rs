@@ -166,7 +166,6 @@ pub(crate) struct AnswerKind(usize);
 
 impl AnswerKind {
     pub(crate) const CANNED: AnswerKind = AnswerKind(0);
-    /// One value, for a SELECT without a table.
     const VALUE: AnswerKind = AnswerKind(1);
     const EMPTY: AnswerKind = AnswerKind(2);
     pub(crate) const CHANGED: AnswerKind = AnswerKind(3);
@@ -175,12 +174,9 @@ impl AnswerKind {
     const OWN: usize = 6;
 }
 
-/// The form of result sets that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect {
-    /// True for an executed prepared statement.
     pub(crate) binary: bool,
-    /// True if it negotiated `CLIENT_DEPRECATE_EOF`.
     pub(crate) deprecate_eof: bool,
 }
 
@@ -202,7 +198,6 @@ fn answer_packets(reply: &Reply, Dialect { binary, deprecate_eof }: Dialect) -> 
 
 pub(crate) struct Replies {
     content: Vec<u8>,
-    /// The texts of the script's answers, in lower case.
     texts: Vec<Vec<u8>>,
     /// The canned row, the others by their [`AnswerKind`], then the script's.
     replies: Vec<Reply>,

@@ -137,7 +137,7 @@ impl ReadArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ReportArgs {
-    /// What the cells show: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
+    /// Number in the cells: qps, tps, a percentile such as p50 or p99.9, mean, min, max, stddev
     /// (response time in an open loop, else service time), service-p99, errors, iops, miss, cpu …
     /// (all in docs/reference/metrics.md); natural is qps, or seconds of what ran to its end. Several
     /// times: a table each [default: natural]

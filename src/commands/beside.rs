@@ -13,7 +13,6 @@ use crate::summary::CommandRun;
 
 /// Time in which running commands may end by themselves when the step is over.
 const ENDS_WITHIN: Duration = Duration::from_secs(3);
-/// Time between SIGTERM and SIGKILL.
 const DIES_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 

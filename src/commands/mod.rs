@@ -32,7 +32,6 @@ use crate::progress::Progress;
 use crate::stop::{Group, Stop};
 use crate::summary;
 
-/// Interval of checks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
 /// Characters of a command's output that an error shows.
 const SHOWN_MAX: usize = 1000;
@@ -272,7 +271,6 @@ fn find_password(word: &str) -> usize {
     named.chain(short.map(|(_, end)| end)).min().unwrap_or(word.len())
 }
 
-/// Returns a path by which commands can open a file while it is open here.
 fn path(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
@@ -525,6 +523,6 @@ mod tests {
         assert_eq!(error.kind(), Kind::Interrupted);
         assert!(began.elapsed() < Duration::from_mins(1));
         let error = run("stop", &["/nonexistent".to_owned()], long, &Stop::default());
-        assert!(error.expect_err("no program").to_string().contains("cannot be started"));
+        assert!(error.expect_err("no program").to_string().contains("/nonexistent"));
     }
 }

@@ -21,7 +21,6 @@ const NEAR: Ns = 100_000;
 /// A turn as short as this many of the shortest found no work: an answer takes several times as long.
 const IDLE: Ns = 3;
 
-/// The kernel timer of an engine thread.
 pub(crate) struct Alarm {
     timer: Timer,
     /// Somebody waits for an earlier instant than the timer does.
@@ -118,12 +117,10 @@ pub(crate) struct Pauses {
     waiting: RefCell<VecDeque<(Ns, Waker)>>,
     /// The window's end, which ends every pause.
     end: Cell<Ns>,
-    /// The number of times that the end has moved.
     moved: Cell<u64>,
 }
 
 impl Pauses {
-    /// Makes those of a thread; within its runtime only.
     pub(crate) fn new(end: Ns) -> Result<Pauses> {
         let (waiting, moved) = (RefCell::default(), Cell::new(0));
         Ok(Pauses { alarm: Alarm::new()?, waiting, end: Cell::new(end), moved })

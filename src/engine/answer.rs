@@ -4,7 +4,6 @@ use super::job::Check;
 use crate::mysql::wire::Answer;
 use crate::workload::rows;
 
-/// Finds what is wrong with an answer.
 pub(super) fn find_fault(
     expected: &Check,
     answer: Answer,

@@ -17,8 +17,7 @@ use crate::plan::{AfterError, AtEnd, Ignored, Rules, limits};
 /// The error of a deadlock: the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
 
-/// Runs ops until the window ends, or an error ends the step; returns the session, if there is one
-/// then.
+/// Runs ops until the window ends, or an error ends the step; returns the session that is left.
 pub(crate) async fn run(
     thread: Rc<ThreadState>,
     state: Rc<ClientState>,
@@ -64,13 +63,10 @@ pub(crate) async fn run(
     }
 }
 
-/// The fate of an op after an attempt that may be repeated.
 enum Attempt {
     Over(Result<OpDone, OpError>),
     Again,
-    /// It goes on over another connection.
     Resumes(OpError),
-    /// The time ended before it succeeded.
     Expired,
 }
 
@@ -177,7 +173,7 @@ impl<'a> Client<'a> {
         self.finish().await
     }
 
-    /// Tells whether it is time for a new connection (sysbench's `--reconnect`).
+    /// Returns whether it is time for a new connection (sysbench's `--reconnect`).
     fn wants_reconnect(&self) -> bool {
         (1..=self.since_opened).contains(&self.rules().reconnect_every)
     }
@@ -319,7 +315,6 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Tells whether only the number of ops ends the run.
 fn ends_by_ops(thread: &ThreadState) -> bool {
     thread.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
 }

@@ -20,19 +20,15 @@ pub(crate) struct CompiledProgram {
     handles: Handles,
     generator: Generator,
     values: Params,
-    /// Operations chosen so far.
     count: u64,
-    /// The transaction of the operation.
     transaction: usize,
     /// Its statements that were answered, and last if COMMIT is.
     unsettled: Vec<(u32, Change)>,
     done: OpDone,
-    /// By statement: its table, where each kind draws its own.
     tables: Vec<u32>,
     bulk: BulkRows,
 }
 
-/// The server's numbers of what a client has prepared.
 struct Handles {
     /// By table of the client, then by prepared statement.
     statements: Vec<u32>,
@@ -199,7 +195,6 @@ impl CompiledProgram {
         self.send_rows(op, ClientAction::Rest).await
     }
 
-    /// Sends the bulk statement, if there is one.
     async fn send_rows(
         &mut self,
         op: &mut OpContext<'_>,
@@ -415,7 +410,6 @@ impl CompiledProgram {
         Err(OpError::Wrong(format!("{sql}: {rows} rows of the {counted} that the range has")))
     }
 
-    /// Sends the last statement again as text, between two other texts.
     async fn query_again(
         &mut self,
         op: &mut OpContext<'_>,
@@ -439,7 +433,6 @@ impl CompiledProgram {
     }
 }
 
-/// Counts an answer by its kind, when it is there.
 fn count_answer(op: &OpContext<'_>, statement: &CompiledStatement, answer: Answer, wrong: bool) {
     op.count(|events| {
         let counted = match (statement.rows == RowsOf::Select, answer.affected) {
@@ -469,7 +462,6 @@ type Unprepared = (String, Failure);
 const PARSE_ERROR: u16 = 1064;
 /// A statement that the server runs as text only, as MySQL does BEGIN.
 const UNPREPARABLE: u16 = 1295;
-/// The flag, and the key of a profile.
 const AS_TEXT: &str = "--statements text, in a profile statements = \"text\"";
 
 fn statement_error((sql, failure): Unprepared) -> Error {
@@ -480,7 +472,6 @@ fn statement_error((sql, failure): Unprepared) -> Error {
     error.passing(failure.may_pass())
 }
 
-/// Makes the error of a statement that was not prepared, with the way to send it all the same.
 fn not_prepared(workload: &Workload, unprepared: Unprepared) -> Error {
     let unpreparable = matches!(unprepared.1, Failure::Server { code: UNPREPARABLE, .. });
     let refused = matches!(unprepared.1, Failure::Server { .. });

@@ -14,7 +14,6 @@ use crate::plan::{limits, units};
 use crate::stop::within;
 use crate::workload::{Stream, seed_of};
 
-/// The longest first pause between two attempts.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause between two attempts: it limits how precisely recovery is measured.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -62,7 +61,6 @@ pub(crate) async fn open(
     })
 }
 
-/// Opens a client's lost connection again, with what its program needs.
 pub(super) async fn open_again(
     setup: &StepSetup,
     inbox: &Inbox,
@@ -90,8 +88,8 @@ pub(crate) async fn close_all(sessions: Vec<ClosedSession>) {
     while goodbyes.join_next().await.is_some() {}
 }
 
-/// Gives the pauses of one client in one outage: growing, each between a half and the whole of twice
-/// the one before, so that those who lost a server together do not come back together.
+/// Returns the pauses of one client in one outage. They grow, and are drawn at random: clients that lost a
+/// server together do not come back together.
 pub(crate) fn pauses(client: u32, reconnects: u64) -> impl FnMut() -> Duration {
     let mut jitter = Stream::new(seed_of(&[u64::from(client), reconnects]));
     let mut most = PAUSE_FIRST;

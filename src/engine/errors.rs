@@ -5,9 +5,8 @@
 //! when the answer says so that makes it last: its own with autocommit, that of COMMIT otherwise. One
 //! whose answer never came is in doubt, whatever the server did.
 //!
-//! Outages are times in which no op succeeds on any client while errors occur. Each engine thread
-//! reports its first and its last success since its last report, and its errors. They do so one after
-//! the other: the watch goes no further than all of them have reported.
+//! Outages are times in which no op succeeds on any client while errors occur. The watch over them goes no
+//! further than all threads have reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +21,8 @@ use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
 use crate::terms::{ErrorClass, add};
 use crate::workload::Effect;
 
-/// A reason for which a step ends.
 #[derive(Debug, Clone)]
 pub enum EndReason {
-    /// A client was refused what it asked for.
     Client(ClientAction, Failure),
     /// More arrivals wait than `Rules::queue_max`.
     Queue,
@@ -35,7 +32,6 @@ pub enum EndReason {
 pub enum ClientAction {
     Connect,
     Prepare,
-    /// A prepared statement.
     Execute(String),
     Query(String),
     /// A bulk statement, because its next row does not fit.
@@ -149,7 +145,6 @@ impl std::fmt::Display for OpError {
     }
 }
 
-/// The counts of an engine thread's ops without a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Failures {
     /// By class and code; the text is that of the first.
@@ -160,12 +155,10 @@ pub(crate) struct Failures {
     pub abandoned: u64,
     /// Ops of the window that are in doubt and were not given up.
     pub window_in_doubt: u64,
-    /// Ops of the window that were given up.
     pub window_abandoned: u64,
 }
 
 impl Failures {
-    /// Counts a connection that could not be opened again: no op of anybody's.
     pub(crate) fn count_refused_reconnect(&mut self, refused: &OpError) {
         self.count(ErrorCount { class: ErrorClass::Connect, ..refused.count() });
     }
@@ -193,8 +186,7 @@ impl Failures {
     }
 }
 
-/// Makes the error of a step that cannot go on after what happened to one client, under this policy. `built_in`
-/// says that the workload is loadgen's own.
+/// Makes the error of a step that one client's error ends. `built_in`: the workload is loadgen's own.
 pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_in: bool) -> Error {
     let hints: Vec<&str> = match error {
         OpError::Failure(Failure::Lost(_), _) => vec![LOST, RECONNECT],
@@ -247,7 +239,6 @@ pub(crate) enum Event {
     Success(Ns),
     /// An error, with its code and text. Those that follow each other with the same text share it.
     Error(Option<u16>, Arc<str>),
-    /// A connection that could not be opened again, likewise.
     Refused(Option<u16>, Arc<str>),
 }
 

@@ -57,7 +57,6 @@ pub(crate) struct CompiledStatement {
     /// The ids that it selects, where they are known to be in the table.
     pub range: Option<IdRange>,
     pub effect: Effect,
-    /// Position of the first key among the parameters.
     pub key: Option<usize>,
     /// Positions of the `k` of each inserted row, as far as the effect names them.
     pub inserted_k: Vec<usize>,
@@ -71,7 +70,6 @@ pub(crate) struct CompiledStatement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowsOf {
     Select,
-    /// The rows that it affects are new.
     Insert,
     /// The rows that it affects were there: those of an UPDATE or a DELETE.
     Existing,
@@ -130,7 +128,6 @@ pub(crate) struct Bulk {
     pub bytes_max: usize,
 }
 
-/// The answer that is expected; bounds are the least and the most.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Check {
     pub rows: (u64, u64),
@@ -148,7 +145,6 @@ pub(crate) struct IdRange {
     /// Position of its first id among the parameters.
     first: usize,
     len: u64,
-    /// The largest id that is there.
     last: u64,
 }
 
@@ -434,7 +430,6 @@ impl Job {
         self.statements.iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
     }
 
-    /// SQL with the name of a table (from 0). Names that loadgen gives need no quotes.
     pub(crate) fn with_table(&self, sql: &str, table: u32) -> String {
         sql.replace("{table}", &self.tables.schema.name(table + 1))
     }
@@ -493,7 +488,6 @@ pub(crate) struct Generator {
 #[derive(Clone, Copy)]
 pub(crate) struct TableDraws<'a> {
     pub table: u32,
-    /// Its place among the client's tables.
     pub slot: usize,
     pub picks: &'a [Sampler],
 }

@@ -1,8 +1,7 @@
 //! Threads, connections, phases, the closed and the open loop, stopping.
 //!
-//! One `current_thread` runtime on one operating system thread a core, connections dealt out
-//! round robin; no lock, no atomic and no channel an operation; one recorder a thread, merged
-//! at the end.
+//! One `current_thread` runtime on one operating system thread a core, connections dealt out round robin; no
+//! lock, no atomic and no channel an operation; one recorder a thread, merged at the end.
 
 mod alarm;
 mod answer;
@@ -42,7 +41,6 @@ pub use step::run_step;
 pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
 pub(crate) use summarise::{findings, plan, program, workload};
 
-/// A step and where it runs.
 pub struct StepContext<'a> {
     pub plan: &'a Plan,
     pub step: &'a Step,
@@ -63,29 +61,24 @@ pub struct StepContext<'a> {
 
 /// A listener to a running step, called on the thread that runs it.
 pub trait Observer {
-    /// Takes note that all clients are connected.
     fn started(&self);
 
     /// Takes a complete interval, and the queue of an open loop.
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
-    /// Takes the reason for which the step ends.
     fn end(&self, reason: &EndReason);
 }
 
-/// The results of one step in memory.
 pub struct MeasuredStep {
     pub outcome: Outcome,
     pub error: Option<Error>,
     pub counted: Counted,
-    /// The acknowledged changes of the tables.
     pub ledger: Vec<LedgerEntry>,
     pub(crate) counts: ThreadCounts,
     pub outages: Vec<Outage>,
     pub(crate) readings: Readings,
 }
 
-/// The time that is measured, and what was done in it.
 #[derive(Default)]
 pub struct Counted {
     pub started_at: jiff::Timestamp,
@@ -103,7 +96,6 @@ pub(crate) struct Readings {
     pub max_rss_bytes: u64,
     pub status: Option<Status>,
     pub probed: Option<Probed>,
-    /// Settings of the server that differ afterwards.
     pub changed: Option<Vec<SettingChange>>,
 }
 

@@ -10,9 +10,7 @@ use super::setup::OpGrant;
 /// The most ops of a block: so many are granted in one message.
 const BLOCK_MAX: u64 = 1024;
 
-/// The step's side.
 pub(super) struct SharedOps {
-    /// Not granted to anybody yet.
     left: u64,
     threads: Vec<watch::Sender<OpGrant>>,
 }
@@ -39,18 +37,15 @@ impl SharedOps {
         self.threads[thread].send_modify(|grant| *grant = OpGrant { ops: grant.ops + block, last });
     }
 
-    /// Grants nothing more.
     pub(super) fn end(&mut self) {
         self.left = 0;
     }
 }
 
-/// A thread's side.
 pub(super) struct OpShare {
     grants: watch::Receiver<OpGrant>,
     granted: Cell<OpGrant>,
     begun: Cell<u64>,
-    /// More are on their way.
     asked: Cell<bool>,
     /// More are asked for when only so many are left, so that no client waits.
     few: u64,

@@ -15,7 +15,6 @@ pub(crate) struct OpContext<'a> {
     pub session: &'a mut LeanSession,
 }
 
-/// The result of an operation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OpDone {
     /// Its table (index from 0), of several the first.
@@ -87,7 +86,6 @@ impl<'a> OpContext<'a> {
         }
     }
 
-    /// Enters an acknowledged change in the ledger.
     #[inline]
     pub(crate) fn settle(&self, table: u32, change: Change) {
         if change.effect != Effect::None {

@@ -251,7 +251,7 @@ impl Queues {
         }
     }
 
-    /// Says near the end of the warm-up whether the window may begin. Where the queues are late,
+    /// Decides near the end of the warm-up whether the window may begin. Where the queues are late,
     /// their arrivals end with the warm-up, and this holds once all of these are issued.
     pub(crate) fn is_warm(&mut self, now: Ns) -> bool {
         if !self.draining {

@@ -14,7 +14,6 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// Prepares what a client needs, over its first session.
     pub(super) async fn open(
         job: &Job,
         client: u32,
@@ -41,7 +40,6 @@ impl Program {
         }
     }
 
-    /// Chooses the next operation.
     #[inline]
     pub(super) fn choose(&mut self, job: &Job) {
         match self {

@@ -17,7 +17,6 @@ pub(super) const EVERY: Ns = 10_300_000;
 
 pub(crate) struct SelfWatch {
     clock: Option<ThreadClock>,
-    /// The first and the last one of the window.
     samples: Option<[ThreadSample; 2]>,
     delays: TurnDelays,
     probed: Scheduled,

@@ -15,14 +15,11 @@ use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval};
 use crate::summary::LedgerEntry;
 
-/// The interval at which a thread checks for an early end; clients see the regular end themselves.
-///
-/// One timer ticks for all threads: one in a thread's own runtime would be looked at in every turn,
-/// that is, with few clients, in every operation (2.7 us of it with one client).
+/// The interval at which a thread checks for an early end. One timer ticks for all threads: one in each
+/// thread's own runtime costs 2.7 us an operation with one client.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 /// The lead with which an end of the window is set: every thread sees it within this time.
 pub(crate) const NOTICE: Duration = Duration::from_millis(50);
-/// The group of clients that is measured.
 pub(crate) const MEASURED: u8 = 0;
 
 pub(crate) struct StepSetup {
@@ -53,9 +50,7 @@ pub(crate) enum Go {
 /// The ops that a thread may begin, of those that all clients share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpGrant {
-    /// All since the start.
     pub ops: u64,
-    /// No more follow.
     pub last: bool,
 }
 
@@ -72,7 +67,6 @@ pub(crate) enum ThreadEvent {
     Opened,
     Waiting(Error),
     NotOpened(OpenError),
-    /// A lost connection is open again.
     Reopened,
     /// An open loop's queues are not late, or drained: the window may begin.
     Warm,
@@ -91,19 +85,15 @@ pub(crate) enum ThreadEvent {
 pub(crate) struct ServiceReport {
     /// It saw all until then; `Ns::MAX` when it has ended.
     pub until: Ns,
-    /// Its ops so far.
     pub ops: u64,
     pub seen: Events,
-    /// None in a closed loop.
     pub queue: Option<QueueLength>,
 }
 
 /// The approximate queue of an open loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLength {
-    /// Arrivals that wait.
     pub waiting: u64,
-    /// Clients with an op in flight.
     pub busy: u64,
 }
 

@@ -58,14 +58,12 @@ pub(crate) struct ClientState {
     /// The writes that are in doubt if the answer never comes.
     pub pending: RefCell<Vec<Pending>>,
     pub ops: Cell<u64>,
-    /// Its connection is lost and not open again.
     pub offline: Cell<bool>,
     given_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl ThreadState {
-    /// Makes that of a thread with these clients; within its runtime only.
     pub(super) fn new(
         setup: &Arc<StepSetup>,
         inbox: Inbox,
@@ -136,7 +134,7 @@ impl ThreadState {
         self.recorder.borrow_mut().roll(now);
     }
 
-    /// Gives the instant from which no op goes on that met an error.
+    /// Returns the instant from which no op goes on that met an error.
     pub(crate) fn ends_at(&self) -> Ns {
         let more = match self.job().plan.rules.at_end {
             AtEnd::Drain => Duration::ZERO,
@@ -145,7 +143,7 @@ impl ThreadState {
         self.window.get().last.saturating_add(more.as_nanos() as Ns)
     }
 
-    /// Gives the instant at which what is still in flight is given up.
+    /// Returns the instant at which what is still in flight is given up.
     pub(super) fn gives_up_at(&self) -> Ns {
         let StepWindow { end, last, .. } = self.window.get();
         let after = |edge: Ns, time: Duration| edge.saturating_add(time.as_nanos() as Ns);
@@ -190,7 +188,7 @@ impl ThreadState {
         }
     }
 
-    /// Gives what wakes clients at their instants; None where they only wait for answers.
+    /// Returns what wakes clients at their instants; None where they only wait for answers.
     fn alarm(&self) -> Option<&Alarm> {
         let pacing = self.pacing.as_ref().map(|pacing| &pacing.alarm);
         pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
@@ -215,8 +213,7 @@ impl ThreadState {
         self.watch.borrow_mut().sample(now, self.window.get(), spun);
     }
 
-    /// Gives up ops that are in flight for too long, and after the window's end also connections
-    /// that are not open again.
+    /// Abandons ops that are in flight for too long, and after the window's end connections that are not open.
     fn give_up(&self, now: Ns) {
         let limit = self.job().plan.policy.op_timeout.map(|limit| limit.as_nanos() as Ns);
         let over = now >= self.ends_at();
@@ -240,7 +237,6 @@ impl ThreadState {
         }
     }
 
-    /// Counts an op that failed for good.
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
         let in_doubt = self.note_error(client, now, error);
         let measured = client.measured.get();
@@ -261,7 +257,6 @@ impl ThreadState {
         }
     }
 
-    /// Counts a connection that could not be opened again.
     pub(crate) fn refused_reconnect(&self, failure: Failure) {
         let text = format!("cannot connect: {failure}");
         let refused = OpError::from(failure);
@@ -270,7 +265,7 @@ impl ThreadState {
         self.failures.borrow_mut().count_refused_reconnect(&refused);
     }
 
-    /// Tells an error to the watch over outages, and the ledger what it leaves in doubt; returns whether
+    /// Notes an error for the watch over outages, and for the ledger what it leaves in doubt; returns whether
     /// it leaves something. No op has failed yet: it may begin again.
     pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
         if !error.leaves_doubt() {
@@ -296,7 +291,7 @@ impl ThreadState {
         any
     }
 
-    /// Gives up at the end of the drain what is in flight or waits: the connections went with the tasks.
+    /// Abandons at the end of the drain what is in flight or waits: the connections went with the tasks.
     fn abandon(&self) {
         let now = self.now();
         for client in &self.clients {

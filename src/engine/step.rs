@@ -72,7 +72,7 @@ fn window(plan: &Plan, start: Ns) -> StepWindow {
     StepWindow { start, end, early: false, last }
 }
 
-/// Gives the lead with which an open loop's window is decided: the threads must see it, and the server's
+/// Returns the lead with which an open loop's window is decided: the threads must see it, and the server's
 /// counters are read before it.
 fn ahead(context: &StepContext<'_>) -> Duration {
     NOTICE + TICK + lead(context.probe.as_ref())
@@ -175,9 +175,7 @@ struct ObservedSoFar {
     ops: u64,
     errors: u64,
     outages: OutageWatch,
-    /// Notified where a lost connection is open again.
     reopened: Arc<Notify>,
-    /// By thread.
     queues: Vec<QueueLength>,
     done: Vec<ThreadCounts>,
     changed: Option<Vec<SettingChange>>,
@@ -239,9 +237,8 @@ impl<'a> Running<'a> {
         self.context.observer.iter().for_each(|observer| observer.started());
         let context = self.context;
         let probe = context.probe.as_ref();
-        // Without a warm-up the window opens with the first op: the counters are read before it,
-        // so that they count every one. With one, they are read in its last moments: no reading
-        // disturbs the window.
+        // Without a warm-up the window opens with the first op: the counters are read before it, so that they
+        // count every one. With one, they are read in its last moments: no reading disturbs the window.
         let mut before = None;
         if self.window_start() == 0 {
             before = Some(ServerReading::take(control, probe).await);
@@ -325,7 +322,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Gives the start, [`NEVER`] until it is decided, or an early end before it.
+    /// Returns the start, [`NEVER`] until it is decided, or an early end before it.
     fn window_start(&self) -> Ns {
         let window = self.channels.window.borrow();
         window.start.min(window.end)
@@ -489,7 +486,6 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Passes the reason for the end of the step to the observer.
     fn tell_end(&self, reason: &EndReason) {
         self.context.observer.iter().for_each(|observer| observer.end(reason));
     }
@@ -571,7 +567,7 @@ impl<'a> Running<'a> {
 /// A reading of a busy server's counters takes so long: then it is over when the window opens.
 const LEAD: Duration = Duration::from_millis(300);
 
-/// Gives the time between the first reading of the server and the window.
+/// Returns the time between the first reading of the server and the window.
 pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
 }
@@ -636,7 +632,7 @@ impl ServerReading {
         self.status = read.await.flatten();
     }
 
-    /// Tells what the server counted, and what it cost its host, since the first reading.
+    /// Returns what the server counted, and what it cost its host, since the first reading.
     pub(crate) fn since(&self, first: &Self, probe: Option<&Probe>, start: Instant) -> ServerUse {
         let status = first.status.as_ref().zip(self.status.as_ref());
         let probed = first.probed.as_ref().zip(self.probed.as_ref()).zip(probe);

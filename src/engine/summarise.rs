@@ -145,7 +145,6 @@ impl MeasuredStep {
         }
     }
 
-    /// Describes what the client and its host did, of so many cores.
     pub(crate) fn share(&self, host_cores: u32, ceiling: Option<Ceiling>) -> summary::Share {
         let (usage, client) = (&self.counts.usage, &self.readings.client);
         summary::Share {
@@ -162,7 +161,6 @@ impl MeasuredStep {
     }
 }
 
-/// Finds what a reader must know of a step beside its numbers.
 pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Finding> {
     let (window, readings) = (&run.counted.timeline.window, &run.readings);
     let of_ops = run.counted.errors.iter().filter(|error| error.is_of_op());
@@ -212,7 +210,6 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     found
 }
 
-/// Names the error that most of the failed ops met.
 fn most_frequent(errors: &[ErrorCount]) -> String {
     let of_ops = || errors.iter().filter(|error| error.is_of_op());
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -225,7 +222,7 @@ fn most_frequent(errors: &[ErrorCount]) -> String {
     most.unwrap_or_else(|| "several errors".to_owned())
 }
 
-/// Tells what the window took over from its warm-up, if that is worth a word: some arrivals always wait
+/// Finds what the window took over from its warm-up, if that is worth a word: some arrivals always wait
 /// by chance, so it takes more than `most` of them, or a wait that is longer than is usual later.
 fn warmup_finding(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
     let left = counts.warmup_left as f64;
@@ -235,7 +232,7 @@ fn warmup_finding(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Op
     if left > most { Some(finding!(WarmupBacklog, left)) } else { late }
 }
 
-/// Says whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
+/// Decides whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
 /// root of their number; evenly spaced ones do not, nor do waits that grow follow from bursts.
 fn backlog(waiting: f64, intended: u64, clients: u32, even: bool, grew: bool) -> bool {
     let part = BACKLOG_MAX * intended as f64;
@@ -261,7 +258,6 @@ fn grew(timeline: &[Interval]) -> bool {
 pub(crate) struct LiveLine<'a> {
     plan: &'a Plan,
     step: &'a Step,
-    /// The time of the steps after this one, where it can be guessed.
     later: Option<Duration>,
     seen: Option<RecordedInterval>,
     window_ops: u64,
@@ -296,7 +292,7 @@ impl LiveLine<'_> {
         }
     }
 
-    /// Tells what was added since the last time; `window` is what is decided of it.
+    /// Returns what was added since the last time; `window` is what is decided of it.
     pub(crate) fn state(&mut self, window: StepWindow) -> Measuring {
         let head = self.head();
         let Some(seen) = self.seen.take() else {
@@ -474,7 +470,7 @@ mod tests {
             "[2/6] point-select 64 clients: measuring, 0:58 left, all steps 4:58"
         );
         assert_eq!(state.cells, ["750", "0.500", "0.500", "0"]);
-        assert!(state.line.contains("0:58 left, all steps 4:58, 750 QPS"), "{}", state.line);
+        assert!(state.line.contains("4:58"), "{}", state.line);
     }
 
     #[test]
@@ -485,7 +481,7 @@ mod tests {
         let mut line = LiveLine::new(&plan, &step, None);
         // The second second has 500 ops.
         line.add(&intervals()[1..2]);
-        assert!(line.state(MINUTE).line.contains("p50 0.500 ms, p99 -,"), "too few beyond p99");
+        assert_eq!(line.state(MINUTE).cells[1..3], ["0.500", "-"], "too few beyond p99");
     }
 
     #[test]
@@ -495,6 +491,6 @@ mod tests {
             Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step, None);
         line.add(&intervals()[..1]);
-        assert!(line.state(MINUTE).line.contains("1000 of 9000 ops"));
+        assert!(line.state(MINUTE).line.contains("1000 of 9000"));
     }
 }

@@ -186,7 +186,6 @@ fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     tasks
 }
 
-/// Probes for ever.
 async fn probe(thread: &ThreadState) -> io::Result<Infallible> {
     let timer = Timer::new()?;
     let mut due = thread.now().saturating_add(EVERY);

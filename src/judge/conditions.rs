@@ -17,7 +17,6 @@ const FRAME_MIN_BYTES: u64 = 60;
 /// The value of a variable, an option or a part of a workload that is not there.
 pub(crate) const ABSENT: &str = "(absent)";
 
-/// The consequence of a difference in a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Weight {
     /// A cell takes both; a note names the difference.
@@ -45,7 +44,6 @@ pub(crate) enum ShownIn {
     Apart,
 }
 
-/// The measurements that have a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeldBy {
     All,
@@ -226,7 +224,6 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     found
 }
 
-/// Lists the differences of two steps in these conditions.
 pub(crate) fn differences_in(names: &[&str], one: &Summary, other: &Summary) -> Vec<Difference> {
     let mut found = Vec::new();
     for condition in CONDITIONS.iter().filter(|condition| names.contains(&condition.name)) {
@@ -282,7 +279,6 @@ pub(crate) fn of_hosts(step: &Summary) -> Vec<Option<String>> {
     of_hosts.map(|condition| (condition.value)(step)).collect()
 }
 
-/// Lists the conditions, and whether a step knows them.
 fn knowledge(step: &Summary) -> Vec<(&'static str, Weight, bool)> {
     let table = values(step).map(|(known, value)| (known.name, known.weight, value.is_some()));
     let others = [
@@ -312,10 +308,8 @@ pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<&'a Summary> {
     firsts.into_iter().map(|(_, first)| first).collect()
 }
 
-/// A kind of knowledge.
 pub(crate) type Knowledge<'a> = (Vec<(&'static str, Weight, bool)>, Vec<&'a String>);
 
-/// Returns the kind of knowledge that a step has.
 pub(crate) fn known_of(step: &Summary) -> Knowledge<'_> {
     (knowledge(step), step.workload.options.keys().collect())
 }
@@ -335,7 +329,6 @@ fn is_set(step: &Summary, name: &str) -> bool {
     value.is_some() && value != usual
 }
 
-/// Lists the parts of a workload's definition.
 fn definition(step: &Summary) -> Option<BTreeMap<String, &Value>> {
     let mut parts = BTreeMap::new();
     let transactions = step.workload.transactions.as_ref()?.as_array();
@@ -366,7 +359,6 @@ fn each<T>(all: &[T], text: fn(&T) -> String) -> String {
     all.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a step that completed; none where it was cut short.
 fn completed(step: &Summary) -> Option<&Summary> {
     (step.outcome == Outcome::Completed).then_some(step)
 }

@@ -1,7 +1,5 @@
 //! Judges numbers: the conditions that two must share to be comparable, the findings that a reader of
 //! a step must know, and the verdict whether its number is the server's. Their thresholds are in one file.
-//!
-//! Above its figure: the table of conditions has a line for each field of a summary.
 
 mod calibration;
 pub(crate) mod conditions;

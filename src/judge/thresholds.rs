@@ -84,8 +84,7 @@ pub(crate) const CALIBRATION_DAYS: i64 = 30;
 pub(crate) const ALPHA: f64 = 0.05;
 /// Labels whose failed ops differ by more are not the same, whatever the times of the others are.
 pub(crate) const FAILED_MAX: f64 = 0.01;
-/// A service level does not hold where a larger part of the ops fails: what is refused at once is
-/// fast.
+/// A service level does not hold where a larger part of the ops fails: what is refused at once is fast.
 pub(crate) const LEVEL_FAILED_MAX: f64 = 0.01;
 
 /// A rate is not sustained where more than this part of the window's arrivals waits at its end.

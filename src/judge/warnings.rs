@@ -24,7 +24,6 @@ const NAMED_MAX: usize = 240;
 const ANOTHER: &str =
     "version version_comment server_uuid server_uid hostname port datadir pid_file socket";
 
-/// Finds what is to be said of a step beside what its run said already.
 pub(super) fn warnings(
     step: &Summary,
     class: Option<Class>,
@@ -135,8 +134,7 @@ fn unexpected(step: &Summary, class: Option<Class>, conditions: &Conditions) -> 
     (wanted != found).then(|| finding!(UnexpectedClass, wanted.name(), found.name(), data, pool))
 }
 
-/// Looks for a pool that the server filled from a file: another state than that of a server without
-/// one.
+/// Looks for a pool that the server filled from a file: another state than that of a server without one.
 fn restored(levels: &Levels) -> Option<Finding> {
     let load = levels.pool_load.as_ref()?;
     let lower = load.to_ascii_lowercase();

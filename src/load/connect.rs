@@ -12,17 +12,14 @@ use crate::stop::{COURTESY, within};
 use crate::terms::{ErrorClass, units};
 use crate::workload::{name_part, quoted};
 
-/// Hint that the same command continues a fill.
 pub(super) const AGAIN: &str = "the same command again completes the fill, or begins it anew where \
                                 the data went away with a private server";
 
 /// Upper limit on the connections of a fill; guards against typing errors. Each has a thread and a lock.
 pub(super) const JOBS_MAX: u32 = 256;
 
-/// Time until a closed connection is gone.
 const CLOSING: Duration = Duration::from_millis(500);
 
-/// The server's error number for an unknown connection.
 const NO_SUCH_THREAD: u16 = 1094;
 
 /// Upper limit on the end of a killed connection, which first rolls its statement back.
@@ -38,7 +35,6 @@ impl<T> Doing<T> for Asked<T> {
     }
 }
 
-/// Makes an error of a server's failure, with hints.
 pub(super) fn explain(failure: &Failure) -> Error {
     let (code, message) = match failure {
         Failure::Lost(_) => return Error::server(failure.to_string()).hint(AGAIN),

@@ -19,7 +19,6 @@ use crate::workload::{Filler, Mark, Schema, quoted};
 
 /// Attempts at a chunk before a conflict with other connections counts as an error.
 const ATTEMPTS: u32 = 10;
-/// The server's error number for an index whose name is taken.
 const DUPLICATE_INDEX: u16 = 1061;
 /// Wait before another attempt, multiplied by the attempts so far.
 const BREATH: Duration = Duration::from_millis(20);
@@ -27,7 +26,6 @@ const BREATH: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filled {
     pub tables: u32,
-    /// Tables that this call filled or completed.
     pub filled: u32,
     pub rows: u64,
     pub found: u64,
@@ -64,9 +62,7 @@ pub(super) struct Filling {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SoFar {
-    /// Rows in the tables, in whole chunks.
     filled: u64,
-    /// Those that an interrupted fill had left.
     found: u64,
     indexing: u32,
     begun: u32,
@@ -352,7 +348,6 @@ pub(super) struct Chunks {
     tables: usize,
     rows: u64,
     chunk_rows: u64,
-    /// Upper limit on connections of one table.
     crowd: u32,
     fresh: usize,
     /// At most one a connection.
@@ -470,7 +465,6 @@ pub(super) fn extended(
     next
 }
 
-/// Period of the displayed rate.
 const RECENT: Duration = Duration::from_secs(10);
 
 pub(super) struct Throughput {

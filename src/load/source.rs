@@ -23,7 +23,6 @@ pub(super) struct Item {
     pub(super) line: u64,
     pub(super) taken: u64,
     pub(super) seen: StatementInfo,
-    /// The table of a LOAD DATA LOCAL.
     pub(super) rows_of: Option<u32>,
 }
 
@@ -33,7 +32,6 @@ pub(super) struct Dump {
     pub(super) again: Option<File>,
     pub(super) name: String,
     pub(super) length: Option<u64>,
-    /// Character set of its first statements.
     pub(super) charset: String,
 }
 

@@ -34,7 +34,6 @@ pub(crate) fn numeric(texts: &BTreeMap<String, String>) -> Numbers {
     texts.iter().filter_map(|(name, text)| Some((name.clone(), text.parse().ok()?))).collect()
 }
 
-/// Returns a number unless it is negative.
 pub(super) fn amount(numbers: &Numbers, name: &str) -> Option<u64> {
     numbers.get(name).and_then(|number| u64::try_from(*number).ok())
 }
@@ -59,9 +58,7 @@ pub(crate) async fn database(session: &mut Session) -> Asked<Option<String>> {
 pub(super) struct Process {
     /// `Session::id` holds the low 32 bits of it.
     pub(super) id: u64,
-    /// The account without its host.
     pub(super) user: String,
-    /// `host:port`, or `localhost` for a socket.
     pub(super) from: String,
     pub(super) database: String,
     pub(super) command: String,
@@ -97,7 +94,6 @@ pub(crate) async fn limit_lock_wait(session: &mut Session) -> Asked<()> {
     optional(session.execute(&sql).await).map(|_| ())
 }
 
-/// Makes the error for the user, with the text of the server or the driver.
 pub(crate) fn explain(failure: &Failure, doing: &str) -> Error {
     let error = Error::server(format!("cannot {doing}: {failure}")).passing(failure.may_pass());
     match failure {
@@ -167,8 +163,7 @@ fn is_switch(value: &str) -> bool {
     matches!(value, "" | "ON" | "OFF" | "YES" | "NO")
 }
 
-/// Lists the variables that changed, by name, without those that change by themselves (`gtid_executed`
-/// …).
+/// Lists the variables that changed, by name, without those that change by themselves (`gtid_executed` …).
 pub fn changed(before: &Variables, after: &Variables) -> Vec<SettingChange> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let change = |name: &String| {

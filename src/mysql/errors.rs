@@ -75,7 +75,6 @@ pub(super) fn server_error(packet: &[u8]) -> Option<ServerError> {
     }
 }
 
-/// Why a statement has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// The server refused; the session can still be used.
@@ -106,7 +105,6 @@ impl Failure {
         Failure::Lost(clip(why, MESSAGE_MAX))
     }
 
-    /// Returns whether another session may succeed a little later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Failure::Server { code, .. } => may_pass(*code),

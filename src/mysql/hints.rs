@@ -7,7 +7,6 @@ use crate::workload::quoted;
 pub(crate) enum Tried {
     LogIn,
     LogInWithoutPassword,
-    /// Listing tables in information_schema.
     List,
     /// Reading or writing tables before a measurement.
     Inspect,
@@ -96,13 +95,11 @@ fn find(code: u16, tried: Tried) -> Option<&'static Row> {
     HINTS.iter().find(|row| row.codes.contains(&code) && row.tried.contains(&tried))
 }
 
-/// Returns whether the error says that the server takes no writes.
 fn is_read_only(message: &str) -> bool {
     let text = message.to_ascii_lowercase().replace('_', "-");
     text.contains("read-only") || text.contains("read only")
 }
 
-/// Returns what to do about a server's error, if known.
 pub(crate) fn hint(code: u16, message: &str, tried: Tried) -> Option<&'static str> {
     if code == OPTION {
         let option = "an option of the server's, which the error names, keeps the statement back";
@@ -124,7 +121,6 @@ pub(crate) fn recurs(code: u16, message: &str) -> bool {
     }
 }
 
-/// Returns whether this is a known error that a later attempt may not get.
 pub(crate) fn is_passing(code: u16, message: &str) -> bool {
     (code == OPTION || find(code, Statement).is_some()) && !recurs(code, message)
 }

@@ -1,9 +1,8 @@
 //! Notices a server that stops answering during long work, and runs threads side by side.
 //!
-//! An index over sixteen million rows takes minutes without a byte on its connection. So another
-//! connection reads the process list every few seconds. The work ends if that list does not come, or
-//! if it shows for as long that the server has nothing to answer on a connection that waits, or has
-//! forgotten it.
+//! An index over sixteen million rows takes minutes without a byte on its connection. So another connection
+//! reads the process list every few seconds. The work ends if that list does not come, or if it shows for as
+//! long that the server has nothing to answer on a connection that waits, or has forgotten it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +24,6 @@ const EVERY: Duration = Duration::from_secs(5);
 
 const COLUMNS: usize = 6;
 
-/// Interval at which a waiting thread calls `look`.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Liveness {
@@ -256,7 +254,6 @@ impl Threads<'_> {
 type Running = JoinHandle<Result<()>>;
 type Thread = std::io::Result<Running>;
 
-/// Starts a thread; `alive` is dropped when it ends, in whatever way.
 fn start<F>(
     name: &str,
     work: &(impl Fn() -> F + Clone + Send + 'static),
@@ -339,7 +336,7 @@ mod tests {
         assert_eq!(look(2, &[]), Some((7, 2)));
     }
 
-    /// Of a canned server, and in a hurry, though not more than a busy machine allows.
+    /// Watches a canned server, in a hurry, though not more than a busy machine allows.
     fn liveness(faults: Vec<Fault>, stop: &Stop) -> (Canned, Liveness) {
         let server = Canned::start(Script { faults, ..Script::default() }, Listen::Port(0));
         let server = server.expect("a free port");
@@ -362,7 +359,7 @@ mod tests {
             let never = std::future::pending::<Result<()>>();
             let error = run(liveness.during(never)).expect_err("silence");
             assert_eq!(error.kind(), Kind::Server);
-            assert!(error.to_string().contains("has not answered for 2s"), "{error}");
+            assert!(error.to_string().contains(" 2s"), "{error}");
             assert!(!error.hints().is_empty());
         }
     }
@@ -422,7 +419,7 @@ mod tests {
         assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Data, "no"));
         let hang = Fault::new(At::Connect(1), Action::StallAll(Duration::from_mins(10)));
         let error = three(&go_on, vec![hang], pending).expect_err("silence");
-        assert!(error.to_string().contains("has not answered"), "{error}");
+        assert_eq!(error.kind(), Kind::Server, "{error}");
         let stop = Stop::default();
         stop.ask(Kind::Interrupted);
         assert!(three(&stop, vec![], pending).is_ok(), "whoever asked knows");
@@ -440,7 +437,7 @@ mod tests {
             _ => Err(std::io::Error::from(std::io::ErrorKind::WouldBlock)),
         };
         let (started, done) = threads.start_all(none_after_the_first);
-        assert!(done.expect_err("no thread").to_string().contains("cannot start a thread"));
+        assert_eq!(done.expect_err("no thread").kind(), Kind::Failed);
         assert_eq!(started.len(), 1, "and no third one");
         // It would wait for ever.
         for thread in started {

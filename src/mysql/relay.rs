@@ -30,7 +30,6 @@ impl Relay {
     }
 }
 
-/// Opens a connection of the driver with our log-in.
 pub(super) async fn connect(link: &ServerLink) -> mysql_async::Result<(Conn, Relay)> {
     let (listener, name) = listen()?;
     let opts = OptsBuilder::from_opts(link.opts.clone()).socket(Some(name)).ssl_opts(None);

@@ -233,8 +233,7 @@ fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
     })
 }
 
-/// Finds the server's end of the connection that it sees come from `seen_from`. It listens on one of
-/// `ports`.
+/// Finds the server's end of the connection that it sees come from `seen_from`. It listens on one of `ports`.
 fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -> FarEnd {
     let Some(((host, seen_port), uptime_s)) = host_and_port(seen_from).zip(uptime_s) else {
         return FarEnd::Unknown;

@@ -294,8 +294,7 @@ async fn table_age(session: &mut Session, table: &str) -> Asked<Option<u64>> {
     Ok(age.and_then(|text| text.parse().ok()))
 }
 
-/// Reads the pages that the buffer pool read from storage and its free ones; cheap enough within a
-/// window.
+/// Reads the pages that the buffer pool read from storage and its free ones; cheap enough within a window.
 pub(crate) async fn read_pool(session: &mut Session) -> Asked<[Option<u64>; 2]> {
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool\\_%'").await?;
     let numbers = numeric(&found);
@@ -303,8 +302,7 @@ pub(crate) async fn read_pool(session: &mut Session) -> Asked<[Option<u64>; 2]> 
         .map(|name| amount(&numbers, name)))
 }
 
-/// Reads the searches that the adaptive hash index answered and did not answer, since the server's
-/// start.
+/// Reads the searches that the adaptive hash index answered and did not answer, since the server's start.
 pub(crate) async fn read_searches(session: &mut Session) -> Asked<Option<(u64, u64)>> {
     let found = pairs(session, "SHOW GLOBAL STATUS LIKE 'Innodb\\_adaptive\\_hash\\_%'").await?;
     let numbers = numeric(&found);

@@ -79,7 +79,6 @@ fn may_pass(failure: &Driver) -> bool {
     }
 }
 
-/// Makes the error for the user: what happened at which server, and what to do.
 pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
     let address = &target.address;
     let message = match failure {
@@ -180,7 +179,8 @@ fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
 /// Makes the error of a session that cannot be set up, as with an unknown character set.
 pub(super) fn charset_error(charset: Option<&str>, failure: &Failure) -> Error {
     let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
-    Error::server(format!("{what}: {failure}")).passing(failure.may_pass())
+    let error = Error::server(format!("{what}: {failure}")).passing(failure.may_pass());
+    if matches!(failure, Failure::Lost(_)) { error.hint(errors::LOST) } else { error }
 }
 
 pub(super) async fn set_names<T>(
@@ -204,8 +204,7 @@ pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
     Ok(())
 }
 
-/// Quotes a name or an option as a string literal. Not data: NO_BACKSLASH_ESCAPES would double a
-/// backslash.
+/// Quotes a name or an option as a string literal. Not data: NO_BACKSLASH_ESCAPES would double a backslash.
 pub(crate) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -23,7 +23,7 @@ pub(super) fn serialize<S: Serializer>(
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram<u64>, D::Error> {
     let bytes = STANDARD.decode(String::deserialize(from)?).map_err(D::Error::custom)?;
     let read: Histogram<u64> = Reader::new().deserialize(&mut &*bytes).map_err(D::Error::custom)?;
-    // What is read does not grow when another one is added.
+    // A histogram that is read does not grow when another one is added.
     let mut histogram = Histogram::new(DIGITS).expect("digits that it can have");
     histogram.add(&read).map_err(D::Error::custom)?;
     Ok(histogram)

@@ -21,7 +21,6 @@ pub const ROOT: &str = "/";
 /// Names a directory that is read instead of `/`, for tests.
 pub(crate) const ROOT_VARIABLE: &str = "LOADGEN_HOST_ROOT";
 
-/// Returns the recorded tree that stands for this host, if any.
 pub(crate) fn recorded() -> Option<PathBuf> {
     std::env::var_os(ROOT_VARIABLE).map(PathBuf::from)
 }

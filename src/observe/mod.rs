@@ -1,7 +1,4 @@
 //! Recorder, timeline, timers, client cost, the server's process and host.
-//!
-//! Above its figure: a probe may be here, behind a command or in a container, and each kernel lacks
-//! other files.
 
 mod histogram;
 pub mod host;

@@ -1,8 +1,7 @@
 //! Cost and limits of this process and its threads, and who else uses the cores of its host.
 //!
-//! A control group's limits hold for everything below it (cgroups(7)). A container sees no groups
-//! above its own, nor, with version 1 without a namespace, the path to it: then the mounted root is
-//! the own group.
+//! A control group's limits hold for everything below it (cgroups(7)). A container sees no groups above its
+//! own, nor, with version 1 without a namespace, the path to it: then the mounted root is the own group.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -297,7 +296,6 @@ mod tests {
 
     #[test]
     fn a_thread_sees_itself_run() {
-        // What has no such file has nothing to see.
         let Some(clock) = ThreadClock::own() else { return };
         let before = clock.read().expect("readable");
         let mut x = 1_u64;

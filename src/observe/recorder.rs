@@ -191,7 +191,6 @@ impl RecordedInterval {
 pub struct Op {
     pub intended: Option<Ns>,
     pub issued: Ns,
-    /// True if issued in the window.
     pub measured: bool,
     pub completed: Ns,
     pub statements: u32,
@@ -596,7 +595,6 @@ pub struct Timeline {
     open: BTreeMap<Ns, RecordedInterval>,
     entry: Ns,
     growing: Option<RecordedInterval>,
-    /// Collects the summary's timeline.
     pub entries: Vec<Interval>,
     /// Ops done in the window, and the times of those issued in it, also from the drain.
     pub window: RecordedInterval,
@@ -604,8 +602,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Makes a timeline for this many threads and statements with times of their own, with entries of
-    /// a length.
+    /// Makes a timeline for so many threads and timed statements, with entries of a length.
     pub(crate) fn new(threads: usize, statements: usize, entry: Ns) -> Timeline {
         let window = RecordedInterval::new(Phase::Measure, 0, 0, statements);
         Timeline { delivered: vec![0; threads], entry, window, ..Timeline::default() }

@@ -1,5 +1,4 @@
-//! A high-resolution kernel timer: tokio's own tick once a millisecond, longer than most statements
-//! take.
+//! A high-resolution kernel timer: tokio's own tick once a millisecond, longer than most statements take.
 //!
 //! tokio waits for a foreign descriptor only through an unsafe `AsyncFd`; so the timer is read as a
 //! pipe, whose end may be made of any descriptor.

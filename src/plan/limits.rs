@@ -12,7 +12,6 @@ pub(crate) const CONNECTS_AT_ONCE: usize = 32;
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 /// The same if lost connections are opened again: a large server's recovery takes minutes.
 pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
-/// Longest phase: a year.
 pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
 /// Time after a signal from which on a person is told what is waited for.
 pub(crate) const EXPLAINED_AFTER: Duration = Duration::from_secs(2);

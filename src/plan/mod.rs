@@ -25,7 +25,6 @@ use crate::workload::{Distribution, Setting, Stream, Workload, seed_of};
 
 pub(crate) mod defaults {
     pub(crate) const OUT: &str = "results";
-    /// Default of `--tables` for an empty database.
     pub(crate) const TABLES: u32 = 1;
     pub(crate) const ROWS: u64 = 10_000;
     pub(crate) const CALIBRATE_CLIENTS: &str = "1,8,64,256";
@@ -259,7 +258,6 @@ impl Plan {
         Ok(Spread::Pinned)
     }
 
-    /// Returns the number of tables to make if none is given.
     pub(crate) fn tables_or_default(&self) -> u32 {
         let named = || self.workload.largest_table().unwrap_or(0).max(defaults::TABLES);
         let usual = || if self.workload.table_a_client { self.clients_max() } else { named() };

@@ -29,13 +29,11 @@ pub struct Rules {
     pub unique_below_zero: bool,
     /// Answers are counted by kind, and not checked against the workload.
     pub count_answers: bool,
-    /// An error inside a transaction is followed by ROLLBACK.
     pub roll_back: bool,
     pub close_statements: bool,
     pub check_tables: bool,
 }
 
-/// The fate of an op after an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AfterError {
     /// It failed, and the plan's policy decides on the step.
@@ -44,7 +42,6 @@ pub enum AfterError {
     Restart(Ignored),
 }
 
-/// The fate of ops in flight at the end of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtEnd {
     /// Ops count by their start. The drain finishes them, or gives them up with waiting arrivals.
@@ -77,7 +74,6 @@ impl Ignored {
         }
     }
 
-    /// Returns whether a lost connection is opened again.
     pub(crate) fn has_lost(&self) -> bool {
         Ignored::LOST.iter().any(|code| self.has(*code))
     }

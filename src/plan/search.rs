@@ -11,7 +11,6 @@ use super::value::RATE_MAX;
 use crate::stats::enough;
 use crate::terms::{Gate, Property, Quantity, Rate};
 
-/// Upper limit on the steps of one search.
 pub(crate) const STEPS_MAX: usize = 30;
 /// Lowest rate of a search, ops a second.
 const RATE_MIN: f64 = 0.01;
@@ -65,7 +64,6 @@ impl Search {
         Search { start: rounded(start), resolution, least: 0.0, tries: BTreeMap::new() }
     }
 
-    /// Begins a search for a level, in windows of this time.
     pub(crate) fn of_level(
         start: f64,
         resolution: f64,
@@ -77,7 +75,6 @@ impl Search {
         Search { least, ..Search::new(start, resolution) }
     }
 
-    /// Adds the answer of a rate; None if unknown.
     pub(crate) fn tell(&mut self, rate: f64, held: Option<bool>) {
         let answer = held.map_or(2, |held| usize::from(!held));
         self.tries.entry(Rate::new(rate)).or_default()[answer] += 1;

@@ -74,7 +74,6 @@ values! {
     OptionValue(u64) = option_value;
     /// A character set's name: it becomes part of SQL.
     CharsetName(String) = charset;
-    /// Bytes in the notation of server options.
     Size(u64) = size;
 }
 
@@ -160,7 +159,6 @@ impl<const MS: u64> FromStr for Length<MS> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum ErrorsMax {
-    /// A number of errors in all phases of a step.
     Count(u64),
     Percent(f64),
 }
@@ -231,7 +229,6 @@ impl Scale {
         (self.0 - 1.0).abs() < f64::EPSILON
     }
 
-    /// Scales a number, but not below `min` unless it is smaller already.
     fn count(self, n: u64, min: u64) -> u64 {
         if self.is_full() { n } else { ((n as f64 * self.0).round() as u64).max(min.min(n)) }
     }
@@ -244,7 +241,6 @@ impl Scale {
         self.duration(time, 1000)
     }
 
-    /// Scales a warm-up, or the start of a command.
     pub(crate) fn warmup(self, warmup: Duration) -> Duration {
         self.duration(warmup, 200)
     }
@@ -292,7 +288,6 @@ fn size(text: &str) -> Result<u64, String> {
     bytes(text).ok_or_else(|| "no size: a number, then nothing or K, M, G, T".to_owned())
 }
 
-/// Formats a profile's value as the text of a flag.
 pub(super) fn as_flag(value: &Value) -> Result<String, &'static str> {
     Ok(match value {
         Value::String(text) => text.clone(),
@@ -312,7 +307,6 @@ pub(super) fn items(value: Value) -> Vec<Value> {
     if let Value::Array(values) = value { values } else { vec![value] }
 }
 
-/// A name, or a list of them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Names(pub Vec<String>);
@@ -571,7 +565,7 @@ mod tests {
         ] {
             assert!(read::<OpCount>(text).is_err_and(|e| e.contains(says)), "{text}");
         }
-        assert!(read::<Whole<1, 5>>("x = 6").is_err_and(|e| e.contains("from 1 to 5")));
+        assert!(read::<Whole<1, 5>>("x = 6").is_err_and(|e| e.contains("1 to 5")));
         assert!(read::<Phase>("x = \"9000h\"").is_err_and(|e| e.contains("a year")));
     }
 

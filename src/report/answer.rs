@@ -17,7 +17,6 @@ const LINES_MAX: usize = 6;
 const REPEATS_MAX: usize = 24;
 /// Ends what may be a drift of the host.
 const APART: &str = "; not measured in turn: the host may be the reason";
-/// The order of the lines.
 const ORDER: [Compared; 12] = [
     Compared::Worse,
     Compared::NoRatio,
@@ -205,7 +204,6 @@ fn workloads(group: &Group) -> Vec<String> {
     names
 }
 
-/// Names the cells; counts those of several workloads.
 pub(super) fn cells_in_words(group: &Group) -> String {
     let workloads = workloads(group).len();
     if workloads > 1 {
@@ -338,7 +336,6 @@ pub(super) fn lacking_line(row: &ComparedCell, several: Several) -> Option<Strin
     Some(if is_named { lack } else { several.metric_and_label(row) + &lack })
 }
 
-/// Words the change in percent, and its cell; none without a ratio.
 pub(super) fn change_line(row: &ComparedCell, several: Several) -> Option<String> {
     if row.verdict == Compared::TooFew {
         return Some(several.metric_and_label(row) + &row.at(&row.found()?));

@@ -1,6 +1,5 @@
 //! Small bars beside the rows of a table on a terminal.
 
-/// Blanks between two columns of a text.
 pub(super) const GAP: usize = 2;
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -8,7 +7,6 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Eighths of a cell, to the right; nothing first.
 const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// Cells of the longest bar.
 const BAR: f64 = 24.0;
 
 /// A column each value, from zero to the largest of all that it is to be seen beside; a blank

@@ -36,7 +36,6 @@ pub(crate) struct Chart {
     pub spans: Vec<Span>,
     /// A value that all is to be seen against.
     pub rule: Option<f64>,
-    /// Words a value of the x axis; none where pixels are exact enough.
     pub across: Option<fn(f64) -> String>,
     /// Words the value of a point without details; likewise.
     pub up: Option<fn(f64) -> String>,
@@ -53,7 +52,6 @@ pub(crate) struct Series {
 pub(crate) struct Point {
     pub x: f64,
     pub y: f64,
-    /// The label's marker stands here.
     pub marked: bool,
     /// Apart, because most points have none.
     pub detail: Option<Box<Detail>>,
@@ -63,7 +61,6 @@ pub(crate) struct Point {
 pub(crate) struct Detail {
     /// The 95 % interval of the value, then the smallest and largest repeat.
     pub bounds: [Bounds; 2],
-    /// The value in full.
     pub text: String,
 }
 
@@ -105,7 +102,6 @@ impl Chart {
     }
 }
 
-/// Returns the positions of the labels that some charts show.
 pub(crate) fn drawn(charts: &[Chart]) -> BTreeSet<usize> {
     charts.iter().flat_map(|chart| &chart.series).map(|series| series.label).collect()
 }
@@ -233,7 +229,6 @@ pub(crate) fn percentiles(table: &WorkloadTable, labels: &Labels) -> Result<Vec<
     Ok(charts)
 }
 
-/// Returns the medians over the repeats.
 fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     let mut curves = Vec::new();
     for step in steps.iter().filter(|step| step.latency.own().count > 0) {
@@ -340,7 +335,6 @@ impl Axis {
         Axis { name: name.to_owned(), from, to, warp: logarithmic, ticks: ticks.collect() }
     }
 
-    /// Makes a logarithmic axis with ticks where something was measured.
     fn measured(name: &str, values: &[f64]) -> Axis {
         let (low, high) = ends(values.iter().copied()).unwrap_or((1.0, 1.0));
         // A single value stands in the middle.
@@ -355,7 +349,6 @@ impl Axis {
         Axis { name: name.to_owned(), from, to, warp: logarithmic, ticks }
     }
 
-    /// Makes an axis of percentiles up to a share.
     fn percentiles(share: f64) -> Axis {
         let places = [0.0, 0.5].into_iter().chain((1..=NINES_MAX).map(|n| nines(n as f64)));
         let ticks = places.filter(|at| *at <= share).map(|at| (at, percentile(at)[1..].to_owned()));
@@ -425,7 +418,6 @@ const MARKERS: [&str; 8] = [
     "m-3.2,-3.2h6.4l-6.4,6.4h6.4z",
 ];
 
-/// Returns the class of a label's colour.
 pub(crate) fn class(label: usize) -> String {
     format!("c{}", label % MARKERS.len())
 }
@@ -479,7 +471,6 @@ impl Plot<'_> {
         self.bottom - self.chart.y.at(value) * (self.bottom - self.top)
     }
 
-    /// Returns a line from side to side.
     fn level(&self, y: f64) -> String {
         format!("M{},{}H{}", px(self.left), px(y), px(self.right))
     }

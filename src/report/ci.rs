@@ -32,7 +32,6 @@ const OUTCOMES: [(&str, &str); 15] = [
     ("no difference shown", "skipped"),
 ];
 
-/// Writes the records of some pages.
 pub(super) fn write(pages: &[Page], format: Format) -> String {
     let mut records = records(pages);
     // Gates and comparisons have a verdict, cells a median: other pages have nothing to tell here.
@@ -57,7 +56,6 @@ fn text(record: &Record, field: &str) -> String {
     }
 }
 
-/// Names what a record is about; its label only where there are several.
 fn name(record: &Record, labels: bool) -> String {
     let mut parts = vec![text(record, "workload"), format!("clients {}", text(record, "clients"))];
     if record["rate"] != Json::Null {

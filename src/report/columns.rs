@@ -10,7 +10,6 @@ use crate::terms::Cell;
 pub(crate) struct Sheet {
     pub columns: Vec<PageColumn>,
     pub rows: usize,
-    /// Shows its only column as a list.
     pub list: bool,
     /// A column of the text is at least so wide, blanks included.
     pub pitch: usize,

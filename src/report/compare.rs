@@ -21,7 +21,6 @@ use super::{escape, summary_lines};
 use crate::error::{Error, Result};
 use crate::terms::{self, Compared, Format};
 
-/// The floor where none is given.
 const FLOOR: f64 = 0.02;
 
 /// Workloads that a line names with the cells that a label lacks.
@@ -38,7 +37,6 @@ const IMPORTED_APART: &str = "An imported label was not measured in turn with th
 #[derive(Debug, Clone)]
 pub struct Comparison {
     pub text: String,
-    /// The lines that the text begins with.
     pub answer: Vec<String>,
     pub worse: Vec<String>,
     pub too_few: Vec<String>,
@@ -48,7 +46,6 @@ pub struct Comparison {
     pub unknown: Vec<String>,
     /// Cells that may be better or worse by more than the floor.
     pub inconclusive: Vec<String>,
-    /// Cells that more runs could decide.
     pub open: Vec<Doubt>,
 }
 
@@ -159,7 +156,6 @@ pub(crate) fn answers(runs: &Runs, options: &Options) -> Vec<String> {
     compared().unwrap_or_default()
 }
 
-/// Returns true if the cells of two labels have a table of their own.
 fn has_table(rows: &[ComparedCell]) -> bool {
     let is_told =
         |row: &ComparedCell| row.ratio.is_some() || row.verdict == Compared::NotComparable;

@@ -21,7 +21,6 @@ use crate::terms::{Cell, Compared, Quantity, counted, joined};
 /// The least distance of a ratio from that of the medians at which a reader sees a contradiction.
 const OPPOSITE_LEAST: f64 = 0.01;
 
-/// A cell of both labels, or of one of them.
 pub(super) struct ComparedCell<'t, 's> {
     pub table: &'t WorkloadTable<'s>,
     pub labels: [&'t str; 2],
@@ -174,7 +173,6 @@ impl ComparedCell<'_, '_> {
         Some(format!("{base} and {new} {}", metric.unit().1))
     }
 
-    /// Returns true if a run of a label has too few operations for the percentile.
     fn is_scarce(&self, label: &str) -> bool {
         self.table.line(label).is_some_and(|line| self.scarce_runs(line).is_some())
     }

@@ -37,7 +37,6 @@ fn labels_of(tables: &[WorkloadTable], options: &Options) -> Result<[String; 2]>
     pair(runs.collect::<Runs>(), given)
 }
 
-/// Returns the tables of the two labels only, with their notes.
 pub(crate) fn of_pair<'a>(
     tables: &[WorkloadTable<'a>],
     options: &Options,
@@ -178,7 +177,6 @@ fn extremes(pairs: &[Pair]) -> Option<[(Cell, f64); 2]> {
     Some([changes().min_by(by)?, changes().rev().max_by(by)?])
 }
 
-/// Lists the reasons why changes are missing, each once.
 fn no_ratio<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
     let mut reasons = Vec::new();
     for pair in pairs.into_iter().filter(|pair| pair.change.is_none()) {

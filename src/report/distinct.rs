@@ -23,7 +23,6 @@ impl<T> Default for Distinct<T> {
 }
 
 impl<T: Eq + Hash> Distinct<T> {
-    /// Adds an item that is not here yet.
     pub(crate) fn push(&mut self, item: T) {
         let place = self.0.len();
         self.0.entry(item).or_insert(place);
@@ -41,7 +40,6 @@ impl<T> IntoIterator for Distinct<T> {
     }
 }
 
-/// Adds an item that is not here yet.
 pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
     if !all.contains(&new) {
         all.push(new);

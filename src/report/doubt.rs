@@ -23,7 +23,6 @@ const DISTURBED: [Code; 10] = [
     Code::Swapping,
 ];
 
-/// A cell in doubt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
     pub workload: String,
@@ -48,8 +47,7 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
     Ok(doubts.collect())
 }
 
-/// More runs make the interval narrow, and never the range: it counts as long as there is no
-/// interval.
+/// More runs make the interval narrow, and never the range: it counts as long as there is no interval.
 fn wide(cell: &TableCell, widest: f64) -> Option<String> {
     let spread = cell.spread;
     let (what, (low, high)) = match cell.interval {

@@ -23,12 +23,10 @@ use crate::summary::Summary;
 use crate::terms::{self, joined, units};
 
 const US: f64 = 1e6;
-/// Differing settings that a text names.
 const NAMED_MAX: usize = 24;
 /// Part of the time of an op from which on reads of others are told.
 const OTHERS_MIN: f64 = 0.01;
 
-/// Explains the last part, and the intervals.
 const BELOW: [&str; 2] = [
     "rest: what an op waits for besides, locks, commits, the network, and CPUs that others use",
     "95 % interval of a change: Hodges-Lehmann over the runs, four at least, not corrected",

@@ -30,7 +30,6 @@ pub struct Gates {
     pub text: String,
     /// The gates as they were written, each once. A check is one of them in one cell.
     pub gates: BTreeSet<String>,
-    /// A sentence for each check, by its verdict.
     pub held: Vec<String>,
     pub failed: Vec<String>,
     pub undecided: Vec<String>,
@@ -42,13 +41,11 @@ struct GateLine<'t, 's> {
     at: usize,
     column: Cell,
     gate: &'t Gate,
-    /// The runs that count.
     runs: Vec<&'s Summary>,
     found: GateOutcome,
 }
 
 struct GateOutcome {
-    /// None where it is not known.
     held: Option<bool>,
     value: Option<f64>,
     /// The reason, where it is not known; or that the value is only a bound.
@@ -232,9 +229,8 @@ pub(crate) fn may_hold(gate: &Gate, step: &Summary) -> bool {
     }
 }
 
-/// Returns the latency of a level from above over all ops, those that were not done being the
-/// slowest: infinite where it is one of them; nothing where there are none, or the latency is no
-/// percentile.
+/// Returns the latency of a level from above over all ops, those that were not done being the slowest:
+/// infinite where it is one of them; nothing where there are none, or the latency is no percentile.
 fn with_failed(gate: &Gate, step: &Summary) -> Result<Option<f64>> {
     let (apart, given_up) = (failed(step), given_up(step));
     match gate.quantity {

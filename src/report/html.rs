@@ -52,7 +52,6 @@ const BESIDE_MAX: usize = 6;
 /// The most by which the time that the server's counters cover may differ from the window.
 const COVERED_MORE_MAX: f64 = 0.01;
 
-/// Explains times where there is an open loop.
 const TIMES: &str = "Service times run from the call to its return; response times from the intended \
                      instant, which only columns with a rate have. Where no time is \
                      named, these show the response time, all others the service time.";
@@ -75,7 +74,6 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
                       Lehmann's on logarithms. Rates count what succeeded in the measured window; \
                       percentiles come from a histogram of every operation, three digits exact.";
 
-/// Returns the page of some runs.
 pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
     let runs = runs.into();
     let tables: Vec<WorkloadTable> =
@@ -283,7 +281,6 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
     }
 }
 
-/// Everything that a page shows.
 struct ReportPage<'a> {
     options: &'a Options,
     tables: &'a [WorkloadTable<'a>],
@@ -294,7 +291,6 @@ struct ReportPage<'a> {
 }
 
 impl<'a> ReportPage<'a> {
-    /// Counts workloads, labels, steps and imported runs.
     fn counts(&self, imported: usize) -> Vec<String> {
         let [tables, labels, steps] = [self.tables.len(), self.labels.len(), self.steps.len()];
         let mut counts = vec![(tables, "workload"), (labels, "label"), (steps, "step")];
@@ -303,7 +299,6 @@ impl<'a> ReportPage<'a> {
         counts.into_iter().map(counted).collect()
     }
 
-    /// Makes the section about the origin of the numbers.
     fn origin(&self, imported: &[&Imported]) -> Markup {
         html! {
             section #origin {
@@ -323,7 +318,6 @@ impl<'a> ReportPage<'a> {
     const DETAILS: [fn(&Self, usize) -> Result<Markup>; 4] =
         [Self::latency, Self::curves, Self::costs, Self::per_op];
 
-    /// Makes the numbers of a table, and what is to be known of them.
     fn numbers(&self, at: usize) -> Markup {
         let (labels, plain) = (self.labels, &self.tables[at]);
         let (related, remarks) = self.ratios(at, plain);
@@ -427,7 +421,6 @@ impl<'a> ReportPage<'a> {
         Ok(charts)
     }
 
-    /// Draws the course of every step, a fold for each label.
     fn timelines<'t>(&'t self, table: &'t WorkloadTable<'a>) -> impl Iterator<Item = Markup> {
         let steps = self.steps.len();
         let courses: &[_] =
@@ -456,7 +449,6 @@ impl<'a> ReportPage<'a> {
         head.into_iter().chain(folds)
     }
 
-    /// Lists the steps behind the page.
     fn step_list(&self) -> Markup {
         let place = |step: &&Summary| position(self.labels, &step.label);
         let places: Vec<usize> = self.steps.iter().map(place).collect();
@@ -477,7 +469,6 @@ impl<'a> ReportPage<'a> {
         fold(false, &format!("Steps: {}", places.len()), &of_sheets(&[&sheet], &places))
     }
 
-    /// Lists the invocations behind the page.
     fn plans(&self) -> Markup {
         let mut invocations: Vec<Vec<&Summary>> = Vec::new();
         let mut places: HashMap<_, usize> = HashMap::new();

@@ -39,7 +39,6 @@ pub(super) fn any_lacks(tables: &[WorkloadTable]) -> bool {
     tables.iter().any(|table| table.runs().iter().any(|run| lacks(table, run)))
 }
 
-/// Lists where the imported runs come from.
 pub(super) fn origin(runs: &[&Imported]) -> Sheet {
     let decimals = rate_decimals(runs.iter().map(|run| run.totals.qps));
     Rows::new(runs)

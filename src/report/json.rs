@@ -6,7 +6,6 @@ use crate::summary::escape_hostile;
 
 pub(crate) const SCHEMA: &str = "loadgen.report/1";
 
-/// JSON whose fields stay in their order.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Node {

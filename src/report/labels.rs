@@ -8,9 +8,7 @@ use super::table::WorkloadTable;
 use crate::error::{Error, Result};
 use crate::terms::named;
 
-/// Labels that an error lists.
 const NAMED_MAX: usize = 20;
-/// Characters of a label in an error.
 const LABEL_MAX: usize = 60;
 
 /// The labels of some tables, each once, in the order of their lines: a label's position decides its
@@ -29,7 +27,6 @@ impl<'a> Deref for Labels<'a> {
     }
 }
 
-/// Lists the labels of some tables.
 pub(crate) fn labels<'a>(tables: &[WorkloadTable<'a>]) -> Labels<'a> {
     let mut labels = Labels::default();
     for line in tables.iter().flat_map(|table| &table.lines) {

@@ -18,14 +18,12 @@ use crate::summary::Summary;
 use crate::terms::{self, Cell, Format, Percentile, Property, joined};
 
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
-/// Rows of the histogram at most.
 const BINS: i32 = 10;
 const US_PER_MS: f64 = 1e3;
 
 /// Rows at most: a report tells the percentiles of more cells.
 const ROWS_MAX: usize = 40;
 
-/// The completed runs of a cell.
 type CellSteps<'a> = Vec<&'a Summary>;
 
 /// The workload, the label and the cell of some runs.
@@ -68,7 +66,6 @@ pub(crate) fn render_latency(
     Ok(if fits(&both) { both } else { table })
 }
 
-/// Returns whether there are several workloads, and several labels.
 fn several_names(cells: &BTreeMap<Key, CellSteps>) -> [bool; 2] {
     let distinct = |of: fn(&Key) -> String| cells.keys().map(of).collect::<BTreeSet<_>>().len() > 1;
     [distinct(|key| key.0.to_owned()), distinct(|key| key.1.to_owned())]

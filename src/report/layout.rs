@@ -82,7 +82,6 @@ fn plain(tables: &[WorkloadTable], options: &Options) -> Vec<Page> {
     tables.iter().map(|table| Page { title_below: below, ..page(table) }).collect()
 }
 
-/// Returns the tables with their ratios to the baseline.
 fn related<'a>(tables: &[WorkloadTable<'a>], options: &Options) -> Vec<WorkloadTable<'a>> {
     let mut related = tables.to_vec();
     if let Some(label) = &options.baseline {
@@ -232,7 +231,6 @@ fn records(table: &WorkloadTable) -> Sheet {
         .sheet()
 }
 
-/// Makes the page of a table that shows how the runs of each cell spread.
 pub(crate) fn spread(table: &WorkloadTable) -> Page {
     let decimals = table.metric.decimals(table.cells().map(|cell| cell.spread.median));
     let shown = |value| table.metric.page_value(value, decimals);
@@ -330,7 +328,6 @@ fn table_in_json(table: &WorkloadTable) -> Node {
     }
 }
 
-/// Longest text of an error that a line shows, characters.
 const TEXT_MAX: usize = 80;
 const OUTAGES: [&str; 2] = [
     "at: the first error, from the start of the step's warm-up; gap: from the last success \
@@ -407,7 +404,6 @@ fn peak(table: &WorkloadTable) -> Page {
     Page { title, sheets, ..Page::default() }.footed(table)
 }
 
-/// Returns the outages of a workload's steps; those that did not complete are in it, too.
 pub(crate) fn outages(table: &WorkloadTable) -> Page {
     let lines = table.lines.iter().enumerate();
     let steps = lines.flat_map(|(at, line)| line.all_steps().map(move |step| (at, step)));
@@ -528,7 +524,6 @@ fn cost_ratios([base, line]: [&[Option<TableCell>]; 2], times: f64) -> Vec<Optio
     pairs.map(of_pair).collect()
 }
 
-/// Makes the cells of all costs from the runs of a line.
 fn cost_cells<'a>(line: &LabelRow<'a>) -> Result<Vec<Option<TableCell<'a>>>> {
     let cell = |of: Metric| cell(line.runs.clone(), &of);
     cost_metrics().into_iter().map(cell).collect()

@@ -144,7 +144,6 @@ impl Metric {
         }
     }
 
-    /// Returns true if an open loop is asked for this number.
     pub(crate) fn is_rate(self) -> bool {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
     }
@@ -168,8 +167,7 @@ impl Metric {
         of.names().2
     }
 
-    /// Returns the part of a number's unit that people see, and its name there: files keep
-    /// microseconds.
+    /// Returns the part of a number's unit that people see, and its name there: files keep microseconds.
     pub(crate) fn unit(self) -> (f64, &'static str, &'static str) {
         match self.figure() {
             figure if figure.unit == "us" => (MS, "ms", "milliseconds"),
@@ -177,7 +175,6 @@ impl Metric {
         }
     }
 
-    /// Makes a value of a number, for files and people.
     pub(crate) fn page_value(self, value: f64, decimals: usize) -> PageValue {
         (value, value::number(value / self.unit().0, decimals)).into()
     }
@@ -211,7 +208,6 @@ impl Metric {
         }
     }
 
-    /// Returns the number of a run; none where it has none.
     pub(crate) fn value<'a>(self, run: impl Into<Run<'a>>) -> Result<Option<f64>> {
         match run.into() {
             Run::Measured(step) => self.measured(step),
@@ -377,7 +373,6 @@ fn of_histogram(p: Percentile, at: f64, of: &Distribution, step: &Summary) -> Re
 
 #[derive(Debug)]
 pub struct Figure {
-    /// As `--metric` takes it.
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     pub unit: &'static str,

@@ -8,8 +8,6 @@
 //! A table is one workload: the numbers of clients across, one label a line. A cell is the
 //! median over the repeats of one invocation; the run is the unit, and nothing averages
 //! percentiles. Steps of several invocations share a cell only when plan and settings agree.
-//!
-//! Above its figure: charts and the interactive page draw what no other writer has.
 
 mod answer;
 mod bars;
@@ -114,7 +112,6 @@ fn one_direction(tables: &[WorkloadTable]) -> Result<()> {
         .hint(format!("a file each: --metric {up}, and --metric {down}")))
 }
 
-/// Returns the lines below some tables that have notes.
 fn lines_below(tables: &[WorkloadTable], options: &Options) -> Result<Vec<String>> {
     let below =
         |tables: &[WorkloadTable]| summary_lines::below(tables, &options.notes, &options.source);
@@ -125,7 +122,6 @@ fn lines_below(tables: &[WorkloadTable], options: &Options) -> Result<Vec<String
     })
 }
 
-/// Returns the lines that end a report of some runs, each with its line end.
 pub fn closing<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
     let tables = tables::tables(&runs.into(), options)?;
     let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();

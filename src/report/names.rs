@@ -7,7 +7,6 @@ use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::Difference;
 use crate::terms::{self, Cell};
 
-/// Lines, and settings, that one note names.
 pub(super) const NAMED_MAX: usize = 6;
 
 /// Returns a label as one safe line; names an empty one.
@@ -15,7 +14,6 @@ pub(crate) fn label(label: &str) -> String {
     if label.trim().is_empty() { "(no label)".to_owned() } else { line(label) }
 }
 
-/// Shows an instant to people.
 pub(super) fn instant(text: &str) -> String {
     match text.parse::<jiff::Timestamp>() {
         Ok(instant) => instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),

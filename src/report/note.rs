@@ -12,11 +12,9 @@ pub(crate) const MARK: &str = "*";
 #[derive(Debug, Clone)]
 pub(crate) struct Note {
     pub(crate) finding: Finding,
-    /// Its sentence, and where it holds.
     pub(crate) text: String,
     /// Positions of the lines that it is about, and the columns in which it holds there.
     pub(crate) places: BTreeMap<usize, BTreeSet<Cell>>,
-    /// The differences that it is about.
     pub(crate) differs: Vec<Difference>,
     /// It makes what it is about doubtful: that is marked.
     pub(crate) doubtful: bool,
@@ -84,7 +82,6 @@ impl Note {
         }
     }
 
-    /// Returns true if a number, or all numbers of a line, are marked for it.
     pub(crate) fn marks(&self, line: usize, column: Option<&Cell>) -> bool {
         let here = |columns: &BTreeSet<Cell>| column.is_none_or(|of| columns.contains(of));
         self.doubtful && self.places.get(&line).is_some_and(here)

@@ -17,11 +17,10 @@ use crate::judge::{
     self, ABSENT, CONDITIONS, Condition, Difference, HeldBy, OVERHEADS, ShownIn, Weight,
 };
 use crate::summary::{Outcome, Summary};
-use crate::terms::{self, Cell, Code, Finding, finding, joined, units};
+use crate::terms::{self, Cell, Code, Finding, Warm, finding, joined, units};
 
 /// Refers to the rest where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings --format csv)";
-/// Conditions that only all notes have.
 const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 
 /// Fills in the footnotes of a table, in the order in which its lines need them.
@@ -54,7 +53,6 @@ fn has_steps(line: &LabelRow) -> bool {
     line.steps().next().is_some()
 }
 
-/// Notes the settings in which invocations of a line clash.
 fn clash(line: &LabelRow) -> Option<Note> {
     let differences = list_some(line.clashes.iter().map(both_values).collect(), "; ");
     let differences = Some(differences).filter(|differences| !differences.is_empty());
@@ -100,7 +98,6 @@ fn places_in_words(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell
     if whole { String::new() } else { format!(" ({named})") }
 }
 
-/// The values of a condition, in their order, and the columns that have them.
 type ConditionValues = Vec<(String, BTreeSet<Cell>)>;
 
 fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, ConditionValues)> {
@@ -138,7 +135,6 @@ struct Reference<'t, 'a> {
     columns: BTreeMap<Cell, Known<'a>>,
 }
 
-/// The reference's steps and values of a column.
 struct Known<'a> {
     /// The first of each kind of knowledge.
     firsts: Vec<&'a Summary>,
@@ -443,8 +439,10 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
         _ => window,
     };
     let arrival = take("arrival").map(|arrival| format!("{arrival} arrivals"));
-    let were_read =
-        held.iter().any(|(name, values)| name == "before" && values.contains("rows read"));
+    let were_read = line.steps().any(|step| {
+        let before = step.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
+        before.is_some_and(|before| before.warm == Warm::Pool.name())
+    });
     let class = held_class.map(|class| match class.as_str() {
         "cached" => "in memory".to_owned(),
         "io-bound" => "IO-bound".to_owned(),
@@ -463,7 +461,6 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
     joined(usual.into_iter().chain(others), ", ")
 }
 
-/// Returns what the columns of a table need explained.
 pub(crate) fn below(table: &WorkloadTable) -> Vec<String> {
     // Which time the columns have where some are closed loops and some open ones.
     let [open, closed] = [true, false].map(|is| table.columns.iter().any(|c| c.is_open() == is));
@@ -505,7 +502,6 @@ pub(crate) fn marked(table: &WorkloadTable, at: usize) -> String {
     label(table.lines[at].label) + mark
 }
 
-/// Returns the codes of the footnotes that hold for a column, in any of these lines.
 pub(crate) fn codes(table: &WorkloadTable, lines: &[usize], column: &Cell) -> String {
     let of_lines =
         lines.iter().flat_map(|line| table.notes.of_line(*line).map(move |of| (line, of)));
@@ -514,7 +510,6 @@ pub(crate) fn codes(table: &WorkloadTable, lines: &[usize], column: &Cell) -> St
     notes.values().map(|note| note.finding.name()).collect::<Vec<&str>>().join(" ")
 }
 
-/// Conditions of the connection to a server.
 const SPOKEN: [&str; 3] = ["statements", "transport", "TLS"];
 
 /// Returns the settings of the second step that the first has not, for a legend: its variables but for

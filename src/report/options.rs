@@ -14,7 +14,6 @@ pub struct Options {
     pub format: Format,
     /// All labels are related to it; where two are compared, the new one is.
     pub baseline: Option<String>,
-    /// The label that is compared with the baseline.
     pub new: Option<String>,
     /// Labels in the order of their lines; others follow by the time of their first step.
     pub order: Vec<String>,
@@ -25,18 +24,14 @@ pub struct Options {
     pub partial: bool,
     /// Columns of the terminal that the text goes to, which then has small bars; none elsewhere.
     pub terminal: Option<usize>,
-    /// The place of all notes.
     pub notes: Notes,
     /// The paths of the summaries, as they were typed.
     pub source: String,
-    /// Show also how the runs of each cell spread.
     pub spread: bool,
 }
 
-/// The place where the reader finds all notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Notes {
-    /// In a report of these paths.
     #[default]
     Brief,
     /// Below the tables of this one.

@@ -10,7 +10,6 @@ use super::{note, notes};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Page {
     pub title: Vec<String>,
-    /// The title follows the table in text.
     pub title_below: bool,
     pub sheets: Vec<Sheet>,
     pub below: Vec<String>,
@@ -30,7 +29,6 @@ impl Page {
         Page { title: vec![title], sheets: vec![sheet], below, ..Page::default() }
     }
 
-    /// Adds what stands around each table: its conditions and notes.
     pub(crate) fn footed(mut self, table: &WorkloadTable) -> Page {
         self.below.extend(notes::below(table));
         self.conditions.short.extend(notes::conditions_in_short(table));
@@ -43,7 +41,6 @@ impl Page {
         self.sheets.iter().filter(|sheet| sheet.visible_columns().next().is_some())
     }
 
-    /// Returns all that can be said below a page.
     pub(super) fn in_full(&self) -> Vec<String> {
         [&self.notes[..], &self.conditions.full, &self.below].concat()
     }

@@ -5,7 +5,6 @@ use super::metric::Metric;
 use crate::summary::{Latency, Summary};
 use crate::terms::{Code, Layout};
 
-/// Histograms that an output needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Histograms {
     None,
@@ -14,7 +13,6 @@ pub(crate) enum Histograms {
     All,
 }
 
-/// Parts of summaries that an output needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
     pub(crate) timelines: bool,
@@ -22,20 +20,17 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Returns what tables need.
     pub(crate) fn of_tables(metrics: &[Metric], layout: Layout) -> Parts {
         let any = metrics.iter().any(|metric| metric.percentile().is_some());
         let all = any || layout == Layout::Slo;
         Parts { timelines: false, histograms: if all { Histograms::All } else { Histograms::None } }
     }
 
-    /// Returns what charts need.
     pub(crate) fn of_charts(metrics: &[Metric]) -> Parts {
         let any = metrics.iter().any(|metric| metric.percentile().is_some());
         Parts { timelines: true, histograms: if any { Histograms::All } else { Histograms::Own } }
     }
 
-    /// Leaves out of a summary what is not needed.
     pub(crate) fn keep(self, summary: &mut Summary) {
         // A note tells how well the rate of such a step is known.
         if !self.timelines && !summary.is_warned(Code::TooShort) {

@@ -21,7 +21,6 @@ use super::timeline::{RATE_COURSES, TIME_COURSES, timelines, vertices_each};
 use crate::error::{Error, Result};
 use crate::terms::{Code, Picture, Raised};
 
-/// One chart takes all of the width of a file.
 const WIDE: Size = (720.0, 420.0);
 const SMALL: Size = (460.0, 300.0);
 const TITLE: f64 = 26.0;
@@ -75,7 +74,6 @@ pub fn picture<'a>(runs: impl Into<Runs<'a>>, options: &Options, what: Picture) 
     Ok(file(&charts, &labels, &notes))
 }
 
-/// Puts the charts of times beside those of rates.
 fn interleave(rates: Vec<Chart>, times: Vec<Chart>) -> Vec<Chart> {
     let mut times = times.into_iter().peekable();
     let mut charts = Vec::new();

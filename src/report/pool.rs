@@ -10,9 +10,7 @@ use crate::summary::{Imported, Summary, TEXT_MAX};
 use crate::terms;
 
 const DIFFERENCES_MAX: usize = 10;
-/// Advice where two invocations of a label do not fit together.
 const NEWEST: &str = "--latest takes each label's newest invocation only";
-/// Advice where the steps of one invocation do not.
 pub(crate) const NEWEST_SETTINGS: &str = "--latest takes the newest of these settings only";
 
 /// Steps of one cell that agree, invocation by invocation.
@@ -108,7 +106,6 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
-    /// Takes the steps of an invocation, which agree.
     pub(crate) fn take(&mut self, run: &[&'a Summary]) {
         for step in run {
             let known = judge::known_of(step);
@@ -131,7 +128,6 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Returns the values of each condition of the hosts in some steps.
 fn of_hosts<'a>(steps: &[&'a Summary]) -> Vec<Values<'a>> {
     let mut all: Vec<Values> = Vec::new();
     for step in steps {
@@ -144,7 +140,6 @@ fn of_hosts<'a>(steps: &[&'a Summary]) -> Vec<Values<'a>> {
     all
 }
 
-/// Refuses two steps that differ in what weighs more.
 fn refuse(first: &Summary, second: &Summary, than: Weight) -> Result<()> {
     let mut differences = judge::differences(first, second);
     differences.retain(|difference| difference.weight > than);

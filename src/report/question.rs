@@ -24,7 +24,6 @@ pub struct Question {
     /// Further labels that are compared with the base: tables of their own, behind those of the first.
     pub others: Vec<String>,
     pub metric: Metric,
-    /// Further metrics, behind all tables of the first.
     pub also: Vec<Metric>,
     /// A difference below this share does not matter, 0.02 being 2 %.
     pub floor: f64,
@@ -35,7 +34,6 @@ pub struct Question {
     pub force: bool,
     pub latest: bool,
     pub format: Format,
-    /// The paths of the summaries, as they were typed.
     pub source: String,
     pub notes: Notes,
 }
@@ -59,7 +57,6 @@ impl Question {
         [&self.base, &self.new]
     }
 
-    /// Returns the labels that are compared with the base.
     pub(super) fn new_labels(&self) -> Vec<&str> {
         std::iter::once(&self.new).chain(&self.others).map(String::as_str).collect()
     }
@@ -96,7 +93,6 @@ impl Question {
         Ok(found)
     }
 
-    /// Puts each new label beside the base, in each table.
     fn beside_base<'a>(&self, all: &[WorkloadTable<'a>]) -> Result<ComparedTables<'_, 'a>> {
         let (known_labels, new_labels) = (labels::labels(all), self.new_labels());
         require_label(&known_labels, FLAGS[0], &self.base)?;
@@ -153,7 +149,6 @@ pub(super) fn of_two<'a>(
     Ok(all.iter().map(|table| noted(table.of_labels(&labels))).collect())
 }
 
-/// The flags that name two labels.
 const FLAGS: [&str; 2] = ["--baseline", "--new"];
 
 /// Decides which two labels are held against each other: those that are given, else the only two that
@@ -216,7 +211,6 @@ fn labels_by_time<'a>(runs: &Runs<'a>) -> Vec<&'a str> {
     labels
 }
 
-/// Refuses new labels that leave none to compare with.
 fn no_base(labels: &[&str]) -> Error {
     match labels {
         [] | [_] => no_pair(labels),

@@ -61,17 +61,14 @@ impl Ratio {
         self.from_zero
     }
 
-    /// Returns the ratio, and nothing where a run has 0.
     pub(super) fn known_estimate(&self) -> Option<f64> {
         (!self.from_zero).then_some(self.estimate)
     }
 
-    /// Returns the interval of the logarithms, and nothing where a run has 0.
     pub(super) fn log_interval(&self) -> Option<(f64, f64)> {
         self.shift.interval.filter(|_| !self.from_zero)
     }
 
-    /// Relates numbers of the runs of two cells.
     pub(super) fn of_values(
         cells: [&TableCell; 2],
         [base, new]: [&[f64]; 2],
@@ -125,7 +122,6 @@ pub(super) fn common<'t, 's>(table: &'t WorkloadTable<'s>) -> Pairs<'t, 's> {
     in_both([base, new])
 }
 
-/// Returns the cells of the columns that two lines have.
 pub(super) fn in_both<'t, 's>([one, other]: [&'t LabelRow<'s>; 2]) -> Pairs<'t, 's> {
     let both = one.cells.iter().filter_map(|(at, cell)| Some((*at, [cell, other.at(at)?])));
     both.collect()
@@ -140,7 +136,6 @@ pub(crate) fn is_asked_for(table: &WorkloadTable, column: &Cell) -> bool {
 pub(super) struct Family {
     /// Tables of two labels with a cell whose number was not asked for, and with one whose was.
     tables: [usize; 2],
-    /// Looks at the cells.
     pub(super) looks: u32,
 }
 
@@ -229,7 +224,6 @@ impl<'t, 's> Ratios<'t, 's> {
         self.family(labels[0]).times(&self.tables[at], &self.shared(at, labels), column)
     }
 
-    /// Returns the ratios of a label to a base in one table, by columns.
     pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Cell, Ratio> {
         let (table, family) = (&self.tables[at], self.family(labels[0]));
         let shared = self.shared(at, labels);

@@ -18,7 +18,6 @@ pub enum Run<'a> {
     Imported(&'a Imported),
 }
 
-/// The runs that a report is made of.
 #[derive(Debug, Clone, Default)]
 pub struct Runs<'a>(Vec<Run<'a>>);
 
@@ -128,7 +127,6 @@ impl<'a> Run<'a> {
         self.measured().is_none_or(|step| step.outcome == Outcome::Completed)
     }
 
-    /// Returns true if its latency is a response time.
     pub(crate) fn has_response_time(self) -> bool {
         match self {
             Run::Measured(step) => step.latency.response.is_some(),
@@ -136,7 +134,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the text of a `--note`.
     pub(crate) fn note(self, name: &str) -> Option<&'a str> {
         let notes = match self {
             Run::Measured(step) => &step.notes,
@@ -169,7 +166,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the options of its workload; none where nothing tells.
     pub(crate) fn options(self) -> Option<Options> {
         match self {
             Run::Measured(step) => {
@@ -180,7 +176,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the findings that hold for any number of the run.
     pub(crate) fn findings(self) -> Vec<Finding> {
         let step = match self {
             Run::Measured(step) => step,
@@ -207,12 +202,10 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns the steps among some runs.
 pub(crate) fn steps_among<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Summary> + Clone {
     runs.iter().filter_map(|run| run.measured())
 }
 
-/// Returns how a step ended, with the reason.
 pub(crate) fn ending(step: &Summary) -> String {
     let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
     step.outcome.name().to_owned() + &reason.collect::<String>()

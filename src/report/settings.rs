@@ -45,7 +45,6 @@ pub(super) fn page(tables: &[WorkloadTable]) -> Page {
     Page { title_below: true, ..Page::new(title, Sheet { list: true, ..sheet }, Vec::new()) }
 }
 
-/// A label with its steps.
 type LabelSteps<'a> = (&'a str, Vec<&'a Summary>);
 
 fn build(step: &Summary) -> (&str, &str) {
@@ -56,7 +55,6 @@ fn build(step: &Summary) -> (&str, &str) {
 /// there are many.
 const MODELS_MAX: usize = 16;
 
-/// Labels of one build.
 #[derive(Default)]
 struct Build<'l, 'a> {
     labels: Vec<&'l LabelSteps<'a>>,
@@ -64,7 +62,6 @@ struct Build<'l, 'a> {
     models: Vec<&'l LabelSteps<'a>>,
 }
 
-/// The description of a label, the earlier label that it is like, and its settings.
 type Description<'a> = (String, &'a str, Vec<(String, String)>);
 
 /// Describes labels by the settings of their servers: those that the earlier label with the fewest other

@@ -20,20 +20,17 @@ use crate::summary::{Outcome, Summary, VerdictKind};
 use crate::terms::units::rate_decimals;
 use crate::terms::{self, Cell, Code, Gate, Quantity, joined};
 
-/// The result of one step at its rate.
 pub(crate) struct Probe<'s> {
     step: &'s Summary,
     /// The number of each condition, where it is known; infinite where ops failed.
     numbers: Vec<Option<f64>>,
     /// All of them hold, and the rate was kept; none where that is not known.
     pub held: Option<bool>,
-    /// Why it did not, besides the numbers.
     why: Option<String>,
     /// Too few answers, some of which are within the level.
     scarce: bool,
 }
 
-/// Judges a step by a level.
 pub(crate) fn probe<'s>(level: &[Gate], step: &'s Summary) -> Result<Probe<'s>> {
     let judged = level.iter().map(|gate| holds(gate, step));
     let (held, numbers): (Vec<Option<bool>>, Vec<Option<f64>>) =
@@ -87,7 +84,6 @@ pub(crate) struct Ending {
     pub scarce: bool,
 }
 
-/// Rebuilds searches from their steps' summaries.
 pub(crate) fn searches<'s>(
     steps: impl IntoIterator<Item = &'s Summary>,
 ) -> Result<Vec<Searches<'s>>> {
@@ -140,7 +136,6 @@ impl SearchSteps<'_> {
         [found.noisy.then(|| noisy.to_owned()), limited, end, few].into_iter().flatten().collect()
     }
 
-    /// Returns true if it is not known which rate holds.
     fn is_open(&self, found: &Found) -> bool {
         let scarce = self.probes.iter().any(|probe| probe.scarce);
         let all_failed = found.rate.is_none() && found.failed.is_some() && !scarce;
@@ -185,7 +180,6 @@ impl Searches<'_> {
         ending
     }
 
-    /// Words the result of the searches at a number of clients.
     fn line(&self, clients: u32, here: &[(&SearchSteps, Found)], open: bool) -> String {
         let (level, at) = (self.level(), format!("at {}", terms::clients(clients)));
         let rates: Vec<f64> = here.iter().filter_map(|(_, found)| found.rate).collect();

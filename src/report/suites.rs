@@ -18,7 +18,6 @@ const TOTAL: &str = "total";
 /// The sums of wall, user and system seconds; of several runs their medians.
 type Times = [f64; 3];
 
-/// Returns the pages of suites, or says that there are none.
 pub(crate) fn require_some(pages: Vec<Page>) -> Result<Vec<Page>> {
     if pages.is_empty() {
         return Err(Error::data("there is no suite of commands among these summaries")
@@ -27,7 +26,6 @@ pub(crate) fn require_some(pages: Vec<Page>) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-/// Returns the page of a table of one column that has suites.
 pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Option<Page> {
     // In the order of the first label that has them; the sums come last.
     let steps = table.lines.iter().flat_map(LabelRow::steps);

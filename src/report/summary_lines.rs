@@ -12,7 +12,6 @@ use crate::judge::Difference;
 use crate::summary::Summary;
 use crate::terms::{Code, Finding, Rank, counted, merge, units};
 
-/// Lines below a report, and characters of each.
 const LINES_MAX: usize = 3;
 const LINE_MAX: usize = 90;
 /// Characters of a value that a line names.
@@ -38,7 +37,6 @@ const IMPORTANT: [&str; 12] = [
 /// A variable whose sizes differ with it.
 const SCHEMA: &str = "performance_schema";
 
-/// The notes of a report in short.
 pub(crate) struct Short {
     pub(crate) lines: Vec<String>,
     /// Codes that these lines do not tell, or not in full.
@@ -58,7 +56,6 @@ pub(crate) fn below(tables: &[WorkloadTable], notes: &Notes, source: &str) -> Ve
     lines
 }
 
-/// Returns the notes that change a conclusion most, in a few lines.
 pub(crate) fn short(tables: &[WorkloadTable]) -> Short {
     let mut found: BTreeMap<(Rank, Option<Code>, &str), Vec<&Finding>> = BTreeMap::new();
     for Note { finding, .. } in tables.iter().flat_map(|table| table.notes.iter()) {
@@ -138,7 +135,6 @@ fn is_in_labels(table: &WorkloadTable, note: &Note, name: &str, by_schema: bool)
     in_label(name) || by_schema && name != SCHEMA && name.starts_with(SCHEMA)
 }
 
-/// Returns true if a server wrote a binary log, or may have.
 fn has_binary_log(step: &Summary) -> bool {
     let value = step.server.variables.get("log_bin");
     value.is_none_or(|value| !["OFF", "0"].contains(&value.as_str()))

@@ -18,14 +18,12 @@ pub(crate) const OF_ZERO: &str = "- among the relative numbers: the first is 0 o
 
 #[derive(Debug, Clone)]
 pub(crate) struct TableCell<'a> {
-    /// The metric of each step that has it.
     pub values: Vec<f64>,
     pub spread: Spread,
     /// Covers the median of such runs with 95 %; none where there are too few of them.
     pub interval: Option<(f64, f64)>,
     /// The ratio to the baseline, as [`super::ratio::Ratios`] has it; none without one.
     pub relative: Option<f64>,
-    /// The 95 % interval of the ratio.
     pub relative_interval: Option<(f64, f64)>,
     /// Steps by time, or imported runs: never both.
     pub runs: Vec<Run<'a>>,
@@ -101,7 +99,6 @@ impl<'a> LabelRow<'a> {
         self.cells.iter().map(|(_, cell)| cell)
     }
 
-    /// Returns its cell of a column.
     pub(crate) fn at(&self, column: &Cell) -> Option<&TableCell<'a>> {
         let at = self.cells.binary_search_by_key(column, |(column, _)| *column).ok()?;
         Some(&self.cells[at].1)
@@ -117,12 +114,10 @@ impl<'a> LabelRow<'a> {
         self.steps().chain(self.left_out.iter().copied())
     }
 
-    /// Returns all its runs.
     fn all_runs(&self) -> impl Iterator<Item = Run<'a>> {
         self.runs.iter().copied().chain(self.left_out.iter().copied().map(Run::Measured))
     }
 
-    /// Returns its steps that may fill a cell, by their columns.
     pub(crate) fn steps_by_column(&self) -> BTreeMap<Cell, Vec<&'a Summary>> {
         let mut columns: BTreeMap<Cell, Vec<&Summary>> = BTreeMap::new();
         for step in self.steps() {
@@ -155,12 +150,10 @@ impl<'a> LabelRow<'a> {
         lines
     }
 
-    /// Returns the columns of all its runs.
     pub(crate) fn columns(&self) -> impl Iterator<Item = Cell> {
         self.all_runs().map(Run::cell)
     }
 
-    /// Returns the beginning of its first run.
     pub(crate) fn start(&self) -> Option<jiff::Timestamp> {
         self.all_runs().map(|run| run.sort_key().0).min()
     }
@@ -174,13 +167,11 @@ pub(crate) struct WorkloadTable<'a> {
     pub columns: Vec<Cell>,
     pub lines: Vec<LabelRow<'a>>,
     pub notes: Footnotes,
-    /// Cells show the ratio to this label.
     pub baseline: Option<String>,
     /// The label with which notes compare the others; without one the first.
     pub reference: Option<String>,
 }
 
-/// A cell and where it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<'t, 's> {
     pub at: usize,
@@ -258,7 +249,6 @@ impl<'a> WorkloadTable<'a> {
         self.lines.iter().flat_map(LabelRow::all_steps)
     }
 
-    /// Returns all its runs.
     pub(crate) fn runs(&self) -> Runs<'a> {
         self.lines.iter().flat_map(LabelRow::all_runs).collect()
     }
@@ -303,7 +293,6 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
     (missing, done + missing)
 }
 
-/// Words why a total has no ratio; the metric `instead` has one.
 pub(crate) fn not_comparable(instead: &str) -> String {
     format!("a total has no ratio where the work is not the same (use --metric {instead})")
 }
@@ -318,7 +307,6 @@ pub(crate) fn is_comparable(metric: Metric, cells: [&TableCell; 2]) -> bool {
     amounts.is_some_and(|amounts| amounts.len() == 1)
 }
 
-/// Returns a number that is the higher, the better a value is.
 pub(crate) fn merit(metric: &Metric, value: f64) -> f64 {
     if metric.higher_is_better() { value } else { -value }
 }
@@ -327,8 +315,7 @@ pub(crate) fn speed(metric: &Metric, base: f64, value: f64) -> Option<f64> {
     if metric.higher_is_better() { ratio(value, base) } else { ratio(base, value) }
 }
 
-/// Returns a ratio; two zeros (no errors here, none there) are equal. There is none of a division
-/// by 0.
+/// Returns a ratio; two zeros (no errors here, none there) are equal. There is none of a division by 0.
 pub(crate) fn ratio(over: f64, under: f64) -> Option<f64> {
     let ratio = if over == 0.0 && under == 0.0 { 1.0 } else { over / under };
     ratio.is_finite().then_some(ratio)

@@ -67,7 +67,6 @@ pub(crate) fn tables<'a>(runs: &Runs<'a>, options: &Options) -> Result<Vec<Workl
     found.into_iter().map(|(workload, rows)| table(workload, rows, options)).collect()
 }
 
-/// Sorts the runs of a label into those that count and the others.
 fn label_row<'a>(label: &'a str, runs: &[Run<'a>], options: &Options) -> Result<LabelRow<'a>> {
     let mut imported: Vec<&Imported> = runs.iter().filter_map(|run| run.imported()).collect();
     if let Some(newest) = imported.last().filter(|_| options.latest).map(|run| &run.import_id) {
@@ -106,7 +105,6 @@ fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options)
     Ok(())
 }
 
-/// Lists what the steps that are not kept differ in from those of the same cell that are, each once.
 fn list_clashes(all: &[&Summary], kept: &[&Summary]) -> Vec<Difference> {
     let is_kept: BTreeSet<*const Summary> = kept.iter().map(|step| &raw const **step).collect();
     let cells: BTreeMap<Cell, &Summary> = kept.iter().map(|step| (step.cell(), *step)).collect();

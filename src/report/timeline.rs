@@ -55,7 +55,6 @@ fn choose_course<'a>(courses: &'a [Course], steps: &[&Summary]) -> &'a Course {
     courses.iter().find(is_usual).unwrap_or(last)
 }
 
-/// Returns the vertices that each line gets when there are so many.
 pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }

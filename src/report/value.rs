@@ -2,12 +2,10 @@
 
 use serde_json::Value as Json;
 
-/// A value of one cell.
 #[derive(Debug, Clone)]
 pub(crate) struct PageValue {
     /// As files have it, in full; nothing that was not measured, or is not to be known.
     pub filed: Json,
-    /// As people see it.
     pub shown: String,
 }
 
@@ -84,7 +82,6 @@ pub(crate) fn ratio_decimals(values: impl IntoIterator<Item = f64>) -> usize {
     2 + below(values, &[0.1, 0.01])
 }
 
-/// Shows a change: with its sign, but of nothing.
 pub(super) fn signed(value: f64, decimals: usize) -> String {
     let text = number(value, decimals);
     if value > 0.0 && text != number(0.0, decimals) { format!("+{text}") } else { text }

@@ -135,7 +135,6 @@ pub(crate) fn assume_tables(plan: &Plan) -> (Spread, Tables) {
     (spread, Tables { schema: Schema::Sbtest, count, rows, ..Tables::default() })
 }
 
-/// Opens a reader of the server's process and host: by `--probe`, else here if the server runs on this host.
 pub(super) async fn probe(
     prefix: Vec<String>,
     server: Whereabouts,
@@ -215,7 +214,6 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Periods in turn that must differ by less than [`SETTLED_HITS`].
 const PERIODS: u32 = 3;
 const SETTLED_HITS: f64 = 0.01;
-/// Upper limit on `--ahi warm`.
 const AHI_MOST: Duration = Duration::from_mins(2);
 const AHI: &str = "innodb_adaptive_hash_index";
 

@@ -93,7 +93,6 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Measures the steps of a plan; their summaries are not kept.
 async fn measure(
     plan: &Plan,
     port: u16,

@@ -42,7 +42,7 @@ async fn read((client, server): Hosts) -> [Option<HostReading>; 2] {
     read.await.unwrap_or_default()
 }
 
-/// What was done before a step, and the state that it starts from.
+/// The preparations of a step, and the state that it starts from.
 type StateBefore = (Option<Prepared>, Option<Settled>, Option<Levels>);
 
 pub(super) struct Watch {

@@ -68,7 +68,6 @@ impl MeasureRequest<'_> {
         Ok(())
     }
 
-    /// Plans the time of each step of a sweep. A search has no known number of steps.
     fn forecast(&self, servers: usize) -> Forecast {
         let Job::Sweep(plan) = self.job else { return Forecast::default() };
         let steps = plan.count_steps() as usize * servers * usize::from(self.slo.is_empty());
@@ -270,7 +269,6 @@ fn options_text(spec: &Spec) -> String {
     text.chars().filter(|c| !c.is_control()).take(OPTIONS_MAX).collect()
 }
 
-/// Reports the number of saved results, also after an early end.
 fn tell_end(
     args: &MeasureRequest<'_>,
     place: &Place,
@@ -322,7 +320,6 @@ fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Lists the steps, for `--list`. A random seed differs in the run.
 pub(crate) fn list(
     args: &MeasureRequest<'_>,
     place: &Place,
@@ -447,7 +444,6 @@ fn list_first(made: &Numbers, schema: Schema, tables: u32) -> String {
     load::named(&[(schema, made.filter(|table| *table <= tables).collect())].into())
 }
 
-/// The origin of the consent to drop tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consent {
     Given,

@@ -1,5 +1,4 @@
-//! The one pipeline for all measurements. More lines than planned: a profile's servers and kept data,
-//! searches for a rate and rechecks are stages of it, each with its own rules.
+//! The one pipeline for all measurements: the servers of a profile, searches and rechecks are stages of it.
 
 pub(crate) mod before;
 pub(crate) mod calibration;
@@ -42,7 +41,6 @@ pub(crate) struct Invocation<'a> {
 }
 
 impl Invocation<'_> {
-    /// Opens the directory of the summaries, and warns of a debug build.
     fn begin(&mut self) -> Result<Store> {
         warn_of_debug_build(&mut self.progress);
         raise_descriptor_limit()?;
@@ -226,7 +224,6 @@ pub(crate) fn check_gates<'a>(
     gate_verdict(&all)
 }
 
-/// Lists the checks of one verdict, below their number.
 fn list_checks(gates: &Gates, sentences: &[String], verdict: &str) -> Option<String> {
     let checks = gates.held.len() + gates.failed.len() + gates.undecided.len();
     let (n, count) = (sentences.len(), gates.gates.len());

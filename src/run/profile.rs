@@ -123,7 +123,6 @@ fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progre
     check_gates(parts, progress)
 }
 
-/// Reports what was saved, and how to continue an unfinished run.
 fn tell_end(
     saved: usize,
     experiment: &Experiment,
@@ -156,7 +155,6 @@ fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> R
     Ok(())
 }
 
-/// Refuses a label if no flags name a server.
 pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     match label {
         None => Ok(()),
@@ -190,7 +188,6 @@ fn read_now(path: &Path) -> Result<Profile> {
     Ok(profile)
 }
 
-/// Results of earlier invocations of the same experiment.
 #[derive(Default)]
 pub(super) struct Earlier {
     /// The newest completed summary of each cell, by its key.
@@ -275,7 +272,6 @@ pub(super) struct Legs<'a> {
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
     forecast: Forecast,
-    /// Summaries that were written to the store.
     pub(super) saved: usize,
 }
 
@@ -413,7 +409,6 @@ impl<'a> Legs<'a> {
     }
 }
 
-/// Makes the tables of the report that a profile wants; refuses unknown names.
 fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let report = &experiment.profile.report;
     let metric = |name: &str| name.parse::<Metric>().map_err(|e| e.to_string());

@@ -33,7 +33,6 @@ pub(crate) struct Recheck {
     pub(crate) programs: Vec<(String, PathBuf)>,
     pub(crate) base: Option<String>,
     pub(crate) new: Option<String>,
-    /// The question of the comparison, without its labels.
     pub(crate) question: Question,
     pub(crate) spread_max: f64,
     pub(crate) list: bool,
@@ -213,7 +212,6 @@ impl RecheckRun<'_> {
         }
     }
 
-    /// Finds the doubts, and the repeats that their cells need.
     fn find_pending(&self) -> Result<PendingChecks> {
         let cells = self.experiment.cells.iter().map(|cell| (self.cell_key(cell), 0));
         let mut repeats: BTreeMap<CellKey, u32> = cells.collect();

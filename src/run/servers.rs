@@ -56,7 +56,6 @@ pub(super) struct AcquiredServer<'a> {
     kept: Option<KeptData>,
     /// Steps that wrote to its data since it was prepared; None if unknown.
     pub(super) written_by: Option<Vec<String>>,
-    /// Tables that were prepared since it was taken.
     prepared: Vec<Dataset>,
 }
 
@@ -526,7 +525,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("ibdata1"), "").expect("written");
         let error = KeptData::open(dir.path()).expect_err("not ours");
-        assert!(error.to_string().contains("did not make it"), "{error}");
+        assert_eq!(error.kind(), crate::error::Kind::Usage, "{error}");
         fs::write(dir.path().join(MARK), "{}").expect("written");
         assert!(KeptData::open(dir.path()).is_err_and(|e| e.to_string().contains("damaged")));
     }

@@ -13,7 +13,6 @@ use crate::terms::Gate;
 pub(super) struct Slo {
     gates: Vec<Gate>,
     searches: Vec<OneSearch>,
-    /// Clients and rates of the steps that were measured.
     measured: Vec<(u32, f64)>,
 }
 

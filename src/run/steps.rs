@@ -248,7 +248,6 @@ impl<'a> Steps<'a> {
         Ok(format!("; {} {answer}", level.join(" and ")))
     }
 
-    /// Loads once, and counts the rows afterwards.
     async fn load(
         &mut self,
         at: &mut PreparedServer<'_>,

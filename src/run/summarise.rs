@@ -29,7 +29,6 @@ pub(crate) struct JobFacts<'a> {
     pub(crate) calibration: Option<&'a Calibration>,
 }
 
-/// Facts of a step besides the measurement.
 #[derive(Clone, Copy)]
 pub(super) struct StepFacts<'a> {
     pub(super) job: &'a JobFacts<'a>,
@@ -232,7 +231,6 @@ pub(super) fn describe_load(
     described
 }
 
-/// Describes a job of one client over generated tables.
 pub(super) fn describe_timed(
     facts: StepFacts<'_>,
     run: &MeasuredStep,

@@ -74,7 +74,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct Keeper {
     pub(super) dir: PathBuf,
-    /// The soft limit of descriptors of every job.
     descriptors: u64,
     shell: Child,
     /// Its end of file makes the keeper clean up. Rust's pipes are close-on-exec: no other child has it.

@@ -125,7 +125,6 @@ impl<'a> Start<'a> {
 }
 
 impl Start<'_> {
-    /// Polls until there is a result; None after `limit`, an error when interrupted.
     fn until<T>(
         &mut self,
         what: &str,
@@ -310,7 +309,6 @@ impl Directory {
         }
     }
 
-    /// Chooses a new name below TMPDIR.
     fn choose(data: Option<&Path>) -> Result<Directory> {
         let wanted = env::temp_dir();
         let base = fs::canonicalize(&wanted).map_err(|e| {
@@ -481,7 +479,6 @@ const REFUSED: &str = "admin-address bind-address bootstrap chroot daemonize dat
     defaults-extra-file defaults-file defaults-group-suffix help initialize initialize-insecure mysqlx \
     networking no-defaults pid-file port print-defaults socket user verbose version";
 
-/// Prefixes of any option's name.
 const PREFIXES: [&str; 5] = ["loose-", "skip-", "disable-", "enable-", "maximum-"];
 
 /// Beginnings of options that shape data files, or locate the server's parts: they hold for the
@@ -515,7 +512,6 @@ fn is_shaping(argument: &str) -> bool {
     SHAPING.split(' ').any(|start| stem(argument).starts_with(start))
 }
 
-/// Removes an option's prefixes.
 fn stem(argument: &str) -> &str {
     let name = argument.trim_start_matches("--");
     let mut rest = name.split_once('=').map_or(name, |(name, _)| name);

@@ -391,7 +391,7 @@ contract! {
         pub last_error: String,
     }
 
-    /// What the acknowledged writes of a step add to one table, all phases.
+    /// Sums that the acknowledged writes of a step add to one table, all phases.
     pub struct LedgerEntry {
         pub table: String,
         /// Identity of the table's content, 1 to 8 hexadecimal digits; null where it has none.
@@ -497,7 +497,7 @@ contract! {
     pub struct Ceiling {
         /// Statements a second: engine threads, or cores where these are fewer, by the CPU an op.
         pub qps: f64,
-        /// That CPU, microseconds.
+        /// CPU an op of that rate, microseconds.
         pub us_per_op: f64,
         /// Clients of the calibration's step that comes nearest.
         pub clients: u32,
@@ -519,7 +519,7 @@ contract! {
     pub struct Conditions {
         /// Preparations before the step; null if there were none.
         pub before: Option<Prepared>,
-        /// How what the fill left dirty was flushed, before the first step on tables that this
+        /// Flush of what the fill left dirty, before the first step on tables that this
         /// invocation filled on a private server; null elsewhere.
         pub flushed: Option<Settled>,
         /// The server's levels before the step opened its connections.
@@ -1059,7 +1059,7 @@ mod tests {
         let older = r#"{"code": "level_change", "message": "as it was"}"#;
         let older: Warning = serde_json::from_str(older).expect("a warning");
         assert_eq!(Finding::from(&older), worded);
-        // What is not known is null, and stays so.
+        // An unknown value is null, and stays so.
         let unknown = finding!(QueryCache, 1_u64 << 20, None::<u64>);
         assert_eq!(Finding::from(&Warning::from(unknown.clone())), unknown);
     }

@@ -40,7 +40,6 @@ const OLD_FORM: &str = "WARNING: the --test option is deprecated. You can pass a
 
 pub(crate) type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
-/// The request of a command line.
 pub(crate) enum Parsed {
     Settings(Box<Settings>),
     /// The program of `--sysbench-binary` runs it; its words may hold a password.
@@ -50,7 +49,6 @@ pub(crate) enum Parsed {
     },
 }
 
-/// Parses a command line without the program's name.
 pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening> {
     let mut read = Arguments::default();
     let parsed = read.words(args).and_then(|()| read.resolve(env));
@@ -106,7 +104,6 @@ struct Arguments<'a> {
     /// The error for the first option that the test does not take.
     wrong: Option<Opening>,
     opening: Opening,
-    /// Lines of standard output after the header.
     after_header: String,
     notes: Vec<String>,
     theirs: Vec<&'a str>,
@@ -235,7 +232,6 @@ impl<'a> Arguments<'a> {
         self.set(entry, name, text);
     }
 
-    /// Returns the request, or the text to print instead.
     fn resolve(&mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
         let test = self.test.and_then(test_of);
         let output = self.output_version()?;
@@ -348,7 +344,6 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Copies the value of an old name, if it is above a number.
     fn old_name(&mut self, old: &str, new: &str, above: i32) -> Result<(), Opening> {
         self.check_numbers(|entry| entry.key() == old)?;
         let number = self.values.int(old);
@@ -445,7 +440,6 @@ impl<'a> Arguments<'a> {
         Ok((test, command))
     }
 
-    /// Refuses requests that have no counterpart here.
     fn undone(&self, test: Test, command: Command) -> Result<(), Opening> {
         for entry in options::OPTIONS.iter().filter(|entry| entry.about == REFUSED) {
             let usual = entry.is_default(self.values.text(entry.key()));
@@ -584,7 +578,6 @@ fn usage(text: &str) -> Opening {
     Opening { stderr: format!("{text}\n"), status: 1, ..Opening::default() }
 }
 
-/// Fails because loadgen does not do this.
 fn unsupported(why: &str) -> Opening {
     usage(&format!("loadgen: {why}"))
 }

@@ -9,7 +9,6 @@ use super::settings::{Command, Settings, Test};
 use crate::mysql::options::Address;
 use crate::workload::Distribution;
 
-/// Options whose default differs in loadgen.
 const ALWAYS: &str = "threads time warmup-time rand-type db-ps-mode mysql-host mysql-port mysql-user \
                       mysql-db tables table-size";
 const FROM_1: &str = "tables table-size range-size random-points number-of-ranges";
@@ -109,7 +108,6 @@ fn option_values(settings: &Settings) -> [(&'static str, String); 17] {
     ]
 }
 
-/// Lists the differences that no option changes.
 fn differs(settings: &Settings) -> impl Iterator<Item = &'static str> {
     let Settings { test, command, .. } = *settings;
     let run = command == Command::Run;

@@ -11,7 +11,6 @@ use crate::mysql::options::Address;
 /// Fatal, after the lines of a client that cannot begin its run.
 pub(crate) const INIT_FAILED: &str = "Thread initialization failed!";
 
-/// Makes sysbench's lines for a refusal of the server.
 pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failure) -> Vec<String> {
     let (code, state, text) = match failure {
         Failure::Server { code, sqlstate, message } => (*code, &**sqlstate, &**message),
@@ -47,7 +46,6 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
     lines
 }
 
-/// Makes the lines for a driver that cannot be used.
 pub(crate) fn driver_lines(settings: &Settings, fault: &str) -> Vec<String> {
     let why = "failed to initialize the DB driver";
     let mut lines = vec![fault.to_owned(), script_line(settings, &ClientAction::Connect, why)];
@@ -55,13 +53,11 @@ pub(crate) fn driver_lines(settings: &Settings, fault: &str) -> Vec<String> {
     lines
 }
 
-/// Makes the line of a cleanup that takes one table only.
 pub(crate) fn one_table_line(settings: &Settings) -> String {
     let why = "this benchmark does not support --tables > 1";
     script_error("cleanup", script_of(settings.test), why)
 }
 
-/// Makes the line that the Lua script then adds.
 fn script_line(settings: &Settings, action: &ClientAction, why: &str) -> String {
     let Settings { command, test, .. } = *settings;
     let begins = matches!(action, ClientAction::Connect | ClientAction::Prepare);
@@ -86,8 +82,7 @@ fn script_error(function: &str, script: &str, why: &str) -> String {
     format!("`{function}' function failed: /usr/share/sysbench/{script}.lua:0: {why}")
 }
 
-/// Words a connection error as libmariadb does, whose number for TCP is that of a connection in
-/// progress.
+/// Words a connection error as libmariadb does, whose number for TCP is that of a connection in progress.
 fn connect_error(settings: &Settings, failure: &Failure) -> String {
     const IN_PROGRESS: u8 = 115;
     let why = match failure {

@@ -28,11 +28,9 @@ impl NativeVerb {
     }
 }
 
-/// The commands of sysbench's scripts.
 const COMMANDS: [&str; 6] = ["run", "prepare", "cleanup", "prewarm", "warmup", "help"];
 const ASKED: &str = "--password asks for it, a script sets MYSQL_PWD";
 
-/// A translation of another program's command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// The foreign words by owner, and the ones without a counterpart.
@@ -85,7 +83,6 @@ pub(crate) fn translate(args: &[String], loadgen: &[NativeVerb]) -> Option<Answe
     (!command_line.theirs.is_empty()).then(|| Answer { what: what.join("\n  "), command })
 }
 
-/// Returns whether a native flag takes a value.
 fn is_valued(flag: &str, loadgen: &[NativeVerb]) -> bool {
     loadgen.iter().any(|verb| verb.flag(flag).is_some_and(|flag| flag.takes_value))
 }
@@ -130,11 +127,9 @@ pub(super) struct NativeCommand<'a> {
     verb: &'a NativeVerb,
     /// The verb and what follows: a flag is one word with its value.
     pub words: Vec<String>,
-    /// Foreign words, each with its owner.
     theirs: Vec<(String, String)>,
     /// Programs other than sysbench that the words belong to.
     programs: Vec<&'static Program>,
-    /// Words without a counterpart, with reasons.
     pub dropped: Vec<String>,
 }
 
@@ -226,7 +221,6 @@ impl<'a> NativeCommand<'a> {
         self.dropped.extend(why.map(|why| format!("{flag}: {why}")));
     }
 
-    /// Finds the meaning of a flag in the programs spoken, else in any.
     fn entries_of(&self, flag: &str) -> Vec<(&'static Entry, &'static str)> {
         let found = |program: &'static Program| Some((program.find(flag)?, program.name));
         let spoken: Vec<_> = self.programs.iter().filter_map(|program| found(program)).collect();

@@ -22,17 +22,14 @@ pub(crate) use files::import;
 
 /// Printed rates cover a time that ends a little after the total time.
 const RATE_OFF: f64 = 0.01;
-/// The text behind the rates of a report.
 const PER_SECOND: &str = " per sec.)";
 /// Units of time in microseconds; a number without one is in milliseconds.
 const TIMES: [(&str, f64); 4] = [("", 1e3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
 /// Upper limit of numbers: they stay finite when units change.
 const NUMBER_MAX: f64 = 1e15;
 
-/// A complete run of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FoundRun {
-    /// The line that it begins in, from 1.
     pub line: usize,
     /// loadgen's name of the test, if a command line names one.
     pub test: Option<String>,
@@ -43,7 +40,6 @@ pub(crate) struct FoundRun {
     pub run: Imported,
 }
 
-/// An incomplete or contradictory run or text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     pub line: usize,
@@ -102,7 +98,6 @@ fn decode(bytes: &[u8]) -> String {
     text.replace('\t', " ")
 }
 
-/// Splits an output before each run and each header.
 fn split_runs<'a, 'l>(lines: &'a [Line<'l>]) -> impl Iterator<Item = &'a [Line<'l>]> {
     lines.chunk_by(|_, (_, next)| !next.starts_with(BEGIN) && version(next).is_none())
 }
@@ -141,7 +136,6 @@ fn version(line: &str) -> Option<&str> {
     ours.or_else(|| rest.split([' ', ':']).next())
 }
 
-/// The lines that describe a run.
 struct Preamble {
     /// Command lines still to come, the next one last.
     next: Vec<Command>,
@@ -158,7 +152,6 @@ impl Preamble {
         Preamble { next, version: None, command: None, tables: None, rows: None }
     }
 
-    /// Takes the command lines before a line.
     fn reach(&mut self, line: usize) {
         while let Some(command) = self.next.pop_if(|command| command.end < line) {
             match command.verb {
@@ -185,7 +178,6 @@ impl Preamble {
         }
     }
 }
-/// Non-empty lines of a run with their numbers.
 #[derive(Clone, Copy)]
 struct Lines<'a>(&'a [(usize, &'a str)]);
 
@@ -263,7 +255,6 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns the reason why a text has no run.
     fn no_run<T>(self, text: &str) -> Result<T, Unreadable> {
         // An array begins like an interval line.
         let json = text.starts_with('{') || text.starts_with('[') && text.contains('{');
@@ -280,15 +271,13 @@ impl<'a> Lines<'a> {
         broken(self.0.last().map_or(1, |(line, _)| *line), what)
     }
 
-    /// Finds the value of the first line with one of these keys: other programs' lines may follow the
-    /// report.
+    /// Finds the value of the first line with one of these keys: other programs' lines may follow the report.
     fn find(self, keys: &str) -> Option<(usize, &'a str)> {
         let value = |text: &'a str, key| text.strip_prefix(key)?.strip_prefix(':').map(str::trim);
         let any = |text| keys.split('|').find_map(|key| value(text, key));
         self.0.iter().find_map(|(line, text)| Some((*line, any(text)?)))
     }
 
-    /// Reads the number after these words.
     fn printed(self, words: &str) -> Option<f64> {
         self.0.iter().find_map(|(_, text)| number_after(text, words))
     }
@@ -373,7 +362,6 @@ impl<'a> Lines<'a> {
         Some(Fairness { ops_mean, ops_stddev, time_mean_s, time_stddev_s })
     }
 
-    /// Reads the interval lines, and counts unreadable ones.
     fn timeline(self) -> (Vec<ImportedInterval>, u64) {
         let (mut timeline, mut unread) = (Vec::<ImportedInterval>::new(), 0);
         for (end_s, rest) in self.0.iter().filter_map(|(_, text)| seconds(text)) {
@@ -390,7 +378,6 @@ impl<'a> Lines<'a> {
         (timeline, unread)
     }
 
-    /// Warns about contradictions and missing parts.
     fn warnings(self, run: &Imported, all: Lines, unread: u64) -> Result<Vec<Warning>, Unreadable> {
         let Imported { measured_s, clients, rate, .. } = run;
         let ImportedTotals { ops, statements, tps, qps, .. } = run.totals;
@@ -428,7 +415,6 @@ fn only_workload(totals: &ImportedTotals) -> Option<&'static str> {
     }
 }
 
-/// Names the workloads with as many statements an op.
 fn candidates(totals: &ImportedTotals) -> &'static [&'static str] {
     match totals.each_op() {
         Some([14, 0, 0 | 2]) => &["read-only"],
@@ -484,8 +470,7 @@ fn percentile(text: &str) -> Option<ImportedPercentile> {
     Some(ImportedPercentile { percentile, value_us: micros(value.trim())? })
 }
 
-/// Reads a line of the histogram: `VALUE
-/// STARS COUNT`.
+/// Reads a line of the histogram: `VALUE |STARS COUNT`.
 fn bucket(text: &str) -> Option<ImportedBucket> {
     let (value, rest) = text.split_once('|')?;
     let count = rest.trim_start_matches('*').trim().parse().ok()?;

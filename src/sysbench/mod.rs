@@ -1,8 +1,7 @@
 //! The drop-in for sysbench: its command lines and outputs, and imports of its old outputs.
 //!
-//! sysbench's rules make [`Settings`] of a command line; loadgen's engine runs it and prints
+//! sysbench's rules make [`Settings`] of a command line; loadgen's engine runs it, and what is printed is
 //! sysbench's text. docs/user/from-sysbench.md lists what differs.
-//! what is printed is sysbench's text. docs/user/from-sysbench.md lists what differs.
 
 mod arguments;
 mod explain;

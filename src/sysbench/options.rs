@@ -23,7 +23,6 @@ pub(super) enum Group {
     Own,
 }
 
-/// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionKind {
     Bool,
@@ -42,7 +41,6 @@ pub(super) enum OptionKind {
     File,
 }
 
-/// The counterpart in a native command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Becomes {
     /// These flags, `@` for the value; without `@` any value but the default.
@@ -65,7 +63,6 @@ pub(super) struct Entry {
     pub becomes: Becomes,
 }
 
-/// The name of the replaced program.
 pub(super) const NAME: &str = "sysbench";
 pub(super) const OFF: &[&str] = &["off", "false", "0"];
 pub(super) const ON: &[&str] = &["", "on", "true", "1"];
@@ -210,12 +207,10 @@ impl Entry {
         alike || value == self.default
     }
 
-    /// Returns whether the option is parsed after the test is known.
     pub(super) fn is_of_test(&self) -> bool {
         matches!(self.group, Tests | Points | Ranges | Legacy)
     }
 
-    /// Formats name and value as sysbench's help does.
     fn form(&self) -> String {
         let name =
             if self.is_of_test() { self.key().replace('-', "_") } else { self.key().to_owned() };
@@ -260,7 +255,6 @@ impl OptionValues {
         ON.contains(&self.text(name))
     }
 
-    /// Returns a whole number; the values are checked.
     pub(super) fn int(&self, name: &str) -> i32 {
         int(self.text(name)).expect("a whole number")
     }

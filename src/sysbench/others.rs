@@ -1,5 +1,4 @@
-//! Words of other load generators, for hints to native commands: their counterparts, and why some have
-//! none.
+//! Words of other load generators, for hints to native commands: their counterparts, and why some have none.
 
 use super::options::{Becomes, Entry, Group, OptionKind, with_dashes};
 use Becomes::{Flags, Nothing};
@@ -120,7 +119,6 @@ const COMMANDS: [(&str, &str); 6] = [
     ("slap", "point-select"),
 ];
 
-/// Finds the counterpart of another program's command.
 pub(crate) fn command(word: &str) -> Option<&'static str> {
     let (_, ours) = COMMANDS.iter().find(|(theirs, _)| word.eq_ignore_ascii_case(theirs))?;
     Some(ours)

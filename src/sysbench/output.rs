@@ -24,7 +24,6 @@ pub(crate) struct Log {
     verbosity: u8,
     last: String,
     repeated: u32,
-    /// The error of the first write that failed.
     pub broken: Option<std::io::Error>,
 }
 
@@ -146,7 +145,6 @@ fn join_shown(lines: &[(bool, String)]) -> String {
     lines.iter().filter(|(shown, _)| *shown).flat_map(|(_, line)| [line, "\n"]).collect()
 }
 
-/// Makes the message about the options of a run.
 pub(crate) fn options(settings: &Settings) -> String {
     let Settings { threads, rate, seed, time, forced_shutdown: grace, values, .. } = settings;
     let old = settings.output == OutputVersion::V0_5;

@@ -33,7 +33,6 @@ struct RunEnd {
     error: Option<Error>,
 }
 
-/// Printed when too many events wait for a client.
 const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
                           up with the specified event generation rate";
 const SECOND: Ns = 1_000_000_000;
@@ -169,7 +168,6 @@ impl Report<'_> {
         }
     }
 
-    /// Writes the lines due at this time.
     fn write_due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
@@ -190,7 +188,6 @@ impl Report<'_> {
         }
     }
 
-    /// Writes the end of a run; returns its exit status.
     fn end(&self, run: RunEnd) -> Ended {
         let RunEnd { outcome, abandoned, verdict, error } = run;
         let seen = self.seen.take();

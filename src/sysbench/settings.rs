@@ -38,7 +38,6 @@ pub(crate) enum Command {
     Cleanup,
 }
 
-/// The sysbench version whose output is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputVersion {
     V0_5,
@@ -76,7 +75,6 @@ pub(crate) struct Settings {
     pub(super) out_named_by: &'static str,
     /// Directory of loadgen's own summary (`--loadgen-out`, LOADGEN_OUT).
     pub out: Option<PathBuf>,
-    /// All options without the password.
     pub values: OptionValues,
     /// Sentences for standard error about options that are accepted and ignored.
     pub notes: Vec<String>,

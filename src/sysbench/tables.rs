@@ -1,7 +1,6 @@
 //! `prepare`, `prewarm` and `cleanup`: sysbench's tables, statements and lines.
 //!
-//! Each thread has a connection; thread t has the tables t, t + threads, … The caller writes the
-//! header.
+//! Each thread has a connection; thread t has the tables t, t + threads, … The caller writes the header.
 
 use std::ops::RangeInclusive;
 use std::sync::Mutex;

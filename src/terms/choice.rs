@@ -206,7 +206,7 @@ choices! {
         Delta "delta";
         /// Cost of what --new has and --baseline has not, for each number of clients, percent
         Overhead "overhead";
-        /// What an op costs the server and the client, absolute and relative
+        /// Cost of an op to the server and the client, absolute and relative
         PerOp "per-op";
         /// The best number of each label, and the clients it was reached at
         Peak "peak";

@@ -13,7 +13,6 @@ const TEXTS_MAX: usize = 3;
 /// Reasons of a verdict in full; further ones show their codes only.
 const REASONS_MAX: usize = 2;
 
-/// A fact about a step, or about many.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
     /// The values of a code, in the order of its fields.
@@ -120,7 +119,6 @@ impl Value {
         }
     }
 
-    /// Adds the same value of another finding.
     fn absorb(&mut self, other: &Value) {
         match (&mut *self, other) {
             (_, Value::One(Json::Null)) => {}
@@ -313,7 +311,7 @@ mod tests {
         let texts = Value::Texts(["fell", "rose"].map(str::to_owned).into());
         let values = vec![Value::One("the rate".into()), texts, Value::Range(0.11, 0.3)];
         assert_eq!(merged, [Finding::Known(Code::Drift, values), finding!(NoStatus)]);
-        // What is merged merges again, to the same.
+        // Merged findings merge again, to the same.
         assert_eq!(merge(merged.iter().chain(&all)), merged);
         let noisy = |part| {
             let reason = Finding::Known(Code::Descheduled, vec![part]);

@@ -83,7 +83,6 @@ const PROPERTIES: [(&str, Property); 6] = [
 ];
 
 impl Property {
-    /// Parses a name in lower case.
     pub(crate) fn parse(name: &str) -> Option<Property> {
         let known = PROPERTIES.iter().find(|(known, _)| *known == name).map(|(_, known)| *known);
         known.or_else(|| Percentile::parse(name).map(Property::Percentile))

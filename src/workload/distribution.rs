@@ -34,10 +34,8 @@ pub struct Special {
     within: u32,
 }
 
-/// sysbench's defaults.
 const USUAL: Special = Special { iterations: 12, band: 1, within: 75 };
 
-/// The values of `--distribution`.
 const FORMS: &str = "uniform, zipf:S, zipf-adjacent:S (such as zipf:0.99), \
                      pareto:H (sysbench's: pareto:0.2), gaussian, special";
 /// Most numbers that `gaussian` and `special` may average.
@@ -286,7 +284,6 @@ pub(crate) struct Coverage {
     pub hottest_share: f64,
     /// The smallest share of the rows that half of the keys fall on.
     pub half_on_share: f64,
-    /// Distinct rows expected to be touched.
     pub distinct: f64,
 }
 
@@ -534,7 +531,7 @@ mod tests {
                 let expected = libm::erf(within * deviations / f64::sqrt(2.0));
                 let (low, high) = ((0.5 - within) * 1e5, (0.5 + within) * 1e5);
                 let seen = share(&drawn, low as u64, high as u64);
-                // Of three numbers the normal distribution is near, no more.
+                // The mean of three numbers is near the normal distribution, no more.
                 assert!((seen - expected).abs() < 0.025, "{text} {within}: {seen}, not {expected}");
             }
         }

@@ -144,7 +144,6 @@ impl Workload {
         checked.map_err(|what| Error::usage(format!("{origin}: {what}")).hint(FORM))
     }
 
-    /// Checks what the form does not.
     pub(crate) fn check(&self) -> Result<(), String> {
         let missing = self.missing();
         ensure(missing.is_empty(), format_args!("missing: {}", missing.join(", ")))?;
@@ -156,7 +155,6 @@ impl Workload {
         self.transactions.iter().try_for_each(|t| self.check_transaction(t))
     }
 
-    /// Lists the required keys that are missing.
     pub(crate) fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         missing.extend(self.name.is_empty().then(|| "name".to_owned()));

@@ -24,8 +24,7 @@ pub fn name_part(name: &str) -> u64 {
     })
 }
 
-/// Maps 64 random bits to `0..n` by multiplication, with a bias below n / 2^64; [`Stream::below`] has
-/// none.
+/// Maps 64 random bits to `0..n` by multiplication, with a bias below n / 2^64; [`Stream::below`] has none.
 pub(crate) fn scale(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }

@@ -18,7 +18,6 @@ pub(crate) const PAD_LEN: usize = 59;
 /// One more than the largest group of digits.
 const GROUP: u64 = 100_000_000_000;
 const GROUP_LEN: usize = 11;
-/// Digits of a number at most.
 const DIGITS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,7 +142,6 @@ impl Filler {
         self.put(out, id, [b"", b"\t", b"", b"\n"]);
     }
 
-    /// Writes a row of VALUES in brackets.
     pub(crate) fn tuple(&self, out: &mut Vec<u8>, id: u64) {
         self.put(out, id, [b"(", b",", b"'", b")"]);
     }
@@ -190,7 +188,6 @@ const TEXT_MIN: u64 = 5;
 /// The values of a row: id, name, email, password, dob, address, city, state_id, zip, country_id.
 /// Texts are lower-case letters and digits, so nothing needs escaping.
 pub type PhptestRow = [String; 10];
-/// The columns that are numbers.
 const NUMBERS: [bool; 10] = [true, false, false, false, false, false, false, true, false, true];
 
 /// Makes a row of `count`; `seed` is the table's.

@@ -1,12 +1,10 @@
-//! A workload from SQL without a profile: the statements of a file or of the command line are one
-//! operation.
+//! A workload from SQL without a profile: the statements of a file or of the command line are one operation.
 
 use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
 use super::statement::{Expect, Param, Statement, StatementKind, ensure, is_control};
 use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
 use crate::error::{Error, Result};
 
-/// The placeholders, for errors.
 const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits) and {table} \
     (a table that loadgen prepare made) are known; the same number in several statements: SET @id = {random A..B}, then @id";
 
@@ -64,7 +62,6 @@ fn printable_name(name: &str) -> String {
     if name.is_empty() { "sql".to_owned() } else { name }
 }
 
-/// A statement that begins or ends a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Control {
     Begin,

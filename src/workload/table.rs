@@ -23,7 +23,6 @@ pub enum Schema {
 }
 
 pub(crate) struct Facts {
-    /// Also the word on the command line.
     prefix: &'static str,
     /// Names and types; `{int}` stands for the type of ids.
     columns: &'static [(&'static str, &'static str)],
@@ -100,7 +99,6 @@ impl Schema {
         self.facts().prefix
     }
 
-    /// Lists the required columns in the order of rows.
     pub(crate) fn columns(self) -> Vec<&'static str> {
         self.facts().columns.iter().map(|(name, _)| *name).collect()
     }
@@ -109,7 +107,6 @@ impl Schema {
         format!("{}{table}", self.prefix())
     }
 
-    /// Parses a name made by [`Schema::name`].
     pub(crate) fn number(self, name: &str) -> Option<u32> {
         let digits = name.strip_prefix(self.prefix())?;
         let number = digits.parse().ok()?;

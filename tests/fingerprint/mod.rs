@@ -59,7 +59,7 @@ fn tables_are_found_as_they_are() {
                 .map(|t| t.unusable(Schema::Sbtest).unwrap_or_default())
                 .collect();
             assert!(why[..3].iter().all(String::is_empty), "{why:?}");
-            assert!(why[3].contains("view") && why[4].contains("no index on id"), "{why:?}");
+            assert!(why[3].contains("view") && why[4].ends_with(" id"), "{why:?}");
             assert!(!found.tables[&5].is_table());
             let indexed: Vec<_> =
                 found.tables.values().map(|t| t.is_indexed(Schema::Sbtest)).collect();

@@ -47,12 +47,13 @@ fn without_local_infile_it_inserts_and_says_how_to_be_faster() {
     let output = loadgen(&db, &args).output().unwrap();
     let (out, err) = texts(&output);
     assert_eq!((output.status.code(), out.as_str()), (Some(0), ""), "{err}");
-    for part in ["multi-row INSERT over", "local_infile is OFF", "2 tables of 12k rows in"] {
+    for part in ["INSERT", "local_infile", "12k"] {
         assert!(err.contains(part), "{part}: {err}");
     }
     let again = loadgen(&db, &["prepare", "--tables", "2", "--rows", "12k"]).output().unwrap();
-    assert!(texts(&again).1.contains("finished before: sbtest1, sbtest2 (12k rows"));
-    assert!(texts(&again).1.contains("nothing to do") && texts(&again).1.contains("--force"));
+    assert!(again.status.success() && texts(&again).1.contains("sbtest1, sbtest2"));
+    assert_eq!(db.prepare(&job(2, 12_000)).unwrap().filled, 0, "nothing is left to do");
+    assert!(texts(&again).1.contains("--force"));
 
     // The same rows by the other way, on the same odd server.
     let inserted = db.checksum(2);
@@ -78,14 +79,15 @@ fn accounts_without_rights_are_told_which_ones() {
     let output = command.arg(&sandbox.socket).output().unwrap();
     let (_, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("1142") && err.contains("loadgen needs CREATE"), "{err}");
+    let is_hint = |line: &str| line.starts_with("hint: ") && line.contains("CREATE");
+    assert!(err.contains("1142") && err.lines().any(is_hint), "{err}");
 
     db.query(&format!("GRANT ALL ON {}.* TO reader@localhost", db.name));
     db.query("SET GLOBAL read_only = 1");
     let output = command.output().unwrap();
     let (_, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("read-only") && err.contains("SET GLOBAL read_only = 0"), "{err}");
+    assert!(err.contains("SET GLOBAL read_only = 0"), "{err}");
 }
 
 #[test]

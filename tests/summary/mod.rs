@@ -140,8 +140,9 @@ fn a_store_that_cannot_be_is_refused_before_the_first_step() {
         assert!(!error.hints().is_empty());
         error.to_string()
     };
-    assert!(refused(&file).contains("is a file"), "{}", refused(&file));
-    assert!(refused(&file.join("below")).contains("is a file"));
+    for path in [&file, &file.join("below")] {
+        assert!(refused(path).contains(file.to_str().expect("UTF-8")), "{}", refused(path));
+    }
     assert!(refused(&dir.path().join("no/such")).contains("parent"));
     assert!(refused(Path::new("")).contains("empty"));
     symlink(dir.path().join("nowhere"), dir.path().join("dangling")).expect("a link");
@@ -158,8 +159,8 @@ fn a_store_that_goes_away_says_what_to_do_with_the_summary() {
     fs::remove_dir(&inside).expect("empty");
     let error = store.write(&sound()).expect_err("no directory");
     let text = error.render();
-    assert!(text.contains("does not exist") && text.contains("standard output"), "{text}");
-    assert!(text.contains("00000000000000aa-1"), "{text}");
+    assert!(text.contains(inside.to_str().expect("UTF-8")), "{text}");
+    assert!(text.contains("00000000000000aa-1") && !error.hints().is_empty(), "{text}");
 }
 
 /// A file with a sound summary and others, in a directory of their own.
@@ -237,7 +238,7 @@ fn hostile_files_end_in_a_short_reason() {
     let file = fs::File::create(&huge).expect("writable");
     file.set_len(65 << 20).expect("sparse");
     let error = load(&[huge], false).expect_err("too large");
-    assert!(error.to_string().contains("larger than 64 MiB"), "{error}");
+    assert!(error.to_string().contains("64 MiB"), "{error}");
 }
 
 #[test]

@@ -72,7 +72,6 @@ fn a_server_that_goes_while_a_step_is_made_ready_is_waited_for() {
         let ended = run_canned(&format!("{words} reconnect"), &goes());
         assert_eq!(ended.code, 0, "{text}: {}", ended.stderr);
         assert_eq!(ended.summaries.len(), 2, "{text}: {}", ended.stderr);
-        assert!(ended.stderr.contains("waiting for the server: "), "{text}: {}", ended.stderr);
         let ended = run_canned(&format!("{words} continue"), &goes());
         assert_eq!(ended.code, 3, "{text}: {}", ended.stderr);
         assert!(ended.stderr.contains("hint: "), "{text}: {}", ended.stderr);
@@ -87,14 +86,12 @@ fn an_adaptive_hash_index_that_may_be_off_is_tried_again_and_told() {
     let lost = server(vec![at(1, Action::Close, &on), at(2, Action::Stall(Duration::ZERO), &on)]);
     let ended = run_canned(words, &lost);
     assert_eq!(lost.counts().faults, 2, "over another connection: {}", ended.stderr);
-    assert!(!ended.stderr.contains("cannot put it back"), "{}", ended.stderr);
+    let by_hand = format!("hint: SET GLOBAL {AHI} = ON");
+    assert!(!ended.stderr.contains(&by_hand), "{}", ended.stderr);
 
     let refuses = Action::error(1231, "42000", "it cannot");
     let refused = server(vec![Fault::new(At::EachStatement(1), refuses).only(on)]);
     let ended = run_canned(words, &refused);
     assert_eq!(ended.code, 3, "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("switched innodb_adaptive_hash_index off and cannot put it back")
-    );
-    assert!(ended.stderr.contains("hint: SET GLOBAL innodb_adaptive_hash_index = ON"));
+    assert!(ended.stderr.contains(&by_hand), "{}", ended.stderr);
 }

@@ -234,7 +234,7 @@ fn the_host_s_state_and_skew_are_told() {
     for code in ["cpu_governor", "skew", "recorded_host"] {
         assert!(warned(step, code), "{code}: {:?}", codes(step));
     }
-    assert!(text.contains("more notes: loadgen report "), "the others are counted: {text}");
+    assert!(text.contains(" --notes\n"), "the others are counted: {text}");
     let seen = step.conditions.as_ref().expect("recorded");
     let clocks: Vec<_> = seen.window.iter().filter_map(|sample| sample.client_mhz).collect();
     assert!((2..=4).contains(&clocks.len()), "{clocks:?}");

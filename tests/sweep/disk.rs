@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use loadgen::canned::{Action, At, Fault};
-use loadgen::summary::{Outcome, Summary};
+use loadgen::summary::{ErrorClass, Outcome, Summary};
 
 use crate::common::program::{Ended, Results, canned, command, wait};
 use crate::common::restarting::until;
@@ -120,7 +120,6 @@ fn a_summary_that_cannot_be_written_goes_to_standard_output() {
     let output = within(65_536, server.port(), &["--note", &note], results.dir());
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("was not saved") && text.contains("standard output"), "{text}");
     let summary = printed(&output.stdout);
     assert!(summary.totals.ops > 0 && summary.notes["large"].len() == 70_000);
     assert_eq!(fs::read_dir(results.dir()).expect("a directory").count(), 0, "nothing half");
@@ -243,8 +242,6 @@ fn a_disk_that_fills_in_the_middle_of_a_long_summary() {
                  --interval 100ms";
     let ended = with_disk("size=4m", results.dir(), &fill, words, server.port(), &results);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    let says = ended.stderr.contains("no space left") && ended.stderr.contains("standard output");
-    assert!(says, "{}", ended.stderr);
     assert_eq!(listed(&ended, "filler"), 1, "the disk was filled: {}", ended.stderr);
     let left = (listed(&ended, ".json"), listed(&ended, ".tmp"));
     assert_eq!(left, (0, 0), "nothing half: {}", ended.stderr);
@@ -286,7 +283,8 @@ fn an_interval_log_whose_disk_fills_costs_no_summary() {
     let words = format!("{words} --interval-log '{}'", log.display());
     let ended = with_disk("size=16k", disk.path(), "", &words, server.port(), &results);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    assert!(ended.stderr.contains("error: client ") && ended.stderr.contains("connection lost"));
+    let lost = ended.only().totals.errors.iter().any(|error| error.class == ErrorClass::Lost);
+    assert!(lost && ended.stderr.contains("error: client"), "{}", ended.stderr);
     assert!(ended.stderr.contains("warning: --interval-log"), "{}", ended.stderr);
     assert_eq!(ended.only().outcome, Outcome::Aborted);
 }

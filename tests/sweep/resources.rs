@@ -31,12 +31,9 @@ const WORDS: &str = "point-select --tables 8 --clients 64 --warmup 0 --time 1s";
 fn too_few_descriptors_are_refused_with_the_arithmetic() {
     let ended = limited("ulimit -n 80", WORDS);
     assert_eq!(ended.code, 3, "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("limit of open files is 80, but 64 clients + "),
-        "{}",
-        ended.stderr
-    );
-    assert!(ended.stderr.contains("hint: raise the hard limit"), "{}", ended.stderr);
+    for of in [" 80,", " 64 ", "\nhint: "] {
+        assert!(ended.stderr.contains(of), "{of}: {}", ended.stderr);
+    }
     // So few that not even the runtime can be made, or that nothing can be opened.
     for few in 4..16 {
         let ended = limited(&format!("ulimit -n {few}"), WORDS);
@@ -50,11 +47,7 @@ fn too_few_descriptors_are_refused_with_the_arithmetic() {
 fn too_little_memory_is_refused_with_the_arithmetic() {
     let ended = limited("ulimit -v 200000", WORDS);
     assert_eq!(ended.code, 3, "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("memory limit in MiB is 196, but 64 clients"),
-        "{}",
-        ended.stderr
-    );
+    assert!([" 196,", " 64 "].iter().all(|of| ended.stderr.contains(of)), "{}", ended.stderr);
     // What it asks for is enough.
     let hint = ended.stderr.rsplit("ulimit -v ").next().expect("a hint");
     let kib: u64 = hint.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number");

@@ -226,8 +226,7 @@ fn what_was_stolen_explains_as_many_late_turns_as_it_is_of_a_core() {
 
 #[test]
 fn late_turns_of_idle_threads_are_not_the_client_s() {
-    // Recorded: 3.12 ms for 1 % of the time, a median of 20 ms, threads almost idle, other programs
-    // on 36 %.
+    // Recorded: 3.12 ms for 1 % of the time, a median of 20 ms, threads almost idle, other programs on 36 %.
     let of = |other, busy, median| {
         judged(|step, share| {
             step.latency.service.p50_us = Some(20_800.0);

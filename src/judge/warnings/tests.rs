@@ -441,7 +441,7 @@ fn changes_are_told_apart_or_counted() {
         |n: u32| SettingChange { name: format!("name{n}"), before: long("a"), after: long("b") };
     let changed: Vec<SettingChange> = (0..30).map(change).collect();
     let message = changed_when(&changed, "during the step")[0].to_string();
-    assert!(message.contains("xa / …") && message.contains("xb"), "{message}");
+    assert!(message.contains("xa ") && message.contains("xb"), "{message}");
     let shown = message.matches("name").count();
     assert!(message.ends_with(&format!("and {} more", 30 - shown)), "{message}");
     assert!(message.chars().count() <= 300, "a note cuts it otherwise: {message}");

@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::lex::{Shape, Token};
 use crate::error::clip;
 
-/// The effect of a statement on a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpPart {
     /// `DROP TABLE IF EXISTS`: no error if there is no table.
@@ -22,12 +21,10 @@ pub enum DumpPart {
     LeftOut(LeftOut),
 }
 
-/// The subject of a statement that is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
     GtidPurged,
     SqlLogBin,
-    /// The place in another server's binary log.
     Replication,
     /// A switch of MyRocks that Percona's mysqldump writes.
     RocksDb,
@@ -110,7 +107,6 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes a table's name, without a database.
     pub(super) fn table(&mut self) -> Result<Range<usize>, String> {
         let fits = |token: &&Token| matches!(token.shape, Shape::Word | Shape::Quoted(b'`' | b'"'));
         let token = self.peek().filter(fits).ok_or("a table without a name")?;

@@ -24,7 +24,6 @@ pub(super) struct Token {
 pub(super) struct Tokens {
     pub(super) list: Vec<Token>,
     pub(super) versioned: Vec<Range<usize>>,
-    /// The start of the next token, or the end.
     pub(super) end: usize,
 }
 
@@ -112,12 +111,10 @@ static WORD: [bool; 256] = {
     table
 };
 
-/// Counts the bytes of the word that begins here.
 pub(super) fn word(text: &[u8]) -> usize {
     text.iter().position(|byte| !in_word(*byte)).unwrap_or(text.len())
 }
 
-/// Counts the bytes of the number that begins here.
 pub(super) fn number(text: &[u8]) -> usize {
     text.iter().position(|byte| !in_word(*byte) && *byte != b'.').unwrap_or(text.len())
 }

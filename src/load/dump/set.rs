@@ -7,7 +7,6 @@ use super::cursor::{Cursor, DumpPart, LeftOut, StatementInfo, refuse_charset, un
 use super::lex::Shape;
 use crate::error::clip;
 
-/// Variables of a session that dumps set.
 const VARIABLES: [&str; 23] = [
     "AUTOCOMMIT",
     "UNIQUE_CHECKS",
@@ -84,7 +83,6 @@ impl Variables {
         Variables { charset: charset.map(str::to_owned), saved: HashMap::new(), ansi: false }
     }
 
-    /// Checks the assignments after SET.
     pub(super) fn set(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
         if words.has("NAMES") {
             return self.names(words);
@@ -151,7 +149,6 @@ impl Variables {
         }
     }
 
-    /// Takes the value of a user variable.
     fn save(&mut self, name: &str, words: &mut Cursor) -> Result<Option<LeftOut>, String> {
         let value = if words.sign(b'@') {
             if !words.sign(b'@') {
@@ -187,7 +184,6 @@ impl Variables {
         Ok(omitted)
     }
 
-    /// Takes the value of a session's variable.
     fn assign(&mut self, name: &str, words: &mut Cursor) -> Result<(), String> {
         if !VARIABLES.contains(&name) {
             return Err(format!("SET {}: no dump of tables sets it", clip(name, 40)));

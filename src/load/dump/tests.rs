@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::workload::sql::Splitter;
 
-/// What is seen of the last of some statements, which are those of one file.
+/// Judges the last of some statements, which are those of one file.
 fn seen(file: &[&str]) -> Result<(DumpPart, String), String> {
     let mut judge = Judge::new(Some("utf8mb4"));
     let mut last = Err("no statement".to_owned());
@@ -126,7 +126,7 @@ fn statements_that_a_dump_of_tables_does_not_have_are_refused() {
         ("\\. /etc/passwd", "outside of quotes"),
         ("INSERT INTO `unclosed VALUES", "a quote without end"),
         ("", "no statement"),
-        // What takes something from outside of the table.
+        // These take something from outside of the table.
         ("CREATE TABLE t SELECT 1", "without columns"),
         ("CREATE TABLE t LIKE other.x", "without columns"),
         ("CREATE TABLE t (LIKE other.x)", "LIKE"),
@@ -274,7 +274,7 @@ fn fixtures(dir: &str) -> Vec<PathBuf> {
     files
 }
 
-/// What a file's statements do, or why one is refused.
+/// Judges a file's statements; an error says why one is refused.
 fn judged(path: &Path) -> Result<Vec<DumpPart>, String> {
     let file = File::open(path).expect("a file");
     let mut statements = Splitter::new(file, "x.sql", 1 << 20);

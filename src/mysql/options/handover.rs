@@ -188,7 +188,6 @@ impl Line {
         self.password.as_ref()?.1.as_ref().filter(|secret| !secret.is_empty())
     }
 
-    /// Puts a flag into the place of the password.
     fn with(mut self, flag: &str) -> Vec<OsString> {
         if let Some((at, secret)) = self.password {
             let flag = match secret {
@@ -382,7 +381,7 @@ mod tests {
         for line in ["x go --passwordmarker", "x --password-marker go", "x --password-fdmarker"] {
             let error = refusal(line);
             assert!(!error.render().contains("marker"), "{line}: {}", error.render());
-            assert!(error.hints()[0].contains("--password alone asks"), "{line}");
+            assert!(error.hints()[0].contains("--password "), "{line}");
         }
     }
 

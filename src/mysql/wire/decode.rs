@@ -29,13 +29,11 @@ type Column = [u8; 2];
 /// Stands for a definition that is too long to read: no server has this type.
 const UNKNOWN: Column = [0x7f, 0];
 
-/// Rows of the first result and of those behind it, and the affected rows of the last OK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
     pub rows: u64,
     pub more_rows: u64,
     pub affected: u64,
-    /// NULLs in columns that are declared NOT NULL.
     pub nulls: u64,
 }
 
@@ -78,7 +76,6 @@ pub struct Decoder {
     /// Bytes of the packet still to come, and whether its payload goes on in the next.
     skip: usize,
     goes_on: bool,
-    /// Ended results of this answer.
     results: u64,
     columns: Vec<Column>,
     /// The bytes that `columns` come from, up to the first row: a statement has the same each time, and
@@ -86,7 +83,6 @@ pub struct Decoder {
     known: Vec<u8>,
     column: Column,
     cell: Vec<u8>,
-    /// Bytes of `cell`, if it holds a value of this answer.
     found: Option<usize>,
     /// The server's number of the statement that was prepared.
     pub statement: u32,
@@ -169,7 +165,6 @@ impl Decoder {
         rest
     }
 
-    /// Takes the outcome once the answer is whole.
     pub fn outcome(&mut self) -> Option<Asked<Answer>> {
         if self.is_whole() { self.outcome.take() } else { None }
     }
@@ -359,7 +354,6 @@ impl Decoder {
         (at == length || (at > length && length == PACKET_MAX)).then_some(nulls)
     }
 
-    /// Keeps the first cell of a row, unless it is NULL.
     fn keep_cell(&mut self, row: &[u8]) -> Option<()> {
         let mut rest = ParseBuf(row);
         let null = if self.kind == AnswerForm::Text {

@@ -15,11 +15,7 @@ pub enum Value {
     Null,
     Int(i64),
     UInt(u64),
-    /// A range of the [`Params`]' bytes.
-    Bytes {
-        start: u32,
-        end: u32,
-    },
+    Bytes { start: u32, end: u32 },
 }
 
 /// The parameters of one operation; a client uses them again and again.
@@ -45,7 +41,6 @@ impl Params {
         self.values.is_empty()
     }
 
-    /// Sets one value, in any order.
     pub fn set(&mut self, at: usize, value: Value) {
         self.values[at] = value;
     }
@@ -80,8 +75,7 @@ pub fn begin(out: &mut Vec<u8>, command: u8) {
     out.extend_from_slice(&[0, 0, 0, 0, command]);
 }
 
-/// Fills in the header of a command, or one for each of its packets. Returns the answer's first
-/// number.
+/// Fills in the header of a command, or one for each of its packets. Returns the answer's first number.
 pub fn end(out: &mut Vec<u8>, sequence: u8) -> u8 {
     let length = out.len() - HEADER;
     if length >= PACKET_MAX {
@@ -165,7 +159,7 @@ mod tests {
             backwards: bool,
         ) {
             let (mut params, mut copied) = (Params::default(), Params::default());
-            // What was there before does not matter.
+            // Earlier values do not matter.
             params.clear(3);
             params.set_bytes(1, |out| out.push(7));
             params.clear(values.len());

@@ -1,5 +1,4 @@
-//! The session of a measured client: one connection, one command at a time. The only file here with
-//! I/O.
+//! The session of a measured client: one connection, one command at a time. The only file here with I/O.
 //!
 //! An answer is read to its end, or the session is over: a dropped future leaves
 //! [`LeanSession::is_usable`] false.
@@ -142,7 +141,7 @@ impl LeanSession {
         String::from_utf8_lossy(text).into_owned()
     }
 
-    /// Says goodbye, for at most `limit`.
+    /// Ends the session with a goodbye, for at most `limit`.
     pub async fn close(self, limit: Duration) {
         self.close_with(Vec::new(), limit).await;
     }

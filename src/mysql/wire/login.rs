@@ -39,16 +39,12 @@ pub(crate) const ANOTHER_QUESTION: &str = "the server asks for something else th
 /// The action after a packet. It may hold the password.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(crate) enum LoginAction {
-    /// Send this payload.
     Send(Vec<u8>),
-    /// Send nothing and read on.
     Read,
-    /// The server let us in.
     Done,
 }
 
-/// The expected packet, besides a switch to another method: MariaDB tries those of an account one by
-/// one.
+/// The expected packet, besides a switch to another method: MariaDB tries those of an account one by one.
 #[derive(Clone, Copy, PartialEq)]
 enum Awaits {
     /// An OK, or more of this method.
@@ -56,7 +52,6 @@ enum Awaits {
     Key,
     /// The rounds and the salt of parsec.
     Salt,
-    /// More questions of a dialog.
     Question,
     Verdict,
 }
@@ -79,7 +74,6 @@ pub(crate) struct Login<'a> {
     beyond_driver: bool,
     /// The reason why the last method was declined, if it was.
     declined: Option<Declined>,
-    /// The driver's response, if it made one.
     response: Option<Vec<u8>>,
     version: (u16, u16, u16),
     capabilities: CapabilityFlags,
@@ -221,7 +215,6 @@ impl<'a> Login<'a> {
         scramble.map_or_else(Vec::new, |scramble| scramble.to_vec())
     }
 
-    /// Begins the method that the server asks for.
     fn switch(&mut self, packet: &[u8]) -> Result<LoginAction> {
         let mut rest = ParseBuf(packet);
         let name = rest.eat_null_str();

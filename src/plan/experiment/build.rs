@@ -21,7 +21,6 @@ type Program = (String, PathBuf);
 type Given<'a> = (&'a Profile, &'a Overrides);
 type Refuse<'a> = dyn Fn(&str, &dyn fmt::Display) -> Error + 'a;
 
-/// Builds the experiment of a profile; refuses contradictions in the profile or with the flags.
 pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     let subjects = subjects(profile, overrides)?;
     check_labels(profile, "report/order", profile.report.order.as_ref())?;
@@ -92,7 +91,6 @@ fn find_subjects<'e>(
     Ok(found)
 }
 
-/// Pairs labels for comparison: by program, or all if no two share one.
 fn pairs(from: &[&ServerSetup], to: &[&ServerSetup]) -> Vec<(String, String)> {
     let program = |subject: &ServerSetup| {
         let label = subject.label.strip_suffix(subject.server.name()).unwrap_or_default();
@@ -198,7 +196,6 @@ fn check_suite(profile: &Profile, path: &str, suite: &SuiteSpec) -> Result<()> {
     Ok(())
 }
 
-/// Finds the workloads of a run; refuses options that none of them has.
 fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>> {
     let find = |(nth, name)| {
         profile.workload(name).ok_or_else(|| {
@@ -330,7 +327,6 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>
     Ok(subjects)
 }
 
-/// Lists the servers of a profile with their inherited settings.
 fn servers(profile: &Profile) -> Result<Vec<Server>> {
     let mut whole: Vec<Server> = Vec::new();
     for (n, server) in profile.servers.iter().enumerate() {
@@ -478,7 +474,6 @@ fn subject(
     }
 }
 
-/// Sets a sandbox's program, the sizes of this scale, and its own directories.
 fn set_up(sandbox: &mut Sandbox, program: Option<&Program>, scale: Scale) {
     for (name, size) in take(&mut sandbox.scaled_options) {
         let size = scale.size(&name, size.0).to_string();

@@ -30,19 +30,13 @@ use crate::workload::random::{mix, name_part, seed_of};
 /// Bytes of a row with its indexes, and rows a second of a fill: from 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
 const PHPTEST: (u64, f64) = (330, 50_000.0);
-/// Smallest size of a table's file.
 const TABLE_BYTES: u64 = 8_000_000;
-/// Size of a server's system tables and logs.
 const SERVER_BYTES: u64 = 200_000_000;
-/// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
-/// Bytes a second of a copy of a data directory.
 const COPY_BYTES_A_SECOND: f64 = 300_000_000.0;
 const START: Duration = Duration::from_secs(8);
 const AROUND_STEP: Duration = Duration::from_secs(1);
-/// Ops a second of a small server.
 const OPS_A_SECOND: f64 = 5000.0;
-/// Assumed time of an external command.
 const TEST: Duration = Duration::from_mins(1);
 
 /// Flags beside a profile.
@@ -88,7 +82,6 @@ pub struct Experiment {
     pub scale: Scale,
     pub subjects: Vec<ServerSetup>,
     pub parts: Vec<RunSpec>,
-    /// The wanted cells, in the order of execution.
     pub cells: Vec<Cell>,
     pub all: Vec<Cell>,
     /// Pairs of labels for the report's `from` and `to`, one for each program.
@@ -118,13 +111,11 @@ pub struct RunSpec {
 
 #[derive(Debug, Clone)]
 pub enum What {
-    /// A workload at some numbers of clients.
     Sweep(Box<Plan>, Dataset),
     Load(LoadSpec),
     Suite(SuiteSpec),
 }
 
-/// Tables that prepare makes, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
     pub schema: Schema,
@@ -160,7 +151,6 @@ impl fmt::Display for Method {
     }
 }
 
-/// One cell of a table in one repeat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     pub subject: usize,
@@ -308,7 +298,6 @@ impl Experiment {
         Ok(())
     }
 
-    /// Makes the key that finds a cell in every invocation.
     fn key(&self, cell: &Cell) -> String {
         let Cell { clients, rate, repeat, .. } = *cell;
         let (subject, part) = (&self.subjects[cell.subject], &self.parts[cell.part]);
@@ -441,7 +430,6 @@ pub(crate) fn is_current(key: &str) -> bool {
 }
 
 impl Experiment {
-    /// Estimates the time of preparing and of measuring, and the bytes on disk.
     fn estimate(&self, wanted: impl Fn(&Cell) -> bool) -> (Duration, Duration, u64) {
         let (mut preparing, mut measuring) = (Duration::ZERO, Duration::ZERO);
         // Bytes of kept data by place, and the peak of temporary data.
@@ -605,7 +593,6 @@ fn describe(part: &RunSpec) -> String {
     format!("{tables}, clients {clients}, warm-up {warmup}, window {window}, {keys}, {mode}")
 }
 
-/// Formats an estimate, without seconds.
 fn about(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds}s"),

@@ -1,5 +1,3 @@
-//! The profiles that are part of the program.
-
 use super::Profile;
 use crate::error::Error;
 

@@ -37,7 +37,7 @@
   const nearest = (list, x) =>
     list.reduce((best, item, i) => (Math.abs(item[0] - x) < Math.abs(list[best][0] - x) ? i : best), 0);
 
-  // What stands at a place: [x, heading, [[y, label, value] …]].
+  // Finds the points at a place: [x, heading, [[y, label, value] …]].
   const said = (chart, { x, y: pointed }) => {
     const places = chart.dataset.x?.split('|').map((place) => [parseFloat(place), place.replace(/^.*?:/, '')]);
     const [left, right, top, bottom, seconds, most] = (chart.dataset.t ?? '').split(' ').map(Number);

@@ -16,7 +16,6 @@ pub(super) enum Verb {
     Prepare,
     Run,
     Cleanup,
-    /// A command that neither makes nor measures anything.
     Other,
 }
 
@@ -92,7 +91,6 @@ fn programs(line: &str) -> impl Iterator<Item = usize> {
     programs.chain(scripts).take(short)
 }
 
-/// Returns whether a program's name may follow this character.
 fn may_precede_name(c: char) -> bool {
     c.is_whitespace() || "/'\"`(".contains(c)
 }
@@ -174,7 +172,6 @@ fn words(text: &str, around: Option<char>) -> Vec<String> {
     words
 }
 
-/// Returns whether a shell fills in something.
 fn is_hidden(word: &str) -> bool {
     word.contains(['$', '`']) || word.contains("{{")
 }
@@ -300,7 +297,6 @@ impl Command {
         self.values.text("db-ps-mode") == "disable"
     }
 
-    /// Lists unreadable options that decide on the work.
     pub(super) fn unreadable_options(&self) -> Vec<String> {
         let of_work = |name: &String| options::find(name).is_none_or(of_work);
         let names = self.hidden.iter().filter(|name| of_work(name)).map(|name| format!("--{name}"));
@@ -341,7 +337,6 @@ impl Command {
         Some(all)
     }
 
-    /// Returns an option's value in one form.
     fn value(&self, entry: &Entry) -> String {
         let text = self.values.text(entry.key());
         match entry.kind {
@@ -359,7 +354,6 @@ fn of_work(entry: &Entry) -> bool {
     entry.is_of_test() || draws(entry) || OF_WORK.split(' ').any(|known| known == entry.key())
 }
 
-/// Returns whether an option decides on the key distribution.
 fn draws(entry: &Entry) -> bool {
     entry.group == Group::Random && entry.key() != "rand-seed"
 }

@@ -60,7 +60,6 @@ impl<'a> Outputs<'a> {
         Outputs(outputs)
     }
 
-    /// Returns the lines without an output's prefix.
     pub(super) fn unprefixed(&self) -> &[Line<'a>] {
         &self.0[0]
     }
@@ -115,7 +114,6 @@ impl<'a> Parts<'a> {
 impl Iterator for Parts<'_> {
     type Item = ();
 
-    /// Takes a word or stamp, and the blanks before it.
     fn next(&mut self) -> Option<()> {
         let text = self.rest.trim_start();
         if text.is_empty() || self.count == PARTS_MAX {

@@ -2,12 +2,12 @@ mod commands;
 
 use super::*;
 
-/// What is found where the user says nothing.
+/// Finds runs where the user says nothing.
 fn runs(bytes: &[u8]) -> Vec<Result<FoundRun, Unreadable>> {
     super::runs(bytes, &Imported::default())
 }
 
-/// What 1.0 prints of a run of oltp_read_only with these further lines in their places.
+/// Makes the output of 1.0 of a run of oltp_read_only with these further lines in their places.
 fn text_of(header: &str, intervals: &str, histogram: &str) -> String {
     format!(
         "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n\
@@ -132,7 +132,7 @@ fn one(text: &str) -> FoundRun {
     found.remove(0).unwrap_or_else(|broken| panic!("{broken:?} in {text}"))
 }
 
-/// What is wrong with the only run of a text.
+/// Returns the error of the only run of a text.
 fn wrong(text: &str) -> Unreadable {
     let mut found = runs(text.as_bytes());
     assert_eq!(found.len(), 1, "{text}");
@@ -308,7 +308,7 @@ fn a_text_that_is_cut_anywhere_is_refused_or_equal() {
         for end in (0..start).step_by(40).chain(start..text.len()) {
             for found in runs(&text.as_bytes()[..end]) {
                 let Ok(mut found) = found else { continue };
-                // What is missing behind the sum is said.
+                // Lines that are missing behind the sum are said.
                 if found.run.fairness.is_none() {
                     assert!(codes(&found).contains(&"imported_cut"), "{end}");
                     found.run.warnings.retain(|warning| warning.code != "imported_cut");

@@ -203,7 +203,7 @@ fn a_command_line_is_answered_as_by_sysbench_when_nothing_is_run() {
     }
 }
 
-/// What the installed sysbench 1.0.20 says, its header replaced by loadgen's; None without one.
+/// Runs the installed sysbench 1.0.20, and replaces its header by loadgen's; None without one.
 fn theirs(line: &str) -> Option<(String, String, u8)> {
     let output = Program::new("sysbench").args(words(line)).stdin(Stdio::null()).output().ok()?;
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
@@ -507,7 +507,7 @@ pub(crate) fn native_flags() -> impl Iterator<Item = String> {
     all.flat_map(|ours| ours.split(", ")).filter_map(flag)
 }
 
-/// What tests of several files start from.
+/// Settings that tests of several files start from.
 pub(in crate::sysbench) fn usual() -> Settings {
     usual_with("")
 }

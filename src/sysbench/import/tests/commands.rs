@@ -97,7 +97,7 @@ const ECHOED: &[Case] = &[
         tables: None,
         range_size: None,
     },
-    // Of sysbench itself: one table.
+    // sysbench itself has one table.
     Case { echoed: "sysbench oltp_read_only --range-size=7 run", tables: Some(1), ..USUAL },
     // It is of another run.
     Case {
