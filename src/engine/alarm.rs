@@ -121,6 +121,7 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
+    /// Makes those of a thread; within its runtime only.
     pub(crate) fn new(end: Ns) -> Result<Pauses> {
         let (waiting, moved) = (RefCell::default(), Cell::new(0));
         Ok(Pauses { alarm: Alarm::new()?, waiting, end: Cell::new(end), moved })

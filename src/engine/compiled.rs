@@ -205,6 +205,7 @@ impl CompiledProgram {
         }
         op.session.text().extend_from_slice(&self.bulk.sql);
         self.bulk.sql.clear();
+        op.state.answered.set(None);
         let sent = op.session.query(Want::Count).await;
         let answer = sent.map_err(|failure| {
             failed_request(op, failure, |session| action(session.sent_text()))

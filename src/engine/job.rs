@@ -57,6 +57,7 @@ pub(crate) struct CompiledStatement {
     /// The ids that it selects, where they are known to be in the table.
     pub range: Option<IdRange>,
     pub effect: Effect,
+    /// Position of the first key among the parameters.
     pub key: Option<usize>,
     /// Positions of the `k` of each inserted row, as far as the effect names them.
     pub inserted_k: Vec<usize>,
@@ -128,6 +129,7 @@ pub(crate) struct Bulk {
     pub bytes_max: usize,
 }
 
+/// The answer that is expected; bounds are the least and the most.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Check {
     pub rows: (u64, u64),
@@ -430,6 +432,7 @@ impl Job {
         self.statements.iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
     }
 
+    /// SQL with the name of a table (from 0). Names that loadgen gives need no quotes.
     pub(crate) fn with_table(&self, sql: &str, table: u32) -> String {
         sql.replace("{table}", &self.tables.schema.name(table + 1))
     }

@@ -50,7 +50,9 @@ pub(crate) enum Go {
 /// The ops that a thread may begin, of those that all clients share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpGrant {
+    /// All since the start.
     pub ops: u64,
+    /// No more follow.
     pub last: bool,
 }
 
@@ -85,15 +87,19 @@ pub(crate) enum ThreadEvent {
 pub(crate) struct ServiceReport {
     /// It saw all until then; `Ns::MAX` when it has ended.
     pub until: Ns,
+    /// Its ops so far.
     pub ops: u64,
     pub seen: Events,
+    /// None in a closed loop.
     pub queue: Option<QueueLength>,
 }
 
 /// The approximate queue of an open loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLength {
+    /// Arrivals that wait.
     pub waiting: u64,
+    /// Clients with an op in flight.
     pub busy: u64,
 }
 

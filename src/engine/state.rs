@@ -64,6 +64,7 @@ pub(crate) struct ClientState {
 }
 
 impl ThreadState {
+    /// Makes that of a thread with these clients; within its runtime only.
     pub(super) fn new(
         setup: &Arc<StepSetup>,
         inbox: Inbox,

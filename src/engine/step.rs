@@ -467,7 +467,7 @@ impl<'a> Running<'a> {
         if self.seen.signalled.take_if(is_late).is_some() {
             let most = (limits::DRAIN + limits::COURTESY).as_secs();
             self.progress.note_to_person(&format!(
-                "waiting for answers of the server, for {most} s at most; a second Ctrl-C ends at \
+                "waiting for answers of the server, about {most} s at most; a second Ctrl-C ends at \
                  once, and this step is lost"
             ));
         }

@@ -75,7 +75,7 @@ pub(crate) const OTHER_LOAD: f64 = 0.10;
 pub(crate) const STEAL: f64 = 0.02;
 /// The share of the window in which an engine thread waited for a core.
 pub(crate) const DESCHEDULED: f64 = 0.05;
-/// The share of the statements that were to change rows and found none.
+/// The share of all statements that were to change a row and found none.
 pub(crate) const UNMATCHED_MAX: f64 = 0.01;
 /// A calibration is used for so many days: kernels, firmware and neighbours change.
 pub(crate) const CALIBRATION_DAYS: i64 = 30;

@@ -116,12 +116,14 @@ pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<
     other.into_iter().chain(steal).collect()
 }
 
-/// Returns for how long no thread ran, though none waited for a core and no quota held it back. No work of a
-/// thread between two looks at its sockets takes so long.
+/// Returns for how long no thread ran, though none waited for a core as long, no quota held it back, and the
+/// rest of the time is enough for the CPU that it used.
 fn stopped_s(share: &Share) -> Option<f64> {
     let gap = |thread: &ThreadShare| {
-        let explained = thread.descheduled_s.unwrap_or(0.0) + share.throttled_s.unwrap_or(0.0);
-        Some(thread.turns.turn_delay_max_us? / 1e6).filter(|gap| explained < gap / 2.0)
+        // Without a quota nothing is throttled.
+        let explained = thread.descheduled_s? + share.throttled_s.unwrap_or(0.0);
+        let (gap, cpu_s) = (thread.turns.turn_delay_max_us? / 1e6, thread.cpu_s?);
+        Some(gap).filter(|gap| explained < gap / 2.0 && cpu_s + gap <= thread.wall_s)
     };
     let gaps: Vec<f64> = share.threads.iter().map(gap).collect::<Option<_>>()?;
     gaps.into_iter().reduce(f64::min).filter(|gap| *gap >= STOPPED_S)

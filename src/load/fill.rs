@@ -26,6 +26,7 @@ const BREATH: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filled {
     pub tables: u32,
+    /// Tables that this call filled or completed.
     pub filled: u32,
     pub rows: u64,
     pub found: u64,
@@ -62,7 +63,9 @@ pub(super) struct Filling {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SoFar {
+    /// Rows in the tables, in whole chunks.
     filled: u64,
+    /// Those that an interrupted fill had left.
     found: u64,
     indexing: u32,
     begun: u32,

@@ -41,6 +41,7 @@ const INTERVAL: Ns = 1_000_000_000;
 const PHASES: Phases =
     Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: INTERVAL };
 
+/// The driver's largest packet, bytes.
 const PACKET_MAX: u64 = 1 << 30;
 
 /// Replaces the hint of a fill, which a load does not complete.
@@ -645,6 +646,7 @@ async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) 
     Ok(())
 }
 
+/// Reads the COMMENT of a table; None if there is no table. A view has "VIEW".
 async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
     let sql = format!(
         "SELECT TABLE_COMMENT FROM information_schema.TABLES \

@@ -59,9 +59,11 @@ const BY_STATEMENT: [&str; 8] =
 /// Attempts to see one reading alone.
 const OWN_ATTEMPTS: usize = 5;
 
-/// Counts what one `SHOW GLOBAL STATUS` adds, with the clients at rest; nothing if others ask meanwhile.
+/// Counts what one `SHOW GLOBAL STATUS` adds, with the clients at rest; nothing if others work meanwhile, whose
+/// amounts are not the same twice.
 pub async fn own_counts(session: &mut Session) -> Asked<Numbers> {
     let (mut before, _) = counters(session).await?;
+    let mut last = Numbers::new();
     for _ in 0..OWN_ATTEMPTS {
         let (after, _) = counters(session).await?;
         let added = |(name, after): (&String, &i64)| {
@@ -70,10 +72,10 @@ pub async fn own_counts(session: &mut Session) -> Asked<Numbers> {
             (by_statement && added > 0).then(|| (name.clone(), added))
         };
         let own: Numbers = after.iter().filter_map(added).collect();
-        if own.get("Questions") == Some(&1) {
+        if own.get("Questions") == Some(&1) && own == last {
             return Ok(own);
         }
-        before = after;
+        (before, last) = (after, own);
     }
     Ok(Numbers::new())
 }

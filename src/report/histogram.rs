@@ -14,9 +14,11 @@ use crate::summary::Distribution;
 /// Largest payload that is inflated, bytes. One hour in nanoseconds at three digits has 36,864
 /// buckets of nine bytes at most.
 const PAYLOAD_MAX: u64 = 4 << 20;
+/// Bytes before the payload of `HdrHistogram` V2.
 const HEADER: usize = 40;
 /// Bytes of the length, between the cookie and the deflated bytes.
 const LENGTH: usize = 4;
+/// The cookie of `HdrHistogram` V2, deflated.
 const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const NS_PER_US: f64 = 1e3;
 /// Points of each further nine of a chart.

@@ -52,7 +52,7 @@ const BESIDE_MAX: usize = 6;
 /// The most by which the time that the server's counters cover may differ from the window.
 const COVERED_MORE_MAX: f64 = 0.01;
 
-const TIMES: &str = "Service times run from the call to its return; response times from the intended \
+const TIMES: &str = "Service times run from the request to its answer; response times from the intended \
                      instant, which only columns with a rate have. Where no time is \
                      named, these show the response time, all others the service time.";
 const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: warm-up and drain, not \

@@ -285,8 +285,9 @@ fn mixed(line: &LabelRow, captioned: bool, servers: &[Difference]) -> Option<Not
                 }
                 ShownIn::Apart => false,
             };
+            let is_identity = |name: &String| servers.iter().any(|server| server.name == *name);
             let is_told =
-                servers.contains(&difference) || in_cell && names.contains(&difference.name);
+                in_cell && names.contains(&difference.name) || is_identity(&difference.name);
             if is_new && !is_told {
                 names.insert(difference.name.clone());
                 found.push(difference);

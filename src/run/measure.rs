@@ -388,7 +388,7 @@ pub(crate) fn prepare(tables: &Dataset, yes: bool, server: OnServer<'_>) -> Resu
         agree_to_drop(link, consent(yes || !tables.force, true), true, named).await?;
         let done = load::prepare(link, tables, progress).await?;
         if done.filled == 0 && tables.schema.filled() {
-            progress.note("--force fills them again");
+            progress.note("hint: --force fills them again");
         }
         Ok(())
     })

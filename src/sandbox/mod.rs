@@ -12,7 +12,6 @@ mod keeper;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
@@ -20,6 +19,7 @@ use std::{env, fs, io, thread};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use self::keeper::{Keeper, cannot};
 use crate::error::{Error, Kind, Result};
@@ -270,10 +270,19 @@ impl Sandbox {
     /// Returns how the server died, if it did, with the end of its log.
     pub fn death(&mut self) -> Option<String> {
         // One that dies still exists for a moment.
-        let is_dying = UnixStream::connect(&self.socket).is_err();
-        let limit = if is_dying { DIES_WITHIN } else { Duration::ZERO };
+        let limit = if self.is_gone() { DIES_WITHIN } else { Duration::ZERO };
         let status = self.keeper.own_end(limit).filter(|status| !status.success())?;
         Some(format!("sandbox: the server died ({status}); {}", quote_log(&self.keeper.tail())))
+    }
+
+    /// Returns whether nobody listens. A server that is stopped lets others wait, this must not.
+    fn is_gone(&self) -> bool {
+        let connect = || {
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+            socket.set_nonblocking(true)?;
+            socket.connect(&SockAddr::unix(&self.socket)?)
+        };
+        connect().is_err_and(|e: io::Error| e.kind() != io::ErrorKind::WouldBlock)
     }
 
     /// Stops the server and removes the directory, after ten seconds, or half an hour if its data stays.

@@ -273,7 +273,7 @@ contract! {
         /// Rows returned, in all result sets of an answer, and rows that INSERTs and REPLACEs put in, as the server
         /// counts them: 2 where one replaced or updated another.
         pub rows: u64,
-        /// UPDATEs and DELETEs of these ops that found no row; null from old versions.
+        /// UPDATEs and DELETEs of these ops that found no row; null of loads, suites and old versions.
         pub unmatched: Option<u64>,
         /// Errors of all phases by code; with class `connect`, attempts to open a lost connection
         /// again, which are no ops. Ops that were given up are in `abandoned`; errors after which an
@@ -344,7 +344,8 @@ contract! {
 
     /// Latency of what was issued inside the window, including what finished in the drain.
     pub struct Latency {
-        /// Service time: from just before the call to its return.
+        /// Service time: from the request to its answer; of a client that does not wait between two, from the answer
+        /// before.
         pub service: Distribution,
         /// Response time: from the intended instant; null unless paced.
         pub response: Option<Distribution>,

@@ -23,12 +23,13 @@ use crate::run::before::assume_tables;
 use crate::run::random;
 use crate::run::steps::{Job, Steps};
 use crate::stop::{Stop, locked};
-use crate::summary::{Client, Outcome, Phase, Share, Store, Summary, Verdict};
+use crate::summary::{Client, Outcome, Phase, Share, Store, Summary, VerdictKind};
 
 struct RunEnd {
     outcome: Outcome,
     abandoned: u64,
-    verdict: Option<Verdict>,
+    /// Who was in the way of the client.
+    warning: Option<String>,
     /// The reason for an early end.
     error: Option<Error>,
 }
@@ -77,22 +78,20 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
         observer: Some(report),
     };
     let run = engine::run_step(&context, &mut None, &mut Progress::new(true, None)).await?;
-    let verdict = judge_unsaved(&run, &context);
-    Ok(RunEnd { outcome: run.outcome, abandoned: run.unfinished(), verdict, error: run.error })
+    let warning = judge_unsaved(&run, &context);
+    Ok(RunEnd { outcome: run.outcome, abandoned: run.unfinished(), warning, error: run.error })
 }
 
-/// Judges a run by its client and the client's host. Nobody asked which process is the server, so other
-/// programs are unknown.
-fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<Verdict> {
+/// Judges a run by its client and the client's host. Nobody asked which process of this host is the server, so
+/// what other programs used there is unknown.
+fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String> {
     let StepContext { plan, step, spread, tables, link, .. } = *context;
     let host = host::facts(Path::new(host::ROOT));
-    let share = Share { other_load: None, ..run.share(host.facts.cores, None) };
-    let client = Client {
-        cores: host.cores_usable,
-        same_host: is_local(&link.target.address),
-        share: Some(share),
-        ..Client::default()
-    };
+    let (share, same_host) = (run.share(host.facts.cores, None), is_local(&link.target.address));
+    let share = Share { other_load: share.other_load.filter(|_| !same_host), ..share };
+    let busy = share.host_busy.unwrap_or(0.0) * 100.0;
+    let client =
+        Client { cores: host.cores_usable, same_host, share: Some(share), ..Client::default() };
     let (_, _, verdict) = judge::all(&Summary {
         plan: engine::plan(plan, step, spread, tables, None, None),
         client,
@@ -101,7 +100,14 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<Verdic
         latency: run.latency(),
         ..Summary::default()
     });
-    verdict
+    let verdict = verdict?;
+    if verdict.kind == VerdictKind::SharedHost {
+        return Some(format!(
+            "this host was full: {busy:.0} % of its cores were busy; with --loadgen-out=DIR the warning says \
+             whether other programs used them"
+        ));
+    }
+    Some(verdict.finding()?.to_string())
 }
 
 /// Runs with a connection of loadgen's own and saves a summary.
@@ -122,7 +128,7 @@ async fn run_and_save(
     Ok(RunEnd {
         outcome: summary.outcome,
         abandoned: summary.latency.abandoned.unwrap_or(0),
-        verdict: summary.verdict,
+        warning: summary.verdict.and_then(|verdict| Some(verdict.finding()?.to_string())),
         error: ran.err(),
     })
 }
@@ -189,7 +195,7 @@ impl Report<'_> {
     }
 
     fn end(&self, run: RunEnd) -> Ended {
-        let RunEnd { outcome, abandoned, verdict, error } = run;
+        let RunEnd { outcome, abandoned, warning, error } = run;
         let seen = self.seen.take();
         if seen.refused {
             return 1;
@@ -218,8 +224,8 @@ impl Report<'_> {
                  --tables and --table-size must be those of prepare"
             ));
         }
-        if let Some(finding) = verdict.and_then(|verdict| verdict.finding()) {
-            say(&format!("warning: {finding}"));
+        if let Some(warning) = warning {
+            say(&format!("warning: {warning}"));
         }
         match error {
             _ if seen.failed => 1,

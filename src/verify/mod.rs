@@ -137,7 +137,8 @@ async fn find_tables(
     let unjudged = evidence.name_unjudged();
     if !unjudged.is_empty() {
         let steps = named_some(unjudged, 1, " and ");
-        progress.note(&format!("not judged are the tables to which these wrote: {steps}"));
+        progress
+            .note(&format!("tables that are not loadgen's are not judged: {steps} wrote to some"));
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;

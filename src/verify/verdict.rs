@@ -60,6 +60,14 @@ impl Evidence<'_> {
                 let name = &summary.workload.name;
                 format!("step {step} ({name}) wrote what its ledger does not tell: {why}")
             });
+            // An older ledger does not name the tables that SQL names itself: any there may be changed.
+            let is_older = summary.totals.unmatched.is_none() && summary.ledger.is_empty();
+            if let Some(untold) =
+                untold.clone().filter(|_| is_older && !self.is_another(&place, here))
+            {
+                history.custom |= !summary.workload.built_in;
+                history.unknown.push(untold);
+            }
             for entry in summary.ledger.iter().filter(its) {
                 history.unknown.extend(untold.clone());
                 if self.is_another(&place, here) {
@@ -73,7 +81,9 @@ impl Evidence<'_> {
         }
         for (name, record) in self.records {
             let is_recorded = |summary: &&Summary| summary.record.as_ref() == Some(name);
-            let may_write = record.tables.get(table) == Some(&id);
+            let any_table = record.tables.is_empty() && !record.built_in;
+            let may_write = record.tables.get(table) == Some(&id)
+                || any_table && !self.is_another(&record.place, here);
             if may_write && !self.summaries.iter().any(is_recorded) {
                 history.custom |= !record.built_in;
                 history.unknown.push(format!(
@@ -445,6 +455,10 @@ mod history_tests {
         assert!(there.custom && there.unknown.len() == 1, "{there:?}");
         let filled_again = evidence(&[&named], &[]).find_history(&here(), "sbtest1", &mark(0x61));
         assert_eq!(filled_again, History::default());
+        let mut older = Summary { ledger: Vec::new(), ..named.clone() };
+        assert_eq!(history(&[&older], &here()).unknown.len(), 1, "it does not name them");
+        older.totals.unmatched = Some(0);
+        assert_eq!(history(&[&older], &here()), History::default(), "there was none");
         let sql = |sql: &str| {
             let mut own = named.clone();
             own.workload.statements[0].sql = sql.to_owned();

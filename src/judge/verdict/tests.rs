@@ -249,16 +249,20 @@ fn late_turns_of_idle_threads_are_not_the_client_s() {
 
 #[test]
 fn a_client_that_did_not_run_at_all_was_stopped() {
-    let of = |max_us: [f64; 2], descheduled| {
+    let of_busy = |max_us: [f64; 2], descheduled, cpu_s| {
         judged(|_, share| {
             late_by_itself(share, 2_800_000.0);
             share.other_load = Some(0.36);
             for (thread, max_us) in share.threads.iter_mut().zip(max_us) {
                 thread.turns.turn_delay_max_us = Some(max_us);
                 (thread.busy, thread.descheduled_s) = (0.5, Some(descheduled));
+                thread.cpu_s = Some(cpu_s);
             }
         })
     };
+    let of = |max_us, descheduled| of_busy(max_us, descheduled, 6.6);
+    let worked = of_busy([3e6, 2.9e6], 0.1, 58.0);
+    assert_eq!(worked.kind, VerdictKind::ClientBound, "the threads worked meanwhile");
     let stopped = of([3e6, 2.9e6], 0.1);
     assert_eq!((stopped.kind, codes(&stopped)[0]), (VerdictKind::Noisy, "turn_delay"));
     let why = value(&stopped, 0, "why").to_string();

@@ -30,13 +30,19 @@ use crate::workload::random::{mix, name_part, seed_of};
 /// Bytes of a row with its indexes, and rows a second of a fill: from 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
 const PHPTEST: (u64, f64) = (330, 50_000.0);
+/// Smallest size of a table's file.
 const TABLE_BYTES: u64 = 8_000_000;
+/// Size of a server's system tables and logs.
 const SERVER_BYTES: u64 = 200_000_000;
+/// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
+/// Bytes a second of a copy of a data directory.
 const COPY_BYTES_A_SECOND: f64 = 300_000_000.0;
 const START: Duration = Duration::from_secs(8);
 const AROUND_STEP: Duration = Duration::from_secs(1);
+/// Ops a second of a small server.
 const OPS_A_SECOND: f64 = 5000.0;
+/// Assumed time of an external command.
 const TEST: Duration = Duration::from_mins(1);
 
 /// Flags beside a profile.
