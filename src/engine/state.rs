@@ -50,8 +50,8 @@ pub(crate) struct ClientState {
     pub intended: Cell<Option<Ns>>,
     /// When the op in flight was issued.
     pub issued: Cell<Option<Ns>>,
-    /// The instant of the last answer, until the client waits for something else: a look at the clock
-    /// costs as much as all of the recording.
+    /// The instant of the last answer, until the client waits for something else. It saves a look at the clock
+    /// (benches/results/performance.md).
     pub answered: Cell<Option<Ns>>,
     /// The client is in the window: decided before an op, and the op's for all of it.
     pub measured: Cell<bool>,

@@ -79,7 +79,7 @@ pub struct Decoder {
     results: u64,
     columns: Vec<Column>,
     /// The bytes that `columns` come from, up to the first row: a statement has the same each time, and
-    /// comparing takes a tenth of reading. Empty where they were not read as a whole.
+    /// comparing costs less than reading. Empty where they were not read as a whole.
     known: Vec<u8>,
     column: Column,
     cell: Vec<u8>,
