@@ -9,7 +9,7 @@
 //! [`report`] is a pure function of summaries.
 //!
 //! Rooms, each of which imports only those before it (`tests/tree`): terms, error, stop, progress,
-//! workload, observe, stats, canned, mysql, plan, summary, judge, engine, report, sandbox, load, verify,
+//! workload, observe, stats, canned, mysql, plan, summary, judge, lua, engine, report, sandbox, load, verify,
 //! commands, run, sysbench, cli. Each says at its head what it is for.
 //!
 //! `fuzz/` is a crate of its own: libFuzzer and its instrumentation are no part of the program. What it
@@ -22,6 +22,8 @@ pub mod engine;
 pub mod error;
 pub mod judge;
 pub mod load;
+#[cfg(feature = "lua")]
+mod lua;
 pub mod mysql;
 pub mod observe;
 pub mod plan;

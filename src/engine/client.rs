@@ -25,9 +25,9 @@ pub(crate) async fn run(
 ) -> Option<ClosedSession> {
     let mut client = Client::new(&thread, &state, connection);
     let plan = &thread.job().plan;
-    let is_reconnectable = |error: &OpError| match &plan.rules.after_error {
+    let is_reconnectable = |error: &OpError, restarts: bool| match &plan.rules.after_error {
         AfterError::Policy => plan.policy.reconnects(),
-        AfterError::Restart(ignored) => ignored.has_lost() && !error.keeps_session(),
+        AfterError::Restart(ignored) => (ignored.has_lost() || restarts) && !error.keeps_session(),
     };
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
@@ -45,7 +45,8 @@ pub(crate) async fn run(
                 Some(error)
             }
         };
-        if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error)) {
+        let restarts = client.program.restarts();
+        if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error, restarts)) {
             thread.tell(ThreadEvent::Abort(state.client, error.clone()));
             return None;
         }
@@ -143,6 +144,9 @@ impl<'a> Client<'a> {
         // The clock is read once between two ops: the end of one decides on the next.
         let mut now = thread.now();
         while now < thread.window.get().last || self.resumed.is_some() {
+            if self.program.has_ended() {
+                break;
+            }
             if now >= thread.window.get().start {
                 self.measure();
             }
@@ -205,6 +209,9 @@ impl<'a> Client<'a> {
             if self.wants_reconnect() {
                 return Ok(NextStep::Reconnect);
             }
+            if self.program.has_ended() {
+                break;
+            }
         }
         self.finish().await
     }
@@ -245,6 +252,9 @@ impl<'a> Client<'a> {
             }
         };
         let issued = state.issued.take().unwrap_or(completed);
+        if outcome.is_ok() && self.program.has_ended() {
+            return Ok(completed);
+        }
         match outcome {
             Ok(OpDone { table, statements, rows, unmatched }) => {
                 let (intended, measured) = (state.intended.get(), state.measured.get());
@@ -285,14 +295,15 @@ impl<'a> Client<'a> {
             Err(error) => error,
         };
         if !error.keeps_session() {
-            if !ignored.has_lost() {
+            if !ignored.has_lost() && !self.program.restarts() {
                 return Attempt::Over(Err(error));
             }
             self.resumed = Some(began);
             thread.note_error(state, now, &error);
             return Attempt::Resumes(error);
         }
-        let is_ignored = error.code().is_some_and(|code| ignored.has(code));
+        let is_ignored = error.code().is_some_and(|code| ignored.has(code))
+            || self.program.restarts();
         // Without a time, it would go on for ever.
         let endless = ends_by_ops(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
         if !is_ignored || endless || !self.session.is_usable() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::errors::{ClientAction, OpenError};
-use super::program::Program;
+use super::program::{Program, ThreadPrograms};
 use super::setup::StepSetup;
 use crate::error::Error;
 use crate::mysql::Failure;
@@ -39,6 +39,7 @@ impl Connection {
 pub(crate) async fn open(
     setup: &StepSetup,
     inbox: &Inbox,
+    programs: &ThreadPrograms,
     client: u32,
 ) -> Result<Connection, OpenError> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
@@ -52,7 +53,7 @@ pub(crate) async fn open(
         Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?
     };
     let opening = Box::pin(async {
-        let program = Program::open(job, client, &mut session).await?;
+        let program = Program::open(setup, programs, inbox, client, &mut session).await?;
         Ok(Connection { session, program })
     });
     within(limit, opening).await.unwrap_or_else(|| {

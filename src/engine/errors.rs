@@ -38,6 +38,8 @@ pub enum ClientAction {
     Rows(String),
     /// The last rows of a bulk statement, when the run is over.
     Rest(String),
+    /// A function of a script, which failed in these words.
+    Script(String),
 }
 
 /// A connection that was not opened; with the refusal as it came where somebody shows it.
@@ -72,6 +74,8 @@ pub(crate) enum OpError {
     Timeout(Duration),
     /// This, and then ROLLBACK failed too: the next BEGIN would commit what is still open.
     LeftOpen(Box<OpError>),
+    /// A script failed, in these words, or begins its event again.
+    Script(String),
 }
 
 impl OpError {
@@ -79,7 +83,7 @@ impl OpError {
         match self {
             OpError::Failure(Failure::Server { code, .. }, _) => class(*code),
             OpError::Failure(Failure::Lost(_), _) => ErrorClass::Lost,
-            OpError::Wrong(_) => ErrorClass::Wrong,
+            OpError::Wrong(_) | OpError::Script(_) => ErrorClass::Wrong,
             OpError::Timeout(_) => ErrorClass::Timeout,
             OpError::LeftOpen(error) => error.class(),
         }
@@ -117,7 +121,9 @@ impl OpError {
             OpError::Failure(Failure::Server { sqlstate, message, .. }, _) => {
                 (Some(sqlstate.clone()), message.clone())
             }
-            OpError::Failure(Failure::Lost(what), _) | OpError::Wrong(what) => (None, what.clone()),
+            OpError::Failure(Failure::Lost(what), _)
+            | OpError::Wrong(what)
+            | OpError::Script(what) => (None, what.clone()),
             OpError::Timeout(_) => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
@@ -137,6 +143,7 @@ impl std::fmt::Display for OpError {
         match self {
             OpError::Failure(failure, _) => failure.fmt(f),
             OpError::Wrong(what) => write!(f, "wrong answer: {what}"),
+            OpError::Script(words) => f.write_str(words),
             OpError::Timeout(limit) => {
                 write!(f, "no answer within {} (--op-timeout)", units::duration(*limit))
             }
@@ -198,6 +205,7 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
                 "the tables do not hold what the workload's `expect` says: one of both must change",
             ]
         }
+        OpError::Script(_) => Vec::new(),
         OpError::Timeout(_) | OpError::LeftOpen(_) => {
             vec!["--on-error reconnect drops the connection and goes on with another one"]
         }

@@ -14,6 +14,10 @@ mod op_share;
 mod operation;
 mod pacing;
 mod program;
+#[cfg(feature = "lua")]
+mod requests;
+#[cfg(feature = "lua")]
+mod script;
 mod self_watch;
 mod setup;
 mod state;
@@ -35,6 +39,8 @@ use crate::summary::{
 };
 
 pub use errors::{ClientAction, EndReason};
+#[cfg(feature = "lua")]
+pub(crate) use script::Runner;
 pub use setup::QueueLength;
 use setup::ThreadCounts;
 pub use step::run_step;

@@ -5,21 +5,70 @@ use super::compiled::CompiledProgram;
 use super::errors::{OpError, OpenError};
 use super::job::Job;
 use super::operation::{OpContext, OpDone};
+#[cfg(feature = "lua")]
+use super::script::ScriptProgram;
+use super::setup::StepSetup;
+use crate::error::Result as OurResult;
+#[cfg(feature = "lua")]
+use crate::lua::Vm;
 use crate::mysql::Failure;
-use crate::mysql::wire::LeanSession;
+use crate::mysql::wire::{Inbox, LeanSession};
 
 /// Matched once an operation.
 pub(crate) enum Program {
     Compiled(CompiledProgram),
+    #[cfg(feature = "lua")]
+    Script(Box<ScriptProgram>),
+}
+
+/// What the programs of a thread share: the VM of a script.
+#[derive(Clone)]
+pub(crate) struct ThreadPrograms {
+    #[cfg(feature = "lua")]
+    vm: Option<Vm>,
+}
+
+impl ThreadPrograms {
+    #[cfg(feature = "lua")]
+    pub(super) fn new(job: &Job) -> OurResult<ThreadPrograms> {
+        let make = |script| Vm::new(script, job.plan.seed);
+        Ok(ThreadPrograms { vm: job.plan.script.as_ref().map(make).transpose()? })
+    }
+
+    #[cfg(not(feature = "lua"))]
+    pub(super) fn new(job: &Job) -> OurResult<ThreadPrograms> {
+        assert!(job.plan.script.is_none(), "no script gets here without Lua");
+        Ok(ThreadPrograms {})
+    }
+}
+
+/// Does something with the program, whichever it is.
+macro_rules! either {
+    ($program:expr, $compiled:pat => $first:expr, $script:pat => $second:expr) => {
+        match $program {
+            Program::Compiled($compiled) => $first,
+            #[cfg(feature = "lua")]
+            Program::Script($script) => $second,
+        }
+    };
 }
 
 impl Program {
     pub(super) async fn open(
-        job: &Job,
+        setup: &StepSetup,
+        programs: &ThreadPrograms,
+        inbox: &Inbox,
         client: u32,
         session: &mut LeanSession,
     ) -> Result<Program, OpenError> {
-        CompiledProgram::open(job, client, session).await.map(Program::Compiled)
+        #[cfg(feature = "lua")]
+        if let Some(vm) = &programs.vm {
+            let server = (&setup.link, inbox);
+            let opened = ScriptProgram::open(&setup.job, vm, client, session, server).await;
+            return opened.map(|script| Program::Script(Box::new(script)));
+        }
+        let _ = (programs, inbox);
+        CompiledProgram::open(&setup.job, client, session).await.map(Program::Compiled)
     }
 
     /// Prepares the same over another session, which knows nothing of the one before.
@@ -28,51 +77,51 @@ impl Program {
         job: &Job,
         session: &mut LeanSession,
     ) -> Result<(), Failure> {
-        match self {
-            Program::Compiled(compiled) => compiled.reopen(job, session).await,
-        }
+        either!(self, compiled => compiled.reopen(job, session).await, script => {
+            script.reopen();
+            Ok(())
+        })
     }
 
     /// Begins the values of a phase: those of the window are the same after any warm-up.
     pub(super) fn begin_phase(&mut self, job: &Job, measured: bool) {
-        match self {
-            Program::Compiled(compiled) => compiled.begin_phase(job, measured),
-        }
+        either!(self, compiled => compiled.begin_phase(job, measured), _ => {});
     }
 
     #[inline]
     pub(super) fn choose(&mut self, job: &Job) {
-        match self {
-            Program::Compiled(compiled) => compiled.choose(job),
-        }
+        either!(self, compiled => compiled.choose(job), _ => {});
     }
 
     /// Does the operation that was chosen; it may be done again after an error.
     #[inline]
     pub(super) async fn operation(&mut self, op: &mut OpContext<'_>) -> Result<OpDone, OpError> {
-        match self {
-            Program::Compiled(compiled) => compiled.operation(op).await,
-        }
+        either!(self, compiled => compiled.operation(op).await, script => script.operation(op).await)
+    }
+
+    /// Returns whether it goes on after the last error, whichever that was.
+    pub(super) fn restarts(&self) -> bool {
+        either!(self, _ => false, script => script.restarts())
+    }
+
+    /// Returns whether no operation follows: the last one was none.
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        either!(self, _ => false, script => script.has_ended())
     }
 
     /// Puts in doubt what an operation that failed has left open in its session.
     pub(super) fn doubt_what_is_open(&self, op: &OpContext<'_>) {
-        match self {
-            Program::Compiled(compiled) => compiled.doubt_the_commit(op),
-        }
+        either!(self, compiled => compiled.doubt_the_commit(op), _ => {});
     }
 
     /// Sends what the operations have left to be sent, when no more follow.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
-        match self {
-            Program::Compiled(compiled) => compiled.finish(op).await,
-        }
+        either!(self, compiled => compiled.finish(op).await, script => script.finish(op).await)
     }
 
     /// Ends with the statements that can be closed before the session.
     pub(super) fn close(self) -> Vec<u32> {
-        match self {
-            Program::Compiled(compiled) => compiled.close(),
-        }
+        either!(self, compiled => compiled.close(), _ => Vec::new())
     }
 }

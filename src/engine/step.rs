@@ -12,7 +12,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::alarm::NEVER;
-use super::errors::{EndReason, OpError, OpenError, OutageWatch, abort_error};
+use super::errors::{ClientAction, EndReason, OpError, OpenError, OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
@@ -24,7 +24,7 @@ use super::summarise::LiveLine;
 use super::{Counted, MeasuredStep, Readings, StepContext, thread};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
-use crate::mysql::{Reading, ServerLink, Session, server, status};
+use crate::mysql::{Failure, Reading, ServerLink, Session, server, status};
 use crate::observe::{
     ClientReading, ClientUse, HostReading, Ns, Probe, RecordedInterval, Timeline,
     peak_resident_bytes, seconds,
@@ -441,6 +441,10 @@ impl<'a> Running<'a> {
             ThreadEvent::Abort(client, error) => {
                 if let OpError::Failure(failure, Some(action)) = &error {
                     self.tell_end(&EndReason::Client(*action.clone(), failure.clone()));
+                }
+                if let OpError::Script(words) = &error {
+                    let action = ClientAction::Script(words.clone());
+                    self.tell_end(&EndReason::Client(action, Failure::Lost(String::new())));
                 }
                 let plan = &self.context.plan;
                 let error =

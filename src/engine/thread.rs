@@ -14,6 +14,7 @@ use super::alarm::NEVER;
 use super::client;
 use super::connection::{self, ClosedSession, Connection, close_all, pauses};
 use super::pacing::Pacing;
+use super::program::ThreadPrograms;
 use super::self_watch::EVERY;
 use super::setup::{Go, StepSetup, ThreadEvent};
 use super::state::ThreadState;
@@ -37,7 +38,8 @@ pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Resu
 
 async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<()> {
     let inbox = Inbox::default();
-    let connections = open_all(setup, &inbox, index, clients).await;
+    let programs = ThreadPrograms::new(&setup.job)?;
+    let connections = open_all(setup, &inbox, &programs, index, clients).await;
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(start)) = start else {
@@ -60,11 +62,13 @@ async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<(
 async fn open_all(
     setup: &Arc<StepSetup>,
     inbox: &Inbox,
+    programs: &ThreadPrograms,
     index: usize,
     clients: &[u32],
 ) -> Vec<Connection> {
     let open = |client: &u32| {
-        tokio::task::spawn_local(open_one(Arc::clone(setup), inbox.clone(), index, *client))
+        let (setup, inbox, programs) = (Arc::clone(setup), inbox.clone(), programs.clone());
+        tokio::task::spawn_local(open_one(setup, inbox, programs, index, *client))
     };
     let opening: Vec<JoinHandle<Option<Connection>>> = clients.iter().map(open).collect();
     let mut opened = Vec::with_capacity(opening.len());
@@ -79,6 +83,7 @@ async fn open_all(
 async fn open_one(
     setup: Arc<StepSetup>,
     inbox: Inbox,
+    programs: ThreadPrograms,
     index: usize,
     client: u32,
 ) -> Option<Connection> {
@@ -89,7 +94,7 @@ async fn open_one(
         tokio::time::sleep_until(turn.into()).await;
         let (began, mut pauses) = (Instant::now(), pauses(client, 0));
         loop {
-            match connection::open(&setup, &inbox, client).await {
+            match connection::open(&setup, &inbox, &programs, client).await {
                 Err(e) if waits && e.error.may_pass() && began.elapsed() < limits::OUTAGE => {
                     setup.tell(index, ThreadEvent::Waiting(e.error));
                 }

@@ -253,6 +253,7 @@ impl Knobs {
                 op_timeout: self.op_timeout.map(|limit| limit.0),
             },
             rules: Rules::loadgen(),
+            script: None,
         };
         check_steps(plan.count_steps()).map_err(|error| ("clients", error))?;
         // Given tables can be checked without a server.

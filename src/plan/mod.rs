@@ -5,16 +5,19 @@ pub mod knobs;
 pub(crate) mod limits;
 pub mod profile;
 pub mod rules;
+pub mod script;
 pub(crate) mod search;
 pub mod value;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
+pub use self::script::{RandType, Script, ScriptRandom, ScriptValue};
 use self::value::{ErrorsMax, Scale};
 use crate::error::{Error, Result};
 use crate::terms::{self, Cell, Class};
@@ -74,6 +77,9 @@ pub struct Plan {
     /// The name in resume keys of older versions.
     #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
     pub rules: Rules,
+    /// What clients do instead of the workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<Arc<Script>>,
 }
 
 fn serialize_display<T: fmt::Display, S: Serializer>(
@@ -412,6 +418,7 @@ mod tests {
             before: Before::default(),
             policy: Policy::default(),
             rules: Rules::loadgen(),
+            script: None,
         }
     }
 

@@ -11,7 +11,10 @@ use super::options::{
     self, Becomes, Entry, Group, NO_EFFECT, OFF, ON, OptionKind, OptionValues, REFUSED,
 };
 use super::output;
-use super::settings::{Command, Ignored, Opening, OutputVersion, Settings, Test};
+use super::scripts;
+use super::settings::{
+    Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test,
+};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
@@ -21,7 +24,7 @@ const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// The test of 0.4 and 0.5; without a path it is compiled into 0.4.
 pub(super) const OLD: &str = "oltp";
 /// sysbench's programs without a database.
-const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+pub(super) const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
 const NO_COMMAND: &str = "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
                           commands: prepare, prewarm, run, cleanup, help";
@@ -51,7 +54,7 @@ pub(crate) enum Parsed {
 
 pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening> {
     let mut read = Arguments::default();
-    let parsed = read.words(args).and_then(|()| read.resolve(env));
+    let parsed = read.words(args, env).and_then(|()| read.resolve(env));
     // Messages that sysbench has written by then come first.
     parsed.map_err(|Opening { stdout, stderr, status }| Opening {
         stdout: read.opening.stdout + &stdout,
@@ -88,7 +91,7 @@ pub(super) fn test_of(word: &str) -> Option<Test> {
 
 fn takes(test: Option<Test>, group: Group) -> bool {
     match group {
-        Group::Tests => test != Some(Test::BulkInsert),
+        Group::Tests => !matches!(test, Some(Test::BulkInsert | Test::Script)),
         Group::Points => test == Some(Test::RandomPoints),
         Group::Ranges => test == Some(Test::RandomRanges),
         Group::Legacy => test == Some(Test::Oltp),
@@ -107,12 +110,13 @@ struct Arguments<'a> {
     after_header: String,
     notes: Vec<String>,
     theirs: Vec<&'a str>,
+    script: Option<ScriptCall>,
     /// A word that may be a password: never shown.
     hidden: Option<&'a str>,
 }
 
 impl<'a> Arguments<'a> {
-    fn words(&mut self, args: &'a [OsString]) -> Result<(), Opening> {
+    fn words(&mut self, args: &'a [OsString], env: &Env<'_>) -> Result<(), Opening> {
         let args: Option<Vec<&str>> = args.iter().map(|word| word.to_str()).collect();
         let wrong = || unsupported("a word of the command line is no UTF-8");
         let mut words = args.ok_or_else(wrong)?.into_iter();
@@ -146,11 +150,26 @@ impl<'a> Arguments<'a> {
                 }
             }
         }
-        let test = self.test.and_then(test_of);
+        self.script = self.script_call(env);
+        let test = self.find_test();
         for (name, value) in options {
             self.option(name, value, test);
         }
         Ok(())
+    }
+
+    /// Returns what a script gets, if the test is one that is run from Lua.
+    fn script_call(&self, env: &Env<'_>) -> Option<ScriptCall> {
+        let package_path = scripts::package_path(env);
+        let always = env("LOADGEN_LUA").is_some_and(|word| word == "always");
+        let path = scripts::find(self.test?, &package_path, always)?;
+        let command = self.command.map(str::to_owned);
+        let argv = self.theirs.iter().map(|word| (*word).to_owned()).collect();
+        Some(ScriptCall { path, command, given: Vec::new(), argv, package_path })
+    }
+
+    fn find_test(&self) -> Option<Test> {
+        if self.script.is_some() { Some(Test::Script) } else { self.test.and_then(test_of) }
     }
 
     /// Takes an option of the test, and checks the value of a switch.
@@ -165,6 +184,11 @@ impl<'a> Arguments<'a> {
         match options::find(name).filter(|entry| takes(test, entry.group)) {
             Some(entry) if entry.kind == OptionKind::File => self.config_file(text),
             Some(entry) if fits(entry.kind) => self.set(entry, name, text.to_owned()),
+            // The script declares its own; its value may be any.
+            None if test == Some(Test::Script) => {
+                let call = self.script.as_mut().expect("the test is a script");
+                call.given.push((name.to_owned(), value.map(str::to_owned)));
+            }
             // bulk_insert accepts any option and ignores it.
             None if test == Some(Test::BulkInsert) => {
                 self.notes.push(format!("--{name} has no effect: this test has no such option"));
@@ -233,7 +257,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn resolve(&mut self, env: &Env<'_>) -> Result<Parsed, Opening> {
-        let test = self.test.and_then(test_of);
+        let test = self.find_test();
         let output = self.output_version()?;
         let program = self.values.text("sysbench-binary");
         if !program.is_empty() && (test.is_none() || self.values.text("db-driver") == "pgsql") {
@@ -252,10 +276,6 @@ impl<'a> Arguments<'a> {
         let (connect, server) = self.connect(env)?;
         self.undone(test, command)?;
         let word = self.test.unwrap_or_default();
-        if word.contains('/') && super::scripts::is_another(word) {
-            let ours = "differs from the script of sysbench 1.0.20, and loadgen runs the script of sysbench";
-            self.notes.push(format!("{word} {ours}"));
-        }
         let of_0_5 = test == Test::Oltp && word != OLD;
         if test == Test::Oltp {
             let differs = if of_0_5 { "statements are sent as text, as in 0.5" } else { FIRST };
@@ -273,6 +293,7 @@ impl<'a> Arguments<'a> {
         Ok(Parsed::Settings(Box::new(Settings {
             test,
             command,
+            script: take(&mut self.script),
             threads: self.values.int("threads") as u32,
             events: self.values.int("events") as u64,
             time: self.values.seconds("time"),
@@ -406,8 +427,7 @@ impl<'a> Arguments<'a> {
     fn resolve_test(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
         let word = self.display_word(self.test.unwrap_or("-"));
         let Some(test) = test else {
-            let lua = "a script on standard input is Lua, which loadgen does not run";
-            unsupported(&format!("{lua}; {HAND_OVER}")).when(word == "-")?;
+            unsupported(&format!("there is no test; {HAND_OVER}")).when(word == "-")?;
             let usual = "requires a command argument. See 'sysbench";
             usage(&format!("The '{word}' test {usual} {word} help'"))
                 .when(self.command.is_none() && BUILT_IN.contains(&word))?;
@@ -415,6 +435,11 @@ impl<'a> Arguments<'a> {
             let ours = format!("'{word}' is none of oltp_*, select_random_* and bulk_insert");
             return Err(only_in_sysbench(&format!("Cannot find benchmark '{word}': {why}"), &ours));
         };
+        if test == Test::Script {
+            unsupported("--explain knows no scripts").when(self.values.on("explain"))?;
+            let runs = self.command == Some("run");
+            return Ok((test, if runs { Command::Run } else { Command::Prepare }));
+        }
         let bulk = test == Test::BulkInsert;
         let Some(command) = self.command else {
             return Err(if bulk { answer("") } else { fatal(NO_COMMAND) });
@@ -452,7 +477,8 @@ impl<'a> Arguments<'a> {
             .when(tables > TABLES_MAX.into() || rows > ROWS_MAX)?;
         unsupported(&format!("{CLIENTS_MAX} threads are the most"))
             .when(self.values.int("threads") as u32 > CLIENTS_MAX)?;
-        let needs_table = command == Command::Run && test != Test::BulkInsert;
+        let needs_table =
+            command == Command::Run && !matches!(test, Test::BulkInsert | Test::Script);
         unsupported("--tables leaves no table to run on").when(tables == 0 && needs_table)
     }
 

@@ -38,11 +38,16 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
         ClientAction::Rows(sql) => {
             (of_query("mysql_drv_query()", sql), "db_bulk_insert_next() failed")
         }
+        ClientAction::Script(words) => return vec![words.clone()],
         ClientAction::Rest(sql) => {
             (of_query("mysql_drv_query()", sql), "db_bulk_insert_done() failed")
         }
     };
-    lines.push(script_line(settings, action, why));
+    let place = settings.script.as_ref().map(|call| format!("{}:0", call.path));
+    lines.push(match place {
+        Some(place) => format!("`thread_init' function failed: {place}: {why}"),
+        None => script_line(settings, action, why),
+    });
     lines
 }
 

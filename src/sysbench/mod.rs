@@ -13,6 +13,8 @@ mod others;
 mod output;
 mod plan;
 mod run;
+#[cfg(feature = "lua")]
+mod script;
 mod scripts;
 mod settings;
 mod tables;
@@ -39,6 +41,8 @@ pub(crate) use others::command;
 #[cfg(test)]
 pub(crate) use others::native_flags as flags_of_others;
 use output::Log;
+#[cfg(not(feature = "lua"))]
+use settings::ScriptCall;
 use settings::{Command, Ended, Settings};
 #[cfg(test)]
 pub(crate) use tests::native_flags;
@@ -105,11 +109,24 @@ fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
             log.fatal(&failure::driver_lines(settings, fault));
             return Ok(1);
         }
+        if let Some(call) = &settings.script {
+            return run_script(settings, call, log, stop).await;
+        }
         if settings.command == Command::Run {
-            return run::run(settings, log, stop).await;
+            return run::run(settings, None, log, stop).await;
         }
         let link = ServerLink::to(settings.connect.clone(), stop)?;
         tables::run(settings, &link, log).await
     };
     crate::run::runtime()?.block_on(work)
+}
+
+#[cfg(feature = "lua")]
+use script::run as run_script;
+
+#[cfg(not(feature = "lua"))]
+async fn run_script(_: &Settings, call: &ScriptCall, log: &Mutex<Log>, _: &Stop) -> Result<Ended> {
+    let words = format!("{} is a script, and this loadgen was built without Lua", call.path);
+    locked(log).fatal(&[words]);
+    Ok(1)
 }

@@ -211,6 +211,10 @@ impl Entry {
         matches!(self.group, Tests | Points | Ranges | Legacy)
     }
 
+    pub(super) fn is_own(&self) -> bool {
+        self.group == Own
+    }
+
     fn form(&self) -> String {
         let name =
             if self.is_of_test() { self.key().replace('-', "_") } else { self.key().to_owned() };

@@ -124,6 +124,30 @@ impl Counted {
         std::mem::replace(self, next)
     }
 
+    /// The numbers that a script's own report gets.
+    pub(crate) fn stat(&self, settings: &Settings, at_s: f64) -> Vec<(&'static str, f64)> {
+        let counts = &self.counts;
+        let percentile = settings.values.int("percentile");
+        let (min, max) = counts.times.extremes_ns().unwrap_or_default();
+        let sum_s = counts.times.sum_ns() as f64 / 1e9;
+        vec![
+            ("threads_running", f64::from(settings.threads)),
+            ("time_interval", seconds(self.to - self.from)),
+            ("time_total", at_s),
+            ("latency_pct", percentile_ms(&counts.times, percentile) / 1e3),
+            ("latency_min", min as f64 / 1e9),
+            ("latency_max", max as f64 / 1e9),
+            ("latency_avg", sum_s / counts.times.count().max(1) as f64),
+            ("latency_sum", sum_s),
+            ("events", counts.events as f64),
+            ("reads", counts.reads as f64),
+            ("writes", counts.writes as f64),
+            ("other", counts.others as f64),
+            ("errors", counts.ignored as f64),
+            ("reconnects", counts.reconnects as f64),
+        ]
+    }
+
     fn per_second(&self, count: u64) -> f64 {
         let length_s = seconds(self.to - self.from);
         if length_s > 0.0 { count as f64 / length_s } else { 0.0 }

@@ -1,13 +1,14 @@
 //! Makes an engine plan from sysbench's settings.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::arguments::script_of;
 use super::options::OptionValues;
 use super::settings::{Settings, Test};
 use crate::error::Result;
 use crate::plan::knobs::Knobs;
-use crate::plan::{Plan, Rules, StatementMode, StopAt, limits};
+use crate::plan::{Plan, Rules, Script, StatementMode, StopAt, limits};
 use crate::workload::{Workload, named};
 
 /// `oltp_insert` with ids from the client.
@@ -15,7 +16,11 @@ const INSERT_UNIQUE: &str = include_str!("../../profiles/workloads/insert-unique
 /// The counts of the statements that `--range_selects=off` leaves out.
 const RANGES: [&str; 4] = ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
 
-pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
+pub(super) fn plan(
+    settings: &Settings,
+    script: Option<&Arc<Script>>,
+    seed: u64,
+) -> Result<Plan> {
     let text = matches!(settings.test, Test::Insert | Test::BulkInsert) || !settings.prepared;
     let stop = match (settings.time.is_zero(), settings.events) {
         (false, _) => StopAt::Time(settings.time),
@@ -26,7 +31,7 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
     // bulk_insert has a table a client; these cases know of one only.
     let tables = match settings.test {
         Test::BulkInsert => settings.threads,
-        Test::RandomPoints | Test::RandomRanges => 1,
+        Test::RandomPoints | Test::RandomRanges | Test::Script => 1,
         _ => settings.tables,
     };
     Ok(Plan {
@@ -48,12 +53,16 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan> {
                 settings.forced_shutdown,
             )
         },
+        script: script.cloned(),
         ..Knobs::default().resolve(workload(settings)?, seed)?
     })
 }
 
 fn workload(settings: &Settings) -> Result<Workload> {
     let values = &settings.values;
+    if let Some(call) = &settings.script {
+        return Ok(of_script(&call.path));
+    }
     if settings.test == Test::Insert && !values.on("auto-inc") {
         return Workload::parse(INSERT_UNIQUE, "oltp_insert");
     }
@@ -68,6 +77,14 @@ fn workload(settings: &Settings) -> Result<Workload> {
     }
     let options = options(&workload, settings.test, values);
     workload.with_options(&options)
+}
+
+/// Makes the workload of a script: a name, and no statement that loadgen knows.
+fn of_script(path: &str) -> Workload {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name: String = name.chars().filter(char::is_ascii_graphic).collect();
+    let usual = named("point-select").expect("it is built in");
+    Workload { name, built_in: false, transactions: Vec::new(), ..usual }
 }
 
 pub(super) fn options(

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::judge;
 use crate::mysql::{ServerLink, is_local};
 use crate::observe::{Ns, RecordedInterval, host};
-use crate::plan::Plan;
+use crate::plan::{Plan, Script};
 use crate::progress::{Progress, say};
 use crate::run::before::assume_tables;
 use crate::run::random;
@@ -38,15 +38,22 @@ const QUEUE_FULL: &str = "The event queue is full. This means the worker threads
                           up with the specified event generation rate";
 const SECOND: Ns = 1_000_000_000;
 
-pub(super) async fn run(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
+/// Runs a test, or a script with the hooks that it has.
+pub(super) async fn run(
+    settings: &Settings,
+    script: Option<(&Arc<Script>, &dyn ReportHooks)>,
+    log: &Mutex<Log>,
+    stop: &Stop,
+) -> Result<Ended> {
     if settings.values.on("mysql-dry-run") {
         say(
             "--mysql-dry-run measures nothing; loadgen calibrate measures what this host can generate",
         );
         return Ok(1);
     }
-    let report = Report { settings, log, stop, seen: RefCell::default() };
-    match report.measure().await {
+    let hooks = script.map(|(_, hooks)| hooks);
+    let report = Report { settings, hooks, log, stop, seen: RefCell::default() };
+    match report.measure(script.map(|(script, _)| script)).await {
         Ok(over) => return Ok(report.end(over)),
         Err(error) if is_stop(&error) => return Err(error),
         Err(_) if report.seen.borrow().refused => locked(log).say(Level::Fatal, INIT_FAILED),
@@ -133,8 +140,15 @@ async fn run_and_save(
     })
 }
 
+/// A script's own reports; false where it has none of the kind.
+pub(super) trait ReportHooks {
+    fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool;
+    fn cumulative(&self, part: &Counted) -> bool;
+}
+
 struct Report<'a> {
     settings: &'a Settings,
+    hooks: Option<&'a dyn ReportHooks>,
     log: &'a Mutex<Log>,
     stop: &'a Stop,
     seen: RefCell<RunCounts>,
@@ -152,10 +166,10 @@ struct RunCounts {
 }
 
 impl Report<'_> {
-    async fn measure(&self) -> Result<RunEnd> {
+    async fn measure(&self, script: Option<&Arc<Script>>) -> Result<RunEnd> {
         let settings = self.settings;
         let seed = if settings.seed > 0 { settings.seed.into() } else { random()? >> 11 };
-        let plan = plan(settings, seed)?;
+        let plan = plan(settings, script, seed)?;
         let open = |dir| Store::open_named_by(settings.out_named_by, dir);
         let store = settings.out.as_deref().map(open).transpose()?;
         let link = ServerLink::to(settings.connect.clone(), self.stop)?;
@@ -179,8 +193,12 @@ impl Report<'_> {
         let every = values.int("report-interval") as u64;
         let mut log = locked(self.log);
         if every > 0 && at_s.is_multiple_of(every) {
-            log.stamped(output, at_s, &output::interval(self.settings, &seen.line.take()));
-            if rate > 0 && output != OutputVersion::V0_5 {
+            let line = seen.line.take();
+            let is_own = self.hooks.is_some_and(|hooks| hooks.intermediate(&line, at_s, queue));
+            if !is_own {
+                log.stamped(output, at_s, &output::interval(self.settings, &line));
+            }
+            if !is_own && rate > 0 && output != OutputVersion::V0_5 {
                 let QueueLength { waiting, busy } = queue;
                 let line = format!("queue length: {waiting}, concurrency: {busy}");
                 log.stamped(output, at_s, &line);
@@ -189,8 +207,11 @@ impl Report<'_> {
         // The report replaces the last one.
         let over = !time.is_zero() && at_s >= time.as_secs();
         if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
-            log.stamped(output, at_s, "Checkpoint report:");
-            log.notice(&output::report(self.settings, &seen.part.take(), None));
+            let part = seen.part.take();
+            if !self.hooks.is_some_and(|hooks| hooks.cumulative(&part)) {
+                log.stamped(output, at_s, "Checkpoint report:");
+                log.notice(&output::report(self.settings, &part, None));
+            }
         }
     }
 
@@ -216,7 +237,9 @@ impl Report<'_> {
         if self.settings.values.on("histogram") {
             log.histogram(&seen.part.counts.times);
         }
-        log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
+        if !self.hooks.is_some_and(|hooks| hooks.cumulative(&seen.part)) {
+            log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
+        }
         let wrong = seen.whole.counts.unexpected;
         if wrong > 0 {
             say(&format!(

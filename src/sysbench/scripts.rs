@@ -1,9 +1,12 @@
-//! The stock scripts of sysbench 1.0.20, by the checksum of their text without the first line, which
-//! packagers change.
+//! Scripts: where they lie, and which are the stock ones of sysbench 1.0.20, by the checksum of their text
+//! without the first line, which packagers change.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
+
+use super::arguments::{BUILT_IN, Env, test_of};
 
 /// The first 16 hexadecimal digits of SHA-256.
 const STOCK: &str = "aa303c46d71f2200 2a9c225ce02d8ab5 0f66a3cc65472696 41e948b4b5104c38 \
@@ -11,7 +14,7 @@ const STOCK: &str = "aa303c46d71f2200 2a9c225ce02d8ab5 0f66a3cc65472696 41e948b4
                      9f802610b8f38d1b e06be71d5aacf5fb dea05906163359d8 6bb9ee3b66f28ef2";
 
 /// Returns whether the script at this path differs from all stock scripts.
-pub(super) fn is_another(path: &str) -> bool {
+fn is_another(path: &str) -> bool {
     let Ok(text) = std::fs::read(path) else { return false };
     let begin = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
     let mut digits = String::new();
@@ -19,4 +22,52 @@ pub(super) fn is_another(path: &str) -> bool {
         write!(digits, "{byte:02x}").expect("a String takes everything");
     }
     !STOCK.contains(&digits)
+}
+
+/// Where sysbench's packages put its scripts.
+pub(super) const STOCK_PATH: &str = "/usr/share/sysbench/?.lua";
+const USUAL_PATH: &str = "./?.lua;./?/init.lua;./src/lua/?.lua;/usr/local/share/lua/5.1/?.lua;\
+                          /usr/local/share/lua/5.1/?/init.lua;/usr/share/lua/5.1/?.lua";
+
+/// Returns where modules are looked for: LUA_PATH, in which `;;` stands for the usual places.
+pub(super) fn package_path(env: &Env<'_>) -> String {
+    let home = env("HOME").and_then(|home| home.into_string().ok());
+    let own = home.map(|home| format!("{home}/.luarocks/share/lua/5.1/?.lua;"));
+    let usual = format!("{}{USUAL_PATH}", own.unwrap_or_default());
+    match env("LUA_PATH").and_then(|path| path.into_string().ok()) {
+        Some(path) => path.replace(";;", &format!(";{usual};")),
+        None => usual,
+    }
+}
+
+fn find_module(path: &str, name: &str) -> Option<String> {
+    let name = name.replace('.', "/");
+    let candidates = path.split(';').map(|template| template.replace('?', &name));
+    candidates.into_iter().find(|candidate| Path::new(candidate).is_file())
+}
+
+/// Returns the script that a word names, if it is to be run from Lua. Stock scripts are not: the built-in
+/// workloads stand for them, but where `always` asks for the scripts, or a module that they load differs.
+pub(super) fn find(word: &str, path: &str, always: bool) -> Option<String> {
+    if word == "-" {
+        return Some(word.to_owned());
+    }
+    if BUILT_IN.contains(&word) {
+        return None;
+    }
+    let own = if Path::new(word).is_file() {
+        Some(word.to_owned())
+    } else {
+        find_module(path, word).filter(|_| !word.contains('/'))
+    };
+    let modules_differ = || find_module(path, "oltp_common").is_some_and(|own| is_another(&own));
+    match own {
+        Some(own) if test_of(word).is_none() || always || is_another(&own) => Some(word.to_owned()),
+        Some(_) => modules_differ().then(|| word.to_owned()),
+        None if always => find_module(STOCK_PATH, word).map(|_| word.to_owned()),
+        None => (test_of(word).is_some() && modules_differ())
+            .then(|| find_module(STOCK_PATH, word))
+            .flatten()
+            .map(|_| word.to_owned()),
+    }
 }

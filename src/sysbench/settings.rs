@@ -27,6 +27,8 @@ pub(crate) enum Test {
     BulkInsert,
     /// The test of 0.4 and 0.5, which becomes one of these.
     Oltp,
+    /// A script that is run from Lua.
+    Script,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +47,24 @@ pub(crate) enum OutputVersion {
     V1_1,
 }
 
+/// The part of a command line that a script decides on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ScriptCall {
+    /// A path, or the name of a module; `-` for standard input.
+    pub path: String,
+    pub command: Option<String>,
+    /// Options that sysbench itself has not.
+    pub given: Vec<(String, Option<String>)>,
+    pub argv: Vec<String>,
+    pub package_path: String,
+}
+
 /// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub test: Test,
     pub command: Command,
+    pub script: Option<ScriptCall>,
     /// Clients, and the connections of prepare.
     pub threads: u32,
     /// 0 for no limit.

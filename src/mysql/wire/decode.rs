@@ -12,6 +12,10 @@ use crate::mysql::errors::{Asked, Failure, server_error};
 /// end of a column's definition, a message, and the first cell behind its row's bitmap.
 pub const HEAD_MAX: usize = 32 << 10;
 const CELL_MAX: usize = 4 << 10;
+/// Bytes of rows that are kept where they are wanted, at most.
+const ROWS_MAX: usize = 256 << 20;
+/// Bytes of memory that are kept for the next rows.
+const ROWS_KEPT: usize = 1 << 20;
 /// Longest definitions that are known again, bytes.
 const KNOWN_MAX: usize = 512;
 
@@ -43,6 +47,8 @@ pub enum Want {
     Count,
     /// Also the first cell of the first row.
     First,
+    /// Also all rows of the first result, of an answer in text.
+    Rows,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +90,11 @@ pub struct Decoder {
     column: Column,
     cell: Vec<u8>,
     found: Option<usize>,
+    /// Columns of the first result.
+    width: usize,
+    /// The rows that are wanted, each with its length before it; whether a part could not be kept.
+    kept: Vec<u8>,
+    is_cut: bool,
     /// The server's number of the statement that was prepared.
     pub statement: u32,
     answer: Answer,
@@ -101,6 +112,9 @@ impl Decoder {
         self.state = State::First;
         (self.out_of_turn, self.goes_on, self.skip) = (false, false, 0);
         (self.results, self.answer) = (0, Answer::default());
+        (self.width, self.is_cut) = (0, false);
+        self.kept.clear();
+        self.kept.shrink_to(ROWS_KEPT);
         (self.column, self.found, self.statement) = (Column::default(), None, 0);
         self.outcome = None;
     }
@@ -162,6 +176,7 @@ impl Decoder {
         let packets = self.columns.len() + 1 + usize::from(!self.deprecate_eof);
         self.number = self.number.wrapping_add(packets as u8);
         self.state = State::Rows;
+        self.width = self.columns.len();
         rest
     }
 
@@ -247,6 +262,9 @@ impl Decoder {
                 let count = column_count(head).ok_or("no count of columns")?;
                 self.columns.clear();
                 self.known.clear();
+                if self.results == 0 {
+                    self.width = usize::from(count);
+                }
                 self.state = State::Columns(self.definitions(count));
             }
             State::Columns(1) if !self.deprecate_eof && !end => return Err("unknown packet"),
@@ -283,6 +301,9 @@ impl Decoder {
                     self.keep_cell(head).ok_or("no first cell")?;
                 }
                 let of_first = self.results == 0;
+                if of_first && self.want == Want::Rows {
+                    self.keep_row(head, length);
+                }
                 *if of_first { &mut self.answer.rows } else { &mut self.answer.more_rows } += 1;
             }
             State::Rows | State::Done => return Err("unknown packet"),
@@ -352,6 +373,46 @@ impl Decoder {
             }
         }
         (at == length || (at > length && length == PACKET_MAX)).then_some(nulls)
+    }
+
+    fn keep_row(&mut self, row: &[u8], length: usize) {
+        if row.len() < length || self.kept.len() + length > ROWS_MAX {
+            self.is_cut = true;
+        }
+        if !self.is_cut {
+            // At most HEAD_MAX.
+            self.kept.extend_from_slice(&(length as u32).to_le_bytes());
+            self.kept.extend_from_slice(row);
+        }
+    }
+
+    /// Counts the columns of the first result; 0 where the answer is an OK.
+    pub fn columns(&self) -> usize {
+        self.width
+    }
+
+    /// Returns the kept row at a place, and the place of the next; an error where it was too long.
+    #[expect(clippy::type_complexity, reason = "cells of a row, NULLs among them")]
+    pub fn row(&self, at: usize) -> Result<Option<(Vec<Option<Vec<u8>>>, usize)>, &'static str> {
+        let Some((length, rest)) = self.kept.get(at..).and_then(<[u8]>::split_first_chunk) else {
+            return if self.is_cut { Err("a row is too long to be kept") } else { Ok(None) };
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        let mut row = rest.get(..length).ok_or("a kept row is cut")?;
+        let mut cells = Vec::with_capacity(self.width);
+        while let Some(first) = row.first() {
+            if *first == NULL {
+                row = &row[1..];
+                cells.push(None);
+                continue;
+            }
+            let size = measure(row).filter(|size| *size <= row.len()).ok_or("malformed row")?;
+            let mut cell = ParseBuf(&row[..size]);
+            cell.checked_eat_lenenc_int().ok_or("malformed row")?;
+            cells.push(Some(cell.0.to_vec()));
+            row = &row[size..];
+        }
+        Ok(Some((cells, at + 4 + length)))
     }
 
     fn keep_cell(&mut self, row: &[u8]) -> Option<()> {

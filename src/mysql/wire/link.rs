@@ -136,6 +136,11 @@ impl LeanSession {
         self.decoder.number()
     }
 
+    /// The decoder of the last answer: its columns, and its rows where they were wanted.
+    pub(crate) fn answer(&self) -> &Decoder {
+        &self.decoder
+    }
+
     pub(crate) fn sent_text(&self) -> String {
         let text = self.out.get(frame::HEADER + 1..).unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
@@ -164,6 +169,22 @@ impl LeanSession {
             self.stream.shutdown().await
         };
         let _ = within(limit, goodbye).await;
+    }
+
+    /// Closes a prepared statement; there is no answer.
+    pub(crate) async fn close_statement(&mut self, id: u32) -> Asked<()> {
+        begin_request(&mut self.waiting)?;
+        frame::begin(&mut self.out, Command::COM_STMT_CLOSE as u8);
+        self.out.extend_from_slice(&id.to_le_bytes());
+        frame::end(&mut self.out, 0);
+        let written = async {
+            self.stream.write_all(&self.out).await?;
+            self.stream.flush().await
+        };
+        written.await.map_err(|error| Failure::lost(&error.to_string()))?;
+        self.sent = self.out.len();
+        self.waiting = false;
+        Ok(())
     }
 
     #[inline]

@@ -1,0 +1,342 @@
+//! The requests of a script, over sessions: connections and statements by number, and the values of statements.
+
+use std::time::Duration;
+
+use mlua::Value as Lua;
+
+use super::job::literals_into;
+use crate::lua::{Reply, Request, is_null};
+use crate::mysql::wire::{Inbox, LeanSession, Params, Value, Want};
+use crate::mysql::{Failure, ServerLink};
+use crate::plan::{Ignored, limits};
+use crate::stop::within;
+use crate::workload::pieces;
+
+/// Statements that a server runs as text only.
+const UNPREPARABLE: u16 = 1295;
+/// Errors of the client library: no connection, a lost one, a statement that is not prepared.
+const NO_CONNECTION: u16 = 2002;
+const LOST: u16 = 2013;
+const NOT_PREPARED: u16 = 2030;
+/// The pause between two attempts to open a connection again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where connections go, and the session that is there already, if any.
+pub(crate) struct Server<'a> {
+    pub link: &'a ServerLink,
+    pub inbox: &'a Inbox,
+    pub ignored: &'a Ignored,
+    pub text_statements: bool,
+    pub first: Option<&'a mut LeanSession>,
+}
+
+/// The kinds of answers since they were taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct AnswersSeen {
+    pub reads: u64,
+    pub writes: u64,
+    pub others: u64,
+    pub rows: u64,
+    pub reconnects: u64,
+}
+
+/// The connections of one state of a script.
+#[derive(Default)]
+pub(crate) struct Connections {
+    /// The number of each, from 0; the session of the first may be that of a client.
+    opened: Vec<Opened>,
+    statements: Vec<Prepared>,
+    params: Params,
+    pub seen: AnswersSeen,
+    /// The last error that is to be ignored, and whether it was of the client's own session.
+    pub failure: Option<(Failure, bool)>,
+}
+
+enum Opened {
+    /// It has the client's own session.
+    First { row: usize },
+    Own { session: Box<LeanSession>, row: usize },
+    Closed,
+}
+
+struct Prepared {
+    connection: usize,
+    /// None where it is sent as text.
+    handle: Option<u32>,
+    pieces: Vec<String>,
+    closed: bool,
+}
+
+fn failed(failure: &Failure, ignored: &Ignored) -> Reply {
+    let (code, state, text) = match failure {
+        Failure::Server { code, sqlstate, message } => (*code, sqlstate.clone(), message.clone()),
+        Failure::Lost(_) => {
+            (LOST, "HY000".to_owned(), "Lost connection to server during query".to_owned())
+        }
+    };
+    Reply::Failed { code, state, text, listed: ignored.has(code) }
+}
+
+fn refused(code: u16, text: &str) -> Reply {
+    Reply::Failed { code, state: "HY000".to_owned(), text: text.to_owned(), listed: false }
+}
+
+impl Connections {
+    /// Does a request to the server, or waits.
+    pub(crate) async fn perform(&mut self, server: &mut Server<'_>, request: Request) -> Reply {
+        match request {
+            Request::Connect => self.connect(server).await,
+            Request::Query(at, sql) => {
+                let Some(session) = self.session(server, at) else { return closed() };
+                session.text().extend_from_slice(&sql.as_bytes());
+                let sent = session.query(Want::Rows).await;
+                self.answer(server, at, sent.map(|answer| (answer.rows, answer.affected)))
+            }
+            Request::Prepare(at, sql) => self.prepare(server, at, &sql.to_string_lossy()).await,
+            Request::Execute(at, number, kinds, values) => {
+                self.execute(server, (at, number), &kinds.as_bytes(), &values).await
+            }
+            Request::Close(at, number) => self.close(server, at, number).await,
+            Request::Fetch(at) => self.fetch(server, at),
+            Request::Disconnect(at) => {
+                self.forget_statements(at);
+                // The client's own session stays open until its end.
+                if let Some(opened) = self.opened.get_mut(at)
+                    && let Opened::Own { session, .. } = std::mem::replace(opened, Opened::Closed)
+                {
+                    session.close(limits::COURTESY).await;
+                }
+                Reply::Nothing
+            }
+            Request::Reconnect(at) => {
+                self.reopen(server, at).await;
+                Reply::Nothing
+            }
+            Request::Sleep(time) => {
+                tokio::time::sleep(time).await;
+                Reply::Nothing
+            }
+            Request::Count(kind) => {
+                match kind {
+                    0 => self.seen.others += 1,
+                    1 => self.seen.reads += 1,
+                    2 => self.seen.writes += 1,
+                    _ => {}
+                }
+                Reply::Nothing
+            }
+            Request::Next(_) => Reply::Switch(false),
+            Request::Restart => Reply::Nothing,
+        }
+    }
+
+    fn session<'a>(
+        &'a mut self,
+        server: &'a mut Server<'_>,
+        at: usize,
+    ) -> Option<&'a mut LeanSession> {
+        match self.opened.get_mut(at)? {
+            Opened::First { .. } => server.first.as_deref_mut(),
+            Opened::Own { session, .. } => Some(session),
+            Opened::Closed => None,
+        }
+    }
+
+    async fn connect(&mut self, server: &mut Server<'_>) -> Reply {
+        if self.opened.is_empty() && server.first.is_some() {
+            self.opened.push(Opened::First { row: 0 });
+            return Reply::Number(0);
+        }
+        match LeanSession::open_again(server.link, server.inbox, None).await {
+            Ok(session) => {
+                self.opened.push(Opened::Own { session: Box::new(session), row: 0 });
+                Reply::Number(self.opened.len() - 1)
+            }
+            Err(Failure::Lost(why)) => refused(NO_CONNECTION, &why),
+            Err(failure) => failed(&failure, server.ignored),
+        }
+    }
+
+    /// Opens a connection again, however long it takes.
+    async fn reopen(&mut self, server: &mut Server<'_>, at: usize) {
+        self.forget_statements(at);
+        let fresh = loop {
+            match LeanSession::open_again(server.link, server.inbox, None).await {
+                Ok(session) => break session,
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        };
+        self.seen.reconnects += 1;
+        match (self.opened.get_mut(at), server.first.as_deref_mut()) {
+            (Some(Opened::First { .. }), Some(first)) => *first = fresh,
+            (Some(opened), _) => *opened = Opened::Own { session: Box::new(fresh), row: 0 },
+            (None, _) => {}
+        }
+    }
+
+    /// Opens the connections again that an error has lost, but for the client's own.
+    pub(crate) async fn reopen_lost(&mut self, server: &mut Server<'_>) {
+        for at in 0..self.opened.len() {
+            let is_lost =
+                matches!(&self.opened[at], Opened::Own { session, .. } if !session.is_usable());
+            if is_lost {
+                self.reopen(server, at).await;
+            }
+        }
+    }
+
+    /// Forgets what was prepared over a connection.
+    pub(crate) fn forget_statements(&mut self, at: usize) {
+        for statement in self.statements.iter_mut().filter(|known| known.connection == at) {
+            statement.closed = true;
+        }
+    }
+
+    async fn prepare(&mut self, server: &mut Server<'_>, at: usize, sql: &str) -> Reply {
+        let text = server.text_statements;
+        let Some(session) = self.session(server, at) else { return closed() };
+        let prepared = if text { Ok(None) } else { session.prepare(sql).await.map(Some) };
+        let handle = match prepared {
+            Ok(handle) => handle,
+            Err(Failure::Server { code: UNPREPARABLE, .. }) => None,
+            Err(failure) => return failed(&failure, server.ignored),
+        };
+        let pieces = pieces(sql).into_iter().map(str::to_owned).collect();
+        self.statements.push(Prepared { connection: at, handle, pieces, closed: false });
+        Reply::Number(self.statements.len() - 1)
+    }
+
+    async fn execute(
+        &mut self,
+        server: &mut Server<'_>,
+        (at, number): (usize, usize),
+        kinds: &[u8],
+        values: &[Lua],
+    ) -> Reply {
+        let known = self.statements.get(number).filter(|known| !known.closed);
+        let Some(handle) = known.map(|known| known.handle) else {
+            return refused(NOT_PREPARED, "Statement not prepared");
+        };
+        let mut params = std::mem::take(&mut self.params);
+        params.clear(values.len());
+        for (place, (value, kind)) in values.iter().zip(kinds).enumerate() {
+            set_value(&mut params, place, value, *kind, handle.is_none());
+        }
+        let sent = if let Some(handle) = handle {
+            let Some(session) = self.session(server, at) else { return closed() };
+            session.execute(handle, &params, Want::Count).await
+        } else {
+            let mut sql = Vec::new();
+            literals_into(&mut sql, &self.statements[number].pieces, &params);
+            let Some(session) = self.session(server, at) else { return closed() };
+            session.text().extend_from_slice(&sql);
+            session.query(Want::Count).await
+        };
+        self.params = params;
+        self.answer(server, at, sent.map(|answer| (answer.rows, answer.affected)))
+    }
+
+    async fn close(&mut self, server: &mut Server<'_>, at: usize, number: usize) -> Reply {
+        let known = self.statements.get_mut(number).filter(|known| !known.closed);
+        let Some(statement) = known else { return Reply::Nothing };
+        statement.closed = true;
+        if let Some(handle) = statement.handle
+            && let Some(session) = self.session(server, at)
+        {
+            // Nothing answers it: a lost connection shows at the next request.
+            let _ = session.close_statement(handle).await;
+        }
+        Reply::Nothing
+    }
+
+    fn fetch(&mut self, server: &mut Server<'_>, at: usize) -> Reply {
+        let row = match self.opened.get(at) {
+            Some(Opened::First { row } | Opened::Own { row, .. }) => *row,
+            _ => return closed(),
+        };
+        let fetched = match self.session(server, at) {
+            Some(session) => session.answer().row(row),
+            None => return closed(),
+        };
+        match fetched {
+            Ok(Some((cells, next))) => {
+                if let Some(Opened::First { row } | Opened::Own { row, .. }) =
+                    self.opened.get_mut(at)
+                {
+                    *row = next;
+                }
+                Reply::Row(cells)
+            }
+            Ok(None) => Reply::NoRow(String::new()),
+            Err(why) => Reply::NoRow(why.to_owned()),
+        }
+    }
+
+    /// Counts an answer, or keeps its error.
+    fn answer(
+        &mut self,
+        server: &mut Server<'_>,
+        at: usize,
+        sent: Result<(u64, u64), Failure>,
+    ) -> Reply {
+        let is_first = matches!(self.opened.get(at), Some(Opened::First { .. }));
+        match sent {
+            Ok((rows, affected)) => {
+                let columns = self.session(server, at).map_or(0, |session| session.answer().columns());
+                if let Some(Opened::First { row } | Opened::Own { row, .. }) =
+                    self.opened.get_mut(at)
+                {
+                    *row = 0;
+                }
+                let kind = match (columns, affected) {
+                    (1.., _) => &mut self.seen.reads,
+                    (0, 1..) => &mut self.seen.writes,
+                    (0, 0) => &mut self.seen.others,
+                };
+                *kind += 1;
+                self.seen.rows += rows;
+                Reply::Answer { columns: columns as u64, rows: if columns > 0 { rows } else { affected } }
+            }
+            Err(failure) => {
+                let reply = failed(&failure, server.ignored);
+                self.failure = Some((failure, is_first));
+                reply
+            }
+        }
+    }
+
+    /// Says goodbye over all connections but the client's own.
+    pub(crate) async fn close_all(self) {
+        for opened in self.opened {
+            if let Opened::Own { session, .. } = opened {
+                let _ = within(limits::COURTESY, session.close(limits::COURTESY)).await;
+            }
+        }
+    }
+}
+
+fn closed() -> Reply {
+    refused(LOST, "the connection is closed")
+}
+
+/// Sets a value as its parameter was bound; text has its backslashes doubled where it becomes a literal.
+fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: bool) {
+    match value {
+        value if is_null(value) => {}
+        Lua::Integer(number) if kind != b's' => params.set(at, Value::Int(*number)),
+        Lua::Number(number) if kind == b'i' => params.set(at, Value::Int(*number as i64)),
+        // The server reads the number from its text.
+        Lua::Number(number) => {
+            params.set_bytes(at, |out| out.extend_from_slice(number.to_string().as_bytes()));
+        }
+        Lua::String(text) => params.set_bytes(at, |out| {
+            for byte in text.as_bytes().iter() {
+                if literal && *byte == b'\\' {
+                    out.push(b'\\');
+                }
+                out.push(*byte);
+            }
+        }),
+        _ => {}
+    }
+}

@@ -1,0 +1,9 @@
+//! Scripts of sysbench's: LuaJIT with sysbench's API, whose requests whoever runs a script does.
+//!
+//! One VM a thread, an environment and a coroutine a client. The prelude (`prelude.lua`) is the API; it yields
+//! requests, and is resumed with replies. docs/dev/lua.md has the decisions.
+
+mod random;
+mod vm;
+
+pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Vm, is_null};

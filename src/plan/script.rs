@@ -1,0 +1,52 @@
+//! A script of sysbench's that is run instead of a workload: where it lies, and what it is told.
+
+use serde::Serialize;
+
+/// Never holds a password: a script gets an empty one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Script {
+    /// The path as given, or the name of a module.
+    pub path: String,
+    /// The script itself, where it came by standard input.
+    pub text: Option<String>,
+    pub command: Option<String>,
+    pub argv: Vec<String>,
+    /// `sysbench.opt`, by names with underscores.
+    pub options: Vec<(String, ScriptValue)>,
+    /// The templates in which `require` looks, and those after the built-in modules.
+    pub package_path: String,
+    pub stock_path: String,
+    /// The server in messages.
+    pub server: String,
+    pub random: ScriptRandom,
+    pub text_statements: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ScriptValue {
+    Switch(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<String>),
+}
+
+/// The distributions of `sysbench.rand`, and the one that is `default`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ScriptRandom {
+    pub usual: RandType,
+    pub iterations: u32,
+    pub percent: u32,
+    pub within: u32,
+    pub pareto_h: f64,
+    pub zipfian_exp: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum RandType {
+    Uniform,
+    Gaussian,
+    Special,
+    Pareto,
+    Zipfian,
+}

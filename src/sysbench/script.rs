@@ -1,0 +1,355 @@
+//! A script of sysbench's, from its first line to its end: options, commands, reports.
+
+use std::io::Read as _;
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::join_all;
+
+use super::options::{OFF, ON, OPTIONS, OptionKind, OptionValues, int};
+use super::output::{Counted, INITIALIZING, Log};
+use super::run::{self, ReportHooks};
+use super::scripts::STOCK_PATH;
+use super::settings::{Ended, ScriptCall, Settings};
+use crate::engine::{QueueLength, Runner};
+use crate::error::Result;
+use crate::lua::{Declared, Entry, State, Vm};
+use crate::mysql::ServerLink;
+use crate::mysql::wire::Inbox;
+use crate::observe::seconds;
+use crate::plan::{RandType, Script, ScriptRandom, ScriptValue};
+use crate::stop::{Stop, locked, or_stop};
+
+/// `sysbench.cmdline.ARG_*`.
+const BOOL: u8 = 1;
+const INT: u8 = 2;
+const SIZE: u8 = 3;
+const DOUBLE: u8 = 4;
+const LIST: u8 = 6;
+const FILE: u8 = 7;
+/// The random numbers of commands are the same in every run.
+const SEED: u64 = 1;
+
+pub(super) async fn run(
+    settings: &Settings,
+    call: &ScriptCall,
+    log: &Mutex<Log>,
+    stop: &Stop,
+) -> Result<Ended> {
+    let link = ServerLink::to(settings.connect.clone(), stop)?;
+    or_stop(&link.stop, run_command(settings, call, log, &link, stop)).await
+}
+
+/// The parts of a run that all states of a script share.
+struct Program<'a> {
+    settings: &'a Settings,
+    call: &'a ScriptCall,
+    log: &'a Mutex<Log>,
+    link: &'a ServerLink,
+    inbox: Inbox,
+}
+
+impl Program<'_> {
+    fn runner(&self, vm: &Vm, tid: u32) -> Result<Runner<'_>> {
+        let server = (self.link, &self.inbox);
+        let text = !self.settings.prepared;
+        Ok(Runner::new(vm.state(tid)?, server, &self.settings.ignored, text))
+    }
+
+    fn fatal(&self, words: String) -> Ended {
+        locked(self.log).fatal(&[words]);
+        1
+    }
+
+    /// Runs something; writes why it failed. Returns the exit status.
+    async fn run(&self, runner: &mut Runner<'_>, entry: Entry<'_>) -> Ended {
+        match runner.run(entry).await {
+            Ok(went_well) => Ended::from(!went_well),
+            Err(words) => self.fatal(words),
+        }
+    }
+
+    /// Runs a command in a state of its own for each thread, whose results do not count.
+    async fn run_in_all(&self, vm: &Vm, name: &str) -> Result<Ended> {
+        locked(self.log).notice(INITIALIZING);
+        let threads: Result<Vec<Runner<'_>>> =
+            (0..self.settings.threads).map(|tid| self.runner(vm, tid)).collect();
+        let ended = join_all(threads?.into_iter().map(async |mut runner| {
+            let mut status = self.run(&mut runner, Entry::Chunk).await;
+            if status == 0 {
+                let ran = runner.run(Entry::Command(name)).await;
+                status = ran.err().map_or(0, |words| self.fatal(words));
+            }
+            runner.close().await;
+            status
+        }));
+        Ok(ended.await.into_iter().max().unwrap_or(0))
+    }
+}
+
+async fn run_command(
+    settings: &Settings,
+    call: &ScriptCall,
+    log: &Mutex<Log>,
+    link: &ServerLink,
+    stop: &Stop,
+) -> Result<Ended> {
+    let program = Program { settings, call, log, link, inbox: Inbox::default() };
+    let mut script = Arc::new(read_script(settings, call)?);
+    let vm = Vm::new(&script, SEED)?;
+    let mut main = program.runner(&vm, 0)?;
+    let status = program.run(&mut main, Entry::Chunk).await;
+    let Some(command) = call.command.as_deref().filter(|_| status == 0) else { return Ok(status) };
+    let declared = match main.state.declared() {
+        Ok(declared) => declared,
+        Err(words) => return Ok(program.fatal(words)),
+    };
+    match script_options(declared.as_deref(), call, &main.state) {
+        Ok(options) => Arc::make_mut(&mut script).options.extend(options),
+        Err(words) => {
+            crate::progress::say(&words);
+            return Ok(1);
+        }
+    }
+    vm.set_options(&script)?;
+    main.state.take_options();
+    let status = match (command, main.state.own_command(command)) {
+        (_, Some(true)) if settings.threads > 1 => program.run_in_all(&vm, command).await?,
+        (_, Some(_)) => program.run(&mut main, Entry::Command(command)).await,
+        ("run", None) => run_events(&program, &mut main, &script, stop).await?,
+        ("help" | "prepare" | "cleanup", None) if main.state.has(command) => {
+            program.run(&mut main, Entry::Call(command)).await
+        }
+        ("help", None) if declared.is_some() => {
+            locked(log).script_line(&format!("{} options:", call.path));
+            main.state.print_options();
+            0
+        }
+        ("help" | "prepare" | "cleanup", None) => {
+            let test = &call.path;
+            crate::progress::say(&format!(
+                "'{test}' test does not implement the '{command}' command."
+            ));
+            1
+        }
+        _ => {
+            crate::progress::say(&format!("Unknown command: {command}"));
+            1
+        }
+    };
+    main.close().await;
+    Ok(status)
+}
+
+async fn run_events(
+    program: &Program<'_>,
+    main: &mut Runner<'_>,
+    script: &Arc<Script>,
+    stop: &Stop,
+) -> Result<Ended> {
+    let Program { settings, call, log, .. } = *program;
+    if !main.state.has("event") {
+        return Ok(program.fatal(format!("cannot find the event() function in {}", call.path)));
+    }
+    if main.state.has("init") {
+        let status = program.run(main, Entry::Call("init")).await;
+        if status != 0 {
+            return Ok(status);
+        }
+    }
+    let hooks = Hooks { settings, log, state: report_state(program, main, script).await? };
+    let status = run::run(settings, Some((script, &hooks)), log, stop).await?;
+    if status == 0 && main.state.has("done") {
+        return Ok(program.run(main, Entry::Call("done")).await);
+    }
+    Ok(status)
+}
+
+/// Makes the state of the reports, where the script has hooks for them.
+async fn report_state(
+    program: &Program<'_>,
+    main: &Runner<'_>,
+    script: &Arc<Script>,
+) -> Result<Option<State>> {
+    if !["report_intermediate", "report_cumulative"].iter().any(|name| main.state.has_hook(name)) {
+        return Ok(None);
+    }
+    let vm = Vm::new(script, SEED)?;
+    let mut runner = program.runner(&vm, program.settings.threads)?;
+    let status = program.run(&mut runner, Entry::Chunk).await;
+    Ok(Some(runner.state).filter(|_| status == 0))
+}
+
+struct Hooks<'a> {
+    settings: &'a Settings,
+    log: &'a Mutex<Log>,
+    state: Option<State>,
+}
+
+impl Hooks<'_> {
+    fn call(&self, name: &str, stat: &[(&str, f64)]) -> bool {
+        let Some(state) = self.state.as_ref().filter(|state| state.has_hook(name)) else {
+            return false;
+        };
+        if let Err(words) = state.hook(name, stat) {
+            locked(self.log).fatal(&[words]);
+        }
+        true
+    }
+}
+
+impl ReportHooks for Hooks<'_> {
+    fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool {
+        let mut stat = part.stat(self.settings, at_s as f64);
+        stat.push(("queue_length", queue.waiting as f64));
+        stat.push(("concurrency", queue.busy as f64));
+        self.call("report_intermediate", &stat)
+    }
+
+    fn cumulative(&self, part: &Counted) -> bool {
+        self.call("report_cumulative", &part.stat(self.settings, seconds(part.to)))
+    }
+}
+
+fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
+    let mut text = None;
+    if call.path == "-" {
+        let mut read = String::new();
+        let outcome = std::io::stdin().read_to_string(&mut read);
+        outcome.map_err(|error| crate::error::Error::usage(format!("standard input: {error}")))?;
+        text = Some(read);
+    }
+    let values = &settings.values;
+    let usual = match values.text("rand-type") {
+        "uniform" => RandType::Uniform,
+        "gaussian" => RandType::Gaussian,
+        "pareto" => RandType::Pareto,
+        "zipfian" => RandType::Zipfian,
+        _ => RandType::Special,
+    };
+    let number = |name: &str| values.int(name).clamp(0, 1_000) as u32;
+    Ok(Script {
+        path: call.path.clone(),
+        text,
+        command: call.command.clone(),
+        argv: call.argv.clone(),
+        options: own_options(values),
+        package_path: call.package_path.clone(),
+        stock_path: STOCK_PATH.to_owned(),
+        server: settings.server.clone(),
+        random: ScriptRandom {
+            usual,
+            iterations: number("rand-spec-iter"),
+            percent: number("rand-spec-pct"),
+            within: number("rand-spec-res"),
+            pareto_h: values.number("rand-pareto-h"),
+            zipfian_exp: values.number("rand-zipfian-exp"),
+        },
+        text_statements: !settings.prepared,
+    })
+}
+
+/// Lists sysbench's own options as scripts see them. The password is not among them.
+fn own_options(values: &OptionValues) -> Vec<(String, ScriptValue)> {
+    let shown = OPTIONS.iter().filter(|option| !option.is_of_test() && !option.is_own());
+    let mut options = Vec::new();
+    for option in shown {
+        let text = values.text(option.key());
+        let value = match option.kind {
+            OptionKind::Bool | OptionKind::Ssl => ScriptValue::Switch(ON.contains(&text)),
+            OptionKind::Int | OptionKind::Count | OptionKind::Double => {
+                ScriptValue::Number(values.number(option.key()))
+            }
+            OptionKind::Size => ScriptValue::Number(size(text)),
+            OptionKind::List => ScriptValue::List(split_list(text)),
+            OptionKind::Text => ScriptValue::Text(text.to_owned()),
+            OptionKind::File => continue,
+        };
+        options.push((option.key().replace('-', "_"), value));
+    }
+    options
+}
+
+/// Reads the options that a script declares; sysbench's words for one that is wrong. A script that knows of no
+/// options takes all, as texts.
+fn script_options(
+    declared: Option<&[Declared]>,
+    call: &ScriptCall,
+    state: &State,
+) -> std::result::Result<Vec<(String, ScriptValue)>, String> {
+    let mut options = Vec::new();
+    let Some(declared) = declared else {
+        for (name, value) in &call.given {
+            let text = value.clone().unwrap_or_default();
+            options.push((name.replace('-', "_"), ScriptValue::Text(text)));
+        }
+        return Ok(options);
+    };
+    let is = |option: &Declared, name: &str| option.name.replace('-', "_") == name.replace('-', "_");
+    for (name, value) in &call.given {
+        let shown = value.as_ref().map_or(String::new(), |value| format!("={value}"));
+        let wrong = || format!("invalid option: --{name}{shown}");
+        let option = declared.iter().find(|option| is(option, name)).ok_or_else(wrong)?;
+        let text = value.as_deref().unwrap_or_default();
+        if !state.validates(&option.name, text) {
+            return Err(format!("Invalid value for the '{}' option: '{text}'", option.name));
+        }
+    }
+    for option in declared {
+        let given = call.given.iter().rev().find(|(name, _)| is(option, name));
+        let text = given.map(|(_, value)| value.clone().unwrap_or_default());
+        let text = text.or_else(|| option.default.clone());
+        if let Some(value) = read_value(option, text.as_deref())? {
+            options.push((option.name.replace('-', "_"), value));
+        }
+    }
+    Ok(options)
+}
+
+fn read_value(
+    option: &Declared,
+    text: Option<&str>,
+) -> std::result::Result<Option<ScriptValue>, String> {
+    let wrong = |text: &str| format!("Invalid value for the '{}' option: '{text}'", option.name);
+    let value = match (option.kind, text) {
+        (FILE, _) => return Ok(None),
+        (BOOL, None) => ScriptValue::Switch(false),
+        (BOOL, Some(text)) if ON.contains(&text) => ScriptValue::Switch(true),
+        (BOOL, Some(text)) if OFF.contains(&text) => ScriptValue::Switch(false),
+        (BOOL, Some(text)) => return Err(format!("invalid option: --{}={text}", option.name)),
+        (INT, text) => {
+            let text = text.unwrap_or_default();
+            ScriptValue::Number(int(text).ok_or_else(|| wrong(text))?.into())
+        }
+        (SIZE, text) => ScriptValue::Number(size(text.unwrap_or_default())),
+        (DOUBLE, text) => ScriptValue::Number(leading_number(text.unwrap_or_default())),
+        (LIST, text) => ScriptValue::List(split_list(text.unwrap_or_default())),
+        (_, text) => ScriptValue::Text(text.unwrap_or_default().to_owned()),
+    };
+    Ok(Some(value))
+}
+
+fn split_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// Parses the number at the start of a text, as strtod does; 0 without one.
+fn leading_number(text: &str) -> f64 {
+    let text = text.trim_start();
+    (1..=text.len())
+        .rev()
+        .filter(|end| text.is_char_boundary(*end))
+        .find_map(|end| text[..end].parse().ok())
+        .unwrap_or(0.0)
+}
+
+/// Parses a size with K, M, G or T.
+fn size(text: &str) -> f64 {
+    let unit = match text.trim_end().chars().last() {
+        Some('k' | 'K') => 10,
+        Some('m' | 'M') => 20,
+        Some('g' | 'G') => 30,
+        Some('t' | 'T') => 40,
+        _ => 0,
+    };
+    leading_number(text) * f64::from(unit).exp2()
+}
