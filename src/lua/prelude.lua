@@ -524,7 +524,7 @@ local function find(env, name)
   local own = host.modules[name]
   if own then return "=" .. name, own end
   found = find_module(settings.stock_path, name)
-  return found, tried
+  return found, nil, tried
 end
 
 local function require_in(env)
@@ -537,10 +537,10 @@ local function require_in(env)
     if preload then
       value = preload(name)
     else
-      local path, text = find(env, name)
-      if not path then error("module '" .. name .. "' not found:" .. text, 2) end
+      local path, text, tried = find(env, name)
+      if not path then error("module '" .. name .. "' not found:" .. tried, 2) end
       package.loaded[name] = true
-      value = run_file(env, path, sub(path, 1, 1) == "=" and text or nil, name)
+      value = run_file(env, path, text, name)
     end
     if value ~= nil then package.loaded[name] = value end
     return package.loaded[name]
@@ -632,8 +632,8 @@ end
 local function run_script(env)
   local path, text = settings.path, settings.text
   if not text and not host.exists(path) then
-    local found, tried = find(env, path)
-    path, text = found or path, tried
+    local found, own = find(env, path)
+    path, text = found or path, own
   end
   return run_file(env, path, text)
 end

@@ -160,8 +160,8 @@ impl<'a> Arguments<'a> {
 
     /// Returns what a script gets, if the test is one that is run from Lua.
     fn script_call(&self, env: &Env<'_>) -> Option<ScriptCall> {
-        let package_path = scripts::package_path(env);
         let always = env("LOADGEN_LUA").is_some_and(|word| word == "always");
+        let package_path = scripts::package_path(env, always);
         let path = scripts::find(self.test?, &package_path, always)?;
         let command = self.command.map(str::to_owned);
         let argv = self.theirs.iter().map(|word| (*word).to_owned()).collect();

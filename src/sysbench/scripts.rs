@@ -29,15 +29,18 @@ pub(super) const STOCK_PATH: &str = "/usr/share/sysbench/?.lua";
 const USUAL_PATH: &str = "./?.lua;./?/init.lua;./src/lua/?.lua;/usr/local/share/lua/5.1/?.lua;\
                           /usr/local/share/lua/5.1/?/init.lua;/usr/share/lua/5.1/?.lua";
 
-/// Returns where modules are looked for: LUA_PATH, in which `;;` stands for the usual places.
-pub(super) fn package_path(env: &Env<'_>) -> String {
+/// Returns where modules are looked for: LUA_PATH, in which `;;` stands for the usual places; the stock ones
+/// at the end where these are to be run, too.
+pub(super) fn package_path(env: &Env<'_>, stock: bool) -> String {
     let home = env("HOME").and_then(|home| home.into_string().ok());
     let own = home.map(|home| format!("{home}/.luarocks/share/lua/5.1/?.lua;"));
     let usual = format!("{}{USUAL_PATH}", own.unwrap_or_default());
-    match env("LUA_PATH").and_then(|path| path.into_string().ok()) {
+    let stock = if stock { format!(";{STOCK_PATH}") } else { String::new() };
+    let path = match env("LUA_PATH").and_then(|path| path.into_string().ok()) {
         Some(path) => path.replace(";;", &format!(";{usual};")),
         None => usual,
-    }
+    };
+    path + &stock
 }
 
 fn find_module(path: &str, name: &str) -> Option<String> {
