@@ -44,6 +44,14 @@ pub(crate) async fn open(
 ) -> Result<Connection, OpenError> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
+    let script = Box::pin(Program::open_script(setup, programs, inbox, client));
+    match within(limit, script).await {
+        None => return Err(late(limit)),
+        Some(None) => {}
+        Some(Some(opened)) => {
+            return opened.map(|(program, session)| Connection { session, program });
+        }
+    }
     // Boxed: most clients wait for their turn, without room for a log-in.
     let charset = job.plan.charset.as_deref();
     let mut session = if job.plan.rules.raw_refusals {
@@ -53,13 +61,15 @@ pub(crate) async fn open(
         Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?
     };
     let opening = Box::pin(async {
-        let program = Program::open(setup, programs, inbox, client, &mut session).await?;
+        let program = Program::open(job, client, &mut session).await?;
         Ok(Connection { session, program })
     });
-    within(limit, opening).await.unwrap_or_else(|| {
-        let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
-        Err(error.passing(true).into())
-    })
+    within(limit, opening).await.unwrap_or_else(|| Err(late(limit)))
+}
+
+fn late(limit: Duration) -> OpenError {
+    let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
+    error.passing(true).into()
 }
 
 pub(super) async fn open_again(

@@ -42,6 +42,17 @@ pub enum ClientAction {
     Script(String),
 }
 
+impl ClientAction {
+    /// Returns whether it came when the run was over.
+    pub(crate) fn is_late(&self) -> bool {
+        match self {
+            ClientAction::Rest(_) => true,
+            ClientAction::Script(words) => words.starts_with("`thread_done'"),
+            _ => false,
+        }
+    }
+}
+
 /// A connection that was not opened; with the refusal as it came where somebody shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenError {

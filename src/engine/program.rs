@@ -8,7 +8,7 @@ use super::operation::{OpContext, OpDone};
 #[cfg(feature = "lua")]
 use super::script::ScriptProgram;
 use super::setup::StepSetup;
-use crate::error::Result as OurResult;
+use crate::error;
 #[cfg(feature = "lua")]
 use crate::lua::Vm;
 use crate::mysql::Failure;
@@ -30,13 +30,13 @@ pub(crate) struct ThreadPrograms {
 
 impl ThreadPrograms {
     #[cfg(feature = "lua")]
-    pub(super) fn new(job: &Job) -> OurResult<ThreadPrograms> {
+    pub(super) fn new(job: &Job) -> error::Result<ThreadPrograms> {
         let make = |script| Vm::new(script, job.plan.seed);
         Ok(ThreadPrograms { vm: job.plan.script.as_ref().map(make).transpose()? })
     }
 
     #[cfg(not(feature = "lua"))]
-    pub(super) fn new(job: &Job) -> OurResult<ThreadPrograms> {
+    pub(super) fn new(job: &Job) -> error::Result<ThreadPrograms> {
         assert!(job.plan.script.is_none(), "no script gets here without Lua");
         Ok(ThreadPrograms {})
     }
@@ -55,20 +55,35 @@ macro_rules! either {
 
 impl Program {
     pub(super) async fn open(
+        job: &Job,
+        client: u32,
+        session: &mut LeanSession,
+    ) -> Result<Program, OpenError> {
+        CompiledProgram::open(job, client, session).await.map(Program::Compiled)
+    }
+
+    /// Opens that of a script, which connects by itself; None if the job has none.
+    #[cfg(feature = "lua")]
+    pub(super) async fn open_script(
         setup: &StepSetup,
         programs: &ThreadPrograms,
         inbox: &Inbox,
         client: u32,
-        session: &mut LeanSession,
-    ) -> Result<Program, OpenError> {
-        #[cfg(feature = "lua")]
-        if let Some(vm) = &programs.vm {
-            let server = (&setup.link, inbox);
-            let opened = ScriptProgram::open(&setup.job, vm, client, session, server).await;
-            return opened.map(|script| Program::Script(Box::new(script)));
-        }
-        let _ = (programs, inbox);
-        CompiledProgram::open(&setup.job, client, session).await.map(Program::Compiled)
+    ) -> Option<Result<(Program, LeanSession), OpenError>> {
+        let vm = programs.vm.as_ref()?;
+        let opened = ScriptProgram::open(&setup.job, vm, client, (&setup.link, inbox)).await;
+        Some(opened.map(|(script, session)| (Program::Script(Box::new(script)), session)))
+    }
+
+    #[cfg(not(feature = "lua"))]
+    #[expect(clippy::unused_async, reason = "as that of a build with Lua")]
+    pub(super) async fn open_script(
+        _: &StepSetup,
+        _: &ThreadPrograms,
+        _: &Inbox,
+        _: u32,
+    ) -> Option<Result<(Program, LeanSession), OpenError>> {
+        None
     }
 
     /// Prepares the same over another session, which knows nothing of the one before.

@@ -7,7 +7,7 @@ use mlua::Value as Lua;
 use super::job::literals_into;
 use crate::lua::{Reply, Request, is_null};
 use crate::mysql::wire::{Inbox, LeanSession, Params, Value, Want};
-use crate::mysql::{Failure, ServerLink};
+use crate::mysql::{Failure, ServerLink, connect_error};
 use crate::plan::{Ignored, limits};
 use crate::stop::within;
 use crate::workload::pieces;
@@ -102,6 +102,7 @@ impl Connections {
                 self.forget_statements(at);
                 // The client's own session stays open until its end.
                 if let Some(opened) = self.opened.get_mut(at)
+                    && !matches!(opened, Opened::First { .. })
                     && let Opened::Own { session, .. } = std::mem::replace(opened, Opened::Closed)
                 {
                     session.close(limits::COURTESY).await;
@@ -143,17 +144,32 @@ impl Connections {
     }
 
     async fn connect(&mut self, server: &mut Server<'_>) -> Reply {
-        if self.opened.is_empty() && server.first.is_some() {
-            self.opened.push(Opened::First { row: 0 });
-            return Reply::Number(0);
-        }
         match LeanSession::open_again(server.link, server.inbox, None).await {
             Ok(session) => {
                 self.opened.push(Opened::Own { session: Box::new(session), row: 0 });
                 Reply::Number(self.opened.len() - 1)
             }
-            Err(Failure::Lost(why)) => refused(NO_CONNECTION, &why),
-            Err(failure) => failed(&failure, server.ignored),
+            Err(failure) => {
+                refused(NO_CONNECTION, &connect_error(&server.link.target.address, &failure))
+            }
+        }
+    }
+
+    /// Takes the session of the first connection that is open: it becomes the client's own.
+    pub(crate) fn take_first(&mut self) -> Option<LeanSession> {
+        let is_open = |opened: &&mut Opened| matches!(opened, Opened::Own { .. });
+        let opened = self.opened.iter_mut().find(is_open)?;
+        match std::mem::replace(opened, Opened::First { row: 0 }) {
+            Opened::Own { session, .. } => Some(*session),
+            Opened::First { .. } | Opened::Closed => None,
+        }
+    }
+
+    /// Forgets what was prepared over the client's own session.
+    pub(crate) fn forget_first(&mut self) {
+        let is_first = |opened: &Opened| matches!(opened, Opened::First { .. });
+        if let Some(at) = self.opened.iter().position(is_first) {
+            self.forget_statements(at);
         }
     }
 
@@ -186,7 +202,7 @@ impl Connections {
     }
 
     /// Forgets what was prepared over a connection.
-    pub(crate) fn forget_statements(&mut self, at: usize) {
+    fn forget_statements(&mut self, at: usize) {
         for statement in self.statements.iter_mut().filter(|known| known.connection == at) {
             statement.closed = true;
         }

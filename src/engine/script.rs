@@ -4,6 +4,7 @@ use super::errors::{ClientAction, OpError, OpenError};
 use super::job::Job;
 use super::operation::{OpContext, OpDone};
 use super::requests::{AnswersSeen, Connections, Server};
+use crate::error::Error;
 use crate::lua::{Entry, Reply, Request, State, Turn, Vm};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
@@ -100,34 +101,43 @@ fn ignored(job: &Job) -> &Ignored {
 }
 
 impl ScriptProgram {
-    /// Runs the file and `thread_init`.
+    /// Runs the file and `thread_init`; the first connection that is open then has the client's own session.
     pub(super) async fn open(
         job: &Job,
         vm: &Vm,
         client: u32,
-        session: &mut LeanSession,
         (link, inbox): (&ServerLink, &Inbox),
-    ) -> Result<ScriptProgram, OpenError> {
+    ) -> Result<(ScriptProgram, LeanSession), OpenError> {
         let text_statements = job.plan.script.as_ref().is_some_and(|script| script.text_statements);
         let mut state = vm.state(client)?;
         state.begin(Entry::Thread(client))?;
         let mut connections = Connections::default();
-        let ignored = ignored(job);
-        let mut server = Server { link, inbox, ignored, text_statements, first: Some(session) };
+        let mut server = Server { link, inbox, ignored: ignored(job), text_statements, first: None };
         let turn = drive(&mut state, &mut connections, &mut server, Reply::Nothing, &mut false).await;
         let next = match turn {
             Turn::Request(Request::Next(false)) => Waits::ForEvent,
             Turn::Request(_) | Turn::Done(_) => Waits::ForNothing,
-            Turn::Failed(words) => return Err(OpenError::refused(ClientAction::Script(words), Failure::Lost(String::new()))),
+            Turn::Failed(words) => {
+                let none = Failure::Lost(String::new());
+                return Err(OpenError::refused(ClientAction::Script(words), none));
+            }
         };
         connections.failure = None;
+        let session = match connections.take_first() {
+            Some(session) => session,
+            None => LeanSession::unconnected(inbox).map_err(|error| {
+                Error::failed(format!("a client without a connection: {error}"))
+                    .hint("raise the limit on descriptors (ulimit -n)")
+            })?,
+        };
         let ended = next == Waits::ForNothing;
-        Ok(ScriptProgram { state, connections, next, restarts: false, ended, text_statements })
+        let restarts = false;
+        Ok((ScriptProgram { state, connections, next, restarts, ended, text_statements }, session))
     }
 
     /// Takes another session; the script prepares its statements again in a hook.
     pub(super) fn reopen(&mut self) {
-        self.connections.forget_statements(0);
+        self.connections.forget_first();
     }
 
     /// Returns whether the last error is one that the script goes on after.

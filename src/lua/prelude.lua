@@ -118,10 +118,10 @@ end
 function Driver:name() return "mysql" end
 
 function Driver:connect()
-  local id, errno, _, message = request(CONNECT)
+  local id, _, _, message = request(CONNECT)
   if not id then
     host.fatal(format("unable to connect to MySQL server %s, aborting...", settings.server))
-    host.fatal(format("error %d: %s", errno, message))
+    host.fatal("error " .. message)
     error("connection creation failed", 2)
   end
   local con = setmetatable({ id = id, env = self.env, driver = self, error = ERROR.NONE, serial = 0 }, Connection)
@@ -640,6 +640,12 @@ end
 
 local entries = { declared = declared, validate = validate, new_state = new_state, set_options = set_options,
   print_options = print_options }
+
+-- Ends the array that report_json began.
+function entries.close()
+  if objects > 0 then host.write("\n]\n") end
+  objects = 0
+end
 
 function entries.has(env, name) return type(env[name]) == "function" end
 

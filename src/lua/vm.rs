@@ -275,6 +275,11 @@ impl State {
         validate.and_then(|validate| validate.call((&self.env, name, value))).unwrap_or(false)
     }
 
+    /// Ends the reports that this state has written.
+    pub(crate) fn close(&self) {
+        let _: mlua::Result<()> = self.ask("close", None);
+    }
+
     pub(crate) fn print_options(&self) {
         // An option that cannot be printed was refused before.
         let _: mlua::Result<()> = self.ask("print_options", None);

@@ -36,4 +36,4 @@ pub(crate) use server::{Fingerprint, changes, describe_driver, exposure, fingerp
 pub use session::reach;
 pub(crate) use session::{Infile, Session, is_nobody_listening};
 pub(crate) use status::Reading;
-pub(crate) use target::{ServerLink, quoted_text};
+pub(crate) use target::{ServerLink, connect_error, quoted_text};

@@ -204,6 +204,29 @@ pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
     Ok(())
 }
 
+/// Words a connection error as libmariadb does, whose number for TCP is that of a connection in progress.
+pub(crate) fn connect_error(address: &Address, failure: &Failure) -> String {
+    const IN_PROGRESS: u8 = 115;
+    let why = match failure {
+        Failure::Server { code, message, .. } => return format!("{code}: {message}"),
+        Failure::Lost(why) => why,
+    };
+    let number = why.rsplit_once("(os error ").and_then(|(_, rest)| rest.strip_suffix(')'));
+    match (address, number) {
+        (Address::Socket(path), Some(number)) => {
+            let path = path.display();
+            format!("2002: Can't connect to local server through socket '{path}' ({number})")
+        }
+        (Address::Tcp { host, .. }, Some(_)) => {
+            format!("2002: Can't connect to server on '{host}' ({IN_PROGRESS})")
+        }
+        (Address::Tcp { host, .. }, None) if why.starts_with("failed to lookup address") => {
+            format!("2005: Unknown server host '{host}' (-2)")
+        }
+        _ => format!("2013: Lost connection to server at 'handshake': {why}"),
+    }
+}
+
 /// Quotes a name or an option as a string literal. Not data: NO_BACKSLASH_ESCAPES would double a backslash.
 pub(crate) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))

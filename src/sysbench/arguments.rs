@@ -162,7 +162,7 @@ impl<'a> Arguments<'a> {
     fn script_call(&self, env: &Env<'_>) -> Option<ScriptCall> {
         let always = env("LOADGEN_LUA").is_some_and(|word| word == "always");
         let package_path = scripts::package_path(env, always);
-        let path = scripts::find(self.test?, &package_path, always)?;
+        let path = scripts::find(self.test.unwrap_or("-"), &package_path, always)?;
         let command = self.command.map(str::to_owned);
         let argv = self.theirs.iter().map(|word| (*word).to_owned()).collect();
         Some(ScriptCall { path, command, given: Vec::new(), argv, package_path })
@@ -427,12 +427,11 @@ impl<'a> Arguments<'a> {
     fn resolve_test(&mut self, test: Option<Test>) -> Result<(Test, Command), Opening> {
         let word = self.display_word(self.test.unwrap_or("-"));
         let Some(test) = test else {
-            unsupported(&format!("there is no test; {HAND_OVER}")).when(word == "-")?;
             let usual = "requires a command argument. See 'sysbench";
             usage(&format!("The '{word}' test {usual} {word} help'"))
                 .when(self.command.is_none() && BUILT_IN.contains(&word))?;
             let why = "no such built-in test, file or module";
-            let ours = format!("'{word}' is none of oltp_*, select_random_* and bulk_insert");
+            let ours = format!("'{word}' is no file or Lua module, and none of oltp_*, select_random_*, bulk_insert");
             return Err(only_in_sysbench(&format!("Cannot find benchmark '{word}': {why}"), &ours));
         };
         if test == Test::Script {

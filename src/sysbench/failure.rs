@@ -5,8 +5,7 @@
 use super::arguments::script_of;
 use super::settings::{Command, Settings, Test};
 use crate::engine::ClientAction;
-use crate::mysql::Failure;
-use crate::mysql::options::Address;
+use crate::mysql::{Failure, connect_error};
 
 /// Fatal, after the lines of a client that cannot begin its run.
 pub(crate) const INIT_FAILED: &str = "Thread initialization failed!";
@@ -25,7 +24,7 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
         ClientAction::Connect => (
             vec![
                 format!("unable to connect to MySQL server {}, aborting...", settings.server),
-                format!("error {}", connect_error(settings, failure)),
+                format!("error {}", connect_error(&settings.connect.address, failure)),
             ],
             "connection creation failed",
         ),
@@ -85,29 +84,6 @@ fn script_line(settings: &Settings, action: &ClientAction, why: &str) -> String 
 
 fn script_error(function: &str, script: &str, why: &str) -> String {
     format!("`{function}' function failed: /usr/share/sysbench/{script}.lua:0: {why}")
-}
-
-/// Words a connection error as libmariadb does, whose number for TCP is that of a connection in progress.
-fn connect_error(settings: &Settings, failure: &Failure) -> String {
-    const IN_PROGRESS: u8 = 115;
-    let why = match failure {
-        Failure::Server { code, message, .. } => return format!("{code}: {message}"),
-        Failure::Lost(why) => why,
-    };
-    let number = why.rsplit_once("(os error ").and_then(|(_, rest)| rest.strip_suffix(')'));
-    match (&settings.connect.address, number) {
-        (Address::Socket(path), Some(number)) => {
-            let path = path.display();
-            format!("2002: Can't connect to local server through socket '{path}' ({number})")
-        }
-        (Address::Tcp { host, .. }, Some(_)) => {
-            format!("2002: Can't connect to server on '{host}' ({IN_PROGRESS})")
-        }
-        (Address::Tcp { host, .. }, None) if why.starts_with("failed to lookup address") => {
-            format!("2005: Unknown server host '{host}' (-2)")
-        }
-        _ => format!("2013: Lost connection to server at 'handshake': {why}"),
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::output::{self, Counted, Level, Log};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
 use crate::engine::{
-    self, ClientAction, EndReason, MeasuredStep, Observer, QueueLength, StepContext,
+    self, EndReason, MeasuredStep, Observer, QueueLength, StepContext,
 };
 use crate::error::{Error, Kind, Result};
 use crate::judge;
@@ -306,7 +306,7 @@ impl Observer for Report<'_> {
         };
         // A failure after the run does not suppress the report.
         seen.failed = true;
-        seen.refused |= !matches!(action, ClientAction::Rest(_));
+        seen.refused |= !action.is_late();
         locked(self.log).fatal(&failure::lines(settings, action, failure));
     }
 }

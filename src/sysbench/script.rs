@@ -158,8 +158,11 @@ async fn run_events(
     }
     let hooks = Hooks { settings, log, state: report_state(program, main, script).await? };
     let status = run::run(settings, Some((script, &hooks)), log, stop).await?;
-    if status == 0 && main.state.has("done") {
-        return Ok(program.run(main, Entry::Call("done")).await);
+    if let Some(state) = &hooks.state {
+        state.close();
+    }
+    if main.state.has("done") {
+        return Ok(status.max(program.run(main, Entry::Call("done")).await));
     }
     Ok(status)
 }

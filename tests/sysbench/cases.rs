@@ -93,12 +93,6 @@ pub(crate) const KNOWN: &[Known] = &[
         ),
     },
     Known {
-        case: "no word",
-        line: 0,
-        why: "a script on standard input is Lua",
-        ours: Ours::Refuses(1),
-    },
-    Known {
         case: "an INT that is none",
         line: 4,
         why: "sysbench takes any port and fails to connect",

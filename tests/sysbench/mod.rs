@@ -6,6 +6,7 @@ mod consumers;
 mod ledger;
 mod mends;
 mod programs;
+mod scripts;
 mod shape;
 mod summaries;
 mod wire;

@@ -76,6 +76,27 @@ impl LeanSession {
         connect(link, inbox).await?.set_up_session(link, charset).await
     }
 
+    /// Makes one without a server, for a client that asks none: every request fails.
+    pub(crate) fn unconnected(inbox: &Inbox) -> io::Result<LeanSession> {
+        let (stream, _) = std::os::unix::net::UnixStream::pair()?;
+        stream.set_nonblocking(true)?;
+        let stream = TcpStream::from_std(OwnedFd::from(stream).into())?;
+        let session = LeanSession::over(Box::new(stream), inbox, false);
+        Ok(LeanSession { waiting: true, ..session })
+    }
+
+    fn over(stream: Box<dyn Stream>, inbox: &Inbox, deprecate_eof: bool) -> LeanSession {
+        LeanSession {
+            stream,
+            inbox: inbox.clone(),
+            out: Vec::new(),
+            sent: 0,
+            decoder: Decoder::new(deprecate_eof),
+            rest: Vec::new(),
+            waiting: false,
+        }
+    }
+
     async fn set_up_session(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Self> {
         set_names(link, charset, async |sql| self.run_text(sql).await).await?;
         Ok(self)
@@ -284,15 +305,7 @@ impl Stream for TlsStream<TcpStream> {
 
 async fn connect(link: &ServerLink, inbox: &Inbox) -> mysql_async::Result<LeanSession> {
     let (stream, login) = within_connect(&link.target, log_in_for(link, None)).await?;
-    Ok(LeanSession {
-        stream,
-        inbox: inbox.clone(),
-        out: Vec::new(),
-        sent: 0,
-        decoder: Decoder::new(login.deprecate_eof()),
-        rest: Vec::new(),
-        waiting: false,
-    })
+    Ok(LeanSession::over(stream, inbox, login.deprecate_eof()))
 }
 
 /// Opens a connection and logs in. A driver at the other end of a socket gets the greeting and the

@@ -248,8 +248,6 @@ fn a_command_line_is_refused_with_a_hint_when_loadgen_cannot_do_it() {
             "--sysbench-binary",
         ),
         undone("run", "@FATAL: Cannot find benchmark 'run': no such", "none of oltp_*"),
-        undone("-", "@", "standard input is Lua"),
-        undone("--threads=2", "@", "standard input is Lua"),
         undone(
             "oltp_insert --db-driver=pgsql run",
             "@FATAL: invalid database driver name: 'pgsql'\n",

@@ -1,0 +1,204 @@
+//! Scripts of sysbench's, run from Lua: fixtures of our own call each function of its API.
+
+use std::fs;
+use std::path::Path;
+
+use super::programs::{Ended, Place, Program, replaced};
+use crate::common::databases::{SANDBOXES, everywhere};
+use crate::common::skipped;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua");
+
+/// A place with the fixtures in its directory.
+fn with_scripts(program: Program) -> Place<'static> {
+    let (_, sandbox) = &SANDBOXES[0];
+    let place = Place::new(program, sandbox);
+    for file in fs::read_dir(FIXTURES).expect("fixtures") {
+        let file = file.expect("a file");
+        fs::copy(file.path(), place.dir().join(file.file_name())).expect("copied");
+    }
+    place
+}
+
+/// A place with the fixtures; none where sysbench itself is in loadgen's place.
+fn ours() -> Option<Place<'static>> {
+    if replaced() {
+        skipped("sysbench crashes where these scripts go on");
+        return None;
+    }
+    Some(with_scripts(Program::Ours))
+}
+
+/// The lines of a report that count something, without rates.
+fn counts(ended: &Ended) -> Vec<String> {
+    let keys = ["read:", "write:", "other:", "transactions:", "ignored errors:", "reconnects:"];
+    let lines = ended.stdout.lines().map(str::trim);
+    let counted = lines.filter(|line| keys.iter().any(|key| line.starts_with(key)));
+    counted.map(|line| line.split('(').next().expect("one").trim_end().to_owned()).collect()
+}
+
+/// The lines that the API fixture prints.
+const SHOWN: &str = "\
+options | 9 | other | true | x+y+z | 5 | 1024
+global | 1 | mysql | special | 95 | 1213
+version | 1.0.20 | prepare | 0
+names | <sql_connection> | mysql
+none | nil
+row | 9 | 1 | nil | x
+no row | nil
+result | <sql_result> | 3 | 2
+fetched | 1 | odd
+fetched | 2 | even
+fetched | 3 | odd
+end | nil
+closed | 0
+stored | it's | 1.5
+stored | back\\slash | 2.5
+stored | longer tha | 3.5
+stored |  | 4.5
+stored | nil | 4.5
+selected | 7 | 1
+statements | <sql_statement> | <sql_param>
+error | false | SQL error, errno = 1146, state = '42S02': Table 'nowhere_at_all' doesn't exist
+fields | 1146 | 42S02
+object | 7
+numbers | cdata | 5
+coroutine | 2 | 42
+loadstring | 0
+libraries | table | table | table | number | true
+module | 42 | true
+inner | 42
+reconnected | true | 1
+disconnected | true";
+
+#[test]
+fn api_gives_what_scripts_expect_when_statements_are_prepared_and_when_they_are_text() {
+    let Some(place) = ours() else { return };
+    for mode in ["auto", "disable"] {
+        let options = "--rows=9 --word=other --switch=on --items=x,y,z --whole=5";
+        let ended = place.well(&format!("api.lua {{at}} {options} --db-ps-mode={mode} prepare"));
+        let shown = ended.stdout.lines().filter(|line| line.contains(" | "));
+        assert_eq!(shown.collect::<Vec<_>>(), SHOWN.lines().collect::<Vec<_>>(), "{mode}");
+    }
+    place.well("api.lua {at} cleanup");
+}
+
+#[test]
+fn commands_and_options_of_a_script_have_their_statuses() {
+    let Some(place) = ours() else { return };
+    for (line, status) in [
+        ("api.lua {at} own", 0),
+        ("api.lua {at} refuse", 1),
+        ("api.lua {at} --threads=3 parallel", 0),
+        ("api.lua help", 0),
+        ("api.lua {at}", 0),
+        ("api.lua {at} nosuch", 1),
+        ("api.lua {at} --nosuch=1 run", 1),
+        ("api.lua {at} --whole=x run", 1),
+        ("helper.lua run", 1),
+        ("nosuch.lua run", 1),
+    ] {
+        let ended = place.run(line);
+        assert_eq!(ended.status, status, "{line}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
+fn events_count_as_in_sysbench() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    for mode in ["plain", "hook", "ends", "idle", "counted", "sql", "lua"] {
+        let line = format!("events.lua {{at}} --mode={mode} --threads=1 --events=40 --time=60 run");
+        // The table is there from the first run on, and then counts the same.
+        let [ours, theirs] = places.each_ref().map(|place| {
+            place.run(&line);
+            place.run(&line)
+        });
+        assert_eq!(ours.status, theirs.status, "{mode}: {}{}", ours.stdout, ours.stderr);
+        assert_eq!(counts(&ours), counts(&theirs), "{mode}: {}", ours.stdout);
+        let failed = |ended: &Ended| {
+            let of_script = |line: &&str| line.contains("' function failed: events.lua:");
+            ended.stdout.lines().find(of_script).map(str::to_owned)
+        };
+        let named = theirs.stdout.clone();
+        assert_eq!(failed(&ours), failed(&theirs), "{mode}: {named}");
+    }
+}
+
+#[test]
+fn lost_connection_is_opened_again_and_the_event_begins_again() {
+    let Some(place) = ours() else { return };
+    let line = "events.lua {at} --mode=lost --threads=3 --events=30 --time=60";
+    let ended = place.well(&format!("{line} --mysql-ignore-errors=all run"));
+    assert!(counts(&ended).contains(&"reconnects:                          3".to_owned()));
+    assert!(counts(&ended).contains(&"transactions:                        30".to_owned()));
+    assert_eq!(place.run(&format!("{line} run")).status, 1);
+}
+
+#[test]
+fn reports_are_the_scripts_own_where_it_has_hooks() {
+    let Some(place) = ours() else { return };
+    let ended = place.well("reports.lua --threads=3 --time=3 --report-interval=1 run");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(lines.contains(&"part 3 true"), "{}", ended.stdout);
+    assert!(lines.iter().any(|line| line.starts_with("all ") && line.ends_with(" 0 true")));
+    assert!(!ended.stdout.contains("SQL statistics:"), "{}", ended.stdout);
+}
+
+#[test]
+fn script_under_a_stock_name_runs_as_itself_unless_its_text_is_the_stock_one() {
+    let Some(place) = ours() else { return };
+    let write = |name: &str, text: &str| {
+        fs::write(place.dir().join(name), text).expect("written");
+    };
+    write("oltp_read_only.lua", "function event() end function help() print('changed') end");
+    for word in ["oltp_read_only", "oltp_read_only.lua", "./oltp_read_only.lua"] {
+        assert!(place.well(&format!("{word} help")).stdout.contains("changed"), "{word}");
+    }
+    // The built-in module has sysbench's functions; one of the user's own comes first.
+    let text = "require('oltp_common') function prepare_statements() prepare_point_selects() end \
+                function event() execute_point_selects() end";
+    write("points.lua", text);
+    place.well("points.lua {at} {t} --threads=2 prepare");
+    let ended = place.well("points.lua {at} {t} --threads=2 --events=20 --time=60 run");
+    assert_eq!(counts(&ended)[0], "read:                            200");
+    place.well("points.lua {at} {t} cleanup");
+    write("oltp_common.lua", "function help() print('own') end");
+    assert!(place.well("points.lua help").stdout.contains("own"));
+    let stock = Path::new("/usr/share/sysbench/oltp_point_select.lua");
+    if stock.exists() {
+        // It would load the module of this directory.
+        assert!(place.well("oltp_point_select help").stdout.contains("own"));
+        fs::remove_file(place.dir().join("oltp_common.lua")).expect("removed");
+        assert!(place.well("oltp_point_select help").stdout.contains("point_selects"));
+    }
+}
+
+#[test]
+fn module_of_oltp_scripts_does_every_statement_on_every_server() {
+    if replaced() {
+        return skipped("it is loadgen's module");
+    }
+    everywhere(|db| {
+        let place = Place::new(Program::Ours, db.sandbox);
+        let kinds = "point_selects simple_ranges sum_ranges order_ranges distinct_ranges \
+                     index_updates non_index_updates delete_inserts";
+        let all = |verb: &str| -> String {
+            kinds.split_whitespace().map(|kind| format!("{verb}_{kind}() ")).collect()
+        };
+        let text = format!(
+            "require('oltp_common') function prepare_statements() prepare_begin() prepare_commit() {}end \
+             function event() begin() {}commit() end",
+            all("prepare"),
+            all("execute")
+        );
+        fs::write(place.dir().join("all.lua"), text).expect("written");
+        place.well("all.lua {at} {t} prepare");
+        let ended = place.well("all.lua {at} {t} --threads=1 --events=10 --time=60 run");
+        let expected = ["read:                            140", "write:                           40"];
+        assert_eq!(counts(&ended)[..2], expected, "{}", ended.stdout);
+        place.well("all.lua {at} {t} cleanup");
+    });
+}
