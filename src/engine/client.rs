@@ -302,8 +302,8 @@ impl<'a> Client<'a> {
             thread.note_error(state, now, &error);
             return Attempt::Resumes(error);
         }
-        let is_ignored = error.code().is_some_and(|code| ignored.has(code))
-            || self.program.restarts();
+        let is_ignored =
+            error.code().is_some_and(|code| ignored.has(code)) || self.program.restarts();
         // Without a time, it would go on for ever.
         let endless = ends_by_ops(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
         if !is_ignored || endless || !self.session.is_usable() {

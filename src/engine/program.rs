@@ -15,6 +15,10 @@ use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
 
 /// Matched once an operation.
+#[cfg_attr(
+    feature = "lua",
+    expect(clippy::large_enum_variant, reason = "the hot path is the large one")
+)]
 pub(crate) enum Program {
     Compiled(CompiledProgram),
     #[cfg(feature = "lua")]
@@ -111,7 +115,10 @@ impl Program {
     /// Does the operation that was chosen; it may be done again after an error.
     #[inline]
     pub(super) async fn operation(&mut self, op: &mut OpContext<'_>) -> Result<OpDone, OpError> {
-        either!(self, compiled => compiled.operation(op).await, script => script.operation(op).await)
+        either!(self, compiled => compiled.operation(op).await, script => {
+            // Boxed: else every client keeps room for it.
+            Box::pin(script.operation(op)).await
+        })
     }
 
     /// Returns whether it goes on after the last error, whichever that was.
@@ -132,7 +139,9 @@ impl Program {
 
     /// Sends what the operations have left to be sent, when no more follow.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
-        either!(self, compiled => compiled.finish(op).await, script => script.finish(op).await)
+        either!(self, compiled => compiled.finish(op).await, script => {
+            Box::pin(script.finish(op)).await
+        })
     }
 
     /// Ends with the statements that can be closed before the session.

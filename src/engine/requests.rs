@@ -54,8 +54,13 @@ pub(crate) struct Connections {
 
 enum Opened {
     /// It has the client's own session.
-    First { row: usize },
-    Own { session: Box<LeanSession>, row: usize },
+    First {
+        row: usize,
+    },
+    Own {
+        session: Box<LeanSession>,
+        row: usize,
+    },
     Closed,
 }
 
@@ -85,7 +90,7 @@ impl Connections {
     /// Does a request to the server, or waits.
     pub(crate) async fn perform(&mut self, server: &mut Server<'_>, request: Request) -> Reply {
         match request {
-            Request::Connect => self.connect(server).await,
+            Request::Connect => Box::pin(self.connect(server)).await,
             Request::Query(at, sql) => {
                 let Some(session) = self.session(server, at) else { return closed() };
                 session.text().extend_from_slice(&sql.as_bytes());
@@ -105,12 +110,12 @@ impl Connections {
                     && !matches!(opened, Opened::First { .. })
                     && let Opened::Own { session, .. } = std::mem::replace(opened, Opened::Closed)
                 {
-                    session.close(limits::COURTESY).await;
+                    Box::pin(session.close(limits::COURTESY)).await;
                 }
                 Reply::Nothing
             }
             Request::Reconnect(at) => {
-                self.reopen(server, at).await;
+                Box::pin(self.reopen(server, at)).await;
                 Reply::Nothing
             }
             Request::Sleep(time) => {
@@ -196,7 +201,7 @@ impl Connections {
             let is_lost =
                 matches!(&self.opened[at], Opened::Own { session, .. } if !session.is_usable());
             if is_lost {
-                self.reopen(server, at).await;
+                Box::pin(self.reopen(server, at)).await;
             }
         }
     }
@@ -298,7 +303,8 @@ impl Connections {
         let is_first = matches!(self.opened.get(at), Some(Opened::First { .. }));
         match sent {
             Ok((rows, affected)) => {
-                let columns = self.session(server, at).map_or(0, |session| session.answer().columns());
+                let columns =
+                    self.session(server, at).map_or(0, |session| session.answer().columns());
                 if let Some(Opened::First { row } | Opened::Own { row, .. }) =
                     self.opened.get_mut(at)
                 {
@@ -311,7 +317,10 @@ impl Connections {
                 };
                 *kind += 1;
                 self.seen.rows += rows;
-                Reply::Answer { columns: columns as u64, rows: if columns > 0 { rows } else { affected } }
+                Reply::Answer {
+                    columns: columns as u64,
+                    rows: if columns > 0 { rows } else { affected },
+                }
             }
             Err(failure) => {
                 let reply = failed(&failure, server.ignored);
@@ -346,7 +355,7 @@ fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: boo
             params.set_bytes(at, |out| out.extend_from_slice(number.to_string().as_bytes()));
         }
         Lua::String(text) => params.set_bytes(at, |out| {
-            for byte in text.as_bytes().iter() {
+            for byte in &*text.as_bytes() {
                 if literal && *byte == b'\\' {
                     out.push(b'\\');
                 }

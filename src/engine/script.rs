@@ -17,7 +17,7 @@ pub(crate) struct ScriptProgram {
     state: State,
     connections: Connections,
     /// What the coroutine waits for at the begin of an operation.
-    next: Waits,
+    next: WaitsFor,
     /// The event began again of its own will, whatever the error.
     restarts: bool,
     ended: bool,
@@ -25,12 +25,12 @@ pub(crate) struct ScriptProgram {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    ForEvent,
+enum WaitsFor {
+    Event,
     /// Before the hook, which may use the connection.
-    ForRestart,
+    Restart,
     /// It failed, or is over.
-    ForNothing,
+    Nothing,
 }
 
 /// Runs a state over connections until it wants the next event, begins one again, or ends.
@@ -112,11 +112,13 @@ impl ScriptProgram {
         let mut state = vm.state(client)?;
         state.begin(Entry::Thread(client))?;
         let mut connections = Connections::default();
-        let mut server = Server { link, inbox, ignored: ignored(job), text_statements, first: None };
-        let turn = drive(&mut state, &mut connections, &mut server, Reply::Nothing, &mut false).await;
+        let mut server =
+            Server { link, inbox, ignored: ignored(job), text_statements, first: None };
+        let turn =
+            drive(&mut state, &mut connections, &mut server, Reply::Nothing, &mut false).await;
         let next = match turn {
-            Turn::Request(Request::Next(false)) => Waits::ForEvent,
-            Turn::Request(_) | Turn::Done(_) => Waits::ForNothing,
+            Turn::Request(Request::Next(false)) => WaitsFor::Event,
+            Turn::Request(_) | Turn::Done(_) => WaitsFor::Nothing,
             Turn::Failed(words) => {
                 let none = Failure::Lost(String::new());
                 return Err(OpenError::refused(ClientAction::Script(words), none));
@@ -130,7 +132,7 @@ impl ScriptProgram {
                     .hint("raise the limit on descriptors (ulimit -n)")
             })?,
         };
-        let ended = next == Waits::ForNothing;
+        let ended = next == WaitsFor::Nothing;
         let restarts = false;
         Ok((ScriptProgram { state, connections, next, restarts, ended, text_statements }, session))
     }
@@ -154,9 +156,9 @@ impl ScriptProgram {
         self.restarts = false;
         self.connections.failure = None;
         let reply = match self.next {
-            Waits::ForEvent => Reply::Switch(true),
-            Waits::ForRestart => Reply::Nothing,
-            Waits::ForNothing => return Ok(OpDone::default()),
+            WaitsFor::Event => Reply::Switch(true),
+            WaitsFor::Restart => Reply::Nothing,
+            WaitsFor::Nothing => return Ok(OpDone::default()),
         };
         op.issue();
         let mut asked = false;
@@ -166,14 +168,14 @@ impl ScriptProgram {
             // Nothing was waited for: the other clients of the thread get their turn.
             tokio::task::yield_now().await;
         }
-        self.next = Waits::ForNothing;
+        self.next = WaitsFor::Nothing;
         match turn {
             Turn::Request(Request::Next(ended)) => {
-                (self.next, self.ended) = (Waits::ForEvent, ended);
+                (self.next, self.ended) = (WaitsFor::Event, ended);
                 Ok(done)
             }
             Turn::Request(_) => {
-                self.next = Waits::ForRestart;
+                self.next = WaitsFor::Restart;
                 Err(self.restart(op).await)
             }
             Turn::Done(_) => {
@@ -208,9 +210,8 @@ impl ScriptProgram {
         };
         self.connections.reopen_lost(&mut server).await;
         match self.connections.failure.take() {
-            Some((failure, true)) => failure.into(),
             Some((Failure::Lost(why), false)) => OpError::Script(why),
-            Some((failure, false)) => failure.into(),
+            Some((failure, _)) => failure.into(),
             None => OpError::Script("the script begins the event again".to_owned()),
         }
     }
@@ -233,7 +234,7 @@ impl ScriptProgram {
 
     /// Runs `thread_done`.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
-        if self.next == Waits::ForNothing && !self.ended {
+        if self.next == WaitsFor::Nothing && !self.ended {
             return Ok(());
         }
         let mut reply = Reply::Switch(false);

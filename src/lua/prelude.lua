@@ -576,6 +576,35 @@ local function set_options(env)
   end
 end
 
+-- The interface of 0.5: functions over one connection, which the first of them opens.
+local function add_legacy(env)
+  local con
+  local function open()
+    con = con or env.sysbench.sql.driver():connect()
+    return con
+  end
+  local db = {
+    db_connect = function() open() end,
+    db_disconnect = function()
+      if con then con:disconnect() end
+      con = nil
+    end,
+    db_query = function(sql)
+      local rs = query(open(), sql, 3)
+      return rs
+    end,
+    db_bulk_insert_init = function(sql) open():bulk_insert_init(sql) end,
+    db_bulk_insert_next = function(row) open():bulk_insert_next(row) end,
+    db_bulk_insert_done = function() open():bulk_insert_done() end,
+  }
+  for _, name in ipairs({ "prepare", "bind_param", "bind_result", "execute", "store_results", "free_results", "close" }) do
+    db["db_" .. name] = function() error("loadgen has no db_" .. name .. "(): use sysbench.sql", 2) end
+  end
+  for name, f in pairs(db) do env[name] = f end
+  env.DB_ERROR_NONE, env.DB_ERROR_RESTART_TRANSACTION, env.DB_ERROR_FAILED = 0, 1, 2
+  env.sysbench.db = db
+end
+
 local function new_state(tid)
   local env = {}
   env._G = env
@@ -607,6 +636,7 @@ local function new_state(tid)
     hooks = {}, cmdline = cmdline, rand = rand, sql = sql, histogram = { new = new_histogram },
     report_csv = report_csv, report_json = report_json, report_default = report_default,
   }
+  add_legacy(env)
   env.package = { path = settings.package_path, cpath = package.cpath, preload = {}, config = package.config,
     loaded = setmetatable({ _G = env, sysbench = env.sysbench }, { __index = loaded_at_first }) }
   env.require = require_in(env)

@@ -70,25 +70,26 @@ impl Draws {
     }
 
     /// Draws by rejection inversion (Hörmann and Derflinger 1996).
-    fn zipfian(&mut self, a: u32, b: u32) -> u32 {
-        let (s, n) = (self.of.zipfian_exp, f64::from(b.wrapping_sub(a)) + 1.0);
+    fn zipfian(&mut self, least: u32, most: u32) -> u32 {
+        let exponent = self.of.zipfian_exp;
+        let count = f64::from(most.wrapping_sub(least)) + 1.0;
         let flat = |x: f64| if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 };
         let steep = |x: f64| if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x / 2.0 };
-        let density = |x: f64| (-s * x.ln()).exp();
-        let integral = |x: f64| flat((1.0 - s) * x.ln()) * x.ln();
-        let inverse = |x: f64| (steep((x * (1.0 - s)).max(-1.0)) * x).exp();
-        let (first, last) = (integral(1.5) - 1.0, integral(n + 0.5));
+        let density = |x: f64| (-exponent * x.ln()).exp();
+        let integral = |x: f64| flat((1.0 - exponent) * x.ln()) * x.ln();
+        let inverse = |x: f64| (steep((x * (1.0 - exponent)).max(-1.0)) * x).exp();
+        let (first, last) = (integral(1.5) - 1.0, integral(count + 0.5));
         let near = 2.0 - inverse(integral(2.5) - density(2.0));
         // Two of three draws are taken at least; a bound, for the sake of odd exponents.
         for _ in 0..1000 {
-            let u = last + self.unit() * (first - last);
-            let x = inverse(u);
-            let k = (x + 0.5).floor().clamp(1.0, n);
-            if k - x <= near || u >= integral(k + 0.5) - density(k) {
-                return a.wrapping_add((k - 1.0) as u32);
+            let drawn = last + self.unit() * (first - last);
+            let place = inverse(drawn);
+            let rank = (place + 0.5).floor().clamp(1.0, count);
+            if rank - place <= near || drawn >= integral(rank + 0.5) - density(rank) {
+                return least.wrapping_add((rank - 1.0) as u32);
             }
         }
-        a
+        least
     }
 
     fn usual(&mut self, a: u32, b: u32) -> u32 {

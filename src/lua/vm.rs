@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mlua::{
-    Function, IntoLua, LightUserData, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Thread,
-    Value,
+    Function, IntoLua, LightUserData, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table,
+    Thread, Value,
 };
 
 use super::random;
@@ -18,7 +18,7 @@ use crate::workload::{name_part, seed_of};
 
 const PRELUDE: &str = include_str!("prelude.lua");
 /// Modules of our own that scripts require by these names.
-const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("oltp_common.lua"))];
+const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("modules/oltp_common.lua"))];
 /// The most that a VM may hold, bytes: LuaJIT ends a script that needs more with an error.
 const MEMORY_MAX: usize = 2 << 30;
 
@@ -59,9 +59,17 @@ pub(crate) enum Reply {
     Nothing,
     Switch(bool),
     Number(usize),
-    Answer { columns: u64, rows: u64 },
+    Answer {
+        columns: u64,
+        rows: u64,
+    },
     /// With whether the error is one of those that are to be ignored.
-    Failed { code: u16, state: String, text: String, listed: bool },
+    Failed {
+        code: u16,
+        state: String,
+        text: String,
+        listed: bool,
+    },
     Row(RowCells),
     NoRow(String),
 }
@@ -127,7 +135,10 @@ impl Vm {
     }
 
     fn make(script: &Arc<Script>, seed: u64) -> mlua::Result<Vm> {
-        #[expect(unsafe_code, reason = "scripts are trusted as programs are: they have ffi and debug")]
+        #[expect(
+            unsafe_code,
+            reason = "scripts are trusted as programs are: they have ffi and debug"
+        )]
         let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
         // LuaJIT may have been built without an allocator of ours; then its own limit holds.
         let _ = lua.set_memory_limit(MEMORY_MAX);
@@ -372,32 +383,28 @@ fn host(lua: &Lua) -> mlua::Result<Table> {
     }
     host.set("functions", functions)?;
     host.set("modules", lua.create_table_from(MODULES)?)?;
-    host.set("write", lua.create_function(|_, text: LuaString| Ok(write(&text.as_bytes())))?)?;
-    let fatal = |_: &Lua, text: LuaString| {
-        Ok(write(&[b"FATAL: ", &*text.as_bytes(), b"\n"].concat()))
-    };
+    host.set("write", lua.create_function(|_, text: LuaString| write(&text.as_bytes()))?)?;
+    let fatal = |_: &Lua, text: LuaString| write(&[b"FATAL: ", &*text.as_bytes(), b"\n"].concat());
     host.set("fatal", lua.create_function(fatal)?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
-    host.set("compile", lua.create_function(compile)?)?;
+    host.set("compile", lua.create_function(|lua, (path, text)| Ok(compile(lua, path, text)))?)?;
     Ok(host)
 }
 
-/// Writes in order with the lines of the log; a reader that has gone ends the run elsewhere.
-fn write(bytes: &[u8]) {
+/// Writes in order with the lines of the log; the script fails where nobody reads it.
+fn write(bytes: &[u8]) -> mlua::Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(bytes).and_then(|()| out.flush());
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(mlua::Error::external)
 }
 
-/// Compiles a file, or the text given, into a function that makes its chunk; lines keep their numbers.
-fn compile(
-    lua: &Lua,
-    (path, text): (String, Option<LuaString>),
-) -> mlua::Result<(Option<Function>, Option<String>)> {
+/// Compiles a file, or the text given, into a function that makes its chunk; else returns why not. Lines keep
+/// their numbers.
+fn compile(lua: &Lua, path: String, text: Option<LuaString>) -> (Option<Function>, Option<String>) {
     let bytes = match text {
         Some(text) => text.as_bytes().to_vec(),
         None => match std::fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) => return Ok((None, Some(format!("cannot open {path}: {error}")))),
+            Err(error) => return (None, Some(format!("cannot open {path}: {error}"))),
         },
     };
     // The first line may name the program that runs the file.
@@ -409,9 +416,9 @@ fn compile(
     let code = [b"return function(...) ", &bytes[skipped..], b"\nend"].concat();
     let name = if path.starts_with('=') { path } else { format!("@{path}") };
     match lua.load(code).set_name(name).into_function() {
-        Ok(function) => Ok((Some(function), None)),
-        Err(mlua::Error::SyntaxError { message, .. }) => Ok((None, Some(message))),
-        Err(error) => Ok((None, Some(error.to_string()))),
+        Ok(function) => (Some(function), None),
+        Err(mlua::Error::SyntaxError { message, .. }) => (None, Some(message)),
+        Err(error) => (None, Some(error.to_string())),
     }
 }
 

@@ -1,17 +1,21 @@
 //! A script of sysbench's that is run instead of a workload: where it lies, and what it is told.
 
+use std::fmt;
+
 use serde::Serialize;
 
-/// Never holds a password: a script gets an empty one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Options and words may hold a password of the script's own: they are in no output.
+#[derive(Clone, PartialEq, Serialize)]
 pub struct Script {
     /// The path as given, or the name of a module.
     pub path: String,
     /// The script itself, where it came by standard input.
     pub text: Option<String>,
     pub command: Option<String>,
+    #[serde(skip)]
     pub argv: Vec<String>,
     /// `sysbench.opt`, by names with underscores.
+    #[serde(skip)]
     pub options: Vec<(String, ScriptValue)>,
     /// The templates in which `require` looks, and those after the built-in modules.
     pub package_path: String,
@@ -22,8 +26,13 @@ pub struct Script {
     pub text_statements: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
 pub enum ScriptValue {
     Switch(bool),
     Number(f64),

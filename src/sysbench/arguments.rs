@@ -12,9 +12,7 @@ use super::options::{
 };
 use super::output;
 use super::scripts;
-use super::settings::{
-    Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test,
-};
+use super::settings::{Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
@@ -24,7 +22,7 @@ const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// The test of 0.4 and 0.5; without a path it is compiled into 0.4.
 pub(super) const OLD: &str = "oltp";
 /// sysbench's programs without a database.
-pub(super) const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
 const NO_COMMAND: &str = "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported \
                           commands: prepare, prewarm, run, cleanup, help";
@@ -162,7 +160,8 @@ impl<'a> Arguments<'a> {
     fn script_call(&self, env: &Env<'_>) -> Option<ScriptCall> {
         let always = env("LOADGEN_LUA").is_some_and(|word| word == "always");
         let package_path = scripts::package_path(env, always);
-        let path = scripts::find(self.test.unwrap_or("-"), &package_path, always)?;
+        let word = Some(self.test.unwrap_or("-")).filter(|word| !BUILT_IN.contains(word))?;
+        let path = scripts::find(word, test_of(word).is_some(), &package_path, always)?;
         let command = self.command.map(str::to_owned);
         let argv = self.theirs.iter().map(|word| (*word).to_owned()).collect();
         Some(ScriptCall { path, command, given: Vec::new(), argv, package_path })
@@ -194,11 +193,7 @@ impl<'a> Arguments<'a> {
                 self.notes.push(format!("--{name} has no effect: this test has no such option"));
             }
             _ => {
-                // A misspelt name may hide a password.
-                let hidden = name.contains("pas") || name.contains("pw");
-                let value = value.map(|value| format!("={}", if hidden { "***" } else { value }));
-                let text = format!("invalid option: --{name}{}", value.unwrap_or_default());
-                self.wrong.get_or_insert_with(|| usage(&text));
+                self.wrong.get_or_insert_with(|| usage(&invalid_option(name, value)));
             }
         }
     }
@@ -431,7 +426,9 @@ impl<'a> Arguments<'a> {
             usage(&format!("The '{word}' test {usual} {word} help'"))
                 .when(self.command.is_none() && BUILT_IN.contains(&word))?;
             let why = "no such built-in test, file or module";
-            let ours = format!("'{word}' is no file or Lua module, and none of oltp_*, select_random_*, bulk_insert");
+            let ours = format!(
+                "'{word}' is no file or Lua module, and none of oltp_*, select_random_*, bulk_insert"
+            );
             return Err(only_in_sysbench(&format!("Cannot find benchmark '{word}': {why}"), &ours));
         };
         if test == Test::Script {
@@ -596,6 +593,13 @@ impl Opening {
 
 fn answer(text: &str) -> Opening {
     Opening { stdout: text.to_owned(), ..Opening::default() }
+}
+
+pub(super) fn invalid_option(name: &str, value: Option<&str>) -> String {
+    // A misspelt name may hide a password.
+    let hidden = name.contains("pas") || name.contains("pw");
+    let value = value.map(|value| format!("={}", if hidden { "***" } else { value }));
+    format!("invalid option: --{name}{}", value.unwrap_or_default())
 }
 
 /// Fails on standard error in sysbench's words.

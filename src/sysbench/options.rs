@@ -211,6 +211,7 @@ impl Entry {
         matches!(self.group, Tests | Points | Ranges | Legacy)
     }
 
+    #[cfg(feature = "lua")]
     pub(super) fn is_own(&self) -> bool {
         self.group == Own
     }

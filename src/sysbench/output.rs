@@ -125,6 +125,7 @@ impl Counted {
     }
 
     /// The numbers that a script's own report gets.
+    #[cfg(feature = "lua")]
     pub(crate) fn stat(&self, settings: &Settings, at_s: f64) -> Vec<(&'static str, f64)> {
         let counts = &self.counts;
         let percentile = settings.values.int("percentile");

@@ -16,11 +16,7 @@ const INSERT_UNIQUE: &str = include_str!("../../profiles/workloads/insert-unique
 /// The counts of the statements that `--range_selects=off` leaves out.
 const RANGES: [&str; 4] = ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"];
 
-pub(super) fn plan(
-    settings: &Settings,
-    script: Option<&Arc<Script>>,
-    seed: u64,
-) -> Result<Plan> {
+pub(super) fn plan(settings: &Settings, script: Option<&Arc<Script>>, seed: u64) -> Result<Plan> {
     let text = matches!(settings.test, Test::Insert | Test::BulkInsert) || !settings.prepared;
     let stop = match (settings.time.is_zero(), settings.events) {
         (false, _) => StopAt::Time(settings.time),

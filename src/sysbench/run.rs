@@ -10,9 +10,7 @@ use super::failure::{self, INIT_FAILED};
 use super::output::{self, Counted, Level, Log};
 use super::plan::plan;
 use super::settings::{Ended, OutputVersion, Settings};
-use crate::engine::{
-    self, EndReason, MeasuredStep, Observer, QueueLength, StepContext,
-};
+use crate::engine::{self, EndReason, MeasuredStep, Observer, QueueLength, StepContext};
 use crate::error::{Error, Kind, Result};
 use crate::judge;
 use crate::mysql::{ServerLink, is_local};

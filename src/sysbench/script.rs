@@ -36,7 +36,8 @@ pub(super) async fn run(
     stop: &Stop,
 ) -> Result<Ended> {
     let link = ServerLink::to(settings.connect.clone(), stop)?;
-    or_stop(&link.stop, run_command(settings, call, log, &link, stop)).await
+    let command = Box::pin(run_command(settings, call, log, &link, stop));
+    or_stop(&link.stop, command).await
 }
 
 /// The parts of a run that all states of a script share.
@@ -287,10 +288,10 @@ fn script_options(
         }
         return Ok(options);
     };
-    let is = |option: &Declared, name: &str| option.name.replace('-', "_") == name.replace('-', "_");
+    let is =
+        |option: &Declared, name: &str| option.name.replace('-', "_") == name.replace('-', "_");
     for (name, value) in &call.given {
-        let shown = value.as_ref().map_or(String::new(), |value| format!("={value}"));
-        let wrong = || format!("invalid option: --{name}{shown}");
+        let wrong = || super::arguments::invalid_option(name, value.as_deref());
         let option = declared.iter().find(|option| is(option, name)).ok_or_else(wrong)?;
         let text = value.as_deref().unwrap_or_default();
         if !state.validates(&option.name, text) {

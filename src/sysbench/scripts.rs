@@ -1,12 +1,11 @@
 //! Scripts: where they lie, and which are the stock ones of sysbench 1.0.20, by the checksum of their text
 //! without the first line, which packagers change.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-
-use super::arguments::{BUILT_IN, Env, test_of};
 
 /// The first 16 hexadecimal digits of SHA-256.
 const STOCK: &str = "aa303c46d71f2200 2a9c225ce02d8ab5 0f66a3cc65472696 41e948b4b5104c38 \
@@ -31,7 +30,7 @@ const USUAL_PATH: &str = "./?.lua;./?/init.lua;./src/lua/?.lua;/usr/local/share/
 
 /// Returns where modules are looked for: LUA_PATH, in which `;;` stands for the usual places; the stock ones
 /// at the end where these are to be run, too.
-pub(super) fn package_path(env: &Env<'_>, stock: bool) -> String {
+pub(super) fn package_path(env: &dyn Fn(&str) -> Option<OsString>, stock: bool) -> String {
     let home = env("HOME").and_then(|home| home.into_string().ok());
     let own = home.map(|home| format!("{home}/.luarocks/share/lua/5.1/?.lua;"));
     let usual = format!("{}{USUAL_PATH}", own.unwrap_or_default());
@@ -51,12 +50,9 @@ fn find_module(path: &str, name: &str) -> Option<String> {
 
 /// Returns the script that a word names, if it is to be run from Lua. Stock scripts are not: the built-in
 /// workloads stand for them, but where `always` asks for the scripts, or a module that they load differs.
-pub(super) fn find(word: &str, path: &str, always: bool) -> Option<String> {
+pub(super) fn find(word: &str, is_stock: bool, path: &str, always: bool) -> Option<String> {
     if word == "-" {
         return Some(word.to_owned());
-    }
-    if BUILT_IN.contains(&word) {
-        return None;
     }
     let own = if Path::new(word).is_file() {
         Some(word.to_owned())
@@ -65,10 +61,10 @@ pub(super) fn find(word: &str, path: &str, always: bool) -> Option<String> {
     };
     let modules_differ = || find_module(path, "oltp_common").is_some_and(|own| is_another(&own));
     match own {
-        Some(own) if test_of(word).is_none() || always || is_another(&own) => Some(word.to_owned()),
+        Some(own) if !is_stock || always || is_another(&own) => Some(word.to_owned()),
         Some(_) => modules_differ().then(|| word.to_owned()),
         None if always => find_module(STOCK_PATH, word).map(|_| word.to_owned()),
-        None => (test_of(word).is_some() && modules_differ())
+        None => (is_stock && modules_differ())
             .then(|| find_module(STOCK_PATH, word))
             .flatten()
             .map(|_| word.to_owned()),

@@ -69,6 +69,7 @@ fn plan(ops: u64) -> Plan {
         interval_log: None,
         policy: Policy::default(),
         rules: Rules::loadgen(),
+        script: None,
     }
 }
 

@@ -66,6 +66,7 @@ numbers | cdata | 5
 coroutine | 2 | 42
 loadstring | 0
 libraries | table | table | table | number | true
+old | 1 | false | loadgen has no db_prepare(): use sysbench.sql
 module | 42 | true
 inner | 42
 reconnected | true | 1
@@ -197,7 +198,8 @@ fn module_of_oltp_scripts_does_every_statement_on_every_server() {
         fs::write(place.dir().join("all.lua"), text).expect("written");
         place.well("all.lua {at} {t} prepare");
         let ended = place.well("all.lua {at} {t} --threads=1 --events=10 --time=60 run");
-        let expected = ["read:                            140", "write:                           40"];
+        let expected =
+            ["read:                            140", "write:                           40"];
         assert_eq!(counts(&ended)[..2], expected, "{}", ended.stdout);
         place.well("all.lua {at} {t} cleanup");
     });

@@ -33,13 +33,16 @@ const ROOMS: [&[&str]; 22] = [
 
 /// Crates, and the rooms that know nothing of them.
 const WITHOUT: [(&str, &[&str]); 3] = [
-    ("tokio", &["terms", "error", "workload", "stats", "plan", "summary", "judge", "lua", "report"]),
+    (
+        "tokio",
+        &["terms", "error", "workload", "stats", "plan", "summary", "judge", "lua", "report"],
+    ),
     (
         "mysql_async",
         &[
             "terms", "error", "stop", "progress", "workload", "observe", "stats", "canned", "plan",
-            "summary", "judge", "lua", "engine", "report", "sandbox", "commands", "run", "sysbench",
-            "cli",
+            "summary", "judge", "lua", "engine", "report", "sandbox", "commands", "run",
+            "sysbench", "cli",
         ],
     ),
     (

@@ -31,6 +31,7 @@ pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
         interval_log: None,
         policy: plan::Policy::default(),
         rules: plan::Rules::loadgen(),
+        script: None,
     }
 }
 

@@ -70,6 +70,7 @@ enum State {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is of its own kind")]
 pub struct Decoder {
     pub(super) deprecate_eof: bool,
     kind: AnswerForm,

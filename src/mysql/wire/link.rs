@@ -77,6 +77,7 @@ impl LeanSession {
     }
 
     /// Makes one without a server, for a client that asks none: every request fails.
+    #[cfg(feature = "lua")]
     pub(crate) fn unconnected(inbox: &Inbox) -> io::Result<LeanSession> {
         let (stream, _) = std::os::unix::net::UnixStream::pair()?;
         stream.set_nonblocking(true)?;
@@ -158,6 +159,7 @@ impl LeanSession {
     }
 
     /// The decoder of the last answer: its columns, and its rows where they were wanted.
+    #[cfg(feature = "lua")]
     pub(crate) fn answer(&self) -> &Decoder {
         &self.decoder
     }
@@ -193,6 +195,7 @@ impl LeanSession {
     }
 
     /// Closes a prepared statement; there is no answer.
+    #[cfg(feature = "lua")]
     pub(crate) async fn close_statement(&mut self, id: u32) -> Asked<()> {
         begin_request(&mut self.waiting)?;
         frame::begin(&mut self.out, Command::COM_STMT_CLOSE as u8);
