@@ -255,7 +255,7 @@ impl<'a> Arguments<'a> {
         let test = self.find_test();
         let output = self.output_version()?;
         let program = self.values.text("sysbench-binary");
-        if !program.is_empty() && (test.is_none() || self.values.text("db-driver") == "pgsql") {
+        if !program.is_empty() && self.is_undone(test) {
             let args = self.theirs.iter().map(OsString::from).collect();
             return Ok(Parsed::HandOver { program: program.into(), args });
         }
@@ -312,6 +312,12 @@ impl<'a> Arguments<'a> {
             driver_fault,
             opening: take(&mut self.opening),
         })))
+    }
+
+    /// Returns whether only sysbench does the test.
+    fn is_undone(&self, test: Option<Test>) -> bool {
+        let without_lua = !cfg!(feature = "lua") && test == Some(Test::Script);
+        test.is_none() || without_lua || self.values.text("db-driver") == "pgsql"
     }
 
     /// Answers `--help` and `--version`, and returns the version to imitate.

@@ -229,6 +229,7 @@ pages! {
     own_workload "docs/user/own-workload.md";
     quick_start "docs/user/quick-start.md";
     reading_results "docs/user/reading-results.md";
+    scripts "docs/user/scripts.md";
     troubleshooting "docs/user/troubleshooting.md";
 }
 
