@@ -198,10 +198,12 @@ mod tests {
         zipfian_exp: 0.8,
     };
 
+    type DrawFrom = fn(&mut Draws, u32, u32) -> u32;
+
     #[test]
     fn every_distribution_stays_in_its_range_and_has_its_mean() {
         let mut draws = Draws { state: [1, 2], of: OF };
-        let functions: [(fn(&mut Draws, u32, u32) -> u32, f64, f64); 5] = [
+        let functions: [(DrawFrom, f64, f64); 5] = [
             (Draws::uniform, 540.0, 560.0),
             (Draws::gaussian, 540.0, 560.0),
             (Draws::special, 535.0, 565.0),
