@@ -24,6 +24,17 @@ pub struct Script {
     pub server: String,
     pub random: ScriptRandom,
     pub text_statements: bool,
+    /// It runs under loadgen's own flags: standard output is for data, so it prints to standard error.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_native: bool,
+}
+
+impl Script {
+    /// Sets an option of sysbench's that is a number.
+    pub(crate) fn set_number(&mut self, name: &str, number: u32) {
+        let place = self.options.iter_mut().find(|(known, _)| known == name);
+        place.expect("sysbench has the option").1 = ScriptValue::Number(number.into());
+    }
 }
 
 impl fmt::Debug for Script {

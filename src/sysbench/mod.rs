@@ -14,6 +14,8 @@ mod output;
 mod plan;
 mod run;
 #[cfg(feature = "lua")]
+mod native_script;
+#[cfg(feature = "lua")]
 mod script;
 mod scripts;
 mod settings;
@@ -36,6 +38,8 @@ use arguments::{Parsed, parse};
 use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, translate};
 pub(crate) use import::import;
+#[cfg(feature = "lua")]
+pub(crate) use native_script::{Asked, NativeScript};
 use options::NAME;
 pub(crate) use others::command;
 #[cfg(test)]

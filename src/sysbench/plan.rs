@@ -76,7 +76,7 @@ fn workload(settings: &Settings) -> Result<Workload> {
 }
 
 /// Makes the workload of a script: a name, and no statement that loadgen knows.
-fn of_script(path: &str) -> Workload {
+pub(super) fn of_script(path: &str) -> Workload {
     let name = path.rsplit('/').next().unwrap_or(path);
     let name: String = name.chars().filter(char::is_ascii_graphic).collect();
     let usual = named("point-select").expect("it is built in");

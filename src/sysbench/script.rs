@@ -27,7 +27,7 @@ const DOUBLE: u8 = 4;
 const LIST: u8 = 6;
 const FILE: u8 = 7;
 /// The random numbers of commands are the same in every run.
-const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 
 pub(super) async fn run(
     settings: &Settings,
@@ -214,7 +214,7 @@ impl ReportHooks for Hooks<'_> {
     }
 }
 
-fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
+pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
     let mut text = None;
     if call.path == "-" {
         let mut read = String::new();
@@ -249,6 +249,7 @@ fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
             zipfian_exp: values.number("rand-zipfian-exp"),
         },
         text_statements: !settings.prepared,
+        is_native: false,
     })
 }
 
@@ -275,7 +276,7 @@ fn own_options(values: &OptionValues) -> Vec<(String, ScriptValue)> {
 
 /// Reads the options that a script declares; sysbench's words for one that is wrong. A script that knows of no
 /// options takes all, as texts.
-fn script_options(
+pub(super) fn script_options(
     declared: Option<&[Declared]>,
     call: &ScriptCall,
     state: &State,

@@ -1,0 +1,166 @@
+//! A script under loadgen's own flags: which one it is, its options, and its commands.
+
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex};
+
+use super::arguments::{Parsed, parse};
+
+use super::output::Log;
+use super::plan::of_script;
+use super::script::{self, SEED, read_script, script_options};
+use super::settings::{ScriptCall, Settings};
+use crate::error::{Error, Result};
+use crate::lua::{Entry, Reply, Turn, Vm};
+use crate::mysql::ConnectOptions;
+use crate::plan::{AfterError, Rules, Script};
+use crate::stop::Stop;
+use crate::workload::Workload;
+
+/// Options of sysbench's that flags of loadgen stand for.
+const FLAGS: [(&str, &str); 18] = [
+    ("threads", "--clients"),
+    ("time", "--time"),
+    ("warmup-time", "--warmup"),
+    ("events", "--ops"),
+    ("rate", "--rate"),
+    ("report-interval", "--interval"),
+    ("report-checkpoints", "--interval"),
+    ("histogram", "--out"),
+    ("percentile", "--out"),
+    ("loadgen-out", "--out"),
+    ("rand-seed", "--seed"),
+    ("mysql-host", "--host"),
+    ("mysql-port", "--port"),
+    ("mysql-socket", "--socket"),
+    ("mysql-user", "--user"),
+    ("mysql-password", "--password"),
+    ("mysql-db", "--database"),
+    ("mysql-ssl", "--ssl-mode"),
+];
+
+pub(crate) struct NativeScript {
+    settings: Settings,
+    call: ScriptCall,
+}
+
+/// What a command line asks of a script beside its options.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub threads: u32,
+    pub database: Option<&'a str>,
+    /// Statements are sent as text.
+    pub text: bool,
+    /// An operation begins again after any error.
+    pub goes_on: bool,
+}
+
+impl NativeScript {
+    pub(crate) fn parse(file: &str, options: &[String], asked: Asked<'_>) -> Result<NativeScript> {
+        for option in options {
+            let Some(word) = option.strip_prefix("--") else {
+                return Err(Error::usage(format!("{file}: '{option}' is no option of a script"))
+                    .hint("options look like --tables=8; --command NAME runs a command"));
+            };
+            let name = word.split('=').next().unwrap_or_default().replace('_', "-");
+            if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) {
+                return Err(Error::usage(format!("-- --{name}: loadgen has a flag for that"))
+                    .hint(format!("{flag}, before --")));
+            }
+        }
+        let mut words = vec![format!("--threads={}", asked.threads)];
+        words.extend(asked.database.map(|name| format!("--mysql-db={name}")));
+        words.extend(options.iter().cloned());
+        words.extend(asked.text.then(|| "--db-ps-mode=disable".to_owned()));
+        words.extend(asked.goes_on.then(|| "--mysql-ignore-errors=all".to_owned()));
+        words.extend([file.to_owned(), "run".to_owned()]);
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        // A stock script is run as the script that it is.
+        let env = |name: &str| match name {
+            "LOADGEN_LUA" => Some("always".into()),
+            "LOADGEN_OUT" => None,
+            _ => std::env::var_os(name),
+        };
+        let none = || {
+            Error::usage(format!("there is no script '{file}'"))
+                .hint("name a file, or a module of the working directory or LUA_PATH")
+        };
+        match parse(&words, &env) {
+            Ok(Parsed::Settings(mut settings)) => {
+                let call = settings.script.take().ok_or_else(none)?;
+                Ok(NativeScript { settings: *settings, call })
+            }
+            Ok(Parsed::HandOver { .. }) => Err(none()),
+            Err(opening) => {
+                let text = opening.stderr + &opening.stdout;
+                let words = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+                let is_missing = words.contains("Cannot find benchmark");
+                Err(if is_missing { none() } else { Error::usage(format!("{file}: {words}")) })
+            }
+        }
+    }
+
+    pub(crate) fn workload(&self) -> Workload {
+        of_script(&self.call.path)
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        let after_error = AfterError::Restart(self.settings.ignored.clone());
+        Rules { after_error, ..Rules::loadgen() }
+    }
+
+    /// Returns the script without its own options: nothing of it is run.
+    pub(crate) fn unread(&self) -> Result<Script> {
+        Ok(Script { is_native: true, ..read_script(&self.settings, &self.call)? })
+    }
+
+    /// Runs the file once, without a server, and reads the options that it declares.
+    pub(crate) fn read(&self, is_paced: bool) -> Result<Script> {
+        let path = &self.call.path;
+        let mut script = self.unread()?;
+        let vm = Vm::new(&Arc::new(script.clone()), SEED)?;
+        let mut state = vm.state(0)?;
+        state.begin(Entry::Chunk)?;
+        match state.resume(Reply::Nothing) {
+            Turn::Done(_) => {}
+            Turn::Failed(words) => return Err(Error::usage(words)),
+            Turn::Request(_) => {
+                return Err(Error::usage(format!(
+                    "{path} asks a server outside its functions: its options are read before"
+                ))
+                .hint(format!("loadgen sysbench {path} runs it")));
+            }
+        }
+        let declared = state.declared().map_err(Error::usage)?;
+        let options = script_options(declared.as_deref(), &self.call, &state);
+        let hint = format!("loadgen lua {path} --command help lists the options");
+        script.options.extend(options.map_err(|words| Error::usage(words).hint(hint))?);
+        if !state.has("event") {
+            return Err(Error::usage(format!("{path} has no function event()"))
+                .hint("it is called for each operation; --command NAME runs a command"));
+        }
+        if is_paced && state.has("thread_run") {
+            return Err(Error::usage(format!(
+                "{path} has a loop of its own, thread_run(): --rate and --slo cannot pace it"
+            ))
+            .hint("leave them out, or remove thread_run() from the script"));
+        }
+        Ok(script)
+    }
+
+    /// Runs a command of the script on a server.
+    pub(crate) async fn run_command(
+        self,
+        name: &str,
+        connect: ConnectOptions,
+        stop: &Stop,
+    ) -> Result<()> {
+        let call = ScriptCall { command: Some(name.to_owned()), ..self.call };
+        let settings = Settings { connect, ..self.settings };
+        let log = Mutex::new(Log::new(Box::new(std::io::stdout()), settings.verbosity));
+        let status = script::run(&settings, &call, &log, stop).await?;
+        if status == 0 {
+            return Ok(());
+        }
+        Err(Error::failed(format!("{}: the command '{name}' failed", call.path)))
+    }
+}
