@@ -76,6 +76,7 @@ fn verbs() -> Vec<(Command, Run)> {
         verb("completions", "Print completions for a shell", completions),
         verb("man", "Write the manual pages", man),
         verb("canned", "Serve canned answers, for benches", host::canned),
+        verb("rank", "Run clients for a loadgen on another host", host::rank),
     ];
     let prepare = verb("prepare", "Create and fill tables", tables::prepare);
     let workloads = builtin().into_iter().map(workload);

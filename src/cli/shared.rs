@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::hosts::Wanted;
 use crate::observe::require_descriptors;
 use crate::plan::defaults;
 use crate::plan::value::Length;
@@ -21,6 +22,32 @@ pub(crate) struct DisplayArgs {
     /// Warnings and errors only
     #[arg(long)]
     pub quiet: bool,
+}
+
+const HOSTS: &str = "Hosts";
+
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct HostArgs {
+    /// Hosts that run the clients, over ssh: c1,user@c2,localhost [default: this one]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = HOSTS)]
+    pub hosts: Vec<String>,
+
+    /// Command that starts a program on {host}: 'podman exec -i {host}' [default: ssh]
+    #[arg(long, value_name = "COMMAND", requires = "hosts", help_heading = HOSTS)]
+    pub host_command: Option<String>,
+
+    /// Path of loadgen on these hosts [default: loadgen, on their PATH]
+    #[arg(long, value_name = "PATH", requires = "hosts", help_heading = HOSTS)]
+    pub host_program: Option<String>,
+}
+
+impl HostArgs {
+    /// Returns the hosts; None where none are named.
+    pub(super) fn wanted(self) -> Result<Option<Wanted>> {
+        let HostArgs { hosts, host_command, host_program } = self;
+        let given = !hosts.is_empty();
+        given.then(|| Wanted::new(hosts, host_command.as_deref(), host_program)).transpose()
+    }
 }
 
 #[derive(clap::Args, Debug, Clone)]

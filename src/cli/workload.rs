@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Arg, ArgMatches, Command};
 
-use super::shared::{DisplayArgs, listen};
+use super::shared::{DisplayArgs, HostArgs, listen};
 use crate::error::{Error, Result};
 use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
@@ -28,6 +28,9 @@ pub(crate) struct WorkloadArgs {
     /// Result of loadgen calibrate on this host [default: its own default]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub hosts: HostArgs,
 
     #[command(flatten)]
     pub measure: MeasureArgs,
@@ -130,9 +133,15 @@ impl MeasureArgs {
         self,
         asked: &MeasureRequest<'_>,
         calibration: Option<PathBuf>,
+        hosts: HostArgs,
         random_seed: bool,
     ) -> Result<()> {
         self.check_sandboxes(asked)?;
+        let hosts = hosts.wanted()?;
+        if hosts.is_some() && !self.sandbox.is_empty() {
+            return Err(Error::usage("--sandbox: other hosts do not reach a private server")
+                .hint("--host names a server that all of --hosts reach"));
+        }
         let out = self.out;
         // An empty word means the program of PATH.
         let sandbox = |word: OsString| Spec {
@@ -143,10 +152,10 @@ impl MeasureArgs {
         let sandboxes = self.sandbox.into_iter().map(sandbox).collect();
         let place = Place { connection: self.connection, sandboxes, probe: self.probe };
         if self.list {
-            return print_data(&measure::list(asked, &place, &out, random_seed)?);
+            return print_data(&measure::list(asked, &place, &out, hosts.as_ref(), random_seed)?);
         }
         let (progress, stop) = (self.display.progress(), &listen()?);
-        measure::run(asked, &place, Invocation { progress, stop, out, calibration })
+        measure::run(asked, &place, Invocation { progress, stop, out, calibration, hosts })
     }
 }
 
@@ -171,7 +180,7 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
     let request = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
-    args.measure.run(&request, args.calibration, seed.is_none())
+    args.measure.run(&request, args.calibration, args.hosts, seed.is_none())
 }
 
 const HEADING: &str = "Options of this workload";
@@ -294,7 +303,7 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
     let request =
         MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
-    measure.run(&request, None, false)
+    measure.run(&request, None, HostArgs::default(), false)
 }
 
 #[cfg(test)]

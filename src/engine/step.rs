@@ -2,10 +2,8 @@
 //! must, and puts together what the threads counted. The client's own cost is read at the edge itself,
 //! the server's counters, process and host outside of the window, each with its instant.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
@@ -16,12 +14,13 @@ use super::errors::{EndReason, OpError, OpenError, OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
+use super::part::{PartChannels, broken, join, spawn};
 use super::setup::{
     Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
 };
 use super::summarise::LiveLine;
-use super::{Counted, MeasuredStep, Readings, StepContext, thread};
+use super::{Counted, MeasuredStep, Readings, StepContext};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Reading, ServerLink, Session, server, status};
@@ -38,6 +37,9 @@ use crate::terms::{add, counted};
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The lead of the start where all threads are of this process.
+const LEAD_HERE: Duration = Duration::from_millis(5);
+
 /// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
 ///
 /// An error says that nothing was measured; what ends a step later is in [`MeasuredStep::error`].
@@ -47,7 +49,13 @@ pub async fn run_step(
     progress: &mut Progress,
 ) -> Result<MeasuredStep> {
     let (setup, channels) = setup(context);
-    let handles = spawn(&setup, context.step.clients)?;
+    let handles = match context.elsewhere {
+        None => spawn(&setup, &(0..setup.job.threads).collect::<Vec<usize>>())?,
+        Some(elsewhere) => {
+            (elsewhere.open)(PartChannels::new(&setup));
+            Vec::new()
+        }
+    };
     let go = channels.go.clone();
     let run = Running::new(context, progress, setup, channels).run(control).await;
     // Those that still open connections or wait for the start go, too.
@@ -75,7 +83,12 @@ fn window(plan: &Plan, start: Ns) -> StepWindow {
 /// Returns the lead with which an open loop's window is decided: the threads must see it, and the server's
 /// counters are read before it.
 fn ahead(context: &StepContext<'_>) -> Duration {
-    NOTICE + TICK + lead(context.probe.as_ref())
+    notice(context) + TICK + lead(context.probe.as_ref())
+}
+
+/// Gives the lead with which an end of the window is set.
+fn notice(context: &StepContext<'_>) -> Duration {
+    NOTICE + context.elsewhere.map_or(Duration::ZERO, |elsewhere| elsewhere.notice)
 }
 
 /// The step's ends of the channels to its threads and from them.
@@ -94,10 +107,11 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
     let start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
     let (told, events) = mpsc::unbounded_channel();
+    let sources = context.elsewhere.map_or(job.threads, |elsewhere| elsewhere.parts);
     let channels = Channels {
         go: watch::Sender::new(Go::Wait),
         window: watch::Sender::new(window(plan, start)),
-        ops: SharedOps::new(plan.rules.shared_ops, job.threads),
+        ops: SharedOps::new(plan.rules.shared_ops, sources),
         events,
     };
     let setup = StepSetup {
@@ -111,44 +125,10 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
         grants: channels.ops.receivers(),
         warm_check: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
         events: told,
+        sources,
         job,
     };
     (Arc::new(setup), channels)
-}
-
-fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
-    let start = |index: usize| {
-        let setup = Arc::clone(setup);
-        let share: Vec<u32> = (index as u32..clients).step_by(setup.job.threads).collect();
-        let run = move || {
-            let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
-            // Else the step would wait for its end.
-            if let Err(error) = catch_unwind(run).unwrap_or_else(|_| Err(broken())) {
-                setup.tell(index, ThreadEvent::Broken(error));
-            }
-        };
-        std::thread::Builder::new().name(format!("engine-{index}")).spawn(run).map_err(|e| {
-            Error::failed(format!("cannot start engine thread {index}: {e}"))
-                .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1")
-        })
-    };
-    (0..setup.job.threads).map(start).collect()
-}
-
-fn broken() -> Error {
-    Error::failed(
-        "an engine thread stopped unexpectedly (this is a bug in loadgen: please report it)",
-    )
-}
-
-/// Waits until the threads have ended; those that hang are left behind.
-async fn join(handles: Vec<JoinHandle<()>>) {
-    let ended = async {
-        while !handles.iter().all(JoinHandle::is_finished) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    within(limits::COURTESY, ended).await;
 }
 
 struct Running<'a> {
@@ -178,6 +158,8 @@ struct ObservedSoFar {
     reopened: Arc<Notify>,
     queues: Vec<QueueLength>,
     done: Vec<ThreadCounts>,
+    /// Sources that are gone with what they counted.
+    lost: usize,
     changed: Option<Vec<SettingChange>>,
     early: Option<(Outcome, Error)>,
     /// The instant of a signal, until the wait after it is explained.
@@ -202,9 +184,9 @@ impl<'a> Running<'a> {
     ) -> Running<'a> {
         let StepContext { plan, step, .. } = *context;
         let entry = plan.interval.as_nanos() as Ns;
-        let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
+        let mut timeline = Timeline::new(setup.sources, setup.job.timed_statements, entry);
         timeline.log.clone_from(&context.log);
-        let seen = ObservedSoFar::new(plan, setup.job.threads);
+        let seen = ObservedSoFar::new(plan, setup.sources);
         let mut beside = JoinSet::new();
         beside.spawn(tick(channels.window.clone()));
         if let Some(server) = context.server {
@@ -244,7 +226,7 @@ impl<'a> Running<'a> {
             before = Some(ServerReading::take(control, probe).await);
         }
         // Ahead of now, so that every thread is there when the clock starts.
-        self.origin = Instant::now() + Duration::from_millis(5);
+        self.origin = Instant::now() + context.elsewhere.map_or(LEAD_HERE, |all| all.lead);
         let started_at = jiff::Timestamp::now();
         if let Some(log) = &context.log {
             locked(log).origin(started_at);
@@ -302,6 +284,9 @@ impl<'a> Running<'a> {
                 or_stop(&self.context.link.stop, async { Ok(self.channels.events.recv().await) })
                     .await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
+            if let Some((_, error)) = self.seen.early.take() {
+                return Err(error.context("opening connections"));
+            }
         }
         self.progress.restart();
         Ok(())
@@ -344,7 +329,7 @@ impl<'a> Running<'a> {
     }
 
     fn all_done(&self) -> bool {
-        self.seen.done.len() >= self.setup.job.threads
+        self.seen.done.len() + self.seen.lost >= self.setup.sources
     }
 
     /// Takes events until an instant, or until all threads are done.
@@ -360,7 +345,7 @@ impl<'a> Running<'a> {
                         silence = Instant::now() + self.silence;
                     }
                     // An early end may lie before the edge that is waited for.
-                    let warm = self.window_start() == NEVER && self.seen.warm >= self.setup.job.threads;
+                    let warm = self.window_start() == NEVER && self.seen.warm >= self.setup.sources;
                     if warm || (interruptible && self.seen.early.is_some()) {
                         break;
                     }
@@ -456,6 +441,14 @@ impl<'a> Running<'a> {
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
+            ThreadEvent::Late(error) => self.end_early(Outcome::Aborted, error),
+            ThreadEvent::Lost(error) => {
+                self.end_early(Outcome::RankLost, error);
+                self.seen.lost += 1;
+                self.seen.outages.report(thread, (Ns::MAX, 0), Vec::new(), Ns::MAX);
+                let complete = self.timeline.thread_done(thread);
+                self.complete(&complete);
+            }
             ThreadEvent::Broken(error) => return Err(error),
         }
         Ok(false)
@@ -519,7 +512,7 @@ impl<'a> Running<'a> {
         if self.seen.early.is_none() {
             if !self.all_done() {
                 self.channels.ops.end();
-                let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
+                let now = (self.origin.elapsed() + notice(self.context)).as_nanos() as Ns;
                 self.channels.window.send_modify(|window| {
                     (window.end, window.early) = (now.min(window.end), true);
                     window.last = now.min(window.last);
@@ -537,7 +530,9 @@ impl<'a> Running<'a> {
     ) -> MeasuredStep {
         let (window_start, decided) = (self.window_start(), self.window_end());
         let merged = self.seen.done.into_iter().reduce(ThreadCounts::merge);
-        let mut counts = merged.expect("a step has threads");
+        // All that counted may be lost.
+        let nothing = || ThreadCounts { ops_by_client: vec![0], ..ThreadCounts::default() };
+        let mut counts = merged.unwrap_or_else(nothing);
         // With --ops the window ends with the last answer.
         let window_end = if decided == NEVER { counts.ended } else { decided };
         let outages = self.seen.outages.finish(window_end, &self.timeline.entries);
@@ -560,7 +555,8 @@ impl<'a> Running<'a> {
         let ledger = std::mem::take(&mut counts.ledger);
         let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
         let readings = Readings { client, max_rss_bytes, status, probed, changed };
-        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings }
+        let hosts = Vec::new();
+        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings, hosts }
     }
 }
 

@@ -8,16 +8,17 @@ use super::alarm::NEVER;
 use super::job::{engine_threads, queues};
 use super::pacing::{LATE, PacingCounts, StepWindow};
 use super::self_watch::turns_of_all;
+use super::setup::ThreadCounts;
 use super::{MeasuredStep, per_s};
 use crate::error::plain;
 use crate::judge::changed_after;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::mysql::Tables;
-use crate::observe::{EventCounts, Ns, Paced, RecordedInterval, Times, host, seconds};
+use crate::observe::{ClientUse, EventCounts, Ns, Paced, RecordedInterval, Times, host, seconds};
 use crate::plan::{Arrival, Plan, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
-use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase};
+use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase, TurnDelay};
 use crate::terms::{ErrorClass, Finding, finding, millis};
 use crate::workload::{Setting, Statement};
 
@@ -146,18 +147,33 @@ impl MeasuredStep {
     }
 
     pub(crate) fn share(&self, host_cores: u32, ceiling: Option<Ceiling>) -> summary::Share {
-        let (usage, client) = (&self.counts.usage, &self.readings.client);
-        summary::Share {
-            threads: usage.iter().map(|thread| thread.share.clone()).collect(),
-            turns: turns_of_all(usage),
-            host_cores: (host_cores > 0).then_some(host_cores),
-            host_busy: client.busy,
-            other_load: client.others,
-            steal: client.steal,
-            server_cpu_s: client.server_s,
-            throttled_s: client.throttled_s,
-            ceiling,
+        let mut all = share(&self.counts, &self.readings.client, host_cores, ceiling);
+        let delays = self.hosts.iter().filter_map(|host| Some(&host.share.as_ref()?.turns));
+        let late = |turns: &TurnDelay| turns.turn_delay_tail_us.unwrap_or(0.0);
+        if let Some(worst) = delays.max_by(|one, other| late(one).total_cmp(&late(other))) {
+            all.turns.clone_from(worst);
         }
+        all
+    }
+}
+
+/// Describes what threads and their host did, of so many cores.
+pub(crate) fn share(
+    counts: &ThreadCounts,
+    client: &ClientUse,
+    host_cores: u32,
+    ceiling: Option<Ceiling>,
+) -> summary::Share {
+    summary::Share {
+        threads: counts.usage.iter().map(|thread| thread.share.clone()).collect(),
+        turns: turns_of_all(&counts.usage),
+        host_cores: (host_cores > 0).then_some(host_cores),
+        host_busy: client.busy,
+        other_load: client.others,
+        steal: client.steal,
+        server_cpu_s: client.server_s,
+        throttled_s: client.throttled_s,
+        ceiling,
     }
 }
 

@@ -82,6 +82,7 @@ fn measure(plan: &Plan, script: Script) -> Ran {
         first_write: &|| Ok(()),
         window: watch::Sender::new(None),
         observer: Some(&seen),
+        elsewhere: None,
         later: None,
     };
     let runtime =

@@ -30,6 +30,23 @@ pub(crate) fn all(step: &Summary) -> Judgement {
     (class, findings, verdict)
 }
 
+/// Judges the part of each host in a step that has several, and the step by the worst of them.
+pub(crate) fn judge_hosts(step: &mut Summary) {
+    let mut part = step.clone();
+    for host in &mut step.hosts {
+        let (client, plan) = (&mut part.client, &mut part.plan);
+        client.share.clone_from(&host.share);
+        (client.same_host, client.cores) = (host.same_host, host.cores);
+        plan.engine_threads = host.threads;
+        let own = verdict::verdict(&part, &[]);
+        host.verdict = own.as_ref().map(|own| own.kind);
+        let all = step.verdict.as_ref().map(|all| all.kind);
+        if host.verdict > all {
+            step.verdict = own;
+        }
+    }
+}
+
 /// Returns where a step's pages came from: by those that were read and the sizes, else by the sizes alone;
 /// none where neither is known.
 fn class(step: &Summary) -> Option<Class> {

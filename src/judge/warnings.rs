@@ -6,14 +6,14 @@ use std::str::FromStr;
 use super::thresholds::{
     CHANGE_MIN, CHANGE_P_MAX, CHECKPOINT_AGE_MAX, CLOCK_LOSS_MAX, DEVIATIONS, DIRTY_MAX, ERROR_MAX,
     FREE_PAGES_KEPT, FREE_PAGES_MAX, HALF_ON_MIN, HISTORY_MAX, HOTTEST_MAX, INTERVALS_MIN,
-    LINK_MAX, MISSES_CHANGE_MAX, RESTORED_S, SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX,
-    UNMATCHED_MAX, WHOLE_INTERVAL,
+    LINK_MAX, MISSES_CHANGE_MAX, RANK_LATE, RANK_PAUSED_S, RANK_SKEW, RANK_UNEVEN, RESTORED_S,
+    SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX, UNMATCHED_MAX, WHOLE_INTERVAL,
 };
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
 use crate::summary::{
-    Conditions, HostState, Interval, Levels, Outcome, Phase, Server, SettingChange, Settled,
-    Summary, counter,
+    ClientHost, Conditions, HostState, Interval, Levels, Outcome, Phase, Server, SettingChange,
+    Settled, Summary, counter,
 };
 use crate::terms::{Class, Code, ErrorClass, Finding, finding, is_identity, joined};
 
@@ -44,7 +44,47 @@ pub(super) fn warnings(
     found.extend(window(step));
     found.extend(skew(conditions));
     hosts(step, conditions, &mut found);
+    ranks(step, &mut found);
     found
+}
+
+/// Finds what is wrong with the hosts of a step that has several.
+fn ranks(step: &Summary, found: &mut Vec<Finding>) {
+    let hosts = &step.hosts;
+    let is_twin = |at: usize| {
+        hosts[at].boot_id.is_some()
+            && (0..hosts.len())
+                .any(|other| other != at && hosts[other].boot_id == hosts[at].boot_id)
+    };
+    let twins = (0..hosts.len()).filter(|at| is_twin(*at)).map(|at| hosts[at].name.clone());
+    let twins = joined(twins.map(Some), ", ");
+    found.extend(twins.map(|twins| finding!(RanksShareHost, twins)));
+    for host in hosts {
+        let (name, error_us) = (host.name.as_str(), host.clock.error_us);
+        let part = error_us / 1e6 / step.measured_s;
+        if part.is_finite() && part > RANK_SKEW {
+            found.push(finding!(RankSkew, name, error_us, part));
+        }
+        if host.late_us / 1e6 > step.plan.warmup_s * RANK_LATE {
+            found.push(finding!(RankLate, name, host.late_us));
+        }
+        if host.paused_s > RANK_PAUSED_S {
+            found.push(finding!(RankPaused, name, host.paused_s));
+        }
+    }
+    found.extend(uneven(hosts));
+}
+
+/// Compares the ops of a client on the host that has fewest with those on the one that has most.
+fn uneven(hosts: &[ClientHost]) -> Option<Finding> {
+    let each = |host: &&ClientHost| host.ops as f64 / f64::from(host.clients);
+    let some = || hosts.iter().filter(|host| host.clients > 0 && host.share.is_some());
+    let least = some().min_by(|one, other| each(one).total_cmp(&each(other)))?;
+    let most = some().max_by(|one, other| each(one).total_cmp(&each(other)))?;
+    let fewer = 1.0 - each(&least) / each(&most);
+    let noise = DEVIATIONS / (least.ops.min(most.ops) as f64).sqrt();
+    (fewer > RANK_UNEVEN && fewer > noise)
+        .then(|| finding!(RankUneven, least.name.as_str(), most.name.as_str(), fewer))
 }
 
 fn pool(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option<Finding> {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::control::{Asked, explain, optional, rows};
 use super::session::Session;
 use super::target::quoted_text;
@@ -90,7 +92,7 @@ impl Discovered {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tables {
     pub schema: Schema,
     /// Tables from `sbtest1` on; 0 where no statement names one.

@@ -25,7 +25,7 @@ pub(crate) fn recorded() -> Option<PathBuf> {
     std::env::var_os(ROOT_VARIABLE).map(PathBuf::from)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     pub name: String,
     /// By this process's affinity; a control group's quota may allow less.

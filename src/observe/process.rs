@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::{TimeVal, TimeValLike};
 use procfs_core::{FromRead, ProcessCGroups};
+use serde::{Deserialize, Serialize};
 
 use super::host::{self, Files, field};
 use super::probe::{HostCost, Probe, host_cost, process_cost};
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 
 const DESCRIPTORS_MIN: u64 = 32;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub user: Duration,
     pub sys: Duration,
@@ -152,7 +153,7 @@ pub(crate) struct ClientReading {
 }
 
 /// Use between two readings; shares are of all cores of the host.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClientUse {
     pub cost: Cost,
     pub traffic: Option<[u64; 2]>,

@@ -10,9 +10,10 @@ pub mod value;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
 use self::value::{ErrorsMax, Scale};
@@ -33,7 +34,7 @@ pub(crate) mod defaults {
 }
 
 /// One sweep. Fields that are not serialised do not change what a step measures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub workload: Workload,
     /// Tables; None: those that exist.
@@ -57,7 +58,7 @@ pub struct Plan {
     pub repeats: u32,
     #[serde(skip)]
     pub order: Order,
-    #[serde(serialize_with = "serialize_display")]
+    #[serde(serialize_with = "serialize_display", deserialize_with = "parse")]
     pub distribution: Distribution,
     pub statements: StatementMode,
     #[serde(skip)]
@@ -73,6 +74,7 @@ pub struct Plan {
     pub policy: Policy,
     /// The name in resume keys of older versions.
     #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
+    #[serde(skip_deserializing, default = "Rules::loadgen")]
     pub rules: Rules,
 }
 
@@ -83,7 +85,15 @@ fn serialize_display<T: fmt::Display, S: Serializer>(
     to.collect_str(value)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+fn parse<'de, T, D>(from: D) -> std::result::Result<T, D::Error>
+where
+    T: FromStr<Err = String>,
+    D: Deserializer<'de>,
+{
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopAt {
     Time(Duration),
     /// Number of ops over all clients, errors included, split evenly.
@@ -101,7 +111,7 @@ impl StopAt {
 }
 
 /// Preparation of a server before a step, and the expected class of data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     pub warm: Warm,
     pub ahi: Ahi,
@@ -123,10 +133,11 @@ impl fmt::Display for Before {
 }
 
 /// Reactions to errors, lost connections and late answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
     pub on_error: OnError,
     /// Number or share of errors that ends the step; None: no limit.
+    #[serde(skip_deserializing)]
     pub errors_max: Option<ErrorsMax>,
     /// An op without an answer for this long is given up, with its connection; None waits.
     pub op_timeout: Option<Duration>,
@@ -143,7 +154,7 @@ impl Policy {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The end of its name; goes on in a run that is continued.
     pub number: u32,
@@ -203,6 +214,12 @@ impl Plan {
     pub(crate) fn count_steps(&self) -> u64 {
         let cells = self.clients.len() as u64 * self.rates.len().max(1) as u64;
         cells.saturating_mul(u64::from(self.repeats))
+    }
+
+    /// Takes the engine threads of all these hosts, which have so many each by themselves.
+    pub(crate) fn add_up_threads(&mut self, hosts: &[u32]) {
+        let each = |of: &u32| self.engine_threads.unwrap_or(*of);
+        self.engine_threads = Some(hosts.iter().map(each).sum());
     }
 
     pub(crate) fn scale(&mut self, scale: Scale) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::names::listed;
 use crate::summary::Summary;
-use crate::terms::{OnError, Rate, StatementMode};
+use crate::terms::{OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
 /// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
@@ -19,8 +19,11 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
     let seconds = |s: f64| format!("{s}s");
     let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
-    let threads = steps.iter().map(|step| (step.plan.engine_threads, usual(step)));
-    let threads = threads.filter(|(threads, usual)| threads != usual).map(|(threads, _)| threads);
+    // Of each host.
+    let each = |step: &Summary| step.plan.engine_threads / step.hosts.len().max(1) as u32;
+    let unusual = steps.iter().filter(|step| step.plan.engine_threads != usual(step));
+    let threads = unusual.map(|step| each(step).max(1));
+    let hosts = first.hosts.iter().map(|host| Some(host.name.clone()));
     let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
     let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);
     let mut words = vec!["loadgen".to_owned()];
@@ -46,6 +49,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     flag("distribution", Some(workload.distribution.clone()));
     flag("spread", Some(workload.spread.to_string()));
     flag("engine-threads", threads.map(|threads| threads.to_string()).next());
+    flag("hosts", joined(hosts, ","));
     flag("charset", plan.charset.clone());
     flag("on-error", (plan.on_error != OnError::Abort).then(|| plan.on_error.to_string()));
     flag("max-errors", plan.max_errors.clone());

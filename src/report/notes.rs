@@ -17,7 +17,7 @@ use crate::judge::{
     self, ABSENT, CONDITIONS, Condition, Difference, HeldBy, OVERHEADS, ShownIn, Weight,
 };
 use crate::summary::{Outcome, Summary};
-use crate::terms::{self, Cell, Code, Finding, Warm, finding, joined, units};
+use crate::terms::{self, Cell, Code, Finding, Warm, counted, finding, joined, units};
 
 /// Refers to the rest where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings --format csv)";
@@ -458,7 +458,9 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
         let name = clip(name, VALUE_MAX);
         Some(if name == "before" { format!("{values} before") } else { format!("{name} {values}") })
     });
-    let usual = [tables, keys, statements, transport, times, arrival, class];
+    let hosts = line.steps().map(|step| step.hosts.len()).max().filter(|hosts| *hosts > 0);
+    let hosts = hosts.map(|hosts| counted(hosts as u64, "client host"));
+    let usual = [tables, keys, statements, transport, hosts, times, arrival, class];
     joined(usual.into_iter().chain(others), ", ")
 }
 

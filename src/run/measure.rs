@@ -16,12 +16,13 @@ use super::{
 };
 use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, line};
+use crate::hosts::Wanted;
 use crate::load::{self, Numbers};
 use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
-use crate::plan::{Plan, Step, defaults, units};
+use crate::plan::{Step, defaults, units};
 use crate::progress::Progress;
 use crate::report::{self, Format, Layout};
 use crate::sandbox::{self, Spec};
@@ -130,21 +131,29 @@ pub(crate) fn run(
     }
     let turns = plan_turns(args, place, invocation.stop)?;
     let store = invocation.begin()?;
-    let Invocation { mut progress, stop, calibration, out } = invocation;
-    let (mut searching, mut ceiling, mut search) = (None, None, None);
+    let ranks = invocation.start_ranks()?;
+    let Invocation { mut progress, stop, calibration, out, hosts: _ } = invocation;
+    let (mut own_plan, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
+        let plan = own_plan.insert(plan.clone());
         // A search does not repeat rates by plan.
-        searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
+        plan.repeats = if slo.is_some() { 1 } else { plan.repeats };
+        if let Some(ranks) = &ranks {
+            plan.add_up_threads(&ranks.threads());
+        }
         let start = plan.rates.first().filter(|_| slo.is_some());
         search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
-        ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
+        if ranks.is_none() {
+            ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
+        }
     }
     let mut steps = Steps {
         prefix,
         level: &args.slo,
         forecast: args.forecast(place.sandboxes.len().max(1)),
-        ..Steps::new(searching.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
+        ranks,
+        ..Steps::new(own_plan.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
     };
     steps.facts.notes = args.notes.iter().cloned().collect();
     (steps.facts.repeats, steps.facts.search) = (args.repeats, search);
@@ -324,6 +333,7 @@ pub(crate) fn list(
     args: &MeasureRequest<'_>,
     place: &Place,
     out: &Path,
+    hosts: Option<&Wanted>,
     random_seed: bool,
 ) -> Result<String> {
     let (mut lines, steps) = match args.job {
@@ -354,6 +364,7 @@ pub(crate) fn list(
     lines.push(("label", args.label.clone().unwrap_or_else(usual)));
     lines.extend(args.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
     lines.push(("repeats", args.repeats.to_string()));
+    lines.extend(hosts.map(|wanted| ("hosts", wanted.hosts.join(", "))));
     lines.push(("out", out.display().to_string()));
     lines.extend(args.gates.iter().map(|gate| ("gate", gate.to_string())));
     let each = format!("these steps begin a search each, of {STEPS_MAX} steps at most");

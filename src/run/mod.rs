@@ -23,6 +23,7 @@ use console::Style;
 use jiff::Timestamp;
 
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
+use crate::hosts::{Ranks, Wanted};
 use crate::mysql::ConnectionArgs;
 use crate::observe::raise_descriptor_limit;
 use crate::plan::defaults;
@@ -38,6 +39,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) stop: &'a Stop,
     pub(crate) out: PathBuf,
     pub(crate) calibration: Option<PathBuf>,
+    /// None where the clients are of this process.
+    pub(crate) hosts: Option<Wanted>,
 }
 
 impl Invocation<'_> {
@@ -45,6 +48,13 @@ impl Invocation<'_> {
         warn_of_debug_build(&mut self.progress);
         raise_descriptor_limit()?;
         Store::open(&self.out)
+    }
+
+    /// Starts the processes of the hosts with the clients, where there are some.
+    fn start_ranks(&mut self) -> Result<Option<Ranks>> {
+        let Some(wanted) = &self.hosts else { return Ok(None) };
+        let starting = Ranks::start(wanted, self.stop, &mut self.progress);
+        runtime()?.block_on(starting).map(Some)
     }
 }
 

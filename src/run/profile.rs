@@ -20,6 +20,7 @@ use super::{
     tell_saved, terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
+use crate::hosts::Ranks;
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
 use crate::mysql::{ConnectionArgs, Env, resolve};
@@ -63,7 +64,10 @@ pub(crate) fn run(
     stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
+    let ranks = if list { None } else { invocation.start_ranks()? };
+    overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let mut experiment = experiment::build(&profile, &overrides)?;
+    check_parts(&experiment, invocation.hosts.is_some())?;
     // Refuse before hours of measurement.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
@@ -98,6 +102,7 @@ pub(crate) fn run(
         let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
         match Legs::new(&experiment, &mut invocation, store, &earlier) {
             Ok(mut legs) => {
+                legs.ranks = ranks;
                 errors = legs.run(&todo, &mut earlier);
                 saved = legs.saved;
             }
@@ -112,6 +117,14 @@ pub(crate) fn run(
     let judged = judge_parts(&experiment, &earlier, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
+}
+
+/// Refuses parts that the clients of other hosts cannot run.
+fn check_parts(experiment: &Experiment, on_hosts: bool) -> Result<()> {
+    let own = |part: &&RunSpec| !matches!(part.what, What::Sweep(..));
+    let Some(part) = experiment.parts.iter().find(own).filter(|_| on_hosts) else { return Ok(()) };
+    let text = format!("--hosts: {} is a load or a suite, which one process runs", part.title);
+    Err(Error::usage(text).hint("--only workload=NAME leaves it out"))
 }
 
 fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progress) -> Result<()> {
@@ -272,6 +285,7 @@ pub(super) struct Legs<'a> {
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
     forecast: Forecast,
+    pub(super) ranks: Option<Ranks>,
     pub(super) saved: usize,
 }
 
@@ -302,6 +316,7 @@ impl<'a> Legs<'a> {
             taken,
             fell,
             forecast: Forecast::default(),
+            ranks: None,
             saved: 0,
         })
     }
@@ -398,12 +413,13 @@ impl<'a> Legs<'a> {
             prefix: own.probe.clone(),
             flush,
             forecast: std::mem::take(&mut self.forecast),
+            ranks: self.ranks.take(),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
         let ended = runtime()?.block_on(measuring.run(&server.link, |_| Ok(steps.next())));
         self.saved += measuring.saved;
-        self.forecast = measuring.forecast;
+        (self.forecast, self.ranks) = (measuring.forecast, measuring.ranks);
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         ended.map_err(|error| error.instead(FORCE, REFILL))
     }

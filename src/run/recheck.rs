@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::profile::{Earlier, Legs, Source, check_label, read};
 use super::{Invocation, finish, leave_out, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
+use crate::hosts::Ranks;
 use crate::mysql::options::Address;
 use crate::mysql::{Env, resolve};
 use crate::plan::experiment::{self, Cell, Experiment, Overrides};
@@ -52,6 +53,8 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
+    let ranks = if args.list { None } else { invocation.start_ranks()? };
+    overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let profile = replace_server(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {
         let mut experiment = experiment::build(&profile, overrides)?;
@@ -77,6 +80,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         let _claimed = claimed.transpose()?;
         let store = invocation.begin()?;
         let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found)?;
+        legs.ranks = ranks;
         errors = again.measure(&mut legs, &mut open)?;
         saved = legs.saved;
     }

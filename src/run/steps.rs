@@ -24,6 +24,7 @@ use super::{finish, keep, random};
 use crate::commands::{self, beside};
 use crate::engine::{self, MeasuredStep, Readings, ServerReading, StepContext};
 use crate::error::{Error, Result};
+use crate::hosts::Ranks;
 use crate::judge::{self, is_another, no_result};
 use crate::load::reload::{LoadedTable, Reload, reload_error};
 use crate::mysql::{
@@ -68,6 +69,8 @@ pub struct Steps<'a> {
     /// True if dirty pages of the fill must be flushed before the next step.
     pub(crate) flush: bool,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
+    /// The processes of other hosts that have the clients.
+    pub(crate) ranks: Option<Ranks>,
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
@@ -95,6 +98,7 @@ impl<'a> Steps<'a> {
             forecast: Forecast::default(),
             flush: false,
             observer: None,
+            ranks: None,
             saved: 0,
             summaries: Vec::new(),
         })
@@ -147,6 +151,9 @@ impl<'a> Steps<'a> {
             let (tables, progress) = (at.dataset.tables, &mut *self.progress);
             let reading = async |control: &mut Session| read_all(tables, control, progress).await;
             with_liveness(link, control, reading).await?;
+        }
+        if let Some(ranks) = &mut self.ranks {
+            ranks.meet(link, &at.found.server).await?;
         }
         at.control = Some(session);
         Ok(at)
@@ -219,7 +226,8 @@ impl<'a> Steps<'a> {
         let facts = StepFacts { job: &self.facts, server: at, step };
         let summary = summarise(facts, &run, described);
         let judgement = judge::all(&summary);
-        let summary = summary.judged(judgement);
+        let mut summary = summary.judged(judgement);
+        judge::judge_hosts(&mut summary);
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok());
         self.forecast.learn(step.place, began.elapsed());
@@ -342,12 +350,17 @@ impl<'a> Steps<'a> {
             first_write: &first_write,
             window,
             observer: self.observer,
+            elsewhere: None,
             later: self.forecast.later(step.place),
         };
         log_step(&context);
-        let run = engine::run_step(&context, &mut at.control, self.progress).await;
+        let window = context.window.clone();
+        let run = match &mut self.ranks {
+            Some(ranks) => ranks.run_step(context, &mut at.control, self.progress).await,
+            None => engine::run_step(&context, &mut at.control, self.progress).await,
+        };
         // Also if there was no window.
-        context.window.send_replace(None);
+        window.send_replace(None);
         let commands = beside::end(beside).await;
         let mut run = run?;
         let after = &mut run.readings.changed;
@@ -360,7 +373,11 @@ impl<'a> Steps<'a> {
             at.control = None;
         }
         let facts = StepFacts { job: &self.facts, server: at, step };
-        let conditions = watch.end(plan, facts, run.counted.timeline.window.ops).await;
+        let mut conditions = watch.end(plan, facts, run.counted.timeline.window.ops).await;
+        if !run.hosts.is_empty() {
+            // That host has no clients.
+            conditions.client_host = None;
+        }
         let recorded = begun.take();
         let mut ids = record.map_or_else(BTreeMap::new, |record| record.tables);
         let known = |entry: &mut LedgerEntry| entry.table_id = ids.remove(&entry.table);

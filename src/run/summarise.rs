@@ -7,13 +7,14 @@ use super::in_profile::InProfile;
 use crate::engine::{self, MeasuredStep, per_s};
 use crate::judge::{Calibration, changed_after};
 use crate::load::reload::{Loaded, LoadedTable};
+use crate::observe::{Host, HostFacts};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
-    self, Client, CommandRun, Conditions, RateSearch, Server, Share, StatementText, Summary,
-    TableRows, Thread,
+    self, Client, ClientHost, CommandRun, Conditions, Outcome, RateSearch, Server, Share,
+    StatementText, Summary, TableRows, Thread,
 };
-use crate::terms::{Finding, OnError, StatementMode, finding};
+use crate::terms::{Finding, OnError, StatementMode, counted, finding};
 use crate::workload::Schema;
 
 pub(crate) struct JobFacts<'a> {
@@ -80,8 +81,9 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         Measured::Load(of) => load = Some(of),
         Measured::Suite(of) => suite = Some(of),
     }
+    let (host, same_host) = client_host(server, run);
     let of_host = job.calibration.and_then(|kept| kept.ceiling(step.clients, plan.engine_threads));
-    let share = conditions.as_ref().map(|_| run.share(server.host.facts.cores, of_host));
+    let share = conditions.as_ref().map(|_| run.share(host.facts.cores, of_host));
     let experiment = job.in_profile.as_ref().map(|place| {
         let (part, found) = place.describe(step, commands);
         warnings.extend(found);
@@ -111,7 +113,8 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
             ..found.server.clone()
         },
         driver: found.driver.clone(),
-        client: client(server, run, share),
+        client: client(server, (host, same_host), run, share),
+        hosts: run.hosts.clone(),
         started_at: run.counted.started_at.to_string(),
         measured_s: run.counted.measured_s,
         totals: run.totals(),
@@ -129,23 +132,48 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
     }
 }
 
-fn client(server: &PreparedServer<'_>, run: &MeasuredStep, share: Option<Share>) -> Client {
-    let (host, ops, reading) =
-        (&server.host, run.counted.timeline.window.ops, &run.readings.client);
+/// Describes the host of the clients, or all of them as one, and says whether the server runs there.
+fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) {
+    let hosts = &run.hosts;
+    if hosts.is_empty() {
+        return (server.host.clone(), server.found.same_host);
+    }
+    let all = |of: fn(&ClientHost) -> &String| {
+        let mut texts: Vec<&str> = hosts.iter().map(|host| of(host).as_str()).collect();
+        texts.dedup();
+        texts.join(", ")
+    };
+    let cores = hosts.iter().map(|host| host.cores).sum();
+    let (kernel, cpu) = (all(|host| &host.kernel), all(|host| &host.cpu));
+    // Their number is a condition, too.
+    let cpu = format!("{} of {cpu}", counted(hosts.len() as u64, "host"));
+    let facts = HostFacts { kernel, cpu, cores, memory_bytes: 0 };
+    let name = all(|host| &host.host);
+    (Host { name, cores_usable: cores, facts }, hosts.iter().any(|host| host.same_host))
+}
+
+fn client(
+    server: &PreparedServer<'_>,
+    (host, same_host): (Host, bool),
+    run: &MeasuredStep,
+    share: Option<Share>,
+) -> Client {
+    let (ops, reading) = (run.counted.timeline.window.ops, &run.readings.client);
+    let rtts = run.hosts.iter().filter_map(|host| host.rtt_us);
     let cost = run.counted.cost;
     let usage = run.counts.usage.iter();
     Client {
-        host: host.name.clone(),
-        kernel: host.facts.kernel.clone(),
-        cpu: host.facts.cpu.clone(),
+        host: host.name,
+        kernel: host.facts.kernel,
+        cpu: host.facts.cpu,
         cores: host.cores_usable,
-        same_host: server.found.same_host,
+        same_host,
         user_s: cost.user.as_secs_f64(),
         sys_s: cost.sys.as_secs_f64(),
         us_per_op: (ops > 0).then(|| cost.cpu().as_secs_f64() * 1e6 / ops as f64),
         threads: usage.map(|thread| Thread { busy: thread.share.busy }).collect(),
         max_rss_bytes: run.readings.max_rss_bytes,
-        rtt_us: server.found.rtt_us,
+        rtt_us: rtts.max_by(f64::total_cmp).or(server.found.rtt_us),
         net_rx_bytes: reading.traffic.map(|[received, _]| received),
         net_tx_bytes: reading.traffic.map(|[_, sent]| sent),
         share,
@@ -167,8 +195,13 @@ pub(super) fn describe_sweep(
     let search = search.map(|(of, number)| RateSearch { number, ..of });
     let mut warnings = engine::findings(run, plan, step);
     warnings.extend(at.warnings.iter().cloned().chain(found));
+    let mut workload = engine::workload(plan, at.spread);
+    if run.outcome == Outcome::RankLost && plan.workload.writes() {
+        let lost = || "a host was lost with the account of its writes".to_owned();
+        workload.unfollowed.get_or_insert_with(lost);
+    }
     Described {
-        workload: engine::workload(plan, at.spread),
+        workload,
         plan: engine::plan(plan, step, at.spread, at.dataset.tables, seed, search),
         warnings,
         commands,
@@ -291,7 +324,7 @@ mod tests {
     use crate::observe::{ClientReading, ROOT, Whereabouts, host};
     use crate::plan::knobs::Knobs;
     use crate::stop::Stop;
-    use crate::summary::{Driver, Outcome, SettingChange, SuiteTest};
+    use crate::summary::{Driver, SettingChange, SuiteTest};
     use crate::terms::Class;
     use crate::workload::builtin;
 

@@ -64,6 +64,7 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
     let step = plan.steps().remove(0);
     let (spread, tables) = assume_tables(plan);
     let context = StepContext {
+        elsewhere: None,
         later: None,
         plan,
         step: &step,

@@ -212,6 +212,8 @@ choices! {
         Peak "peak";
         /// Times without service: gaps, first success, back to 95 % of the earlier rate
         Outages "outages";
+        /// The hosts of --hosts: what each did, its CPU, delay, verdict and clock
+        Hosts "hosts";
         /// The searches of --slo: the highest rate that held, and the steps that led to it
         Slo "slo";
         /// Suites of commands, test by test: wall, user and system seconds
@@ -241,8 +243,8 @@ impl Layout {
 
     /// Returns whether it shows a metric: others have their own columns.
     pub(crate) fn has_metric(self) -> bool {
-        use Layout::{Outages, PerOp, Settings, Slo, Suite};
-        !matches!(self, Outages | PerOp | Settings | Slo | Suite)
+        use Layout::{Hosts, Outages, PerOp, Settings, Slo, Suite};
+        !matches!(self, Hosts | Outages | PerOp | Settings | Slo | Suite)
     }
 
     /// Returns whether it relates all labels to one.

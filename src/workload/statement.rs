@@ -494,10 +494,18 @@ fn or_any<'de, D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
     #[serde(untagged, expecting = "\"any\", { rows = … } or { affected = … }")]
     enum Form {
         Word(String),
+        /// The written form of `any`; TOML has no null.
+        Written {
+            rows: (),
+            affected: (),
+            content: (),
+            value: (),
+        },
         Table(Expect),
     }
     match Form::deserialize(from)? {
         Form::Word(word) if word == "any" => Ok(Expect::default()),
+        Form::Written { rows: (), affected: (), content: (), value: () } => Ok(Expect::default()),
         Form::Table(expect) if expect != Expect::default() => Ok(expect),
         _ => Err(D::Error::custom("an expectation has rows or affected, or is \"any\"")),
     }
@@ -671,6 +679,9 @@ enum Form {
         default: Value,
         #[serde(default)]
         about: String,
+        /// These two are in the written form alone.
+        value: Option<u64>,
+        switch: Option<bool>,
     },
 }
 
@@ -683,15 +694,16 @@ enum Value {
 
 impl From<Form> for Setting {
     fn from(form: Form) -> Self {
-        let (value, about) = match form {
-            Form::Plain(value) => (value, String::new()),
-            Form::Told { default, about } => (default, about),
+        let (default, about, value, switch) = match form {
+            Form::Plain(default) => (default, String::new(), None, None),
+            Form::Told { default, about, value, switch } => (default, about, value, switch),
         };
-        let (default, switch) = match value {
+        let (default, is_switch) = match default {
             Value::Number(number) => (number, false),
             Value::Switch(on) => (on.into(), true),
         };
-        Setting { value: default, default, switch, about }
+        let (value, switch) = (value.unwrap_or(default), switch.unwrap_or(is_switch));
+        Setting { value, default, switch, about }
     }
 }
 

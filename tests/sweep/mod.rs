@@ -6,6 +6,7 @@ mod disk;
 mod faults;
 mod gates;
 mod histories;
+mod hosts;
 mod ledger;
 mod limits;
 mod live;

@@ -91,6 +91,7 @@ fn run(plan: &Plan, port: u16) -> engine::MeasuredStep {
         first_write: &|| Ok(()),
         window: tokio::sync::watch::channel(None).0,
         observer: None,
+        elsewhere: None,
         later: None,
         link: &link,
         server: None,

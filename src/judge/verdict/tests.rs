@@ -1,7 +1,7 @@
 //! Verdicts on recorded shares.
 
 use super::*;
-use crate::summary::{Ceiling, Probed, TurnDelay};
+use crate::summary::{Ceiling, ClientHost, Probed, TurnDelay};
 use serde_json::Value as Json;
 
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
@@ -428,4 +428,19 @@ fn the_server_s_host_counts_where_it_was_looked_at() {
         step.server.probed = Some(probed(210.0, 0.0, 0.0));
     });
     assert_eq!(here, ok, "one host, which the client's own share is of");
+}
+
+#[test]
+fn step_has_the_verdict_of_its_worst_host() {
+    let mut step = quiet();
+    let share = step.client.share.clone().expect("there is one");
+    let mut busy = share.clone();
+    busy.threads[0].busy = 0.95;
+    let host = |share| ClientHost { cores: 8, share, ..ClientHost::default() };
+    step.hosts = vec![host(Some(share)), host(Some(busy)), host(None)];
+    step.verdict = super::verdict(&step, &[]);
+    crate::judge::judge_hosts(&mut step);
+    let kinds: Vec<Option<VerdictKind>> = step.hosts.iter().map(|host| host.verdict).collect();
+    assert_eq!(kinds, [Some(VerdictKind::Ok), Some(ClientBound), None]);
+    assert_eq!(step.verdict.expect("it has one").kind, ClientBound);
 }

@@ -22,6 +22,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use mysql_async::{Opts, OptsBuilder, SslOpts};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::terms::units;
@@ -133,10 +134,12 @@ const WAIT_TIMEOUT_S: usize = 28_800;
 /// Idle seconds after which the kernel checks that the server's host still lives.
 pub(crate) const KEEPALIVE: Duration = Duration::from_mins(1);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectOptions {
     pub address: Address,
     pub user: String,
+    /// Never written with the others.
+    #[serde(skip)]
     pub password: Secret,
     /// The database that connections start in; empty for none.
     pub database: String,
@@ -145,7 +148,7 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Address {
     Tcp {
         /// A name or an IP address, without brackets.
@@ -236,7 +239,7 @@ impl fmt::Display for Address {
 }
 
 /// A password, or a text that may hold one (`--url`). `Debug` shows `***`, or nothing if it is empty.
-#[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Secret(String);
 
 impl Secret {
@@ -267,7 +270,9 @@ impl fmt::Debug for Secret {
 }
 
 /// Modes, weakest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize,
+)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SslMode {
     // A comparison must not switch encryption on by itself.
@@ -298,7 +303,7 @@ impl fmt::Display for SslMode {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ssl {
     pub mode: SslMode,
     pub ca: Option<PathBuf>,

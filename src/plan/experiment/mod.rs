@@ -65,6 +65,10 @@ pub struct Overrides {
     #[arg(skip)]
     pub seed: u64,
 
+    /// Engine threads of the hosts with the clients; none where these are of this process
+    #[arg(skip)]
+    pub host_threads: Option<Vec<u32>>,
+
     /// Directory of the summaries
     #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,

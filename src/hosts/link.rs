@@ -1,0 +1,169 @@
+//! Lines from one process to another: a thread writes them, another one reads them. Whoever has nothing to
+//! say for a second says that it lives.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::clock;
+use super::protocol::{FromRank, ToRank};
+use crate::error::{Error, Result, clip};
+use crate::observe::Ns;
+
+const BEAT: Duration = Duration::from_secs(1);
+/// The longest time without a line from a process that lives.
+pub(super) const SILENCE: Duration = Duration::from_secs(10);
+/// The longest line, bytes: a workload's SQL may have 64 MiB.
+const LINE_MAX: u64 = 128 << 20;
+/// Characters of a bad line that an error shows.
+const SHOWN_MAX: usize = 200;
+
+pub(super) trait Message: Serialize + Send + 'static {
+    const BEAT: Self;
+
+    /// Enters the instant at which it is written, where it has one.
+    fn stamp(&mut self, now: Ns);
+}
+
+impl Message for ToRank {
+    const BEAT: ToRank = ToRank::Beat;
+
+    fn stamp(&mut self, now: Ns) {
+        if let ToRank::Ping { sent } = self {
+            *sent = now;
+        }
+    }
+}
+
+impl Message for FromRank {
+    const BEAT: FromRank = FromRank::Beat;
+
+    fn stamp(&mut self, now: Ns) {
+        if let FromRank::Pong { answered, .. } = self {
+            *answered = now;
+        }
+    }
+}
+
+/// The sending end. Nobody waits for a reader that is stuck.
+#[derive(Debug)]
+pub(super) struct Writer<M> {
+    messages: Sender<M>,
+    /// The longest delay of a beat.
+    paused: Arc<AtomicU64>,
+}
+
+impl<M> Clone for Writer<M> {
+    fn clone(&self) -> Writer<M> {
+        Writer { messages: self.messages.clone(), paused: Arc::clone(&self.paused) }
+    }
+}
+
+impl<M: Message> Writer<M> {
+    /// Writes on a thread of its own, which ends with the last sender or with the reader.
+    pub(super) fn start(mut out: impl Write + Send + 'static) -> Result<Writer<M>> {
+        let (messages, waiting) = channel::<M>();
+        let paused = Arc::new(AtomicU64::new(0));
+        let noted = Arc::clone(&paused);
+        let run = move || loop {
+            let began = Instant::now();
+            let mut message = match waiting.recv_timeout(BEAT) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => M::BEAT,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let late = began.elapsed().saturating_sub(BEAT).as_nanos() as Ns;
+            noted.fetch_max(late, Ordering::Relaxed);
+            message.stamp(clock::now());
+            let mut line = serde_json::to_vec(&message).expect("plain data");
+            line.push(b'\n');
+            if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+                return;
+            }
+        };
+        spawn("write-lines", run)?;
+        Ok(Writer { messages, paused })
+    }
+
+    /// Sends a message; one to a process that is gone is lost.
+    pub(super) fn send(&self, message: M) {
+        let _ = self.messages.send(message);
+    }
+
+    pub(super) fn take_paused(&self) -> Ns {
+        self.paused.swap(0, Ordering::Relaxed)
+    }
+}
+
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+    let started = Builder::new().name(name.to_owned()).spawn(run);
+    started.map(drop).map_err(|e| {
+        Error::failed(format!("cannot start a thread: {e}"))
+            .hint("raise the limit on processes (ulimit -u)")
+    })
+}
+
+/// Reads lines to the end of the input; says what was wrong with a line that is no message.
+pub(super) fn read<M: DeserializeOwned>(
+    input: impl Read,
+    mut take: impl FnMut(Ns, M),
+) -> Result<(), String> {
+    let (mut input, mut line) = (BufReader::new(input), Vec::new());
+    loop {
+        line.clear();
+        let read = (&mut input).take(LINE_MAX).read_until(b'\n', &mut line);
+        let now = clock::now();
+        match read.map_err(|e| e.to_string())? {
+            0 => return Ok(()),
+            _ if line.last() != Some(&b'\n') => return Err("a line was cut off".to_owned()),
+            _ => {}
+        }
+        let message = serde_json::from_slice(&line).map_err(|_| {
+            let shown = clip(String::from_utf8_lossy(&line).trim_end(), SHOWN_MAX);
+            format!("'{shown}' is no message of loadgen's")
+        });
+        take(now, message?);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINES: &str = "\
+        \"Beat\"\n{\"Pong\":{\"sent\":1,\"received\":2,\"answered\":3}}\n{\"Event\":\"Opened\"}\n";
+
+    fn messages(bytes: &[u8]) -> (usize, Result<(), String>) {
+        let mut count = 0;
+        let ended = read(bytes, |_, _: FromRank| count += 1);
+        (count, ended)
+    }
+
+    #[test]
+    fn lines_are_messages_up_to_one_that_is_none() {
+        assert_eq!(messages(LINES.as_bytes()), (3, Ok(())));
+        let (count, ended) = messages(format!("{LINES}Welcome to c1!\n{LINES}").as_bytes());
+        assert!(count == 3 && ended.is_err_and(|what| what.contains("Welcome")));
+        let (count, ended) = messages(&LINES.as_bytes()[..LINES.len() - 1]);
+        assert!(count == 2 && ended.is_err(), "the last one has no end");
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_panics(at in 0..LINES.len(), byte: u8, more: Vec<u8>) {
+            let mut bytes = LINES.as_bytes().to_vec();
+            bytes[at] = byte;
+            let bytes = [bytes, more].concat();
+            let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+            prop_assert!(messages(&bytes).0 <= lines);
+        }
+    }
+}

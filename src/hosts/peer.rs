@@ -1,0 +1,380 @@
+//! One rank, as the measuring process sees it: its process, its greeting, its clock, and its events on their
+//! way to the step.
+
+use std::process::ExitStatus;
+use std::slice;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::clock::{self, Offset, ROUND_TRIPS, RoundTrip};
+use super::launch::{self, Wanted};
+use super::link::{SILENCE, Writer, read, spawn};
+use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
+use crate::engine::{self, MEASURED, ThreadEvent, ThreadMessage};
+use crate::error::{Error, Result, line};
+use crate::judge;
+use crate::mysql::{ServerLink, changes};
+use crate::observe::{Cost, Ns};
+use crate::plan::limits;
+use crate::stop::{Group, Stop, locked, within};
+use crate::summary::{ClientHost, HostClock, Program, Server};
+
+/// The time in which a rank greets.
+const GREETING: Duration = Duration::from_secs(15);
+/// Interval of checks on processes.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A rank that has not greeted.
+pub(super) struct Starting {
+    number: u32,
+    to: Writer<ToRank>,
+    replies: UnboundedReceiver<(Ns, FromRank)>,
+    pub(super) state: Arc<Mutex<State>>,
+    heard: Arc<Heard>,
+}
+
+pub(super) struct Rank {
+    number: u32,
+    pub(super) name: String,
+    pub(super) hello: Hello,
+    pub(super) to: Writer<ToRank>,
+    replies: UnboundedReceiver<(Ns, FromRank)>,
+    state: Arc<Mutex<State>>,
+    heard: Arc<Heard>,
+    seen: Option<SeenServer>,
+}
+
+/// The part of a rank that its reader and the watch share.
+pub(super) struct State {
+    number: u32,
+    name: String,
+    group: Option<Group>,
+    greeted: bool,
+    lost: Option<Error>,
+    route: Option<Route>,
+}
+
+/// The way of a rank's events in a step.
+struct Route {
+    events: UnboundedSender<ThreadMessage>,
+    source: usize,
+    edges: Option<Box<Edges>>,
+    done: bool,
+}
+
+/// When a line came from a rank, and the longest time between two.
+#[derive(Default)]
+struct Heard {
+    at: AtomicU64,
+    silence: AtomicU64,
+}
+
+impl Heard {
+    fn note(&self, now: Ns) {
+        let before = self.at.swap(now, Ordering::Relaxed);
+        self.silence.fetch_max(now.saturating_sub(before), Ordering::Relaxed);
+    }
+}
+
+impl State {
+    fn lose(&mut self, why: &str) {
+        let (number, name) = (self.number, line(&self.name));
+        // What was stopped does not end by itself.
+        let status = self.group.as_mut().and_then(|group| ended_within(group, LOOK));
+        self.group = None;
+        let how = status.map_or_else(String::new, |status| format!(" ({status})"));
+        let error = Error::failed(format!("rank {number} ({name}) is lost: {why}{how}"));
+        let code = status.and_then(|status| status.code());
+        let error = error.hint(launch::hint(&name, code, self.greeted));
+        if let Some(route) = &self.route {
+            route.lose(&error);
+        }
+        self.lost.get_or_insert(error);
+    }
+
+    /// Passes a message on to the step; returns one that is none of its.
+    fn take(&mut self, message: FromRank) -> Option<FromRank> {
+        match (message, &mut self.route) {
+            (FromRank::Event(event), Some(route)) => {
+                route.done |= matches!(event, ThreadEvent::Done(_));
+                route.send(event);
+            }
+            (FromRank::Edges(edges), Some(route)) => route.edges = Some(edges),
+            (FromRank::Event(_) | FromRank::Edges(_) | FromRank::Beat, _) => {}
+            (other, _) => {
+                self.greeted = true;
+                return Some(other);
+            }
+        }
+        None
+    }
+}
+
+impl Route {
+    fn send(&self, event: ThreadEvent) {
+        // Nobody listens only when the step is over.
+        let _ = self.events.send(ThreadMessage { thread: self.source, group: MEASURED, event });
+    }
+
+    fn lose(&self, error: &Error) {
+        if !self.done {
+            self.send(ThreadEvent::Lost(error.clone()));
+        }
+    }
+}
+
+fn ended_within(group: &mut Group, limit: Duration) -> Option<ExitStatus> {
+    let began = Instant::now();
+    loop {
+        let status = group.leader.try_wait().ok()?;
+        if status.is_some() || began.elapsed() >= limit {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Starting {
+    /// Starts the process of a host; its greeting is still to come.
+    pub(super) fn start(number: u32, host: &str, wanted: &Wanted, stop: &Stop) -> Result<Starting> {
+        let mut group = wanted.start(host)?;
+        let (input, output) = (group.leader.stdout.take(), group.leader.stdin.take());
+        let (input, output) = (input.expect("it is piped"), output.expect("it is piped"));
+        let (name, group) = (host.to_owned(), Some(group));
+        let state = State { number, name, group, greeted: false, lost: None, route: None };
+        let (state, heard) = (Arc::new(Mutex::new(state)), Arc::new(Heard::default()));
+        heard.at.store(clock::now(), Ordering::Relaxed);
+        let to = Writer::start(output)?;
+        let (told, replies) = unbounded_channel();
+        let (of, beats, stop) = (Arc::clone(&state), Arc::clone(&heard), stop.clone());
+        spawn("read-rank", move || {
+            let ended = read(input, |at, message| {
+                beats.note(at);
+                match locked(&of).take(message) {
+                    Some(FromRank::Asked(kind)) => stop.ask(kind),
+                    Some(reply) => drop(told.send((at, reply))),
+                    None => {}
+                }
+            });
+            // Whoever is silent for too long was told so before.
+            let mut state = locked(&of);
+            if state.lost.is_none() {
+                state.lose(&ended.err().unwrap_or_else(|| "its connection ended".to_owned()));
+            }
+        })?;
+        Ok(Starting { number, to, replies, state, heard })
+    }
+
+    /// Waits for the greeting; refuses another build.
+    pub(super) async fn greet(mut self) -> Result<Rank> {
+        let name = locked(&self.state).name.clone();
+        let (number, shown) = (self.number, line(&name));
+        let greeting = within(GREETING, self.replies.recv()).await;
+        let hello = match greeting {
+            Some(Some((_, FromRank::Hello(hello)))) => *hello,
+            Some(_) => {
+                let unknown = || Error::failed(format!("rank {number} ({shown}) does not greet"));
+                return Err(locked(&self.state).lost.clone().unwrap_or_else(unknown));
+            }
+            None => {
+                let s = GREETING.as_secs();
+                let text = format!("rank {number} ({shown}) has not begun within {s} s");
+                return Err(Error::failed(text).hint("does its command run a program by itself?"));
+            }
+        };
+        check_build(&hello, &shown)?;
+        let Starting { to, replies, state, heard, .. } = self;
+        Ok(Rank { number, name, hello, to, replies, state, heard, seen: None })
+    }
+}
+
+/// Refuses another build: its messages and its work may differ.
+fn check_build(hello: &Hello, name: &str) -> Result<()> {
+    let own = engine::program();
+    if hello.protocol == PROTOCOL && hello.program == own {
+        return Ok(());
+    }
+    let told = |of: &Program| {
+        let revision = of.revision.as_deref().unwrap_or("no revision");
+        format!("{} ({revision}, {})", of.version, of.profile)
+    };
+    let theirs = line(&told(&hello.program));
+    Err(Error::failed(format!("--hosts {name} has loadgen {theirs}, and this is {}", told(&own)))
+        .hint(format!("the same program everywhere: scp \"$(command -v loadgen)\" {name}:")))
+}
+
+fn check_server(name: &str, own: &Server, theirs: &Server) -> Result<()> {
+    let changed = changes(own, theirs);
+    let mut others = changed.iter().filter(|change| judge::is_another(slice::from_ref(change)));
+    let Some(other) = others.next() else { return Ok(()) };
+    let value = |value: &Option<String>| line(value.as_deref().unwrap_or("none"));
+    Err(Error::server(format!(
+        "{name} reaches another server: {} is {} there and {} here",
+        other.name,
+        value(&other.after),
+        value(&other.before)
+    ))
+    .hint("-h with one address of the server that means the same on all hosts, not localhost"))
+}
+
+impl Rank {
+    /// Returns why it is lost, if it is.
+    pub(super) fn lost(&self) -> Option<Error> {
+        locked(&self.state).lost.clone()
+    }
+
+    async fn reply(&mut self, limit: Duration) -> Result<(Ns, FromRank)> {
+        let reply = within(limit, self.replies.recv()).await.flatten();
+        let (number, name) = (self.number, line(&self.name));
+        let silent = || Error::failed(format!("rank {number} ({name}) does not answer"));
+        reply.ok_or_else(|| self.lost().unwrap_or_else(silent))
+    }
+
+    pub(super) async fn measure_clock(&mut self) -> Result<Offset> {
+        let mut trips = Vec::with_capacity(ROUND_TRIPS);
+        while trips.len() < ROUND_TRIPS {
+            self.to.send(ToRank::Ping { sent: 0 });
+            // The watch over silence is sooner, and knows more.
+            let reply = self.reply(SILENCE * 2).await?;
+            if let (heard, FromRank::Pong { sent, received, answered }) = reply {
+                trips.push(RoundTrip { sent, received, answered, heard });
+            }
+        }
+        Ok(Offset::measure(&trips).expect("there are trips"))
+    }
+
+    /// Refuses a server that is not the one of the measuring process.
+    pub(super) async fn meet(&mut self, link: &ServerLink, server: &Server) -> Result<()> {
+        let target = link.target.clone();
+        let password = target.password.expose().to_owned();
+        let limit = target.connect_timeout * 2 + limits::SILENCE;
+        self.to.send(ToRank::Server { target, password });
+        let seen = loop {
+            if let (_, FromRank::Server(seen)) = self.reply(limit).await? {
+                break *seen;
+            }
+        };
+        let name = line(&self.name);
+        let seen = seen.map_err(|error| error.context(format!("rank {} ({name})", self.number)))?;
+        check_server(&name, server, &seen.server)?;
+        self.seen = Some(seen);
+        Ok(())
+    }
+
+    /// Begins a step: its events go there, as those of a source.
+    pub(super) fn join_step(&self, source: usize, events: &UnboundedSender<ThreadMessage>) {
+        let mut state = locked(&self.state);
+        let route = Route { events: events.clone(), source, edges: None, done: false };
+        if let Some(lost) = &state.lost {
+            route.lose(lost);
+        }
+        state.route = Some(route);
+        self.heard.silence.store(0, Ordering::Relaxed);
+    }
+
+    /// Ends a step; returns its readings, unless it is lost or had no part.
+    pub(super) fn leave_step(&self) -> Option<Box<Edges>> {
+        self.to.send(ToRank::Close);
+        locked(&self.state).route.take()?.edges
+    }
+
+    /// Describes its part of a step, with its clock before and after it.
+    pub(super) fn describe(
+        &self,
+        (threads, clients): (usize, u32),
+        (before, after): (&Offset, &Offset),
+        edges: Option<&Edges>,
+    ) -> ClientHost {
+        let Hello { host, boot_id, .. } = &self.hello;
+        let us = |ns: Ns| ns as f64 / 1e3;
+        let (moved, error) = before.until(after);
+        let client = edges.map(|edges| edges.client);
+        let cost = client.map_or(Cost::default(), |client| client.cost);
+        let traffic = |at: usize| client?.traffic.map(|both| both[at]);
+        let (ops, seen) = (edges.map_or(0, |edges| edges.ops), self.seen.as_ref());
+        ClientHost {
+            rank: self.number,
+            name: self.name.clone(),
+            host: host.name.clone(),
+            kernel: host.facts.kernel.clone(),
+            cpu: host.facts.cpu.clone(),
+            cores: host.cores_usable,
+            boot_id: boot_id.clone(),
+            same_host: seen.is_some_and(|seen| seen.same_host),
+            clients,
+            threads: threads as u32,
+            ops,
+            user_s: cost.user.as_secs_f64(),
+            sys_s: cost.sys.as_secs_f64(),
+            us_per_op: (ops > 0).then(|| cost.cpu().as_secs_f64() * 1e6 / ops as f64),
+            max_rss_bytes: edges.map_or(0, |edges| edges.max_rss_bytes),
+            rtt_us: seen.and_then(|seen| seen.rtt_us),
+            net_rx_bytes: traffic(0),
+            net_tx_bytes: traffic(1),
+            share: edges.map(|edges| edges.share.clone()),
+            verdict: None,
+            clock: HostClock {
+                offset_us: before.ns as f64 / 1e3,
+                error_us: us(error),
+                moved_us: moved as f64 / 1e3,
+                round_trip_us: us(before.shortest),
+            },
+            silence_s: us(self.heard.silence.load(Ordering::Relaxed)) / 1e6,
+            paused_s: edges.map_or(0.0, |edges| us(edges.paused) / 1e6),
+            late_us: edges.map_or(0.0, |edges| us(edges.late)),
+        }
+    }
+}
+
+/// Waits for the end of a rank that was told to; kills what has not ended in time.
+pub(super) fn end_within(state: &Mutex<State>, limit: Duration) {
+    // First its reader must not take the end for a loss.
+    let group = locked(state).group.take();
+    if let Some(mut group) = group {
+        let _ = ended_within(&mut group, limit);
+    }
+}
+
+/// Watches over silence: a rank without a word for too long is lost.
+pub(super) fn watch(started: &[Starting], watched: &Arc<AtomicBool>) -> Result<()> {
+    let of = |one: &Starting| (Arc::clone(&one.state), Arc::clone(&one.heard));
+    let (all, watched) = (started.iter().map(of).collect::<Vec<_>>(), Arc::clone(watched));
+    spawn("watch-ranks", move || {
+        while watched.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK);
+            for (state, heard) in &all {
+                let silence = clock::now().saturating_sub(heard.at.load(Ordering::Relaxed));
+                let mut state = locked(state);
+                if state.lost.is_none() && silence > SILENCE.as_nanos() as Ns {
+                    state.lose(&format!("no word from it for {} s", SILENCE.as_secs()));
+                }
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn server_is_the_same_when_nothing_but_its_counters_differs() {
+        let server = |variables: &[(&str, &str)]| {
+            let variable = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let variables: BTreeMap<_, _> = variables.iter().map(variable).collect();
+            Server { version: "8.4.3".to_owned(), variables: variables.into(), ..Server::default() }
+        };
+        let own = server(&[("datadir", "/a"), ("gtid_executed", "1")]);
+        let same = server(&[("datadir", "/a"), ("gtid_executed", "2")]);
+        assert!(check_server("c1", &own, &same).is_ok());
+        let other = server(&[("datadir", "/b"), ("gtid_executed", "1")]);
+        let refused = check_server("c1", &own, &other).expect_err("another directory");
+        assert_eq!(refused.kind(), Kind::Server);
+    }
+}

@@ -1,0 +1,245 @@
+//! A process with clients of steps that another process leads, by lines over standard input and output.
+//! It ends with its input.
+
+use std::fs;
+use std::io::{stdin, stdout};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::clock;
+use super::link::{SILENCE, Writer, read, spawn};
+use super::merge::Merge;
+use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
+use crate::engine::{self, Go, Part, PartOrder, StepWindow, ThreadEvent};
+use crate::error::{Error, Result};
+use crate::mysql::options::Secret;
+use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
+use crate::observe::{ClientReading, Ns, ROOT, host, peak_resident_bytes};
+use crate::stop::{COURTESY, Stop, or_stop};
+
+/// Serves until it is told that all is over; an error says that it was not.
+pub(crate) fn run(stop: &Stop) -> Result<()> {
+    let out: Writer<FromRank> = Writer::start(stdout())?;
+    let (told, lines) = unbounded_channel();
+    let answers = out.clone();
+    spawn("read-lines", move || {
+        let ended = read(stdin(), |at, message| match message {
+            // At once: what comes later counts as time on the way.
+            ToRank::Ping { sent } => {
+                answers.send(FromRank::Pong { sent, received: at, answered: 0 });
+                let _ = told.send(ToRank::Beat);
+            }
+            other => drop(told.send(other)),
+        });
+        if let Err(what) = ended {
+            crate::progress::say(&format!("error: standard input: {what}"));
+        }
+    })?;
+    out.send(FromRank::Hello(Box::new(hello())));
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
+    let heard = Instant::now();
+    let rank = Rank { out, lines, heard, stop: stop.clone(), asked: false, link: None };
+    let ended = runtime.block_on(rank.serve());
+    runtime.shutdown_timeout(Duration::ZERO);
+    ended
+}
+
+fn hello() -> Hello {
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    Hello {
+        protocol: PROTOCOL,
+        program: engine::program(),
+        host: host::facts(Path::new(ROOT)),
+        boot_id: boot_id.map(|id| id.trim().to_owned()),
+        threads: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
+    }
+}
+
+struct Rank {
+    out: Writer<FromRank>,
+    lines: UnboundedReceiver<ToRank>,
+    /// When the last of them came.
+    heard: Instant,
+    stop: Stop,
+    /// The signal was passed on.
+    asked: bool,
+    link: Option<ServerLink>,
+}
+
+impl Rank {
+    async fn serve(mut self) -> Result<()> {
+        loop {
+            match self.next().await? {
+                ToRank::Server { target, password } => {
+                    let seen = self.look(target, password).await;
+                    self.out.send(FromRank::Server(Box::new(seen)));
+                }
+                ToRank::Open { at, order } => {
+                    Box::pin(self.step(clock::instant(at), order)).await?;
+                }
+                ToRank::End => return Ok(()),
+                // Those of a step that is over.
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for a message; passes on a signal meanwhile.
+    async fn next(&mut self) -> Result<ToRank> {
+        loop {
+            let left = || Error::failed("the loadgen that started this rank is gone");
+            tokio::select! {
+                line = self.lines.recv() => {
+                    self.heard = Instant::now();
+                    return line.ok_or_else(left);
+                }
+                () = tokio::time::sleep_until((self.heard + SILENCE).into()) => return Err(left()),
+                kind = self.stop.wait(), if !self.asked => {
+                    self.asked = true;
+                    self.out.send(FromRank::Asked(kind));
+                }
+            }
+        }
+    }
+
+    /// Connects to the server, and tells who it is.
+    async fn look(&mut self, target: ConnectOptions, password: String) -> Result<SeenServer> {
+        let target = ConnectOptions { password: Secret::new(password), ..target };
+        let link = ServerLink::to(target, &Stop::default())?;
+        let looking = async {
+            let mut session = Box::pin(Session::open(&link, None)).await?;
+            let found = Box::pin(fingerprint(&mut session, &link, None)).await?;
+            session.close(COURTESY).await;
+            Ok(SeenServer {
+                server: found.server,
+                same_host: found.same_host,
+                rtt_us: found.rtt_us,
+            })
+        };
+        let seen = or_stop(&self.stop, looking).await;
+        self.link = Some(link);
+        seen
+    }
+
+    async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<()> {
+        let link = self.link.clone().ok_or_else(|| Error::failed("no server was named"))?;
+        let part = match Part::start(order, link, opening) {
+            Ok(part) => part,
+            Err(error) => {
+                self.out.send(FromRank::Event(ThreadEvent::Broken(error)));
+                return Ok(());
+            }
+        };
+        self.out.take_paused();
+        let merge = Merge::new(&part);
+        let out = self.out.clone();
+        let mut step =
+            RankStep { part, merge, out, origin: None, late: 0, first: None, last: None };
+        loop {
+            let edge = step.edge();
+            tokio::select! {
+                message = step.part.events.recv() => {
+                    for event in message.map_or_else(Vec::new, |message| step.merge.take(message)) {
+                        self.out.send(FromRank::Event(event));
+                    }
+                    step.tell_done();
+                }
+                message = self.next() => match message? {
+                    ToRank::Go { start } => step.go(clock::instant(start)),
+                    ToRank::Window(window) => step.window(window),
+                    ToRank::Close => {
+                        step.part.end().await;
+                        return Ok(());
+                    }
+                    _ => {}
+                },
+                () = tokio::time::sleep_until(edge.unwrap_or_else(Instant::now).into()),
+                    if edge.is_some() => step.read(),
+            }
+        }
+    }
+}
+
+struct RankStep {
+    part: Part,
+    merge: Merge,
+    out: Writer<FromRank>,
+    origin: Option<Instant>,
+    late: Ns,
+    /// Readings at the window's edges.
+    first: Option<ClientReading>,
+    last: Option<ClientReading>,
+}
+
+impl RankStep {
+    /// Returns the next edge of the window that is known and not read.
+    fn edge(&self) -> Option<Instant> {
+        let window = *self.part.window.borrow();
+        let edge = if self.first.is_none() { window.start } else { window.end };
+        let known = edge < Ns::MAX && self.last.is_none();
+        let origin = self.origin.filter(|_| known)?;
+        origin.checked_add(Duration::from_nanos(edge))
+    }
+
+    fn read(&mut self) {
+        let unread = if self.first.is_none() { &mut self.first } else { &mut self.last };
+        *unread = Some(ClientReading::now(None));
+    }
+
+    fn go(&mut self, origin: Instant) {
+        let late = origin.elapsed();
+        self.origin = Some(origin);
+        let start = origin.saturating_duration_since(self.part.opening()).as_nanos() as Ns;
+        self.part.go.send_replace(Go::Start(start));
+        self.late = late.as_nanos() as Ns;
+        if late > self.part.warmup() {
+            self.tell_late("the start", late);
+        }
+    }
+
+    fn window(&mut self, window: StepWindow) {
+        let before = self.part.window.send_replace(window);
+        let now = self.origin.map_or(0, |origin| origin.elapsed().as_nanos() as Ns);
+        for (edge, then, what) in [
+            (window.start, before.start, "the window's start"),
+            (window.end, before.end, "the window's end"),
+        ] {
+            if edge != then && edge < now {
+                self.tell_late(what, Duration::from_nanos(now - edge));
+            }
+        }
+    }
+
+    fn tell_late(&self, what: &str, by: Duration) {
+        let text = format!("{what} was heard of {:.1} ms after it", by.as_secs_f64() * 1e3);
+        self.out
+            .send(FromRank::Event(ThreadEvent::Late(Error::failed(text).hint(
+                "the way to this host has delays; the step is no result: measure it again",
+            ))));
+    }
+
+    /// Tells the counts and the readings, once all threads have ended.
+    fn tell_done(&mut self) {
+        let Some(counts) = self.merge.take_counts() else { return };
+        while self.last.is_none() {
+            self.read();
+        }
+        if let (Some(first), Some(last)) = (&self.first, &self.last) {
+            let client = last.since(first);
+            let cores = host::facts(Path::new(ROOT)).facts.cores;
+            self.out.send(FromRank::Edges(Box::new(Edges {
+                share: engine::share(&counts, &client, cores, None),
+                ops: counts.ops_by_client.iter().sum(),
+                client,
+                max_rss_bytes: peak_resident_bytes(),
+                paused: self.out.take_paused(),
+                late: self.late,
+            })));
+        }
+        self.out.send(FromRank::Event(ThreadEvent::Done(Box::new(counts))));
+    }
+}
