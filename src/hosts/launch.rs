@@ -151,7 +151,7 @@ fn split(text: &str) -> Result<Vec<String>> {
     }
 }
 
-/// Says what to do about the status of what was to start a rank, or has started it.
+/// Returns what to do about the status of a command that was to start a rank.
 pub(super) fn hint(host: &str, code: Option<i32>, started: bool) -> String {
     match code.filter(|_| !started) {
         Some(127) => format!(

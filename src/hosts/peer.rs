@@ -82,7 +82,7 @@ impl Heard {
 impl State {
     fn lose(&mut self, why: &str) {
         let (number, name) = (self.number, line(&self.name));
-        // What was stopped does not end by itself.
+        // A stopped process does not end by itself.
         let status = self.group.as_mut().and_then(|group| ended_within(group, LOOK));
         self.group = None;
         let how = status.map_or_else(String::new, |status| format!(" ({status})"));

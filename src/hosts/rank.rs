@@ -222,7 +222,7 @@ impl RankStep {
             ))));
     }
 
-    /// Tells the counts and the readings, once all threads have ended.
+    /// Sends the counts and the readings, once all threads have ended.
     fn tell_done(&mut self) {
         let Some(counts) = self.merge.take_counts() else { return };
         while self.last.is_none() {

@@ -275,7 +275,7 @@ fn sum(one: &ClientUse, other: &ClientUse) -> ClientUse {
 }
 
 impl Drop for Ranks {
-    /// Tells all ranks that it is over; what has not ended in time is killed.
+    /// Ends all ranks; one that has not ended in time is killed.
     fn drop(&mut self) {
         self.watched.store(false, Ordering::Relaxed);
         self.all.iter().for_each(|rank| rank.to.send(ToRank::End));

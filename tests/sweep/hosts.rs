@@ -48,7 +48,7 @@ impl Hosts {
         kill(self.pid(name).expect("it was started"), signal).expect("it runs");
     }
 
-    /// Says that no process of a rank is left.
+    /// Returns whether no process of a rank is left.
     fn are_gone(&self) -> bool {
         let names = fs::read_dir(self.0.path()).expect("readable").flatten();
         let mut pids = names.filter_map(|entry| self.pid(entry.file_name().to_str()?));
