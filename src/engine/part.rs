@@ -40,6 +40,8 @@ pub(crate) struct PartChannels {
     pub go: watch::Receiver<Go>,
     pub window: watch::Receiver<StepWindow>,
     pub events: mpsc::UnboundedSender<ThreadMessage>,
+    /// The number of statements with times of their own.
+    pub timed_statements: usize,
 }
 
 impl PartChannels {
@@ -51,6 +53,7 @@ impl PartChannels {
             go: setup.go.clone(),
             window: setup.window.clone(),
             events: setup.events.clone(),
+            timed_statements: setup.job.timed_statements,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Other hosts' processes as more threads of a step: they are started over ssh or the like, tell their
 //! clocks, run their part of the threads, and send the engine's own events.
 
+mod check;
 mod clock;
 mod launch;
 mod link;

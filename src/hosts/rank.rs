@@ -4,20 +4,21 @@
 use std::fs;
 use std::io::{stdin, stdout};
 use std::path::Path;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::check::executable;
 use super::clock;
-use super::link::{SILENCE, Writer, read, spawn};
+use super::link::{SILENCE, Unread, Writer, read, spawn};
 use super::merge::Merge;
 use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
 use crate::engine::{self, Go, Part, PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Result};
-use crate::mysql::options::Secret;
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
-use crate::observe::{ClientReading, Ns, ROOT, host, peak_resident_bytes};
+use crate::observe::{ClientReading, Ns, Probe, ROOT, host, peak_resident_bytes};
 use crate::stop::{COURTESY, Stop, or_stop};
 
 /// Serves until it is told that all is over; an error says that it was not.
@@ -34,7 +35,12 @@ pub(crate) fn run(stop: &Stop) -> Result<()> {
             }
             other => drop(told.send(other)),
         });
-        if let Err(what) = ended {
+        if let Err(unread) = ended {
+            let what = match unread {
+                Unread::Broken(what) => what,
+                // It may hold the password.
+                Unread::NoMessage(_) => "a line is no message of loadgen's".to_owned(),
+            };
             crate::progress::say(&format!("error: standard input: {what}"));
         }
     })?;
@@ -42,7 +48,8 @@ pub(crate) fn run(stop: &Stop) -> Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
     let heard = Instant::now();
-    let rank = Rank { out, lines, heard, stop: stop.clone(), asked: false, link: None };
+    let (stop, asked) = (stop.clone(), false);
+    let rank = Rank { out, lines, heard, stop, asked, link: None, probe: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -53,6 +60,7 @@ fn hello() -> Hello {
     Hello {
         protocol: PROTOCOL,
         program: engine::program(),
+        executable: executable(),
         host: host::facts(Path::new(ROOT)),
         boot_id: boot_id.map(|id| id.trim().to_owned()),
         threads: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
@@ -68,6 +76,8 @@ struct Rank {
     /// The signal was passed on.
     asked: bool,
     link: Option<ServerLink>,
+    /// The server's process, if it is of this host.
+    probe: Option<Probe>,
 }
 
 impl Rank {
@@ -75,11 +85,21 @@ impl Rank {
         loop {
             match self.next().await? {
                 ToRank::Server { target, password } => {
-                    let seen = self.look(target, password).await;
+                    let target = ConnectOptions { password, ..target };
+                    let link = ServerLink::to(target, &Stop::default());
+                    let (link, stop) = (self.link.insert(link?).clone(), self.stop.clone());
+                    let looking = or_stop(&stop, look(&link));
+                    let Some(looked) = self.listen_during(looking).await? else { return Ok(()) };
+                    let seen = looked.map(|(seen, probe)| {
+                        self.probe = probe;
+                        seen
+                    });
                     self.out.send(FromRank::Server(Box::new(seen)));
                 }
                 ToRank::Open { at, order } => {
-                    Box::pin(self.step(clock::instant(at), order)).await?;
+                    if !Box::pin(self.step(clock::instant(at), order)).await? {
+                        return Ok(());
+                    }
                 }
                 ToRank::End => return Ok(()),
                 // Those of a step that is over.
@@ -93,6 +113,8 @@ impl Rank {
         loop {
             let left = || Error::failed("the loadgen that started this rank is gone");
             tokio::select! {
+                // What has come was heard, however long nobody listened.
+                biased;
                 line = self.lines.recv() => {
                     self.heard = Instant::now();
                     return line.ok_or_else(left);
@@ -106,39 +128,40 @@ impl Rank {
         }
     }
 
-    /// Connects to the server, and tells who it is.
-    async fn look(&mut self, target: ConnectOptions, password: String) -> Result<SeenServer> {
-        let target = ConnectOptions { password: Secret::new(password), ..target };
-        let link = ServerLink::to(target, &Stop::default())?;
-        let looking = async {
-            let mut session = Box::pin(Session::open(&link, None)).await?;
-            let found = Box::pin(fingerprint(&mut session, &link, None)).await?;
-            session.close(COURTESY).await;
-            Ok(SeenServer {
-                server: found.server,
-                same_host: found.same_host,
-                rtt_us: found.rtt_us,
-            })
-        };
-        let seen = or_stop(&self.stop, looking).await;
-        self.link = Some(link);
-        seen
+    /// Works while messages come; None if all is over.
+    async fn listen_during<T>(&mut self, work: impl Future<Output = T>) -> Result<Option<T>> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(Some(done)),
+                message = self.next() => if message? == ToRank::End {
+                    return Ok(None);
+                },
+            }
+        }
     }
 
-    async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<()> {
+    /// Runs the own part of a step; returns whether others may follow.
+    async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<bool> {
         let link = self.link.clone().ok_or_else(|| Error::failed("no server was named"))?;
         let part = match Part::start(order, link, opening) {
             Ok(part) => part,
             Err(error) => {
                 self.out.send(FromRank::Event(ThreadEvent::Broken(error)));
-                return Ok(());
+                return Ok(true);
             }
         };
         self.out.take_paused();
-        let merge = Merge::new(&part);
-        let out = self.out.clone();
-        let mut step =
-            RankStep { part, merge, out, origin: None, late: 0, first: None, last: None };
+        let mut step = RankStep {
+            merge: Merge::new(&part),
+            part,
+            out: self.out.clone(),
+            probe: self.probe.clone(),
+            origin: None,
+            late: 0,
+            first: None,
+            last: None,
+        };
         loop {
             let edge = step.edge();
             tokio::select! {
@@ -152,8 +175,11 @@ impl Rank {
                     ToRank::Go { start } => step.go(clock::instant(start)),
                     ToRank::Window(window) => step.window(window),
                     ToRank::Close => {
+                        return Ok(self.listen_during(step.part.end()).await?.is_some());
+                    }
+                    ToRank::End => {
                         step.part.end().await;
-                        return Ok(());
+                        return Ok(false);
                     }
                     _ => {}
                 },
@@ -164,10 +190,26 @@ impl Rank {
     }
 }
 
+/// Connects to the server, and tells who it is, and its process if it is of this host.
+async fn look(link: &ServerLink) -> Result<(SeenServer, Option<Probe>)> {
+    let mut session = Box::pin(Session::open(link, None)).await?;
+    let found = Box::pin(fingerprint(&mut session, link, None)).await?;
+    session.close(COURTESY).await;
+    let mut probe = None;
+    if found.same_host {
+        let at = found.whereabouts;
+        // Reading many files must not keep messages waiting.
+        probe = engine::run_on_thread(move || Probe::below(Path::new(ROOT), &at)).await.ok();
+    }
+    let (server, same_host, rtt_us) = (found.server, found.same_host, found.rtt_us);
+    Ok((SeenServer { server, same_host, rtt_us }, probe))
+}
+
 struct RankStep {
     part: Part,
     merge: Merge,
     out: Writer<FromRank>,
+    probe: Option<Probe>,
     origin: Option<Instant>,
     late: Ns,
     /// Readings at the window's edges.
@@ -187,7 +229,7 @@ impl RankStep {
 
     fn read(&mut self) {
         let unread = if self.first.is_none() { &mut self.first } else { &mut self.last };
-        *unread = Some(ClientReading::now(None));
+        *unread = Some(ClientReading::now(self.probe.as_ref()));
     }
 
     fn go(&mut self, origin: Instant) {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
 
+use super::check::Part;
 use super::clock::{self, Offset};
 use super::launch::Wanted;
 use super::link::Writer;
@@ -87,6 +88,10 @@ impl<'a> Dealt<'a> {
         (0..self.threads.len()).filter(|at| !self.threads[*at].is_empty())
     }
 
+    fn count_clients(&self, at: usize) -> u32 {
+        count_clients(&self.threads[at], self.all(), self.step.clients)
+    }
+
     fn order(&self, at: usize, channels: &PartChannels) -> PartOrder {
         let threads = self.threads[at].clone();
         PartOrder {
@@ -136,14 +141,6 @@ impl Ranks {
         self.all.iter().map(|rank| rank.hello.threads.max(1)).collect()
     }
 
-    /// Returns the engine threads of each host, of the plan's for all: its own, or as many each.
-    fn shares(&self, plan: &Plan) -> Vec<u32> {
-        let own = self.threads();
-        let all = plan.engine_threads.unwrap_or(0);
-        let each = all / own.len().max(1) as u32;
-        if all == own.iter().sum::<u32>() { own } else { vec![each; own.len()] }
-    }
-
     /// Has all ranks look at the server; refuses where one sees another.
     pub(crate) async fn meet(&mut self, link: &ServerLink, server: &Server) -> Result<()> {
         self.check()?;
@@ -175,7 +172,7 @@ impl Ranks {
         let error_ms = most(|offset| offset.error) as f64 / 1e6;
         let hosts = counted(offsets.len() as u64, "host");
         progress.note(&format!("{hosts}: clocks within {error_ms:.3} ms"));
-        let dealt = Dealt::new(&context, &self.shares(context.plan), offsets);
+        let dealt = Dealt::new(&context, &context.plan.host_threads, offsets);
         let forwards = Mutex::new(JoinSet::new());
         let open = |channels: PartChannels| *locked(&forwards) = self.open(&dealt, &channels);
         let elsewhere = Elsewhere {
@@ -189,7 +186,10 @@ impl Ranks {
         locked(&forwards).abort_all();
         let edges = self.all.iter().map(Rank::leave_step).collect();
         let mut run = run?;
-        self.enter(&mut run, &dealt, edges).await;
+        // One that is lost by now has done its part, and after a signal nobody waits.
+        let clocks = async { Ok(join_all(self.all.iter_mut().map(Rank::measure_clock)).await) };
+        let clocks = or_stop(stop, clocks).await.unwrap_or_default();
+        self.enter(&mut run, &dealt, edges, &clocks);
         Ok(run)
     }
 
@@ -198,7 +198,9 @@ impl Ranks {
         let mut forwards = JoinSet::new();
         for (source, at) in dealt.sources().enumerate() {
             let (rank, offset) = (&self.all[at], dealt.offsets[at]);
-            rank.join_step(source, &channels.events);
+            let (threads, statements) = (dealt.threads[at].len(), channels.timed_statements);
+            let part = Part::new(threads, dealt.count_clients(at) as usize, statements);
+            rank.join_step(source, part, &channels.events);
             let opening = offset.apply(clock::from_instant(channels.opening));
             rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, channels) });
             forwards.spawn(forward(rank.to.clone(), channels.clone(), offset));
@@ -207,18 +209,18 @@ impl Ranks {
     }
 
     /// Enters the ranks' parts in the results of a step.
-    async fn enter(
-        &mut self,
+    fn enter(
+        &self,
         run: &mut MeasuredStep,
         dealt: &Dealt<'_>,
         edges: Vec<Option<Box<Edges>>>,
+        clocks: &[Result<Offset>],
     ) {
         for (at, edges) in edges.into_iter().enumerate() {
-            let (rank, own, before) = (&mut self.all[at], &dealt.threads[at], &dealt.offsets[at]);
-            // One that is lost now has done its part.
-            let after = rank.measure_clock().await.unwrap_or(*before);
-            let clients = count_clients(own, dealt.all(), dealt.step.clients);
-            run.hosts.push(rank.describe((own.len(), clients), (before, &after), edges.as_deref()));
+            let after = clocks.get(at).and_then(|clock| clock.as_ref().ok());
+            let clocks = (&dealt.offsets[at], after);
+            let part = (dealt.threads[at].len(), dealt.count_clients(at));
+            run.hosts.push(self.all[at].describe(part, clocks, edges.as_deref()));
             if let Some(edges) = edges {
                 add_use(run, &edges);
             }
@@ -264,7 +266,10 @@ fn sum(one: &ClientUse, other: &ClientUse) -> ClientUse {
     };
     let traffic = one.traffic.zip(other.traffic);
     ClientUse {
-        cost: Cost { user: one.cost.user + other.cost.user, sys: one.cost.sys + other.cost.sys },
+        cost: Cost {
+            user: one.cost.user.saturating_add(other.cost.user),
+            sys: one.cost.sys.saturating_add(other.cost.sys),
+        },
         traffic: traffic.map(|(one, other)| [0, 1].map(|at| one[at].saturating_add(other[at]))),
         busy: worst(|of| of.busy),
         others: worst(|of| of.others),

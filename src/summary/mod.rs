@@ -316,8 +316,8 @@ contract! {
         /// Bound of the error of the window's edges there, microseconds: half of what the round trips
         /// leave open, and the change.
         pub error_us: f64,
-        /// Change of the offset over the step, microseconds.
-        pub moved_us: f64,
+        /// Change of the offset over the step, microseconds; null where nobody waited for it.
+        pub moved_us: Option<f64>,
         /// The shortest round trip to it, microseconds.
         pub round_trip_us: f64,
     }
