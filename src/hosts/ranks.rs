@@ -152,7 +152,7 @@ impl Ranks {
     }
 
     /// Refuses to go on without a rank that is lost.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.all.iter().find_map(Rank::lost).map_or(Ok(()), Err)
     }
 

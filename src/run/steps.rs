@@ -70,7 +70,7 @@ pub struct Steps<'a> {
     pub(crate) flush: bool,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
     /// The processes of other hosts that have the clients.
-    pub(crate) ranks: Option<Ranks>,
+    pub(crate) ranks: Option<&'a mut Ranks>,
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
