@@ -22,7 +22,8 @@ use crate::stop::within;
 
 /// The other processes that run all threads of a step; each is one source of events.
 pub struct Elsewhere<'a> {
-    pub(crate) parts: usize,
+    /// The name of each.
+    pub(crate) names: Vec<String>,
     /// The lead of the start.
     pub(crate) lead: Duration,
     /// The time in which the last thread sees a moved window, beside `NOTICE`.

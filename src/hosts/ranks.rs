@@ -179,7 +179,7 @@ impl Ranks {
         let forwards = Mutex::new(JoinSet::new());
         let open = |channels: PartChannels| *locked(&forwards) = self.open(&dealt, &channels);
         let elsewhere = Elsewhere {
-            parts: dealt.sources().count(),
+            names: dealt.sources().map(|at| line(&self.all[at].name)).collect(),
             lead: LEAD_MIN.max(trip * LEAD_TRIPS),
             notice: trip * 2,
             open: &open,
