@@ -226,8 +226,7 @@ impl<'a> Steps<'a> {
         let facts = StepFacts { job: &self.facts, server: at, step };
         let summary = summarise(facts, &run, described);
         let judgement = judge::all(&summary);
-        let mut summary = summary.judged(judgement);
-        judge::judge_hosts(&mut summary);
+        let summary = summary.judged(judgement);
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok());
         self.forecast.learn(step.place, began.elapsed());
