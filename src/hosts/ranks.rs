@@ -149,7 +149,7 @@ impl Ranks {
     }
 
     /// Refuses to go on without a rank that is lost.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.all.iter().find_map(Rank::lost).map_or(Ok(()), Err)
     }
 
@@ -176,7 +176,7 @@ impl Ranks {
         let forwards = Mutex::new(JoinSet::new());
         let open = |channels: PartChannels| *locked(&forwards) = self.open(&dealt, &channels);
         let elsewhere = Elsewhere {
-            parts: dealt.sources().count(),
+            names: dealt.sources().map(|at| line(&self.all[at].name)).collect(),
             lead: LEAD_MIN.max(trip * LEAD_TRIPS),
             notice: trip * 2,
             open: &open,

@@ -36,6 +36,7 @@ pub(crate) mod defaults {
 /// One sweep. Fields that are not serialised do not change what a step measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    #[serde(deserialize_with = "Workload::read_written")]
     pub workload: Workload,
     /// Tables; None: those that exist.
     pub tables: Option<u32>,

@@ -16,8 +16,8 @@ use super::servers::{AcquiredServer, Servers, check_addresses};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
 use super::{
-    Invocation, calibration, check_gates, finish, latency_for_person, print_data, random, runtime,
-    tell_saved, terminal, to_step_summary,
+    Invocation, check_gates, finish, latency_for_person, print_data, random, runtime, tell_saved,
+    terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::hosts::Ranks;
@@ -64,10 +64,13 @@ pub(crate) fn run(
     stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
-    let ranks = if list { None } else { invocation.start_ranks()? };
+    // Their cores are part of the plan, and of the keys of its cells.
+    let ranks = invocation.start_ranks()?;
     overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let mut experiment = experiment::build(&profile, &overrides)?;
-    check_parts(&experiment, invocation.hosts.is_some())?;
+    if ranks.is_some() {
+        check_parts(&experiment, &experiment.cells)?;
+    }
     // Refuse before hours of measurement.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
@@ -100,9 +103,8 @@ pub(crate) fn run(
         let store = invocation.begin()?;
         // A complete directory is only read: another run may hold it.
         let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
-        match Legs::new(&experiment, &mut invocation, store, &earlier) {
+        match Legs::new(&experiment, &mut invocation, store, &earlier, ranks) {
             Ok(mut legs) => {
-                legs.ranks = ranks;
                 errors = legs.run(&todo, &mut earlier);
                 saved = legs.saved;
             }
@@ -119,12 +121,25 @@ pub(crate) fn run(
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
-/// Refuses parts that the clients of other hosts cannot run.
-fn check_parts(experiment: &Experiment, on_hosts: bool) -> Result<()> {
-    let own = |part: &&RunSpec| !matches!(part.what, What::Sweep(..));
-    let Some(part) = experiment.parts.iter().find(own).filter(|_| on_hosts) else { return Ok(()) };
-    let text = format!("--hosts: {} is a load or a suite, which one process runs", part.title);
-    Err(Error::usage(text).hint("--only workload=NAME leaves it out"))
+/// Refuses cells that the clients of other hosts cannot run.
+pub(super) fn check_parts<'a>(
+    experiment: &Experiment,
+    cells: impl IntoIterator<Item = &'a Cell>,
+) -> Result<()> {
+    for cell in cells {
+        let (part, subject) = (&experiment.parts[cell.part], &experiment.subjects[cell.subject]);
+        if !matches!(part.what, What::Sweep(..)) {
+            let title = line(&part.title);
+            let text = format!("--hosts: {title} is a load or a suite, which one process runs");
+            return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
+        }
+        if subject.server.sandbox.is_some() {
+            let label = line(&subject.label);
+            let text = format!("--hosts: other hosts do not reach the private server of {label}");
+            return Err(Error::usage(text).hint("--host names a server that all of --hosts reach"));
+        }
+    }
+    Ok(())
 }
 
 fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progress) -> Result<()> {
@@ -285,7 +300,7 @@ pub(super) struct Legs<'a> {
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
     forecast: Forecast,
-    pub(super) ranks: Option<Ranks>,
+    ranks: Option<Ranks>,
     pub(super) saved: usize,
 }
 
@@ -296,9 +311,10 @@ impl<'a> Legs<'a> {
         invocation: &'a mut Invocation<'_>,
         store: Store,
         earlier: &Earlier,
+        ranks: Option<Ranks>,
     ) -> Result<Legs<'a>> {
-        let Invocation { progress, stop, calibration, .. } = invocation;
-        let calibration = calibration::find(calibration.as_deref(), stop, progress)?;
+        let calibration = invocation.find_calibration()?;
+        let Invocation { progress, stop, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {
@@ -316,7 +332,7 @@ impl<'a> Legs<'a> {
             taken,
             fell,
             forecast: Forecast::default(),
-            ranks: None,
+            ranks,
             saved: 0,
         })
     }
@@ -343,7 +359,7 @@ impl<'a> Legs<'a> {
             let title = &self.experiment.parts[leg.part].title;
             self.progress.warn(&format!("{label}, {title}: {error}"));
             errors.push(error);
-            if matches!(kind, Kind::Interrupted | Kind::Terminated) {
+            if self.is_over(&errors) {
                 break;
             }
             if kind == Kind::Server {
@@ -357,6 +373,12 @@ impl<'a> Legs<'a> {
         }
         errors.extend(self.give_back().err());
         errors
+    }
+
+    /// Returns whether no further leg can be measured: after a signal, or without a host of the clients.
+    pub(super) fn is_over(&self, errors: &[Error]) -> bool {
+        let is_signal = |e: &Error| matches!(e.kind(), Kind::Interrupted | Kind::Terminated);
+        errors.iter().any(is_signal) || self.ranks.as_ref().is_some_and(|all| all.check().is_err())
     }
 
     fn give_back(&mut self) -> Result<()> {
@@ -413,13 +435,13 @@ impl<'a> Legs<'a> {
             prefix: own.probe.clone(),
             flush,
             forecast: std::mem::take(&mut self.forecast),
-            ranks: self.ranks.take(),
+            ranks: self.ranks.as_mut(),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
         let ended = runtime()?.block_on(measuring.run(&server.link, |_| Ok(steps.next())));
         self.saved += measuring.saved;
-        (self.forecast, self.ranks) = (measuring.forecast, measuring.ranks);
+        self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         ended.map_err(|error| error.instead(FORCE, REFILL))
     }

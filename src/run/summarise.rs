@@ -404,7 +404,9 @@ mod tests {
         assert!(
             summary.suite.is_some() && summary.load.is_none() && summary.client.share.is_none()
         );
-        assert_eq!(judge::all(&summary), (Some(Class::IoBound), Vec::new(), None));
+        let judged = judge::all(&summary);
+        assert_eq!((judged.class, judged.verdict), (Some(Class::IoBound), None));
+        assert!(judged.findings.is_empty());
     }
 
     #[test]

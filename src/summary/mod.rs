@@ -856,12 +856,20 @@ impl ErrorCount {
     }
 }
 
-/// The class of the pages' source, findings, and the verdict.
-pub(crate) type Judgement = (Option<Class>, Vec<Finding>, Option<Verdict>);
+#[derive(Debug, PartialEq)]
+pub(crate) struct Judgement {
+    /// The class of the pages' source.
+    pub class: Option<Class>,
+    pub findings: Vec<Finding>,
+    pub verdict: Option<Verdict>,
+    /// The worth of each host's part, where there are several.
+    pub hosts: Vec<Option<VerdictKind>>,
+}
 
 impl Summary {
     /// Adds the judgement, the only part of a summary that comes later.
-    pub(crate) fn judged(mut self, (class, findings, verdict): Judgement) -> Summary {
+    pub(crate) fn judged(mut self, judgement: Judgement) -> Summary {
+        let Judgement { class, findings, verdict, hosts } = judgement;
         (self.server.class, self.verdict) = (class, verdict);
         self.warnings.extend(findings.into_iter().map(Warning::from));
         self
