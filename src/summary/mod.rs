@@ -304,7 +304,7 @@ contract! {
         pub silence_s: f64,
         /// The longest time for which it was stopped, by its own clock, seconds; 0 if it was not.
         pub paused_s: f64,
-        /// How much later than the window's start it heard of it, microseconds; 0 if it did not.
+        /// How much later than the start, at which the warm-up begins, it heard of it, microseconds; 0 if in time.
         pub late_us: f64,
     }
 
@@ -871,6 +871,7 @@ impl Summary {
     pub(crate) fn judged(mut self, judgement: Judgement) -> Summary {
         let Judgement { class, findings, verdict, hosts } = judgement;
         (self.server.class, self.verdict) = (class, verdict);
+        self.hosts.iter_mut().zip(hosts).for_each(|(host, verdict)| host.verdict = verdict);
         self.warnings.extend(findings.into_iter().map(Warning::from));
         self
     }
