@@ -77,8 +77,11 @@ fn run(words: &str, hosts: &Hosts, names: &str, port: u16) -> Ended {
     wait(start(words, hosts, names, port, &results), began, &results)
 }
 
-/// The statements of the workload that each client sent, as text, by the first of them.
-fn streams(said: &[Vec<u8>]) -> BTreeMap<String, Vec<String>> {
+/// The statements of each client, by the first of them.
+type Streams = BTreeMap<String, Vec<String>>;
+
+/// Reads the statements of the workload in what clients said, as text.
+fn streams(said: &[Vec<u8>]) -> Streams {
     let queries = |mut bytes: &[u8]| {
         let mut queries = Vec::new();
         while let [a, b, c, _, rest @ ..] = bytes {
@@ -102,7 +105,7 @@ fn clients_send_the_same_when_they_are_on_one_host_or_on_several() {
     let words =
         "point-select --tables 8 --clients 8 --warmup 0 --ops 800 --seed 7 --statements text";
     for pacing in loops {
-        let mut all: Vec<(BTreeMap<String, Vec<String>>, Option<u64>)> = Vec::new();
+        let mut all: Vec<(Streams, Option<u64>)> = Vec::new();
         for (names, each) in [("", 4), ("a,b", 2), ("a,b,c,d", 1)] {
             let script = Script { answers: tables::answers(8), service, ..Script::default() };
             let server = Canned::start(script, Listen::Port(0)).expect("a free port");
