@@ -24,7 +24,6 @@ use jiff::Timestamp;
 
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::hosts::{Ranks, Wanted};
-use crate::judge::Calibration;
 use crate::mysql::ConnectionArgs;
 use crate::observe::raise_descriptor_limit;
 use crate::plan::defaults;
@@ -56,14 +55,6 @@ impl Invocation<'_> {
         let Some(wanted) = &self.hosts else { return Ok(None) };
         let starting = Ranks::start(wanted, self.stop, &mut self.progress);
         runtime()?.block_on(starting).map(Some)
-    }
-
-    /// Finds the ceiling of this host; None where the clients are on others.
-    fn find_calibration(&mut self) -> Result<Option<Calibration>> {
-        match self.hosts {
-            Some(_) => Ok(None),
-            None => calibration::find(self.calibration.as_deref(), self.stop, &mut self.progress),
-        }
     }
 }
 
