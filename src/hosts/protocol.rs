@@ -24,6 +24,10 @@ pub(super) enum ToRank {
         target: ConnectOptions,
         password: String,
     },
+    /// The server of this label in the rank's own words.
+    Find {
+        label: Option<String>,
+    },
     /// Open the connections of a step's clients, the first one at this instant.
     Open {
         at: Ns,

@@ -2,7 +2,7 @@
 //! It ends with its input.
 
 use std::fs;
-use std::io::{stdin, stdout};
+use std::io::{Read, Write, stdin, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,33 @@ use super::clock;
 use super::link::{SILENCE, Writer, read, spawn};
 use super::merge::Merge;
 use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
-use crate::engine::{self, Go, Part, PartOrder, StepWindow, ThreadEvent};
+use super::words::Words;
+use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Result};
 use crate::mysql::options::Secret;
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
 use crate::observe::{ClientReading, Ns, ROOT, host, peak_resident_bytes};
+use crate::plan::Plan;
 use crate::stop::{COURTESY, Stop, or_stop};
 
-/// Serves until it is told that all is over; an error says that it was not.
+/// Serves over standard input and output.
 pub(crate) fn run(stop: &Stop) -> Result<()> {
-    let out: Writer<FromRank> = Writer::start(stdout())?;
+    serve(stdin(), stdout(), None, stop)
+}
+
+/// Serves until it is told that all is over; an error says that it was not. One with words of its own is
+/// told no plan and no server.
+pub(super) fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    words: Option<Words>,
+    stop: &Stop,
+) -> Result<()> {
+    let out: Writer<FromRank> = Writer::start(output)?;
     let (told, lines) = unbounded_channel();
     let answers = out.clone();
     spawn("read-lines", move || {
-        let ended = read(stdin(), |at, message| match message {
+        let ended = read(input, |at, message| match message {
             // At once: what comes later counts as time on the way.
             ToRank::Ping { sent } => {
                 answers.send(FromRank::Pong { sent, received: at, answered: 0 });
@@ -35,14 +48,14 @@ pub(crate) fn run(stop: &Stop) -> Result<()> {
             other => drop(told.send(other)),
         });
         if let Err(what) = ended {
-            crate::progress::say(&format!("error: standard input: {what}"));
+            crate::progress::say(&format!("error: input of the rank: {what}"));
         }
     })?;
     out.send(FromRank::Hello(Box::new(hello())));
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
     let heard = Instant::now();
-    let rank = Rank { out, lines, heard, stop: stop.clone(), asked: false, link: None };
+    let rank = Rank { out, lines, heard, stop: stop.clone(), asked: false, words, link: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -67,6 +80,7 @@ struct Rank {
     stop: Stop,
     /// The signal was passed on.
     asked: bool,
+    words: Option<Words>,
     link: Option<ServerLink>,
 }
 
@@ -75,7 +89,13 @@ impl Rank {
         loop {
             match self.next().await? {
                 ToRank::Server { target, password } => {
-                    let seen = self.look(target, password).await;
+                    let password = Secret::new(password);
+                    let seen = self.look(Ok(ConnectOptions { password, ..target })).await;
+                    self.out.send(FromRank::Server(Box::new(seen)));
+                }
+                ToRank::Find { label } => {
+                    let found = self.words().and_then(|own| own.server(label.as_deref()).cloned());
+                    let seen = self.look(found).await;
                     self.out.send(FromRank::Server(Box::new(seen)));
                 }
                 ToRank::Open { at, order } => {
@@ -107,9 +127,8 @@ impl Rank {
     }
 
     /// Connects to the server, and tells who it is.
-    async fn look(&mut self, target: ConnectOptions, password: String) -> Result<SeenServer> {
-        let target = ConnectOptions { password: Secret::new(password), ..target };
-        let link = ServerLink::to(target, &Stop::default())?;
+    async fn look(&mut self, target: Result<ConnectOptions>) -> Result<SeenServer> {
+        let link = ServerLink::to(target?, &Stop::default())?;
         let looking = async {
             let mut session = Box::pin(Session::open(&link, None)).await?;
             let found = Box::pin(fingerprint(&mut session, &link, None)).await?;
@@ -125,9 +144,26 @@ impl Rank {
         seen
     }
 
+    fn words(&self) -> Result<&Words> {
+        self.words.as_ref().ok_or_else(|| Error::failed("this rank has no words of its own"))
+    }
+
+    /// Returns the plan that is ordered.
+    fn plan(&self, order: &PartOrder) -> Result<Plan> {
+        match &order.plan {
+            OrderedPlan::Whole(plan) => Ok(Plan::clone(plan)),
+            OrderedPlan::Own { hash, engine_threads } => {
+                let own = self.words()?.plan(hash)?.clone();
+                Ok(Plan { engine_threads: *engine_threads, ..own })
+            }
+        }
+    }
+
     async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<()> {
         let link = self.link.clone().ok_or_else(|| Error::failed("no server was named"))?;
-        let part = match Part::start(order, link, opening) {
+        let started = self.plan(&order);
+        let started = started.and_then(|plan| Part::start(plan, &order, link, opening));
+        let part = match started {
             Ok(part) => part,
             Err(error) => {
                 self.out.send(FromRank::Event(ThreadEvent::Broken(error)));

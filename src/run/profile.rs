@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
-use super::servers::{AcquiredServer, Servers, check_addresses};
+use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
 use super::{
@@ -20,13 +20,13 @@ use super::{
     tell_saved, terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
-use crate::hosts::Ranks;
+use crate::hosts::{ClientHosts, Ranks};
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
 use crate::mysql::{ConnectionArgs, Env, resolve};
 use crate::plan::Step;
 use crate::plan::experiment::{
-    self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
+    self, Cell, CellGroup, Experiment, Overrides, RunSpec, ServerSetup, What, is_current,
 };
 use crate::plan::profile::shipped::Shipped;
 use crate::plan::profile::{self, Given, Profile};
@@ -62,12 +62,21 @@ pub(crate) fn run(
 ) -> Result<()> {
     let mut profile = read(&source.profile, invocation.stop)?;
     stand_in(&mut profile, source, &mut invocation.progress)?;
+    let mut started = None;
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
-    let ranks = if list { None } else { invocation.start_ranks()? };
-    overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let mut experiment = experiment::build(&profile, &overrides)?;
-    check_parts(&experiment, invocation.hosts.is_some())?;
+    check_parts(&experiment, invocation.hosts.as_ref())?;
+    if !list {
+        let find = || find_servers(&experiment, invocation.stop);
+        if invocation.follow(experiment.plans().cloned().collect(), find)? {
+            return Ok(());
+        }
+        let ranks = invocation.start_ranks(experiment.plans())?;
+        overrides.host_threads = ranks.as_ref().map(Ranks::threads);
+        started = ranks;
+        experiment = experiment::build(&profile, &overrides)?;
+    }
     // Refuse before hours of measurement.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
@@ -102,7 +111,7 @@ pub(crate) fn run(
         let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
         match Legs::new(&experiment, &mut invocation, store, &earlier) {
             Ok(mut legs) => {
-                legs.ranks = ranks;
+                legs.ranks = started;
                 errors = legs.run(&todo, &mut earlier);
                 saved = legs.saved;
             }
@@ -120,11 +129,21 @@ pub(crate) fn run(
 }
 
 /// Refuses parts that the clients of other hosts cannot run.
-fn check_parts(experiment: &Experiment, on_hosts: bool) -> Result<()> {
+fn check_parts(experiment: &Experiment, hosts: Option<&ClientHosts>) -> Result<()> {
+    let (flag, launched) = match hosts {
+        None => return Ok(()),
+        Some(ClientHosts::Started(_)) => ("--hosts", false),
+        Some(ClientHosts::Launched(_)) => ("--ranks", true),
+    };
     let own = |part: &&RunSpec| !matches!(part.what, What::Sweep(..));
-    let Some(part) = experiment.parts.iter().find(own).filter(|_| on_hosts) else { return Ok(()) };
-    let text = format!("--hosts: {} is a load or a suite, which one process runs", part.title);
-    Err(Error::usage(text).hint("--only workload=NAME leaves it out"))
+    if let Some(part) = experiment.parts.iter().find(own) {
+        let text = format!("{flag}: {} is a load or a suite, which one process runs", part.title);
+        return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
+    }
+    let private = |subject: &&ServerSetup| launched && subject.server.sandbox.is_some();
+    let Some(subject) = experiment.subjects.iter().find(private) else { return Ok(()) };
+    let text = format!("{flag}: {} is a private server of rank 0's host", subject.label);
+    Err(Error::usage(text).hint("--host names a server that all ranks reach"))
 }
 
 fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progress) -> Result<()> {

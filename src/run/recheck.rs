@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
-    let ranks = if args.list { None } else { invocation.start_ranks()? };
+    let ranks = if args.list { None } else { invocation.start_ranks(std::iter::empty())? };
     overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let profile = replace_server(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {

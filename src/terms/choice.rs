@@ -103,6 +103,20 @@ choices! {
         LoadData "load-data";
     }
 
+    /// The launcher that started this process as one of several ranks (`--ranks`).
+    Launcher = Auto {
+        /// The first of the others that has left its variables
+        Auto "auto";
+        /// Open MPI, MPICH or Intel MPI
+        Mpi "mpi";
+        /// A step of Slurm: srun
+        Slurm "slurm";
+        /// An Indexed Job
+        Kubernetes "kubernetes";
+        /// LOADGEN_RANK and LOADGEN_SIZE, or RANK and WORLD_SIZE as of torchrun
+        Env "env";
+    }
+
     /// The data that is read before the first step (`--warm`).
     Warm = None {
         /// Nothing is read
