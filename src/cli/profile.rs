@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::shared::{DisplayArgs, HostArgs, RankFlags, listen, summary_paths};
 use crate::error::{Error, Result, line};
-use crate::hosts::ClientHosts;
 use crate::mysql::ConnectionArgs;
 use crate::plan::experiment::{Overrides, program};
 use crate::plan::profile::shipped::{SHIPPED, Shipped};
@@ -79,9 +78,6 @@ pub(crate) struct RunArgs {
 pub(super) fn run(args: RunArgs) -> Result<()> {
     let RunArgs { profile, overrides, list, seed, calibration, display, label, .. } = args;
     let (connection, hosts) = (args.connection, args.ranks.wanted(args.hosts)?);
-    if list && hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere) {
-        return Ok(());
-    }
     let (progress, out) = (display.progress(), overrides.out.clone());
     let invocation = Invocation { progress, stop: &listen()?, out, calibration, hosts };
     let source = profile::Source { profile, connection, label };

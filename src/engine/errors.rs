@@ -175,6 +175,13 @@ impl Failures {
         }
     }
 
+    /// Names the host of what the messages tell.
+    pub(crate) fn name_host(&mut self, host: &str) {
+        for error in &mut self.errors {
+            error.message = format!("{host}: {}", error.message);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: Failures) {
         other.errors.into_iter().for_each(|error| self.count(error));
         add!(self, other; reconnects, in_doubt, abandoned, window_in_doubt, window_abandoned);

@@ -22,7 +22,8 @@ use crate::stop::within;
 
 /// The other processes that run all threads of a step; each is one source of events.
 pub struct Elsewhere<'a> {
-    pub(crate) parts: usize,
+    /// The name of each.
+    pub(crate) names: Vec<String>,
     /// The lead of the start.
     pub(crate) lead: Duration,
     /// The time in which the last thread sees a moved window, beside `NOTICE`.
@@ -40,6 +41,8 @@ pub(crate) struct PartChannels {
     pub go: watch::Receiver<Go>,
     pub window: watch::Receiver<StepWindow>,
     pub events: mpsc::UnboundedSender<ThreadMessage>,
+    /// The number of statements with times of their own.
+    pub timed_statements: usize,
 }
 
 impl PartChannels {
@@ -51,6 +54,7 @@ impl PartChannels {
             go: setup.go.clone(),
             window: setup.window.clone(),
             events: setup.events.clone(),
+            timed_statements: setup.job.timed_statements,
         }
     }
 }
@@ -187,16 +191,17 @@ mod tests {
     use super::*;
     use crate::plan::Policy;
     use crate::plan::knobs::Knobs;
-    use crate::workload::{Distribution, builtin};
+    use crate::workload::{Distribution, Workload, builtin};
 
     #[test]
     fn order_is_read_back_as_equal_when_it_is_written_down() {
         for workload in builtin() {
             let plan = Knobs::default().resolve(workload, 7).expect("a plan");
             // The other process needs none of what it does not get.
-            let workload = crate::workload::Workload { built_in: false, ..plan.workload };
+            let workload = Workload { built_in: false, ..plan.workload };
             let workload = serde_json::to_string(&workload).expect("plain data");
-            let workload = serde_json::from_str(&workload).expect(&workload);
+            let mut written = serde_json::Deserializer::from_str(&workload);
+            let workload = Workload::read_written(&mut written).expect(&workload);
             let plan = Plan {
                 workload,
                 distribution: Distribution::Zipf(0.99),

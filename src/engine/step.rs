@@ -107,7 +107,7 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
     let start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
     let (told, events) = mpsc::unbounded_channel();
-    let sources = context.elsewhere.map_or(job.threads, |elsewhere| elsewhere.parts);
+    let sources = context.elsewhere.map_or(job.threads, |all| all.names.len());
     let channels = Channels {
         go: watch::Sender::new(Go::Wait),
         window: watch::Sender::new(window(plan, start)),
@@ -214,7 +214,9 @@ impl<'a> Running<'a> {
     }
 
     async fn run(mut self, control: &mut Option<Session>) -> Result<MeasuredStep> {
-        self.open().await?;
+        if !self.open().await? {
+            return Ok(self.into_run_of_nothing());
+        }
         (self.context.first_write)()?;
         self.context.observer.iter().for_each(|observer| observer.started());
         let context = self.context;
@@ -226,8 +228,9 @@ impl<'a> Running<'a> {
             before = Some(ServerReading::take(control, probe).await);
         }
         // Ahead of now, so that every thread is there when the clock starts.
-        self.origin = Instant::now() + context.elsewhere.map_or(LEAD_HERE, |all| all.lead);
-        let started_at = jiff::Timestamp::now();
+        let lead_of_start = context.elsewhere.map_or(LEAD_HERE, |all| all.lead);
+        self.origin = Instant::now() + lead_of_start;
+        let started_at = jiff::Timestamp::now() + lead_of_start;
         if let Some(log) = &context.log {
             locked(log).origin(started_at);
         }
@@ -278,18 +281,32 @@ impl<'a> Running<'a> {
         Ok(self.into_run(started_at, own, last.since(&first, probe, window_start)))
     }
 
-    async fn open(&mut self) -> Result<()> {
+    /// Waits for all connections; returns false if a host is lost before, which ends the step.
+    async fn open(&mut self) -> Result<bool> {
         while self.seen.opened < self.setup.job.step.clients {
             let told =
                 or_stop(&self.context.link.stop, async { Ok(self.channels.events.recv().await) })
                     .await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
-            if let Some((_, error)) = self.seen.early.take() {
-                return Err(error.context("opening connections"));
+            if let Some((outcome, error)) = self.seen.early.take() {
+                let error = error.context("opening connections");
+                if outcome != Outcome::RankLost {
+                    return Err(error);
+                }
+                self.seen.early = Some((outcome, error));
+                return Ok(false);
             }
         }
         self.progress.restart();
-        Ok(())
+        Ok(true)
+    }
+
+    /// Ends a step that has not begun: its window has no length.
+    fn into_run_of_nothing(self) -> MeasuredStep {
+        self.progress.clear();
+        self.channels.window.send_modify(|window| (window.start, window.end) = (0, 0));
+        let own = ClientReading::now(None);
+        self.into_run(jiff::Timestamp::now(), own.since(&own), (None, None))
     }
 
     /// Decides when the window of an open loop begins: its backlog is drained for as long as the
@@ -400,6 +417,7 @@ impl<'a> Running<'a> {
             }
             ThreadEvent::Waiting(error) => {
                 if !std::mem::replace(&mut self.seen.waiting, true) {
+                    let error = self.on_host(thread, error);
                     self.progress.note(&format!("waiting for the server: {error}"));
                 }
             }
@@ -407,6 +425,7 @@ impl<'a> Running<'a> {
                 if let Some((action, failure)) = refused.map(|refused| *refused) {
                     self.tell_end(&EndReason::Client(action, failure));
                 }
+                let error = self.on_host(thread, error);
                 return Err(match self.seen.opened {
                     0 => error,
                     opened => error.context(format!("after {}", counted(opened, "connection"))),
@@ -430,9 +449,12 @@ impl<'a> Running<'a> {
                 let plan = &self.context.plan;
                 let error =
                     abort_error(client, &error, plan.policy.on_error, plan.workload.built_in);
-                self.end_early(Outcome::Aborted, error);
+                self.end_early(Outcome::Aborted, self.on_host(thread, error));
             }
-            ThreadEvent::Done(counts) => {
+            ThreadEvent::Done(mut counts) => {
+                if let Some(all) = self.context.elsewhere {
+                    counts.failures.name_host(&all.names[thread]);
+                }
                 self.seen.done.push(*counts);
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
@@ -441,7 +463,9 @@ impl<'a> Running<'a> {
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
-            ThreadEvent::Late(error) => self.end_early(Outcome::Aborted, error),
+            ThreadEvent::Late(error) => {
+                self.end_early(Outcome::Aborted, self.on_host(thread, error));
+            }
             ThreadEvent::Lost(error) => {
                 self.end_early(Outcome::RankLost, error);
                 self.seen.lost += 1;
@@ -449,9 +473,17 @@ impl<'a> Running<'a> {
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
             }
-            ThreadEvent::Broken(error) => return Err(error),
+            ThreadEvent::Broken(error) => return Err(self.on_host(thread, error)),
         }
         Ok(false)
+    }
+
+    /// Names the host of an error, where there are several.
+    fn on_host(&self, source: usize, error: Error) -> Error {
+        match self.context.elsewhere {
+            Some(all) => error.context(&all.names[source]),
+            None => error,
+        }
     }
 
     /// Explains to a person why nothing happens after a signal. Threads report in each tick of a drain.

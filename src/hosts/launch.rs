@@ -43,6 +43,13 @@ impl Wanted {
             return Err(Error::usage(format!("--hosts: '{}' is no host", line(host)))
                 .hint("--hosts c1,user@c2,localhost"));
         }
+        let split = |text: &str| {
+            let words = shlex::split(text).filter(|words| !words.is_empty());
+            words.ok_or_else(|| {
+                Error::usage(format!("--host-command '{}' is no command", line(text)))
+                    .hint("--host-command 'podman exec -i {host}'")
+            })
+        };
         let command = command.map(split).transpose()?.unwrap_or(usual);
         if !command.is_empty() && !command.iter().any(|word| word.contains(PLACE)) {
             return Err(Error::usage("--host-command does not say where the host's name goes")
@@ -55,7 +62,9 @@ impl Wanted {
     fn words(&self, host: &str) -> Result<Vec<String>> {
         let program = self.program.clone().unwrap_or_else(|| "loadgen".to_owned());
         let (mut words, program): (Vec<String>, String) = if host == HERE {
-            let own = env::current_exe().map_err(|e| Error::failed(format!("own program: {e}")))?;
+            let own = env::current_exe().ok().filter(|own| own.exists());
+            // The file of a program that was replaced while it runs has no name.
+            let own = own.unwrap_or_else(|| "/proc/self/exe".into());
             (Vec::new(), own.to_string_lossy().into_owned())
         } else if self.command.is_empty() {
             (owned(&[&SSH[..], &[host]].concat()), program)
@@ -124,30 +133,6 @@ fn pass_on(errors: impl Read, host: &str) {
     let lines = BufReader::new(errors).split(b'\n').map_while(std::io::Result::ok);
     for text in lines.filter(|text| !text.is_empty()) {
         say(&format!("{host}: {}", line(String::from_utf8_lossy(&text).trim_end())));
-    }
-}
-
-/// Splits words as a shell does: quotes and backslashes, nothing else.
-fn split(text: &str) -> Result<Vec<String>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None | Some('"'), '\\') => word.get_or_insert_default().extend(chars.next()),
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    match (quote, words.is_empty()) {
-        (None, false) => Ok(words),
-        _ => Err(Error::usage(format!("--host-command '{}' is no command", line(text)))
-            .hint("--host-command 'podman exec -i {host}'")),
     }
 }
 

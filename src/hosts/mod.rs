@@ -2,6 +2,7 @@
 //! other where a launcher started them. They tell their clocks, run their part of the threads, and send the
 //! engine's own events.
 
+mod check;
 mod clock;
 mod find;
 mod launch;
@@ -33,6 +34,13 @@ pub(crate) enum ClientHosts {
 }
 
 impl ClientHosts {
+    pub(crate) fn flag(&self) -> &'static str {
+        match self {
+            ClientHosts::Started(_) => "--hosts",
+            ClientHosts::Launched(_) => "--ranks",
+        }
+    }
+
     /// Returns whether another process measures and prints.
     pub(crate) fn are_led_elsewhere(&self) -> bool {
         matches!(self, ClientHosts::Launched(launched) if launched.of.rank > 0)

@@ -10,18 +10,19 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::check::{Part, check_hello, explain_line};
 use super::clock::{self, Offset, ROUND_TRIPS, RoundTrip};
 use super::launch::{self, Wanted};
-use super::link::{SILENCE, Writer, read, spawn};
-use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
-use crate::engine::{self, MEASURED, ThreadEvent, ThreadMessage};
-use crate::error::{Error, Result, line};
+use super::link::{SILENCE, Unread, Writer, read, spawn};
+use super::protocol::{Edges, FromRank, Hello, SeenServer, ToRank};
+use crate::engine::{MEASURED, ThreadEvent, ThreadMessage};
+use crate::error::{Error, Kind, Result, line};
 use crate::judge;
 use crate::mysql::{ServerLink, changes};
 use crate::observe::{Cost, Ns};
 use crate::plan::limits;
 use crate::stop::{Group, Stop, locked, within};
-use crate::summary::{ClientHost, HostClock, Program, Server};
+use crate::summary::{ClientHost, HostClock, Server};
 
 /// The time in which a rank greets.
 const GREETING: Duration = Duration::from_secs(15);
@@ -31,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A rank that has not greeted.
 pub(super) struct Starting {
     pub(super) number: u32,
-    to: Writer<ToRank>,
+    pub(super) to: Writer<ToRank>,
     replies: UnboundedReceiver<(Ns, FromRank)>,
     pub(super) state: Arc<Mutex<State>>,
     heard: Arc<Heard>,
@@ -58,6 +59,8 @@ pub(super) struct State {
     group: Option<Group>,
     greeted: bool,
     lost: Option<Error>,
+    /// The way of answers; None once it is lost: nobody waits for one then.
+    replies: Option<UnboundedSender<(Ns, FromRank)>>,
     route: Option<Route>,
 }
 
@@ -66,7 +69,7 @@ struct Route {
     events: UnboundedSender<ThreadMessage>,
     source: usize,
     edges: Option<Box<Edges>>,
-    done: bool,
+    part: Part,
 }
 
 /// When a line came from a rank, and the longest time between two.
@@ -85,6 +88,7 @@ impl Heard {
 
 impl State {
     fn lose(&mut self, why: &str) {
+        self.replies = None;
         let (number, name) = (self.number, line(&self.name));
         // A stopped process does not end by itself.
         let launched = self.group.is_none();
@@ -93,32 +97,58 @@ impl State {
         let how = status.map_or_else(String::new, |status| format!(" ({status})"));
         let error = Error::failed(format!("rank {number} ({name}) is lost: {why}{how}"));
         let code = status.and_then(|status| status.code());
-        let error = if launched {
+        self.lose_for(if launched {
             error.hint("its own output, which its launcher has, says more")
         } else {
             error.hint(launch::hint(&name, code, self.greeted))
-        };
-        if let Some(route) = &self.route {
+        });
+    }
+
+    fn lose_for(&mut self, error: Error) {
+        (self.replies, self.group) = (None, None);
+        if let Some(route) = self.route.as_ref().filter(|_| self.lost.is_none()) {
             route.lose(&error);
         }
         self.lost.get_or_insert(error);
     }
 
-    /// Passes a message on to the step; returns one that is none of its.
-    fn take(&mut self, message: FromRank) -> Option<FromRank> {
-        match (message, &mut self.route) {
-            (FromRank::Event(event), Some(route)) => {
-                route.done |= matches!(event, ThreadEvent::Done(_));
-                route.send(event);
-            }
+    /// Passes a message on to where it is waited for; nothing is heard of a rank that is lost.
+    fn take(&mut self, at: Ns, message: FromRank, stop: &Stop) {
+        let (true, route) = (self.lost.is_none(), &mut self.route) else { return };
+        match (message, route) {
+            (FromRank::Event(event), Some(route)) => match route.part.check(&event) {
+                None => route.send(event),
+                Some(why) => self.lose(why),
+            },
             (FromRank::Edges(edges), Some(route)) => route.edges = Some(edges),
             (FromRank::Event(_) | FromRank::Edges(_) | FromRank::Beat, _) => {}
-            (other, _) => {
+            (FromRank::Asked(kind @ (Kind::Interrupted | Kind::Terminated)), _) => stop.ask(kind),
+            (FromRank::Asked(_), _) => self.lose("it sent a signal that there is not"),
+            (reply, _) => {
                 self.greeted = true;
-                return Some(other);
+                if let Some(replies) = &self.replies {
+                    let _ = replies.send((at, reply));
+                }
             }
         }
-        None
+    }
+
+    /// Takes note of the end of its lines; one that was silent for too long was lost before.
+    fn end(&mut self, ended: Result<(), Unread>) {
+        if self.lost.is_some() {
+            return;
+        }
+        let why = match ended {
+            Ok(()) => Ok("its connection ended".to_owned()),
+            Err(Unread::Broken(why)) => Ok(why),
+            Err(Unread::NoMessage(text)) => {
+                explain_line((self.number, &line(&self.name)), &text, self.greeted)
+            }
+        };
+        match why {
+            Ok(why) => self.lose(&why),
+            Err(error) => self.lose_for(error),
+        }
     }
 }
 
@@ -129,7 +159,7 @@ impl Route {
     }
 
     fn lose(&self, error: &Error) {
-        if !self.done {
+        if !self.part.is_done {
             self.send(ThreadEvent::Lost(error.clone()));
         }
     }
@@ -163,27 +193,26 @@ impl Starting {
         (input, output): (impl Read + Send + 'static, impl Write + Send + 'static),
         stop: &Stop,
     ) -> Result<Starting> {
-        let launched = group.is_none();
-        let state = State { number, name, group, greeted: false, lost: None, route: None };
+        let (launched, (told, replies)) = (group.is_none(), unbounded_channel());
+        let state = State {
+            number,
+            name,
+            group,
+            greeted: false,
+            lost: None,
+            replies: Some(told),
+            route: None,
+        };
         let (state, heard) = (Arc::new(Mutex::new(state)), Arc::new(Heard::default()));
         heard.at.store(clock::now(), Ordering::Relaxed);
         let to = Writer::start(output)?;
-        let (told, replies) = unbounded_channel();
         let (of, beats, stop) = (Arc::clone(&state), Arc::clone(&heard), stop.clone());
         spawn("read-rank", move || {
             let ended = read(input, |at, message| {
                 beats.note(at);
-                match locked(&of).take(message) {
-                    Some(FromRank::Asked(kind)) => stop.ask(kind),
-                    Some(reply) => drop(told.send((at, reply))),
-                    None => {}
-                }
+                locked(&of).take(at, message, &stop);
             });
-            // Whoever is silent for too long was told so before.
-            let mut state = locked(&of);
-            if state.lost.is_none() {
-                state.lose(&ended.err().unwrap_or_else(|| "its connection ended".to_owned()));
-            }
+            locked(&of).end(ended);
         })?;
         Ok(Starting { number, to, replies, state, heard, launched })
     }
@@ -197,42 +226,18 @@ impl Starting {
         self
     }
 
-    /// Waits for the greeting; refuses another build.
+    /// Waits for the greeting, as long as the watch over silence does; refuses another build.
     pub(super) async fn greet(mut self) -> Result<Rank> {
         let name = locked(&self.state).name.clone();
         let (number, shown) = (self.number, line(&name));
-        let greeting = within(GREETING, self.replies.recv()).await;
-        let hello = match greeting {
-            Some(Some((_, FromRank::Hello(hello)))) => *hello,
-            Some(_) => {
-                let unknown = || Error::failed(format!("rank {number} ({shown}) does not greet"));
-                return Err(locked(&self.state).lost.clone().unwrap_or_else(unknown));
-            }
-            None => {
-                let s = GREETING.as_secs();
-                let text = format!("rank {number} ({shown}) has not begun within {s} s");
-                return Err(Error::failed(text).hint("does its command run a program by itself?"));
-            }
+        let Some((_, FromRank::Hello(hello))) = self.replies.recv().await else {
+            let unknown = || Error::failed(format!("rank {number} ({shown}) does not greet"));
+            return Err(locked(&self.state).lost.clone().unwrap_or_else(unknown));
         };
-        check_build(&hello, &shown)?;
+        check_hello(&hello, number, &shown)?;
         let Starting { to, replies, state, heard, launched, .. } = self;
-        Ok(Rank { number, name, hello, to, replies, state, heard, launched, seen: None })
+        Ok(Rank { number, name, hello: *hello, to, replies, state, heard, launched, seen: None })
     }
-}
-
-/// Refuses another build: its messages and its work may differ.
-fn check_build(hello: &Hello, name: &str) -> Result<()> {
-    let own = engine::program();
-    if hello.protocol == PROTOCOL && hello.program == own {
-        return Ok(());
-    }
-    let told = |of: &Program| {
-        let revision = of.revision.as_deref().unwrap_or("no revision");
-        format!("{} ({revision}, {})", of.version, of.profile)
-    };
-    let theirs = line(&told(&hello.program));
-    Err(Error::failed(format!("--hosts {name} has loadgen {theirs}, and this is {}", told(&own)))
-        .hint(format!("the same program everywhere: scp \"$(command -v loadgen)\" {name}:")))
 }
 
 fn check_server(name: &str, own: &Server, theirs: &Server) -> Result<()> {
@@ -257,9 +262,14 @@ impl Rank {
 
     async fn reply(&mut self, limit: Duration) -> Result<(Ns, FromRank)> {
         let reply = within(limit, self.replies.recv()).await.flatten();
-        let (number, name) = (self.number, line(&self.name));
-        let silent = || Error::failed(format!("rank {number} ({name}) does not answer"));
-        reply.ok_or_else(|| self.lost().unwrap_or_else(silent))
+        reply.ok_or_else(|| {
+            // A late answer must not pass for that of a later question.
+            let mut state = locked(&self.state);
+            if state.lost.is_none() {
+                state.lose("it does not answer");
+            }
+            state.lost.clone().expect("it is lost")
+        })
     }
 
     pub(super) async fn measure_clock(&mut self) -> Result<Offset> {
@@ -283,7 +293,7 @@ impl Rank {
         server: &Server,
     ) -> Result<()> {
         let target = link.target.clone();
-        let password = target.password.expose().to_owned();
+        let password = target.password.clone();
         let limit = target.connect_timeout * 2 + limits::SILENCE;
         self.to.send(if self.launched {
             ToRank::Find { label: label.map(str::to_owned) }
@@ -303,9 +313,14 @@ impl Rank {
     }
 
     /// Begins a step: its events go there, as those of a source.
-    pub(super) fn join_step(&self, source: usize, events: &UnboundedSender<ThreadMessage>) {
+    pub(super) fn join_step(
+        &self,
+        source: usize,
+        part: Part,
+        events: &UnboundedSender<ThreadMessage>,
+    ) {
         let mut state = locked(&self.state);
-        let route = Route { events: events.clone(), source, edges: None, done: false };
+        let route = Route { events: events.clone(), source, edges: None, part };
         if let Some(lost) = &state.lost {
             route.lose(lost);
         }
@@ -323,12 +338,13 @@ impl Rank {
     pub(super) fn describe(
         &self,
         (threads, clients): (usize, u32),
-        (before, after): (&Offset, &Offset),
+        (before, after): (&Offset, Option<&Offset>),
         edges: Option<&Edges>,
     ) -> ClientHost {
         let Hello { host, boot_id, .. } = &self.hello;
         let us = |ns: Ns| ns as f64 / 1e3;
-        let (moved, error) = before.until(after);
+        let later = after.map(|after| before.until(after));
+        let error = later.map_or(before.error, |(_, error)| error);
         let client = edges.map(|edges| edges.client);
         let cost = client.map_or(Cost::default(), |client| client.cost);
         let traffic = |at: usize| client?.traffic.map(|both| both[at]);
@@ -357,7 +373,7 @@ impl Rank {
             clock: HostClock {
                 offset_us: before.ns as f64 / 1e3,
                 error_us: us(error),
-                moved_us: moved as f64 / 1e3,
+                moved_us: later.map(|(moved, _)| moved as f64 / 1e3),
                 round_trip_us: us(before.shortest),
             },
             silence_s: us(self.heard.silence.load(Ordering::Relaxed)) / 1e6,
@@ -392,8 +408,9 @@ pub(super) fn watch(started: &[Starting], watched: &Arc<AtomicBool>) -> Result<(
             for (state, heard) in &all {
                 let silence = clock::now().saturating_sub(heard.at.load(Ordering::Relaxed));
                 let mut state = locked(state);
-                if state.lost.is_none() && silence > SILENCE.as_nanos() as Ns {
-                    state.lose(&format!("no word from it for {} s", SILENCE.as_secs()));
+                let limit = if state.greeted { SILENCE } else { GREETING };
+                if state.lost.is_none() && silence > limit.as_nanos() as Ns {
+                    state.lose(&format!("no word from it for {} s", limit.as_secs()));
                 }
             }
         }

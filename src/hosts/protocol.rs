@@ -1,11 +1,12 @@
 //! The messages between the measuring process (rank 0) and the processes with clients: one JSON object a
 //! line. Events are the engine's own values.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::engine::{PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Kind};
 use crate::mysql::ConnectOptions;
+use crate::mysql::options::Secret;
 use crate::observe::{ClientUse, Host, Ns};
 use crate::summary::{Program, Server, Share};
 
@@ -22,7 +23,8 @@ pub(super) enum ToRank {
     /// The server of all steps from here on; the options have no password.
     Server {
         target: ConnectOptions,
-        password: String,
+        #[serde(serialize_with = "expose")]
+        password: Secret,
     },
     /// The server of this label in the rank's own words.
     Find {
@@ -64,9 +66,16 @@ pub(super) struct Hello {
     pub protocol: u32,
     pub program: Program,
     pub host: Host,
+    /// Hash of the executable, where the revision does not tell what it was built from.
+    pub executable: Option<String>,
     pub boot_id: Option<String>,
     /// Engine threads that it takes by itself.
     pub threads: u32,
+}
+
+/// Writes a secret that is sent: by itself it is never written down.
+fn expose<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(secret.expose())
 }
 
 /// The server as a rank sees it.
@@ -93,15 +102,19 @@ pub(super) struct Edges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mysql::options::Secret;
 
     #[test]
     fn options_have_no_password_when_they_are_written_down() {
-        let password = Secret::new("marker-pw");
-        let target = ConnectOptions { password, ..ConnectOptions::canned(3306) };
+        let password = || Secret::new("marker-pw");
+        let target = ConnectOptions { password: password(), ..ConnectOptions::canned(3306) };
         let text = serde_json::to_string(&target).expect("plain data");
         assert!(!text.contains("marker-pw"), "{text}");
         let read: ConnectOptions = serde_json::from_str(&text).expect("options");
         assert_eq!(read, ConnectOptions::canned(3306));
+        // A message has it, and shows it to nobody else.
+        let message = ToRank::Server { target: read, password: password() };
+        let text = serde_json::to_string(&message).expect("plain data");
+        assert_eq!(serde_json::from_str::<ToRank>(&text).expect("a message"), message);
+        assert!(text.contains("marker-pw") && !format!("{message:?}").contains("marker-pw"));
     }
 }

@@ -4,21 +4,22 @@
 use std::fs;
 use std::io::{Read, Write, stdin, stdout};
 use std::path::Path;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::check::executable;
 use super::clock;
-use super::link::{SILENCE, Writer, read, spawn};
+use super::link::{SILENCE, Unread, Writer, read, spawn};
 use super::merge::Merge;
 use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
 use super::words::Words;
 use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Result};
-use crate::mysql::options::Secret;
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
-use crate::observe::{ClientReading, Ns, ROOT, host, peak_resident_bytes};
+use crate::observe::{ClientReading, Ns, Probe, ROOT, host, peak_resident_bytes};
 use crate::plan::Plan;
 use crate::stop::{COURTESY, Stop, or_stop};
 
@@ -47,7 +48,12 @@ pub(super) fn serve(
             }
             other => drop(told.send(other)),
         });
-        if let Err(what) = ended {
+        if let Err(unread) = ended {
+            let what = match unread {
+                Unread::Broken(what) => what,
+                // It may hold the password.
+                Unread::NoMessage(_) => "a line is no message of loadgen's".to_owned(),
+            };
             crate::progress::say(&format!("error: input of the rank: {what}"));
         }
     })?;
@@ -55,7 +61,8 @@ pub(super) fn serve(
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
     let heard = Instant::now();
-    let rank = Rank { out, lines, heard, stop: stop.clone(), asked: false, words, link: None };
+    let (stop, asked) = (stop.clone(), false);
+    let rank = Rank { out, lines, heard, stop, asked, words, link: None, probe: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -66,6 +73,7 @@ fn hello() -> Hello {
     Hello {
         protocol: PROTOCOL,
         program: engine::program(),
+        executable: executable(),
         host: host::facts(Path::new(ROOT)),
         boot_id: boot_id.map(|id| id.trim().to_owned()),
         threads: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
@@ -82,6 +90,8 @@ struct Rank {
     asked: bool,
     words: Option<Words>,
     link: Option<ServerLink>,
+    /// The server's process, if it is of this host.
+    probe: Option<Probe>,
 }
 
 impl Rank {
@@ -89,17 +99,21 @@ impl Rank {
         loop {
             match self.next().await? {
                 ToRank::Server { target, password } => {
-                    let password = Secret::new(password);
-                    let seen = self.look(Ok(ConnectOptions { password, ..target })).await;
-                    self.out.send(FromRank::Server(Box::new(seen)));
+                    let target = ConnectOptions { password, ..target };
+                    if !self.meet(Ok(target)).await? {
+                        return Ok(());
+                    }
                 }
                 ToRank::Find { label } => {
                     let found = self.words().and_then(|own| own.server(label.as_deref()).cloned());
-                    let seen = self.look(found).await;
-                    self.out.send(FromRank::Server(Box::new(seen)));
+                    if !self.meet(found).await? {
+                        return Ok(());
+                    }
                 }
                 ToRank::Open { at, order } => {
-                    Box::pin(self.step(clock::instant(at), order)).await?;
+                    if !Box::pin(self.step(clock::instant(at), order)).await? {
+                        return Ok(());
+                    }
                 }
                 ToRank::End => return Ok(()),
                 // Those of a step that is over.
@@ -113,6 +127,8 @@ impl Rank {
         loop {
             let left = || Error::failed("the loadgen that started this rank is gone");
             tokio::select! {
+                // What has come was heard, however long nobody listened.
+                biased;
                 line = self.lines.recv() => {
                     self.heard = Instant::now();
                     return line.ok_or_else(left);
@@ -126,22 +142,19 @@ impl Rank {
         }
     }
 
-    /// Connects to the server, and tells who it is.
-    async fn look(&mut self, target: Result<ConnectOptions>) -> Result<SeenServer> {
-        let link = ServerLink::to(target?, &Stop::default())?;
-        let looking = async {
-            let mut session = Box::pin(Session::open(&link, None)).await?;
-            let found = Box::pin(fingerprint(&mut session, &link, None)).await?;
-            session.close(COURTESY).await;
-            Ok(SeenServer {
-                server: found.server,
-                same_host: found.same_host,
-                rtt_us: found.rtt_us,
-            })
-        };
-        let seen = or_stop(&self.stop, looking).await;
-        self.link = Some(link);
-        seen
+    /// Looks at a server, and tells who it is; returns whether steps may follow.
+    async fn meet(&mut self, target: Result<ConnectOptions>) -> Result<bool> {
+        let link = target.and_then(|target| ServerLink::to(target, &Stop::default()));
+        let (seen, stop) = (link.clone(), self.stop.clone());
+        let looking = async { or_stop(&stop, look(&seen?)).await };
+        let Some(looked) = self.listen_during(looking).await? else { return Ok(false) };
+        self.link = link.ok();
+        let seen = looked.map(|(seen, probe)| {
+            self.probe = probe;
+            seen
+        });
+        self.out.send(FromRank::Server(Box::new(seen)));
+        Ok(true)
     }
 
     fn words(&self) -> Result<&Words> {
@@ -159,7 +172,21 @@ impl Rank {
         }
     }
 
-    async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<()> {
+    /// Works while messages come; None if all is over.
+    async fn listen_during<T>(&mut self, work: impl Future<Output = T>) -> Result<Option<T>> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(Some(done)),
+                message = self.next() => if message? == ToRank::End {
+                    return Ok(None);
+                },
+            }
+        }
+    }
+
+    /// Runs the own part of a step; returns whether others may follow.
+    async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<bool> {
         let link = self.link.clone().ok_or_else(|| Error::failed("no server was named"))?;
         let started = self.plan(&order);
         let started = started.and_then(|plan| Part::start(plan, &order, link, opening));
@@ -167,14 +194,20 @@ impl Rank {
             Ok(part) => part,
             Err(error) => {
                 self.out.send(FromRank::Event(ThreadEvent::Broken(error)));
-                return Ok(());
+                return Ok(true);
             }
         };
         self.out.take_paused();
-        let merge = Merge::new(&part);
-        let out = self.out.clone();
-        let mut step =
-            RankStep { part, merge, out, origin: None, late: 0, first: None, last: None };
+        let mut step = RankStep {
+            merge: Merge::new(&part),
+            part,
+            out: self.out.clone(),
+            probe: self.probe.clone(),
+            origin: None,
+            late: 0,
+            first: None,
+            last: None,
+        };
         loop {
             let edge = step.edge();
             tokio::select! {
@@ -188,8 +221,11 @@ impl Rank {
                     ToRank::Go { start } => step.go(clock::instant(start)),
                     ToRank::Window(window) => step.window(window),
                     ToRank::Close => {
+                        return Ok(self.listen_during(step.part.end()).await?.is_some());
+                    }
+                    ToRank::End => {
                         step.part.end().await;
-                        return Ok(());
+                        return Ok(false);
                     }
                     _ => {}
                 },
@@ -200,10 +236,26 @@ impl Rank {
     }
 }
 
+/// Connects to the server, and tells who it is, and its process if it is of this host.
+async fn look(link: &ServerLink) -> Result<(SeenServer, Option<Probe>)> {
+    let mut session = Box::pin(Session::open(link, None)).await?;
+    let found = Box::pin(fingerprint(&mut session, link, None)).await?;
+    session.close(COURTESY).await;
+    let mut probe = None;
+    if found.same_host {
+        let at = found.whereabouts;
+        // Reading many files must not keep messages waiting.
+        probe = engine::run_on_thread(move || Probe::below(Path::new(ROOT), &at)).await.ok();
+    }
+    let (server, same_host, rtt_us) = (found.server, found.same_host, found.rtt_us);
+    Ok((SeenServer { server, same_host, rtt_us }, probe))
+}
+
 struct RankStep {
     part: Part,
     merge: Merge,
     out: Writer<FromRank>,
+    probe: Option<Probe>,
     origin: Option<Instant>,
     late: Ns,
     /// Readings at the window's edges.
@@ -223,7 +275,7 @@ impl RankStep {
 
     fn read(&mut self) {
         let unread = if self.first.is_none() { &mut self.first } else { &mut self.last };
-        *unread = Some(ClientReading::now(None));
+        *unread = Some(ClientReading::now(self.probe.as_ref()));
     }
 
     fn go(&mut self, origin: Instant) {

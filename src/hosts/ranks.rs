@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
 
+use super::check::Part;
 use super::clock::{self, Offset};
 use super::launch::{HERE, Wanted};
 use super::link::Writer;
@@ -37,7 +38,7 @@ const ENDING: Duration = Duration::from_secs(2);
 pub(crate) struct Ranks {
     all: Vec<Rank>,
     /// Those of all that were started, also of one that has not greeted.
-    states: Vec<Arc<Mutex<State>>>,
+    started: Vec<(Writer<ToRank>, Arc<Mutex<State>>)>,
     /// The watch over silence goes on.
     watched: Arc<AtomicBool>,
 }
@@ -89,6 +90,10 @@ impl<'a> Dealt<'a> {
     /// Lists the places of the ranks with threads: each is a source of events.
     fn sources(&self) -> impl Iterator<Item = usize> {
         (0..self.threads.len()).filter(|at| !self.threads[*at].is_empty())
+    }
+
+    fn count_clients(&self, at: usize) -> u32 {
+        count_clients(&self.threads[at], self.all(), self.step.clients)
     }
 
     fn order(&self, at: usize, rank: &Rank, channels: &PartChannels) -> PartOrder {
@@ -153,11 +158,11 @@ impl Ranks {
 
     fn none() -> Ranks {
         let watched = Arc::new(AtomicBool::new(true));
-        Ranks { all: Vec::new(), states: Vec::new(), watched }
+        Ranks { all: Vec::new(), started: Vec::new(), watched }
     }
 
     fn add(&mut self, starting: Starting) -> Starting {
-        self.states.push(Arc::clone(&starting.state));
+        self.started.push((starting.to.clone(), Arc::clone(&starting.state)));
         starting
     }
 
@@ -184,14 +189,6 @@ impl Ranks {
         self.all.iter().map(|rank| rank.hello.threads.max(1)).collect()
     }
 
-    /// Returns the engine threads of each host, of the plan's for all: its own, or as many each.
-    fn shares(&self, plan: &Plan) -> Vec<u32> {
-        let own = self.threads();
-        let all = plan.engine_threads.unwrap_or(0);
-        let each = all / own.len().max(1) as u32;
-        if all == own.iter().sum::<u32>() { own } else { vec![each; own.len()] }
-    }
-
     /// Has all ranks look at the server; refuses where one sees another.
     pub(crate) async fn meet(
         &mut self,
@@ -205,7 +202,7 @@ impl Ranks {
     }
 
     /// Refuses to go on without a rank that is lost.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.all.iter().find_map(Rank::lost).map_or(Ok(()), Err)
     }
 
@@ -228,11 +225,11 @@ impl Ranks {
         let error_ms = most(|offset| offset.error) as f64 / 1e6;
         let hosts = counted(offsets.len() as u64, "host");
         progress.note(&format!("{hosts}: clocks within {error_ms:.3} ms"));
-        let dealt = Dealt::new(&context, &self.shares(context.plan), offsets);
+        let dealt = Dealt::new(&context, &context.plan.host_threads, offsets);
         let forwards = Mutex::new(JoinSet::new());
         let open = |channels: PartChannels| *locked(&forwards) = self.open(&dealt, &channels);
         let elsewhere = Elsewhere {
-            parts: dealt.sources().count(),
+            names: dealt.sources().map(|at| line(&self.all[at].name)).collect(),
             lead: LEAD_MIN.max(trip * LEAD_TRIPS),
             notice: trip * 2,
             open: &open,
@@ -242,7 +239,10 @@ impl Ranks {
         locked(&forwards).abort_all();
         let edges = self.all.iter().map(Rank::leave_step).collect();
         let mut run = run?;
-        self.enter(&mut run, &dealt, edges).await;
+        // One that is lost by now has done its part, and after a signal nobody waits.
+        let clocks = async { Ok(join_all(self.all.iter_mut().map(Rank::measure_clock)).await) };
+        let clocks = or_stop(stop, clocks).await.unwrap_or_default();
+        self.enter(&mut run, &dealt, edges, &clocks);
         Ok(run)
     }
 
@@ -251,7 +251,9 @@ impl Ranks {
         let mut forwards = JoinSet::new();
         for (source, at) in dealt.sources().enumerate() {
             let (rank, offset) = (&self.all[at], dealt.offsets[at]);
-            rank.join_step(source, &channels.events);
+            let (threads, statements) = (dealt.threads[at].len(), channels.timed_statements);
+            let part = Part::new(threads, dealt.count_clients(at) as usize, statements);
+            rank.join_step(source, part, &channels.events);
             let opening = offset.apply(clock::from_instant(channels.opening));
             rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, rank, channels) });
             forwards.spawn(forward(rank.to.clone(), channels.clone(), offset));
@@ -260,18 +262,18 @@ impl Ranks {
     }
 
     /// Enters the ranks' parts in the results of a step.
-    async fn enter(
-        &mut self,
+    fn enter(
+        &self,
         run: &mut MeasuredStep,
         dealt: &Dealt<'_>,
         edges: Vec<Option<Box<Edges>>>,
+        clocks: &[Result<Offset>],
     ) {
         for (at, edges) in edges.into_iter().enumerate() {
-            let (rank, own, before) = (&mut self.all[at], &dealt.threads[at], &dealt.offsets[at]);
-            // One that is lost now has done its part.
-            let after = rank.measure_clock().await.unwrap_or(*before);
-            let clients = count_clients(own, dealt.all(), dealt.step.clients);
-            run.hosts.push(rank.describe((own.len(), clients), (before, &after), edges.as_deref()));
+            let after = clocks.get(at).and_then(|clock| clock.as_ref().ok());
+            let clocks = (&dealt.offsets[at], after);
+            let part = (dealt.threads[at].len(), dealt.count_clients(at));
+            run.hosts.push(self.all[at].describe(part, clocks, edges.as_deref()));
             if let Some(edges) = edges {
                 add_use(run, &edges);
             }
@@ -317,7 +319,10 @@ fn sum(one: &ClientUse, other: &ClientUse) -> ClientUse {
     };
     let traffic = one.traffic.zip(other.traffic);
     ClientUse {
-        cost: Cost { user: one.cost.user + other.cost.user, sys: one.cost.sys + other.cost.sys },
+        cost: Cost {
+            user: one.cost.user.saturating_add(other.cost.user),
+            sys: one.cost.sys.saturating_add(other.cost.sys),
+        },
         traffic: traffic.map(|(one, other)| [0, 1].map(|at| one[at].saturating_add(other[at]))),
         busy: worst(|of| of.busy),
         others: worst(|of| of.others),
@@ -331,9 +336,9 @@ impl Drop for Ranks {
     /// Ends all ranks; one that has not ended in time is killed.
     fn drop(&mut self) {
         self.watched.store(false, Ordering::Relaxed);
-        self.all.iter().for_each(|rank| rank.to.send(ToRank::End));
+        self.started.iter().for_each(|(to, _)| to.send(ToRank::End));
         let began = Instant::now();
-        for state in &self.states {
+        for (_, state) in &self.started {
             end_within(state, ENDING.saturating_sub(began.elapsed()));
         }
     }

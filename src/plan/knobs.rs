@@ -238,6 +238,7 @@ impl Knobs {
             statements: self.statements.unwrap_or(mode),
             seed: self.seed.map_or(seed, |seed| seed.0),
             engine_threads: self.engine_threads.map(Whole::small),
+            host_threads: Vec::new(),
             charset: self.charset.map(|charset| charset.0),
             interval: self.interval.map_or(Duration::from_secs(1), |interval| interval.0),
             interval_log: self.interval_log,

@@ -36,6 +36,7 @@ pub(crate) mod defaults {
 /// One sweep. Fields that are not serialised do not change what a step measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    #[serde(deserialize_with = "Workload::read_written")]
     pub workload: Workload,
     /// Tables; None: those that exist.
     pub tables: Option<u32>,
@@ -65,6 +66,9 @@ pub struct Plan {
     pub seed: u64,
     /// Operating system threads; None: min(cores, clients).
     pub engine_threads: Option<u32>,
+    /// Those of each host, where several have them all.
+    #[serde(skip)]
+    pub host_threads: Vec<u32>,
     /// Character set of the sessions; None: that of the handshake.
     pub charset: Option<String>,
     pub interval: Duration,
@@ -218,8 +222,8 @@ impl Plan {
 
     /// Takes the engine threads of all these hosts, which have so many each by themselves.
     pub(crate) fn add_up_threads(&mut self, hosts: &[u32]) {
-        let each = |of: &u32| self.engine_threads.unwrap_or(*of);
-        self.engine_threads = Some(hosts.iter().map(each).sum());
+        self.host_threads = hosts.iter().map(|own| self.engine_threads.unwrap_or(*own)).collect();
+        self.engine_threads = Some(self.host_threads.iter().sum());
     }
 
     pub(crate) fn scale(&mut self, scale: Scale) {
@@ -423,6 +427,7 @@ mod tests {
             statements: StatementMode::Prepared,
             seed: 1,
             engine_threads: None,
+            host_threads: Vec::new(),
             charset: None,
             interval: Duration::from_secs(1),
             interval_log: None,

@@ -23,6 +23,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let each = |step: &Summary| step.plan.engine_threads / step.hosts.len().max(1) as u32;
     let unusual = steps.iter().filter(|step| step.plan.engine_threads != usual(step));
     let threads = unusual.map(|step| each(step).max(1));
+    // No summary keeps how they were started: such a command may have a secret in it.
     let hosts = first.hosts.iter().map(|host| Some(host.name.clone()));
     let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
     let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);

@@ -11,8 +11,8 @@ use super::slo::{Slo, check_window, describe_search};
 use super::steps::{Job, Steps};
 use super::summarise::server_label;
 use super::{
-    Invocation, Place, calibration, check_gates, directory, finish, latency_for_person, leave_out,
-    print_data, runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
+    Invocation, Place, check_gates, directory, finish, latency_for_person, leave_out, print_data,
+    runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, line};
@@ -141,11 +141,10 @@ pub(crate) fn run(
     }
     let turns = plan_turns(args, place, invocation.stop)?;
     let store = invocation.begin()?;
-    let ranks = match args.job {
+    let mut ranks = match args.job {
         Job::Sweep(plan) => invocation.start_ranks(std::iter::once(plan))?,
         Job::Load { .. } | Job::Suite(_) => None,
     };
-    let Invocation { mut progress, stop, calibration, out, hosts: _ } = invocation;
     let (mut own_plan, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
@@ -157,15 +156,14 @@ pub(crate) fn run(
         }
         let start = plan.rates.first().filter(|_| slo.is_some());
         search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
-        if ranks.is_none() {
-            ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
-        }
+        ceiling = invocation.find_calibration()?;
     }
+    let Invocation { mut progress, stop, out, .. } = invocation;
     let mut steps = Steps {
         prefix,
         level: &args.slo,
         forecast: args.forecast(place.sandboxes.len().max(1)),
-        ranks,
+        ranks: ranks.as_mut(),
         ..Steps::new(own_plan.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
     };
     steps.facts.notes = args.notes.iter().cloned().collect();

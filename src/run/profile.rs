@@ -16,17 +16,17 @@ use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
 use super::{
-    Invocation, calibration, check_gates, finish, latency_for_person, print_data, random, runtime,
-    tell_saved, terminal, to_step_summary,
+    Invocation, check_gates, finish, latency_for_person, print_data, random, runtime, tell_saved,
+    terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
-use crate::hosts::{ClientHosts, Ranks};
+use crate::hosts::Ranks;
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
 use crate::mysql::{ConnectionArgs, Env, resolve};
 use crate::plan::Step;
 use crate::plan::experiment::{
-    self, Cell, CellGroup, Experiment, Overrides, RunSpec, ServerSetup, What, is_current,
+    self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
 };
 use crate::plan::profile::shipped::Shipped;
 use crate::plan::profile::{self, Given, Profile};
@@ -62,19 +62,20 @@ pub(crate) fn run(
 ) -> Result<()> {
     let mut profile = read(&source.profile, invocation.stop)?;
     stand_in(&mut profile, source, &mut invocation.progress)?;
-    let mut started = None;
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
     let mut experiment = experiment::build(&profile, &overrides)?;
-    check_parts(&experiment, invocation.hosts.as_ref())?;
-    if !list {
-        let find = || find_servers(&experiment, invocation.stop);
-        if invocation.follow(experiment.plans().cloned().collect(), find)? {
-            return Ok(());
-        }
-        let ranks = invocation.start_ranks(experiment.plans())?;
-        overrides.host_threads = ranks.as_ref().map(Ranks::threads);
-        started = ranks;
+    if let Some(hosts) = &invocation.hosts {
+        check_parts(&experiment, hosts.flag(), &experiment.cells)?;
+    }
+    let find = || find_servers(&experiment, invocation.stop);
+    if invocation.follow(experiment.plans().cloned().collect(), find)? {
+        return Ok(());
+    }
+    let ranks = invocation.start_ranks(experiment.plans())?;
+    if let Some(ranks) = &ranks {
+        // Their cores are part of the plan, and of the keys of its cells.
+        overrides.host_threads = Some(ranks.threads());
         experiment = experiment::build(&profile, &overrides)?;
     }
     // Refuse before hours of measurement.
@@ -109,9 +110,8 @@ pub(crate) fn run(
         let store = invocation.begin()?;
         // A complete directory is only read: another run may hold it.
         let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
-        match Legs::new(&experiment, &mut invocation, store, &earlier) {
+        match Legs::new(&experiment, &mut invocation, store, &earlier, ranks) {
             Ok(mut legs) => {
-                legs.ranks = started;
                 errors = legs.run(&todo, &mut earlier);
                 saved = legs.saved;
             }
@@ -128,22 +128,27 @@ pub(crate) fn run(
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
-/// Refuses parts that the clients of other hosts cannot run.
-fn check_parts(experiment: &Experiment, hosts: Option<&ClientHosts>) -> Result<()> {
-    let (flag, launched) = match hosts {
-        None => return Ok(()),
-        Some(ClientHosts::Started(_)) => ("--hosts", false),
-        Some(ClientHosts::Launched(_)) => ("--ranks", true),
-    };
-    let own = |part: &&RunSpec| !matches!(part.what, What::Sweep(..));
-    if let Some(part) = experiment.parts.iter().find(own) {
-        let text = format!("{flag}: {} is a load or a suite, which one process runs", part.title);
-        return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
+/// Refuses cells that the clients of other hosts cannot run; `flag` names these.
+pub(super) fn check_parts<'a>(
+    experiment: &Experiment,
+    flag: &str,
+    cells: impl IntoIterator<Item = &'a Cell>,
+) -> Result<()> {
+    for cell in cells {
+        let (part, subject) = (&experiment.parts[cell.part], &experiment.subjects[cell.subject]);
+        if !matches!(part.what, What::Sweep(..)) {
+            let title = line(&part.title);
+            let text = format!("{flag}: {title} is a load or a suite, which one process runs");
+            return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
+        }
+        if subject.server.sandbox.is_some() {
+            let label = line(&subject.label);
+            let text = format!("{flag}: other hosts do not reach the private server of {label}");
+            let hint = format!("--host names a server that all of {flag} reach");
+            return Err(Error::usage(text).hint(hint));
+        }
     }
-    let private = |subject: &&ServerSetup| launched && subject.server.sandbox.is_some();
-    let Some(subject) = experiment.subjects.iter().find(private) else { return Ok(()) };
-    let text = format!("{flag}: {} is a private server of rank 0's host", subject.label);
-    Err(Error::usage(text).hint("--host names a server that all ranks reach"))
+    Ok(())
 }
 
 fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progress) -> Result<()> {
@@ -304,7 +309,7 @@ pub(super) struct Legs<'a> {
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
     forecast: Forecast,
-    pub(super) ranks: Option<Ranks>,
+    ranks: Option<Ranks>,
     pub(super) saved: usize,
 }
 
@@ -315,9 +320,10 @@ impl<'a> Legs<'a> {
         invocation: &'a mut Invocation<'_>,
         store: Store,
         earlier: &Earlier,
+        ranks: Option<Ranks>,
     ) -> Result<Legs<'a>> {
-        let Invocation { progress, stop, calibration, .. } = invocation;
-        let calibration = calibration::find(calibration.as_deref(), stop, progress)?;
+        let calibration = invocation.find_calibration()?;
+        let Invocation { progress, stop, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {
@@ -335,7 +341,7 @@ impl<'a> Legs<'a> {
             taken,
             fell,
             forecast: Forecast::default(),
-            ranks: None,
+            ranks,
             saved: 0,
         })
     }
@@ -362,7 +368,7 @@ impl<'a> Legs<'a> {
             let title = &self.experiment.parts[leg.part].title;
             self.progress.warn(&format!("{label}, {title}: {error}"));
             errors.push(error);
-            if matches!(kind, Kind::Interrupted | Kind::Terminated) {
+            if self.is_over(&errors) {
                 break;
             }
             if kind == Kind::Server {
@@ -376,6 +382,12 @@ impl<'a> Legs<'a> {
         }
         errors.extend(self.give_back().err());
         errors
+    }
+
+    /// Returns whether no further leg can be measured: after a signal, or without a host of the clients.
+    pub(super) fn is_over(&self, errors: &[Error]) -> bool {
+        let is_signal = |e: &Error| matches!(e.kind(), Kind::Interrupted | Kind::Terminated);
+        errors.iter().any(is_signal) || self.ranks.as_ref().is_some_and(|all| all.check().is_err())
     }
 
     fn give_back(&mut self) -> Result<()> {
@@ -432,13 +444,13 @@ impl<'a> Legs<'a> {
             prefix: own.probe.clone(),
             flush,
             forecast: std::mem::take(&mut self.forecast),
-            ranks: self.ranks.take(),
+            ranks: self.ranks.as_mut(),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
         let ended = runtime()?.block_on(measuring.run(&server.link, |_| Ok(steps.next())));
         self.saved += measuring.saved;
-        (self.forecast, self.ranks) = (measuring.forecast, measuring.ranks);
+        self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         ended.map_err(|error| error.instead(FORCE, REFILL))
     }

@@ -70,7 +70,7 @@ pub struct Steps<'a> {
     pub(crate) flush: bool,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
     /// The processes of other hosts that have the clients.
-    pub(crate) ranks: Option<Ranks>,
+    pub(crate) ranks: Option<&'a mut Ranks>,
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
@@ -226,8 +226,7 @@ impl<'a> Steps<'a> {
         let facts = StepFacts { job: &self.facts, server: at, step };
         let summary = summarise(facts, &run, described);
         let judgement = judge::all(&summary);
-        let mut summary = summary.judged(judgement);
-        judge::judge_hosts(&mut summary);
+        let summary = summary.judged(judgement);
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok());
         self.forecast.learn(step.place, began.elapsed());

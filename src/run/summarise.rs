@@ -140,6 +140,7 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
     }
     let all = |of: fn(&ClientHost) -> &String| {
         let mut texts: Vec<&str> = hosts.iter().map(|host| of(host).as_str()).collect();
+        texts.sort_unstable();
         texts.dedup();
         texts.join(", ")
     };
@@ -404,7 +405,27 @@ mod tests {
         assert!(
             summary.suite.is_some() && summary.load.is_none() && summary.client.share.is_none()
         );
-        assert_eq!(judge::all(&summary), (Some(Class::IoBound), Vec::new(), None));
+        let judged = judge::all(&summary);
+        assert_eq!((judged.class, judged.verdict), (Some(Class::IoBound), None));
+        assert!(judged.findings.is_empty());
+    }
+
+    #[test]
+    fn hosts_are_the_same_client_in_whatever_order_they_are_named() {
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let client = |cpus: [&str; 3]| {
+            let host =
+                |cpu: &str| ClientHost { cpu: cpu.to_owned(), cores: 2, ..Default::default() };
+            let run = MeasuredStep { hosts: cpus.map(host).into(), ..measured(8, None) };
+            let of = |facts: StepFacts<'_>| {
+                let sweep = Measured::Sweep(Box::default(), None);
+                describe_sweep(facts, &plan, &run, Vec::new(), Vec::new(), sweep)
+            };
+            let client = summary(&run, of).client;
+            (client.cpu, client.cores)
+        };
+        assert_eq!(client(["A", "B", "A"]), ("3 hosts of A, B".to_owned(), 6));
+        assert_eq!(client(["B", "A", "A"]), client(["A", "B", "A"]));
     }
 
     #[test]

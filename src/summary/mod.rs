@@ -67,7 +67,7 @@ contract! {
         pub driver: Driver,
         /// The client host's fingerprint and the client's cost.
         pub client: Client,
-        /// The hosts of the clients with `--hosts`: then `client` is all of them together; not there
+        /// The hosts of the clients with `--hosts` or `--ranks`: then `client` is all of them together; not there
         /// otherwise.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub hosts: Vec<ClientHost>,
@@ -264,7 +264,7 @@ contract! {
     pub struct ClientHost {
         /// Its number, from 1; rank 0 is the process that measures, which has no clients.
         pub rank: u32,
-        /// As `--hosts` names it.
+        /// As `--hosts` names it; with `--ranks` the name that the host has.
         pub name: String,
         /// Its own name.
         pub host: String,
@@ -304,7 +304,7 @@ contract! {
         pub silence_s: f64,
         /// The longest time for which it was stopped, by its own clock, seconds; 0 if it was not.
         pub paused_s: f64,
-        /// How much later than the window's start it heard of it, microseconds; 0 if it did not.
+        /// How much later than the start, at which the warm-up begins, it heard of it, microseconds; 0 if in time.
         pub late_us: f64,
     }
 
@@ -316,8 +316,8 @@ contract! {
         /// Bound of the error of the window's edges there, microseconds: half of what the round trips
         /// leave open, and the change.
         pub error_us: f64,
-        /// Change of the offset over the step, microseconds.
-        pub moved_us: f64,
+        /// Change of the offset over the step, microseconds; null where nobody waited for it.
+        pub moved_us: Option<f64>,
         /// The shortest round trip to it, microseconds.
         pub round_trip_us: f64,
     }
@@ -856,13 +856,22 @@ impl ErrorCount {
     }
 }
 
-/// The class of the pages' source, findings, and the verdict.
-pub(crate) type Judgement = (Option<Class>, Vec<Finding>, Option<Verdict>);
+#[derive(Debug, PartialEq)]
+pub(crate) struct Judgement {
+    /// The class of the pages' source.
+    pub class: Option<Class>,
+    pub findings: Vec<Finding>,
+    pub verdict: Option<Verdict>,
+    /// The worth of each host's part, where there are several.
+    pub hosts: Vec<Option<VerdictKind>>,
+}
 
 impl Summary {
     /// Adds the judgement, the only part of a summary that comes later.
-    pub(crate) fn judged(mut self, (class, findings, verdict): Judgement) -> Summary {
+    pub(crate) fn judged(mut self, judgement: Judgement) -> Summary {
+        let Judgement { class, findings, verdict, hosts } = judgement;
         (self.server.class, self.verdict) = (class, verdict);
+        self.hosts.iter_mut().zip(hosts).for_each(|(host, verdict)| host.verdict = verdict);
         self.warnings.extend(findings.into_iter().map(Warning::from));
         self
     }

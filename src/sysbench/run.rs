@@ -93,7 +93,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
     let busy = share.host_busy.unwrap_or(0.0) * 100.0;
     let client =
         Client { cores: host.cores_usable, same_host, share: Some(share), ..Client::default() };
-    let (_, _, verdict) = judge::all(&Summary {
+    let judgement = judge::all(&Summary {
         plan: engine::plan(plan, step, spread, tables, None, None),
         client,
         measured_s: run.counted.measured_s,
@@ -101,7 +101,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
         latency: run.latency(),
         ..Summary::default()
     });
-    let verdict = verdict?;
+    let verdict = judgement.verdict?;
     if verdict.kind == VerdictKind::SharedHost {
         return Some(format!(
             "this host was full: {busy:.0} % of its cores were busy; with --loadgen-out=DIR the warning says \

@@ -226,7 +226,7 @@ choices! {
         Peak "peak";
         /// Times without service: gaps, first success, back to 95 % of the earlier rate
         Outages "outages";
-        /// The hosts of --hosts: what each did, its CPU, delay, verdict and clock
+        /// The hosts of --hosts or --ranks: what each did, its CPU, delay, verdict and clock
         Hosts "hosts";
         /// The searches of --slo: the highest rate that held, and the steps that led to it
         Slo "slo";

@@ -13,7 +13,8 @@ pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -59,7 +60,7 @@ pub struct Workload {
     pub(crate) table_a_client: bool,
     /// `name = 10` (a number), `name = false` (a switch) or `{ default = 10, about = "…" }`. Wherever a number is
     /// wanted in a statement, the name of an option does too
-    #[serde(default)]
+    #[serde(default, deserialize_with = "statement::declared")]
     pub(crate) options: Options,
     /// Required: `[[workload.transaction]]`, at least one; an operation draws one by weight
     #[serde(default, rename = "transaction")]
@@ -142,6 +143,16 @@ impl Workload {
             checked.map(|()| read)
         });
         checked.map_err(|what| Error::usage(format!("{origin}: {what}")).hint(FORM))
+    }
+
+    /// Reads one that was written down: unlike those of a file, its options have values.
+    pub(crate) fn read_written<'de, D: Deserializer<'de>>(from: D) -> Result<Workload, D::Error> {
+        let mut written = serde_json::Map::deserialize(from)?;
+        let options =
+            written.remove("options").ok_or_else(|| D::Error::missing_field("options"))?;
+        let options: Options = serde_json::from_value(options).map_err(D::Error::custom)?;
+        let read = serde_json::from_value(written.into());
+        read.map(|read| Workload { options, ..read }).map_err(D::Error::custom)
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

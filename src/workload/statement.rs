@@ -660,14 +660,14 @@ pub(crate) const OPTION_MAX: u64 = 1_000_000_000;
 
 /// An option: `name = 10`, `name = false`, or `name = { default = 10, about = "…" }`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Form")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Setting {
     /// A switch is 0 or 1.
     pub value: u64,
     pub default: u64,
     pub switch: bool,
     /// For `--help`; may be empty.
-    #[serde(skip_serializing)]
+    #[serde(skip)]
     pub about: String,
 }
 
@@ -679,10 +679,13 @@ enum Form {
         default: Value,
         #[serde(default)]
         about: String,
-        /// These two are in the written form alone.
-        value: Option<u64>,
-        switch: Option<bool>,
     },
+}
+
+/// Reads options as files declare them: they have no value but their default.
+pub(super) fn declared<'de, D: Deserializer<'de>>(from: D) -> Result<Options, D::Error> {
+    let declared = BTreeMap::<String, Form>::deserialize(from)?;
+    Ok(declared.into_iter().map(|(name, form)| (name, form.into())).collect())
 }
 
 #[derive(Deserialize)]
@@ -694,16 +697,15 @@ enum Value {
 
 impl From<Form> for Setting {
     fn from(form: Form) -> Self {
-        let (default, about, value, switch) = match form {
-            Form::Plain(default) => (default, String::new(), None, None),
-            Form::Told { default, about, value, switch } => (default, about, value, switch),
+        let (default, about) = match form {
+            Form::Plain(default) => (default, String::new()),
+            Form::Told { default, about } => (default, about),
         };
-        let (default, is_switch) = match default {
+        let (default, switch) = match default {
             Value::Number(number) => (number, false),
             Value::Switch(on) => (on.into(), true),
         };
-        let (value, switch) = (value.unwrap_or(default), switch.unwrap_or(is_switch));
-        Setting { value, default, switch, about }
+        Setting { value: default, default, switch, about }
     }
 }
 

@@ -63,6 +63,7 @@ fn plan(ops: u64) -> Plan {
         statements: StatementMode::Prepared,
         seed: 9,
         engine_threads: Some(2),
+        host_threads: Vec::new(),
         charset: None,
         interval: Duration::from_secs(1),
         before: loadgen::plan::Before::default(),
