@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::shared::{DisplayArgs, HostArgs, listen, summary_paths};
+use super::shared::{DisplayArgs, HostArgs, RankFlags, listen, summary_paths};
 use crate::error::{Error, Result, line};
 use crate::mysql::ConnectionArgs;
 use crate::plan::experiment::{Overrides, program};
@@ -62,6 +62,9 @@ pub(crate) struct RunArgs {
     pub hosts: HostArgs,
 
     #[command(flatten)]
+    pub ranks: RankFlags,
+
+    #[command(flatten)]
     pub display: DisplayArgs,
 
     /// The row of the server that the connection's flags name [default: the profile's name]
@@ -74,7 +77,7 @@ pub(crate) struct RunArgs {
 
 pub(super) fn run(args: RunArgs) -> Result<()> {
     let RunArgs { profile, overrides, list, seed, calibration, display, label, .. } = args;
-    let (connection, hosts) = (args.connection, args.hosts.wanted()?);
+    let (connection, hosts) = (args.connection, args.ranks.wanted(args.hosts)?);
     let (progress, out) = (display.progress(), overrides.out.clone());
     let invocation = Invocation { progress, stop: &listen()?, out, calibration, hosts };
     let source = profile::Source { profile, connection, label };

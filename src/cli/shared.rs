@@ -6,12 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::hosts::Wanted;
+use crate::hosts::{ClientHosts, Launched, Token, Wanted, find};
 use crate::observe::require_descriptors;
 use crate::plan::defaults;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say, wipe};
 use crate::stop::{Stop, kill_all};
+use crate::terms::Launcher;
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DisplayArgs {
@@ -43,10 +44,43 @@ pub(crate) struct HostArgs {
 
 impl HostArgs {
     /// Returns the hosts; None where none are named.
-    pub(super) fn wanted(self) -> Result<Option<Wanted>> {
+    pub(super) fn wanted(self) -> Result<Option<ClientHosts>> {
         let HostArgs { hosts, host_command, host_program } = self;
         let given = !hosts.is_empty();
-        given.then(|| Wanted::new(hosts, host_command.as_deref(), host_program)).transpose()
+        let wanted = || Wanted::new(hosts, host_command.as_deref(), host_program);
+        given.then(|| wanted().map(ClientHosts::Started)).transpose()
+    }
+}
+
+/// The time in which the ranks of a launcher come.
+const RANKS_WAIT: Length<0> = Length(Duration::from_mins(5));
+
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct RankFlags {
+    /// Run the clients on all processes that a launcher started with these words, this one among them
+    #[arg(long, value_name = "LAUNCHER", value_enum, conflicts_with = "hosts", help_heading = HOSTS)]
+    pub ranks: Option<Launcher>,
+
+    /// Time in which all ranks come [default: 5m]
+    #[arg(long, value_name = "DURATION", requires = "ranks", help_heading = HOSTS)]
+    pub ranks_wait: Option<Length<0>>,
+
+    /// Address of rank 0: HOST:PORT, or file:PATH in a shared directory [default: the launcher's]
+    #[arg(long, value_name = "PLACE", requires = "ranks", help_heading = HOSTS)]
+    pub rendezvous: Option<String>,
+}
+
+impl RankFlags {
+    /// Returns this rank among those of its launcher; else the hosts of `others`.
+    pub(super) fn wanted(self, others: HostArgs) -> Result<Option<ClientHosts>> {
+        let RankFlags { ranks: Some(launcher), ranks_wait, rendezvous } = self else {
+            return others.wanted();
+        };
+        let variable = |name: &str| std::env::var(name).ok();
+        let of = find(launcher, rendezvous.as_deref(), variable)?;
+        let (token, wait) =
+            (Token::new(variable("LOADGEN_TOKEN")), ranks_wait.unwrap_or(RANKS_WAIT).0);
+        Ok(Some(ClientHosts::Launched(Launched { of, token, wait })))
     }
 }
 

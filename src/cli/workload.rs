@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Arg, ArgMatches, Command};
 
-use super::shared::{DisplayArgs, HostArgs, listen};
+use super::shared::{DisplayArgs, HostArgs, RankFlags, listen};
 use crate::error::{Error, Result};
+use crate::hosts::ClientHosts;
 use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
@@ -31,6 +32,9 @@ pub(crate) struct WorkloadArgs {
 
     #[command(flatten)]
     pub hosts: HostArgs,
+
+    #[command(flatten)]
+    pub ranks: RankFlags,
 
     #[command(flatten)]
     pub measure: MeasureArgs,
@@ -133,14 +137,13 @@ impl MeasureArgs {
         self,
         asked: &MeasureRequest<'_>,
         calibration: Option<PathBuf>,
-        hosts: HostArgs,
+        hosts: Option<ClientHosts>,
         random_seed: bool,
     ) -> Result<()> {
         self.check_sandboxes(asked)?;
-        let hosts = hosts.wanted()?;
         if hosts.is_some() && !self.sandbox.is_empty() {
             return Err(Error::usage("--sandbox: other hosts do not reach a private server")
-                .hint("--host names a server that all of --hosts reach"));
+                .hint("--host names a server that all of --hosts or --ranks reach"));
         }
         let out = self.out;
         // An empty word means the program of PATH.
@@ -151,6 +154,9 @@ impl MeasureArgs {
         };
         let sandboxes = self.sandbox.into_iter().map(sandbox).collect();
         let place = Place { connection: self.connection, sandboxes, probe: self.probe };
+        if self.list && hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere) {
+            return Ok(());
+        }
         if self.list {
             return print_data(&measure::list(asked, &place, &out, hosts.as_ref(), random_seed)?);
         }
@@ -180,7 +186,8 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
     let request = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
-    args.measure.run(&request, args.calibration, args.hosts, seed.is_none())
+    let hosts = args.ranks.wanted(args.hosts)?;
+    args.measure.run(&request, args.calibration, hosts, seed.is_none())
 }
 
 const HEADING: &str = "Options of this workload";
@@ -303,7 +310,7 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
     let request =
         MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
-    measure.run(&request, None, HostArgs::default(), false)
+    measure.run(&request, None, None, false)
 }
 
 #[cfg(test)]

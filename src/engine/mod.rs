@@ -39,7 +39,7 @@ use crate::summary::{
 pub use errors::{ClientAction, EndReason};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
-pub(crate) use part::{Part, PartChannels, PartOrder};
+pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};
 pub use setup::QueueLength;
 pub(crate) use setup::{Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
 pub use step::run_step;

@@ -73,11 +73,19 @@ impl PartChannels {
     }
 }
 
+/// The plan of a step, for another process.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum OrderedPlan {
+    /// Without its seed.
+    Whole(Box<Plan>),
+    /// One of its own words, by its hash.
+    Own { hash: String, engine_threads: Option<u32> },
+}
+
 /// The facts of a step that another process needs for its part of the threads.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PartOrder {
-    /// Without its seed.
-    pub plan: Box<Plan>,
+    pub plan: OrderedPlan,
     pub seed: u64,
     pub step: Step,
     pub spread: Spread,
@@ -102,8 +110,13 @@ pub(crate) struct Part {
 
 impl Part {
     /// Starts the threads; the first client of all logs in at `opening`.
-    pub(crate) fn start(order: PartOrder, link: ServerLink, opening: Instant) -> Result<Part> {
-        let plan = Plan { seed: order.seed, ..*order.plan };
+    pub(crate) fn start(
+        plan: Plan,
+        order: &PartOrder,
+        link: ServerLink,
+        opening: Instant,
+    ) -> Result<Part> {
+        let plan = Plan { seed: order.seed, ..plan };
         let (go, window) = (watch::Sender::new(Go::Wait), watch::Sender::new(order.window));
         let (told, events) = mpsc::unbounded_channel();
         let setup = Arc::new(StepSetup {
@@ -224,7 +237,7 @@ mod tests {
                 search: None,
             });
             let order = PartOrder {
-                plan: Box::new(plan),
+                plan: OrderedPlan::Whole(Box::new(plan)),
                 seed: u64::MAX,
                 step,
                 spread: Spread::Random,

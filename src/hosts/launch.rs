@@ -10,7 +10,7 @@ use crate::progress::say;
 use crate::stop::Group;
 
 /// The host that needs no command: this one.
-const HERE: &str = "localhost";
+pub(super) const HERE: &str = "localhost";
 const SSH: [&str; 5] = ["ssh", "-T", "-o", "BatchMode=yes", "--"];
 const PLACE: &str = "{host}";
 /// The name of `--hosts` for the nodes of Slurm's allocation, and the way to start a program on one.
@@ -96,7 +96,7 @@ fn owned(words: &[&str]) -> Vec<String> {
 }
 
 /// Lists the nodes of an allocation, which Slurm writes as `a[03,07-9],b`.
-fn allocated(list: Option<&str>) -> Result<Vec<String>> {
+pub(super) fn allocated(list: Option<&str>) -> Result<Vec<String>> {
     let hint = "inside salloc or sbatch, or --hosts node1,node2";
     let Some(list) = list.filter(|list| !list.is_empty()) else {
         let text = "--hosts slurm: SLURM_JOB_NODELIST is not set, so this is no allocation";

@@ -1,6 +1,7 @@
 //! One rank, as the measuring process sees it: its process, its greeting, its clock, and its events on their
 //! way to the step.
 
+use std::io::{Read, Write};
 use std::process::ExitStatus;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,11 +31,13 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// A rank that has not greeted.
 pub(super) struct Starting {
-    number: u32,
-    to: Writer<ToRank>,
+    pub(super) number: u32,
+    pub(super) to: Writer<ToRank>,
     replies: UnboundedReceiver<(Ns, FromRank)>,
     pub(super) state: Arc<Mutex<State>>,
     heard: Arc<Heard>,
+    /// It has words of its own: a launcher started it.
+    launched: bool,
 }
 
 pub(super) struct Rank {
@@ -45,6 +48,7 @@ pub(super) struct Rank {
     replies: UnboundedReceiver<(Ns, FromRank)>,
     state: Arc<Mutex<State>>,
     heard: Arc<Heard>,
+    pub(super) launched: bool,
     seen: Option<SeenServer>,
 }
 
@@ -87,12 +91,17 @@ impl State {
         self.replies = None;
         let (number, name) = (self.number, line(&self.name));
         // A stopped process does not end by itself.
+        let launched = self.group.is_none();
         let status = self.group.as_mut().and_then(|group| ended_within(group, LOOK));
         self.group = None;
         let how = status.map_or_else(String::new, |status| format!(" ({status})"));
         let error = Error::failed(format!("rank {number} ({name}) is lost: {why}{how}"));
         let code = status.and_then(|status| status.code());
-        self.lose_for(error.hint(launch::hint(&name, code, self.greeted)));
+        self.lose_for(if launched {
+            error.hint("its own output, which its launcher has, says more")
+        } else {
+            error.hint(launch::hint(&name, code, self.greeted))
+        });
     }
 
     fn lose_for(&mut self, error: Error) {
@@ -173,11 +182,22 @@ impl Starting {
         let mut group = wanted.start(host)?;
         let (input, output) = (group.leader.stdout.take(), group.leader.stdin.take());
         let (input, output) = (input.expect("it is piped"), output.expect("it is piped"));
-        let (told, replies) = unbounded_channel();
+        Starting::lead(number, host.to_owned(), Some(group), (input, output), stop)
+    }
+
+    /// Leads a rank over any lines. One without a process of ours has words of its own.
+    pub(super) fn lead(
+        number: u32,
+        name: String,
+        group: Option<Group>,
+        (input, output): (impl Read + Send + 'static, impl Write + Send + 'static),
+        stop: &Stop,
+    ) -> Result<Starting> {
+        let (launched, (told, replies)) = (group.is_none(), unbounded_channel());
         let state = State {
             number,
-            name: host.to_owned(),
-            group: Some(group),
+            name,
+            group,
             greeted: false,
             lost: None,
             replies: Some(told),
@@ -194,7 +214,16 @@ impl Starting {
             });
             locked(&of).end(ended);
         })?;
-        Ok(Starting { number, to, replies, state, heard })
+        Ok(Starting { number, to, replies, state, heard, launched })
+    }
+
+    pub(super) fn lost(&self) -> Option<Error> {
+        locked(&self.state).lost.clone()
+    }
+
+    pub(super) fn rename(self, name: String) -> Starting {
+        locked(&self.state).name = name;
+        self
     }
 
     /// Waits for the greeting, as long as the watch over silence does; refuses another build.
@@ -206,8 +235,8 @@ impl Starting {
             return Err(locked(&self.state).lost.clone().unwrap_or_else(unknown));
         };
         check_hello(&hello, number, &shown)?;
-        let Starting { to, replies, state, heard, .. } = self;
-        Ok(Rank { number, name, hello: *hello, to, replies, state, heard, seen: None })
+        let Starting { to, replies, state, heard, launched, .. } = self;
+        Ok(Rank { number, name, hello: *hello, to, replies, state, heard, launched, seen: None })
     }
 }
 
@@ -257,11 +286,20 @@ impl Rank {
     }
 
     /// Refuses a server that is not the one of the measuring process.
-    pub(super) async fn meet(&mut self, link: &ServerLink, server: &Server) -> Result<()> {
+    pub(super) async fn meet(
+        &mut self,
+        link: &ServerLink,
+        label: Option<&str>,
+        server: &Server,
+    ) -> Result<()> {
         let target = link.target.clone();
         let password = target.password.clone();
         let limit = target.connect_timeout * 2 + limits::SILENCE;
-        self.to.send(ToRank::Server { target, password });
+        self.to.send(if self.launched {
+            ToRank::Find { label: label.map(str::to_owned) }
+        } else {
+            ToRank::Server { target, password }
+        });
         let seen = loop {
             if let (_, FromRank::Server(seen)) = self.reply(limit).await? {
                 break *seen;
@@ -351,6 +389,12 @@ pub(super) fn end_within(state: &Mutex<State>, limit: Duration) {
     let group = locked(state).group.take();
     if let Some(mut group) = group {
         let _ = ended_within(&mut group, limit);
+        return;
+    }
+    // A connection of a rank that was told ends at the other side, once it has heard of it.
+    let began = Instant::now();
+    while locked(state).lost.is_none() && began.elapsed() < limit {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -26,6 +26,10 @@ pub(super) enum ToRank {
         #[serde(serialize_with = "expose")]
         password: Secret,
     },
+    /// The server of this label in the rank's own words.
+    Find {
+        label: Option<String>,
+    },
     /// Open the connections of a step's clients, the first one at this instant.
     Open {
         at: Ns,

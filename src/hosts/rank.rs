@@ -2,7 +2,7 @@
 //! It ends with its input.
 
 use std::fs;
-use std::io::{stdin, stdout};
+use std::io::{Read, Write, stdin, stdout};
 use std::path::Path;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -15,19 +15,32 @@ use super::clock;
 use super::link::{SILENCE, Unread, Writer, read, spawn};
 use super::merge::Merge;
 use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
-use crate::engine::{self, Go, Part, PartOrder, StepWindow, ThreadEvent};
+use super::words::Words;
+use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Result};
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
 use crate::observe::{ClientReading, Ns, Probe, ROOT, host, peak_resident_bytes};
+use crate::plan::Plan;
 use crate::stop::{COURTESY, Stop, or_stop};
 
-/// Serves until it is told that all is over; an error says that it was not.
+/// Serves over standard input and output.
 pub(crate) fn run(stop: &Stop) -> Result<()> {
-    let out: Writer<FromRank> = Writer::start(stdout())?;
+    serve(stdin(), stdout(), None, stop)
+}
+
+/// Serves until it is told that all is over; an error says that it was not. One with words of its own is
+/// told no plan and no server.
+pub(super) fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    words: Option<Words>,
+    stop: &Stop,
+) -> Result<()> {
+    let out: Writer<FromRank> = Writer::start(output)?;
     let (told, lines) = unbounded_channel();
     let answers = out.clone();
     spawn("read-lines", move || {
-        let ended = read(stdin(), |at, message| match message {
+        let ended = read(input, |at, message| match message {
             // At once: what comes later counts as time on the way.
             ToRank::Ping { sent } => {
                 answers.send(FromRank::Pong { sent, received: at, answered: 0 });
@@ -41,7 +54,7 @@ pub(crate) fn run(stop: &Stop) -> Result<()> {
                 // It may hold the password.
                 Unread::NoMessage(_) => "a line is no message of loadgen's".to_owned(),
             };
-            crate::progress::say(&format!("error: standard input: {what}"));
+            crate::progress::say(&format!("error: input of the rank: {what}"));
         }
     })?;
     out.send(FromRank::Hello(Box::new(hello())));
@@ -49,7 +62,7 @@ pub(crate) fn run(stop: &Stop) -> Result<()> {
     let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
     let heard = Instant::now();
     let (stop, asked) = (stop.clone(), false);
-    let rank = Rank { out, lines, heard, stop, asked, link: None, probe: None };
+    let rank = Rank { out, lines, heard, stop, asked, words, link: None, probe: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -75,6 +88,7 @@ struct Rank {
     stop: Stop,
     /// The signal was passed on.
     asked: bool,
+    words: Option<Words>,
     link: Option<ServerLink>,
     /// The server's process, if it is of this host.
     probe: Option<Probe>,
@@ -86,15 +100,15 @@ impl Rank {
             match self.next().await? {
                 ToRank::Server { target, password } => {
                     let target = ConnectOptions { password, ..target };
-                    let link = ServerLink::to(target, &Stop::default());
-                    let (link, stop) = (self.link.insert(link?).clone(), self.stop.clone());
-                    let looking = or_stop(&stop, look(&link));
-                    let Some(looked) = self.listen_during(looking).await? else { return Ok(()) };
-                    let seen = looked.map(|(seen, probe)| {
-                        self.probe = probe;
-                        seen
-                    });
-                    self.out.send(FromRank::Server(Box::new(seen)));
+                    if !self.meet(Ok(target)).await? {
+                        return Ok(());
+                    }
+                }
+                ToRank::Find { label } => {
+                    let found = self.words().and_then(|own| own.server(label.as_deref()).cloned());
+                    if !self.meet(found).await? {
+                        return Ok(());
+                    }
                 }
                 ToRank::Open { at, order } => {
                     if !Box::pin(self.step(clock::instant(at), order)).await? {
@@ -128,6 +142,36 @@ impl Rank {
         }
     }
 
+    /// Looks at a server, and tells who it is; returns whether steps may follow.
+    async fn meet(&mut self, target: Result<ConnectOptions>) -> Result<bool> {
+        let link = target.and_then(|target| ServerLink::to(target, &Stop::default()));
+        let (seen, stop) = (link.clone(), self.stop.clone());
+        let looking = async { or_stop(&stop, look(&seen?)).await };
+        let Some(looked) = self.listen_during(looking).await? else { return Ok(false) };
+        self.link = link.ok();
+        let seen = looked.map(|(seen, probe)| {
+            self.probe = probe;
+            seen
+        });
+        self.out.send(FromRank::Server(Box::new(seen)));
+        Ok(true)
+    }
+
+    fn words(&self) -> Result<&Words> {
+        self.words.as_ref().ok_or_else(|| Error::failed("this rank has no words of its own"))
+    }
+
+    /// Returns the plan that is ordered.
+    fn plan(&self, order: &PartOrder) -> Result<Plan> {
+        match &order.plan {
+            OrderedPlan::Whole(plan) => Ok(Plan::clone(plan)),
+            OrderedPlan::Own { hash, engine_threads } => {
+                let own = self.words()?.plan(hash)?.clone();
+                Ok(Plan { engine_threads: *engine_threads, ..own })
+            }
+        }
+    }
+
     /// Works while messages come; None if all is over.
     async fn listen_during<T>(&mut self, work: impl Future<Output = T>) -> Result<Option<T>> {
         let mut work = pin!(work);
@@ -144,7 +188,9 @@ impl Rank {
     /// Runs the own part of a step; returns whether others may follow.
     async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<bool> {
         let link = self.link.clone().ok_or_else(|| Error::failed("no server was named"))?;
-        let part = match Part::start(order, link, opening) {
+        let started = self.plan(&order);
+        let started = started.and_then(|plan| Part::start(plan, &order, link, opening));
+        let part = match started {
             Ok(part) => part,
             Err(error) => {
                 self.out.send(FromRank::Event(ThreadEvent::Broken(error)));

@@ -9,12 +9,16 @@ use tokio::task::JoinSet;
 
 use super::check::Part;
 use super::clock::{self, Offset};
-use super::launch::Wanted;
+use super::launch::{HERE, Wanted};
 use super::link::Writer;
 use super::peer::{Rank, Starting, State, end_within, watch};
 use super::protocol::{Edges, ToRank};
-use crate::engine::{self, Elsewhere, Go, MeasuredStep, PartChannels, PartOrder, StepContext};
-use crate::error::{Result, line};
+use super::rendezvous::{Launched, Proved, own_host};
+use super::words::hash_plan;
+use crate::engine::{
+    self, Elsewhere, Go, MeasuredStep, OrderedPlan, PartChannels, PartOrder, StepContext,
+};
+use crate::error::{Error, Result, line};
 use crate::mysql::{ServerLink, Session, Tables};
 use crate::observe::{ClientUse, Cost, Ns};
 use crate::plan::{Plan, Spread, Step, limits};
@@ -34,7 +38,7 @@ const ENDING: Duration = Duration::from_secs(2);
 pub(crate) struct Ranks {
     all: Vec<Rank>,
     /// Those of all that were started, also of one that has not greeted.
-    states: Vec<Arc<Mutex<State>>>,
+    started: Vec<(Writer<ToRank>, Arc<Mutex<State>>)>,
     /// The watch over silence goes on.
     watched: Arc<AtomicBool>,
 }
@@ -92,10 +96,15 @@ impl<'a> Dealt<'a> {
         count_clients(&self.threads[at], self.all(), self.step.clients)
     }
 
-    fn order(&self, at: usize, channels: &PartChannels) -> PartOrder {
+    fn order(&self, at: usize, rank: &Rank, channels: &PartChannels) -> PartOrder {
         let threads = self.threads[at].clone();
         PartOrder {
-            plan: Box::new(self.plan.clone()),
+            plan: if rank.launched {
+                let engine_threads = self.plan.engine_threads;
+                OrderedPlan::Own { hash: hash_plan(self.plan), engine_threads }
+            } else {
+                OrderedPlan::Whole(Box::new(self.plan.clone()))
+            },
             seed: self.plan.seed,
             step: *self.step,
             spread: self.spread,
@@ -116,24 +125,63 @@ impl Ranks {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Ranks> {
-        let watched = Arc::new(AtomicBool::new(true));
-        let mut ranks = Ranks { all: Vec::new(), states: Vec::new(), watched };
-        let mut started = Vec::with_capacity(wanted.hosts.len());
+        let (mut ranks, mut started) = (Ranks::none(), Vec::with_capacity(wanted.hosts.len()));
         for (number, host) in (1..).zip(&wanted.hosts) {
-            let starting = Starting::start(number, host, wanted, stop)?;
-            ranks.states.push(Arc::clone(&starting.state));
-            started.push(starting);
+            started.push(ranks.add(Starting::start(number, host, wanted, stop)?));
         }
-        watch(&started, &ranks.watched)?;
+        ranks.greet(started, stop, progress).await
+    }
+
+    /// Takes the ranks that a launcher has started. The clients of this host have a process of their own.
+    pub(crate) async fn gather(
+        launched: &Launched,
+        plan: String,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Ranks> {
+        let mut ranks = Ranks::none();
+        let mut gathering = launched.gather(plan, progress)?;
+        let here = Starting::start(0, HERE, &Wanted::default(), stop)?;
+        let mut started = vec![ranks.add(here.rename(own_host()))];
+        while !gathering.is_complete() {
+            if let Some(Proved { rank, host, stream }) = gathering.look(stop, progress)? {
+                let input = stream.try_clone();
+                let input = input.map_err(|e| Error::failed(format!("rank {rank}: {e}")))?;
+                let starting = Starting::lead(rank, host, None, (input, stream), stop)?;
+                started.push(ranks.add(starting));
+            }
+            started.iter().find_map(Starting::lost).map_or(Ok(()), Err)?;
+        }
+        started.sort_by_key(|starting| starting.number);
+        ranks.greet(started, stop, progress).await
+    }
+
+    fn none() -> Ranks {
+        let watched = Arc::new(AtomicBool::new(true));
+        Ranks { all: Vec::new(), started: Vec::new(), watched }
+    }
+
+    fn add(&mut self, starting: Starting) -> Starting {
+        self.started.push((starting.to.clone(), Arc::clone(&starting.state)));
+        starting
+    }
+
+    async fn greet(
+        mut self,
+        started: Vec<Starting>,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Ranks> {
+        watch(&started, &self.watched)?;
         for starting in started {
-            ranks.all.push(or_stop(stop, starting.greet()).await?);
+            self.all.push(or_stop(stop, starting.greet()).await?);
         }
         let told = |rank: &Rank| {
             Some(format!("{} ({})", line(&rank.name), counted(rank.hello.threads, "core")))
         };
-        let told = joined(ranks.all.iter().map(told), ", ");
+        let told = joined(self.all.iter().map(told), ", ");
         progress.note(&format!("clients on {}", told.unwrap_or_default()));
-        Ok(ranks)
+        Ok(self)
     }
 
     /// Returns the engine threads that each host takes by itself.
@@ -142,9 +190,14 @@ impl Ranks {
     }
 
     /// Has all ranks look at the server; refuses where one sees another.
-    pub(crate) async fn meet(&mut self, link: &ServerLink, server: &Server) -> Result<()> {
+    pub(crate) async fn meet(
+        &mut self,
+        link: &ServerLink,
+        label: Option<&str>,
+        server: &Server,
+    ) -> Result<()> {
         self.check()?;
-        let all = join_all(self.all.iter_mut().map(|rank| rank.meet(link, server)));
+        let all = join_all(self.all.iter_mut().map(|rank| rank.meet(link, label, server)));
         or_stop(&link.stop, async { all.await.into_iter().collect() }).await
     }
 
@@ -201,7 +254,7 @@ impl Ranks {
             let part = Part::new(threads, dealt.count_clients(at) as usize, statements);
             rank.join_step(source, part, &channels.events);
             let opening = offset.apply(clock::from_instant(channels.opening));
-            rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, channels) });
+            rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, rank, channels) });
             forwards.spawn(forward(rank.to.clone(), channels.clone(), offset));
         }
         forwards
@@ -282,9 +335,9 @@ impl Drop for Ranks {
     /// Ends all ranks; one that has not ended in time is killed.
     fn drop(&mut self) {
         self.watched.store(false, Ordering::Relaxed);
-        self.all.iter().for_each(|rank| rank.to.send(ToRank::End));
+        self.started.iter().for_each(|(to, _)| to.send(ToRank::End));
         let began = Instant::now();
-        for state in &self.states {
+        for (_, state) in &self.started {
             end_within(state, ENDING.saturating_sub(began.elapsed()));
         }
     }

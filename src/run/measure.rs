@@ -16,7 +16,7 @@ use super::{
 };
 use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, line};
-use crate::hosts::Wanted;
+use crate::hosts::ClientHosts;
 use crate::load::{self, Numbers};
 use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
 use crate::plan::experiment::Dataset;
@@ -122,6 +122,16 @@ pub(crate) fn run(
     place: &Place,
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
+    if let Job::Sweep(plan) = args.job {
+        let find = || {
+            let mut quiet = Progress::new(true, None);
+            let target = resolve::find(&place.connection, Env::real(), invocation.stop, &mut quiet);
+            target.map(|target| vec![(None, target)])
+        };
+        if invocation.follow(vec![plan.clone()], find)? {
+            return Ok(());
+        }
+    }
     let mut slo = args.search()?;
     args.check_window(|text| invocation.progress.warn(text))?;
     let words = place.probe.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
@@ -131,7 +141,10 @@ pub(crate) fn run(
     }
     let turns = plan_turns(args, place, invocation.stop)?;
     let store = invocation.begin()?;
-    let mut ranks = invocation.start_ranks()?;
+    let mut ranks = match args.job {
+        Job::Sweep(plan) => invocation.start_ranks(std::iter::once(plan))?,
+        Job::Load { .. } | Job::Suite(_) => None,
+    };
     let (mut own_plan, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
@@ -331,7 +344,7 @@ pub(crate) fn list(
     args: &MeasureRequest<'_>,
     place: &Place,
     out: &Path,
-    hosts: Option<&Wanted>,
+    hosts: Option<&ClientHosts>,
     random_seed: bool,
 ) -> Result<String> {
     let (mut lines, steps) = match args.job {
@@ -362,7 +375,10 @@ pub(crate) fn list(
     lines.push(("label", args.label.clone().unwrap_or_else(usual)));
     lines.extend(args.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
     lines.push(("repeats", args.repeats.to_string()));
-    lines.extend(hosts.map(|wanted| ("hosts", wanted.hosts.join(", "))));
+    lines.extend(hosts.map(|hosts| match hosts {
+        ClientHosts::Started(wanted) => ("hosts", wanted.hosts.join(", ")),
+        ClientHosts::Launched(of) => ("ranks", format!("{} of {}", of.of.size, of.of.launcher)),
+    }));
     lines.push(("out", out.display().to_string()));
     lines.extend(args.gates.iter().map(|gate| ("gate", gate.to_string())));
     let each = format!("these steps begin a search each, of {STEPS_MAX} steps at most");

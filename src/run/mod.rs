@@ -23,10 +23,10 @@ use console::Style;
 use jiff::Timestamp;
 
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
-use crate::hosts::{Ranks, Wanted};
-use crate::mysql::ConnectionArgs;
+use crate::hosts::{self, ClientHosts, Ranks, Words};
+use crate::mysql::{ConnectOptions, ConnectionArgs};
 use crate::observe::raise_descriptor_limit;
-use crate::plan::defaults;
+use crate::plan::{Plan, defaults};
 use crate::progress::{Progress, has_colours, say};
 use crate::report::{self, Format, Gates, Layout, Notes, Options};
 use crate::sandbox::{Sandbox, Spec};
@@ -40,7 +40,7 @@ pub(crate) struct Invocation<'a> {
     pub(crate) out: PathBuf,
     pub(crate) calibration: Option<PathBuf>,
     /// None where the clients are of this process.
-    pub(crate) hosts: Option<Wanted>,
+    pub(crate) hosts: Option<ClientHosts>,
 }
 
 impl Invocation<'_> {
@@ -50,11 +50,35 @@ impl Invocation<'_> {
         Store::open(&self.out)
     }
 
-    /// Starts the processes of the hosts with the clients, where there are some.
-    fn start_ranks(&mut self) -> Result<Option<Ranks>> {
-        let Some(wanted) = &self.hosts else { return Ok(None) };
-        let starting = Ranks::start(wanted, self.stop, &mut self.progress);
-        runtime()?.block_on(starting).map(Some)
+    /// Starts the processes of the hosts with the clients, where there are some, or takes those that a
+    /// launcher started for these plans.
+    fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
+        let (runtime, progress) = (runtime()?, &mut self.progress);
+        let ranks = match &self.hosts {
+            None => return Ok(None),
+            Some(ClientHosts::Started(wanted)) => {
+                runtime.block_on(Ranks::start(wanted, self.stop, progress))
+            }
+            Some(ClientHosts::Launched(of)) => {
+                runtime.block_on(Ranks::gather(of, hosts::hash(plans), self.stop, progress))
+            }
+        };
+        ranks.map(Some)
+    }
+
+    /// Serves a rank 0 that is another process; returns false where this one measures.
+    fn follow(
+        &self,
+        plans: Vec<Plan>,
+        find: impl FnOnce() -> Result<Vec<(Option<String>, ConnectOptions)>>,
+    ) -> Result<bool> {
+        match &self.hosts {
+            Some(ClientHosts::Launched(launched)) if launched.of.rank > 0 => {
+                let words = Words { plans, servers: find()? };
+                hosts::follow(launched, words, self.stop).map(|()| true)
+            }
+            _ => Ok(false),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
-use super::servers::{AcquiredServer, Servers, check_addresses};
+use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
 use super::{
@@ -64,12 +64,19 @@ pub(crate) fn run(
     stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
-    // Their cores are part of the plan, and of the keys of its cells.
-    let ranks = invocation.start_ranks()?;
-    overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let mut experiment = experiment::build(&profile, &overrides)?;
-    if ranks.is_some() {
-        check_parts(&experiment, &experiment.cells)?;
+    if let Some(hosts) = &invocation.hosts {
+        check_parts(&experiment, hosts.flag(), &experiment.cells)?;
+    }
+    let find = || find_servers(&experiment, invocation.stop);
+    if invocation.follow(experiment.plans().cloned().collect(), find)? {
+        return Ok(());
+    }
+    let ranks = invocation.start_ranks(experiment.plans())?;
+    if let Some(ranks) = &ranks {
+        // Their cores are part of the plan, and of the keys of its cells.
+        overrides.host_threads = Some(ranks.threads());
+        experiment = experiment::build(&profile, &overrides)?;
     }
     // Refuse before hours of measurement.
     let tables = tables(&profile, &experiment)?;
@@ -121,22 +128,24 @@ pub(crate) fn run(
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
-/// Refuses cells that the clients of other hosts cannot run.
+/// Refuses cells that the clients of other hosts cannot run; `flag` names these.
 pub(super) fn check_parts<'a>(
     experiment: &Experiment,
+    flag: &str,
     cells: impl IntoIterator<Item = &'a Cell>,
 ) -> Result<()> {
     for cell in cells {
         let (part, subject) = (&experiment.parts[cell.part], &experiment.subjects[cell.subject]);
         if !matches!(part.what, What::Sweep(..)) {
             let title = line(&part.title);
-            let text = format!("--hosts: {title} is a load or a suite, which one process runs");
+            let text = format!("{flag}: {title} is a load or a suite, which one process runs");
             return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
         }
         if subject.server.sandbox.is_some() {
             let label = line(&subject.label);
-            let text = format!("--hosts: other hosts do not reach the private server of {label}");
-            return Err(Error::usage(text).hint("--host names a server that all of --hosts reach"));
+            let text = format!("{flag}: other hosts do not reach the private server of {label}");
+            let hint = format!("--host names a server that all of {flag} reach");
+            return Err(Error::usage(text).hint(hint));
         }
     }
     Ok(())

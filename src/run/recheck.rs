@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
-    let ranks = invocation.start_ranks()?;
+    let ranks = invocation.start_ranks(std::iter::empty())?;
     overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let profile = replace_server(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let mut open = again.find_pending()?;
     if ranks.is_some() {
         let is_open = |cell: &&Cell| open.0.contains_key(&again.cell_key(cell));
-        check_parts(again.experiment, again.experiment.cells.iter().filter(is_open))?;
+        check_parts(again.experiment, "--hosts", again.experiment.cells.iter().filter(is_open))?;
     }
     let (mut errors, mut saved) = (Vec::new(), 0);
     if !args.list && !open.0.is_empty() {

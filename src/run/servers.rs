@@ -18,7 +18,7 @@ use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening,
     numeric, pairs, reach, resolve,
 };
-use crate::plan::experiment::{Dataset, Experiment, What};
+use crate::plan::experiment::{Dataset, Experiment, ServerSetup, What};
 use crate::plan::knobs::{LoadSource, LoadSpec};
 use crate::plan::profile::{self, Data, Profile};
 use crate::plan::{limits, units};
@@ -250,6 +250,19 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Finds the running servers of an experiment by their labels, and asks for passwords.
+pub(super) fn find_servers(
+    of: &Experiment,
+    stop: &Stop,
+) -> Result<Vec<(Option<String>, ConnectOptions)>> {
+    let find = |subject: &ServerSetup| {
+        let (args, env) = address(&subject.server);
+        let found = resolve::find(&args, env, stop, &mut Progress::new(true, None));
+        found.map(|target| (Some(subject.label.clone()), target))
+    };
+    of.subjects.iter().map(find).collect()
 }
 
 /// Returns the server's address as flags would give it. Other verbs read a URL from the environment.

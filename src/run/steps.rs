@@ -153,7 +153,7 @@ impl<'a> Steps<'a> {
             with_liveness(link, control, reading).await?;
         }
         if let Some(ranks) = &mut self.ranks {
-            ranks.meet(link, &at.found.server).await?;
+            ranks.meet(link, self.facts.label.as_deref(), &at.found.server).await?;
         }
         at.control = Some(session);
         Ok(at)

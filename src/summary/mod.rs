@@ -67,7 +67,7 @@ contract! {
         pub driver: Driver,
         /// The client host's fingerprint and the client's cost.
         pub client: Client,
-        /// The hosts of the clients with `--hosts`: then `client` is all of them together; not there
+        /// The hosts of the clients with `--hosts` or `--ranks`: then `client` is all of them together; not there
         /// otherwise.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub hosts: Vec<ClientHost>,
@@ -264,7 +264,7 @@ contract! {
     pub struct ClientHost {
         /// Its number, from 1; rank 0 is the process that measures, which has no clients.
         pub rank: u32,
-        /// As `--hosts` names it.
+        /// As `--hosts` names it; with `--ranks` the name that the host has.
         pub name: String,
         /// Its own name.
         pub host: String,

@@ -138,7 +138,7 @@ codes! {
     RankPaused "rank_paused" Doubt Stored { host: Text, time: Seconds }
         "loadgen on {host} stood still for {time}" "use a quiet host";
     RanksShareHost "ranks_share_host" Doubt Stored { hosts: Text }
-        "these of --hosts are one host: {hosts}" "name each host once";
+        "these hosts of the clients are one: {hosts}" "name each host once";
     RankUneven "rank_uneven" Doubt Stored { host: Text, other: Text, by: Share }
         "a client on {host} did {by} fewer operations than one on {other}"
         "compare the hosts, their load and their way to the server (--layout hosts)";

@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 pub use choice::{
-    Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Layout, OnError, Order, Picture,
-    Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
+    Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Launcher, Layout, OnError, Order,
+    Picture, Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
 };
 pub use code::{Code, Raised, Rank, Unit};
 pub use error_class::ErrorClass;

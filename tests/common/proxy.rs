@@ -6,11 +6,16 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Bytes of answers that are kept.
+const KEPT_MAX: usize = 1 << 20;
+
 /// Where it leads, and what has happened since it does.
 struct Way {
     to: u16,
     /// What clients sent, by connection.
     said: Mutex<Vec<Vec<u8>>>,
+    /// What the server answered to all, up to a limit.
+    answered: Mutex<Vec<u8>>,
     /// Connections that the server ended, or whose client went.
     ended: AtomicU64,
     streams: Mutex<Vec<TcpStream>>,
@@ -18,8 +23,8 @@ struct Way {
 
 impl Way {
     fn to(port: u16) -> Arc<Way> {
-        let (said, ended, streams) = Default::default();
-        Arc::new(Way { to: port, said, ended, streams })
+        let (said, answered, ended, streams) = Default::default();
+        Arc::new(Way { to: port, said, answered, ended, streams })
     }
 
     fn carry(self: &Arc<Way>, client: TcpStream) -> std::io::Result<()> {
@@ -40,7 +45,11 @@ impl Way {
             copy(client, server, |bytes| locked(&way.said)[place].extend_from_slice(bytes));
         });
         std::thread::spawn(move || {
-            copy(from_server, to_client, |_| {});
+            copy(from_server, to_client, |bytes| {
+                let mut answered = locked(&same.answered);
+                let left = KEPT_MAX.saturating_sub(answered.len());
+                answered.extend_from_slice(&bytes[..bytes.len().min(left)]);
+            });
             same.ended.fetch_add(1, Ordering::SeqCst);
         });
         Ok(())
@@ -105,6 +114,10 @@ impl Proxy {
     }
 
     /// What clients sent since then, by connection.
+    pub(crate) fn answered(&self) -> Vec<u8> {
+        locked(&locked(&self.way).answered).clone()
+    }
+
     pub(crate) fn said(&self) -> Vec<Vec<u8>> {
         locked(&self.way().said).clone()
     }

@@ -13,6 +13,7 @@ mod live;
 mod network;
 mod pacing;
 mod page;
+mod ranks;
 mod replaced;
 mod resources;
 mod servers;

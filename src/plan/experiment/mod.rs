@@ -210,6 +210,14 @@ impl RunSpec {
 }
 
 impl Experiment {
+    /// Lists the plans of its sweeps.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.parts.iter().filter_map(|part| match &part.what {
+            What::Sweep(plan, _) => Some(&**plan),
+            What::Load(_) | What::Suite(_) => None,
+        })
+    }
+
     /// Adds repeats of every cell for a recheck. Interleaves the labels whatever the profile says: compared
     /// runs should be near each other in time.
     pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {

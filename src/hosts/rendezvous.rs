@@ -1,0 +1,471 @@
+//! Ranks that a launcher started find each other: rank 0 listens, and takes each of the others once.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use nix::unistd::gethostname;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use socket2::{SockRef, TcpKeepalive};
+
+use super::find::{Meeting, Membership};
+use super::link::spawn;
+use super::proof::{Side, Token};
+use super::protocol::PROTOCOL;
+use super::rank::serve;
+use super::words::{Words, hash};
+use crate::engine;
+use crate::error::{Error, Result, line};
+use crate::observe::raise_descriptor_limit;
+use crate::plan::units;
+use crate::progress::Progress;
+use crate::stop::{Stop, unless_stopped};
+use crate::summary::Program;
+use crate::terms::named;
+
+/// The time in which a connection proves its token.
+const PROVING: Duration = Duration::from_secs(5);
+/// The time of a rank for an answer of rank 0.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Upper limit on connections that have not proved it.
+const UNPROVED_MAX: usize = 64;
+const LOOK: Duration = Duration::from_millis(20);
+const RETRY: Duration = Duration::from_millis(250);
+const CONNECT: Duration = Duration::from_secs(2);
+/// Time of silence before a probe, and between two; so many unanswered ones end a connection.
+const KEEPALIVE: Duration = Duration::from_secs(1);
+const PROBES: u32 = 3;
+/// Bytes of the longest line before a rank is taken.
+const LINE_MAX: usize = 16 << 10;
+/// Ranks that a list names.
+const NAMED_MAX: usize = 8;
+
+/// A rank that a launcher started, with all that it needs to find the others.
+#[derive(Debug, Clone)]
+pub(crate) struct Launched {
+    pub(crate) of: Membership,
+    pub(crate) token: Token,
+    /// The longest wait for the others.
+    pub(crate) wait: Duration,
+}
+
+/// The first line of a rank.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Greeting {
+    protocol: u32,
+    program: Program,
+    host: String,
+    rank: u32,
+    size: u32,
+    launcher: String,
+    job: String,
+    /// The hash of its plans and of its program.
+    plan: String,
+    nonce: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Challenge { nonce: String },
+    Welcome { proof: String },
+    Refused { why: String, hint: String },
+}
+
+/// A rank that has proved its token.
+pub(super) struct Proved {
+    pub(super) rank: u32,
+    pub(super) host: String,
+    pub(super) stream: TcpStream,
+}
+
+/// A connection that has shown all that it will.
+struct Shown {
+    stream: TcpStream,
+    line: Vec<u8>,
+    greeting: Greeting,
+    nonce: String,
+}
+
+/// The ranks that come to rank 0, until all are there.
+pub(super) struct Gathering<'a> {
+    of: &'a Launched,
+    plan: String,
+    /// None where rank 0 is alone.
+    listener: Option<(TcpListener, Option<Announcement>)>,
+    deadline: Instant,
+    shown: (Sender<Result<Shown, String>>, Receiver<Result<Shown, String>>),
+    unproved: usize,
+    here: Vec<u32>,
+}
+
+/// A file with the address of rank 0; it goes with the wait.
+struct Announcement(PathBuf);
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Serves as a rank other than 0, until rank 0 says that all is over.
+pub(crate) fn follow(launched: &Launched, words: Words, stop: &Stop) -> Result<()> {
+    raise_descriptor_limit()?;
+    let (own, plan) = (launched.clone(), hash(words.plans.iter()));
+    let stream = unless_stopped(stop, move || own.find_rank_zero(&plan))?;
+    let input = stream.try_clone().map_err(|e| Error::failed(format!("rank 0: {e}")))?;
+    serve(input, stream, Some(words), stop)
+}
+
+impl Launched {
+    /// Begins to take the other ranks of this plan.
+    pub(super) fn gather(&self, plan: String, progress: &mut Progress) -> Result<Gathering<'_>> {
+        let listener = self.of.meeting.as_ref().map(|at| self.listen(at)).transpose()?;
+        let others = self.of.size - 1;
+        if let Some((listener, _)) = &listener {
+            let port = listener.local_addr().map_or(0, |address| address.port());
+            progress
+                .note(&format!("waiting for {others} more of {} at port {port}", self.of.launcher));
+        }
+        let (deadline, shown) = (Instant::now() + self.wait, channel());
+        Ok(Gathering { of: self, plan, listener, deadline, shown, unproved: 0, here: vec![0] })
+    }
+
+    fn listen(&self, at: &Meeting) -> Result<(TcpListener, Option<Announcement>)> {
+        let port = match at {
+            Meeting::At { port, .. } => *port,
+            Meeting::File(_) => 0,
+        };
+        let refused = |e: io::Error| {
+            Error::failed(format!("rank 0 cannot listen at port {port}: {e}"))
+                .hint("--rendezvous HOST:PORT with another port, for all ranks")
+        };
+        // All of IPv4, too, but for hosts without IPv6.
+        let bound =
+            TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)));
+        let listener = bound.map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let Meeting::File(path) = at else { return Ok((listener, None)) };
+        let port = listener.local_addr().map_err(refused)?.port();
+        // Without a token only this host's ranks are taken.
+        let host = if self.token.is_given() { own_host() } else { "127.0.0.1".to_owned() };
+        announce(path, &format!("{host}:{port}\n{}\n", self.of.job))?;
+        Ok((listener, Some(Announcement(path.clone()))))
+    }
+
+    /// Connects to rank 0, for as long as it may take to be there.
+    fn find_rank_zero(&self, plan: &str) -> Result<TcpStream> {
+        let at = self.of.meeting.as_ref().expect("rank 0 is another one");
+        let deadline = Instant::now() + self.wait;
+        loop {
+            let why = match self.try_once(at, plan) {
+                Ok(stream) => return Ok(stream),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Passing(why)) => why,
+            };
+            if Instant::now() >= deadline {
+                let (rank, wait) = (self.of.rank, units::duration(self.wait));
+                let text =
+                    format!("rank {rank} has not found rank 0 within {wait}: {}", line(&why));
+                return Err(Error::failed(text)
+                    .hint("does rank 0 run, and may this host connect to its port?"));
+            }
+            std::thread::sleep(RETRY);
+        }
+    }
+
+    fn try_once(&self, at: &Meeting, plan: &str) -> Result<TcpStream, Failure> {
+        let (host, port) = match at {
+            Meeting::At { host, port } => (host.clone(), *port),
+            Meeting::File(path) => {
+                read_announcement(path, &self.of.job).map_err(Failure::Passing)?
+            }
+        };
+        let passing = |e: io::Error| Failure::Passing(format!("{host}:{port}: {e}"));
+        // A name may be new, or lead somewhere else now.
+        let addresses = (host.as_str(), port).to_socket_addrs().map_err(passing)?;
+        let mut last = Failure::Passing(format!("{host} has no address"));
+        for address in addresses {
+            if !self.token.is_given() && !is_loopback(address.ip()) {
+                let text = format!("rank 0 is at {}, and LOADGEN_TOKEN is not set", address.ip());
+                return Err(Failure::Final(Error::failed(text).hint(TOKEN_HINT)));
+            }
+            let connected = TcpStream::connect_timeout(&address, CONNECT).map_err(passing);
+            match connected.and_then(|stream| self.introduce(stream, plan)) {
+                Err(Failure::Passing(why)) => last = Failure::Passing(why),
+                ended => return ended,
+            }
+        }
+        Err(last)
+    }
+
+    /// Greets rank 0; both prove the token.
+    fn introduce(&self, mut stream: TcpStream, plan: &str) -> Result<TcpStream, Failure> {
+        let Membership { launcher, rank, size, ref job, .. } = self.of;
+        let greeting = Greeting {
+            protocol: PROTOCOL,
+            program: engine::program(),
+            host: own_host(),
+            rank,
+            size,
+            launcher: launcher.to_owned(),
+            job: job.clone(),
+            plan: plan.to_owned(),
+            nonce: nonce().map_err(Failure::Final)?,
+        };
+        let until = Instant::now() + ANSWER;
+        let own = send(&mut stream, &greeting).map_err(Failure::Passing)?;
+        let (_, answer) = receive(&mut stream, until).map_err(Failure::Passing)?;
+        let Answer::Challenge { nonce } = answer else { return Err(refused(answer)) };
+        let proof = self.token.prove(Side::Rank, &own, &nonce);
+        send(&mut stream, &proof).map_err(Failure::Passing)?;
+        let (_, answer) = receive(&mut stream, until).map_err(Failure::Passing)?;
+        match answer {
+            Answer::Welcome { proof }
+                if self.token.verify(Side::RankZero, &own, &nonce, &proof) =>
+            {
+                tune(&stream).map_err(|e| Failure::Passing(e.to_string()))?;
+                Ok(stream)
+            }
+            Answer::Welcome { .. } => {
+                let text = "rank 0 does not know the LOADGEN_TOKEN of this rank";
+                Err(Failure::Final(Error::failed(text).hint(TOKEN_HINT)))
+            }
+            other => Err(refused(other)),
+        }
+    }
+}
+
+const TOKEN_HINT: &str = "the same LOADGEN_TOKEN for all ranks (mpirun -x LOADGEN_TOKEN): openssl rand -hex 32 makes one";
+
+/// The end of an attempt: another one may help, or none.
+enum Failure {
+    Passing(String),
+    Final(Error),
+}
+
+fn refused(answer: Answer) -> Failure {
+    match answer {
+        Answer::Refused { why, hint } => {
+            let error = Error::failed(format!("rank 0 refuses this rank: {}", line(&why)));
+            Failure::Final(error.hint(line(&hint)))
+        }
+        _ => Failure::Passing("its answer is none of loadgen's".to_owned()),
+    }
+}
+
+impl Gathering<'_> {
+    pub(super) fn is_complete(&self) -> bool {
+        self.here.len() as u32 == self.of.of.size
+    }
+
+    /// Looks for a rank that has come, for a moment.
+    pub(super) fn look(&mut self, stop: &Stop, progress: &mut Progress) -> Result<Option<Proved>> {
+        stop.check()?;
+        if Instant::now() >= self.deadline {
+            return Err(self.give_up());
+        }
+        progress.update(|| self.describe());
+        let Some((listener, _)) = &self.listener else { return Ok(None) };
+        match listener.accept() {
+            Ok((stream, peer)) if self.unproved < UNPROVED_MAX => {
+                self.unproved += 1;
+                let (of, shown) = (self.of.token.clone(), self.shown.0.clone());
+                spawn("prove-rank", move || drop(shown.send(hear(stream, peer, &of))))?;
+            }
+            Ok(_) => {}
+            Err(_) => std::thread::sleep(LOOK),
+        }
+        let Ok(shown) = self.shown.1.try_recv() else { return Ok(None) };
+        self.unproved -= 1;
+        match shown {
+            Ok(shown) => self.decide(shown, progress),
+            Err(why) => {
+                progress.warn_once(&format!("a connection is no rank of this run: {why}"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes a rank that has proved its token, or refuses it.
+    fn decide(&mut self, mut shown: Shown, progress: &mut Progress) -> Result<Option<Proved>> {
+        let greeting = &shown.greeting;
+        let (rank, host) = (greeting.rank, line(&greeting.host));
+        if let Some((why, hint, is_passing)) = self.check(greeting) {
+            let text = format!("rank {rank} ({host}) is refused: {why}");
+            refuse(&mut shown.stream, &why, hint);
+            if is_passing {
+                progress.warn(&text);
+                return Ok(None);
+            }
+            // It has ended, and no other one will come.
+            return Err(Error::failed(text).hint(hint));
+        }
+        let proof = self.of.token.prove(Side::RankZero, &shown.line, &shown.nonce);
+        let welcomed = send(&mut shown.stream, &Answer::Welcome { proof });
+        if welcomed.is_err() || tune(&shown.stream).is_err() {
+            return Ok(None);
+        }
+        self.here.push(rank);
+        Ok(Some(Proved { rank, host: shown.greeting.host, stream: shown.stream }))
+    }
+
+    /// Returns why a rank is refused, with a hint, and whether the right one may still come.
+    fn check(&self, greeting: &Greeting) -> Option<(String, &'static str, bool)> {
+        const SAME: &str = "the same command line and the same program for all ranks";
+        let (own, Greeting { rank, size, .. }) = (&self.of.of, greeting);
+        if greeting.launcher != own.launcher || greeting.job != own.job {
+            let job = |launcher: &str, job: &str| line(format!("{launcher} {job}").trim_end());
+            let [theirs, ours] =
+                [job(&greeting.launcher, &greeting.job), job(own.launcher, &own.job)];
+            let why = format!("it is of another job: {theirs}, not {ours}");
+            return Some((why, "another --rendezvous for each job", true));
+        }
+        if greeting.protocol != PROTOCOL || greeting.program != engine::program() {
+            let version = line(&greeting.program.version);
+            return Some((format!("it is another build of loadgen ({version})"), SAME, false));
+        }
+        if *size != own.size || *rank == 0 || rank >= size {
+            let why = format!("it is rank {rank} of {size}, and there are {}", own.size);
+            return Some((why, "one launcher for all ranks", false));
+        }
+        if self.here.contains(rank) {
+            let why = format!("rank {rank} is here already");
+            return Some((why, "each rank once; a launcher must not restart what has ended", true));
+        }
+        let other = greeting.plan != self.plan;
+        other.then(|| ("it has another plan".to_owned(), SAME, false))
+    }
+
+    fn missing(&self) -> String {
+        let missing = (0..self.of.of.size).filter(|rank| !self.here.contains(rank));
+        named(missing.map(|rank| rank.to_string()).collect(), NAMED_MAX, ", ")
+    }
+
+    fn describe(&self) -> String {
+        let (here, size) = (self.here.len(), self.of.of.size);
+        format!("{here} of {size} ranks are here, waiting for {}", self.missing())
+    }
+
+    fn give_up(&self) -> Error {
+        let wait = units::duration(self.of.wait);
+        Error::failed(format!("{} for {wait}", self.describe()))
+            .hint("a launcher that starts a few at a time (Ansible's forks, parallel -j) never starts the rest")
+            .hint("the output of these ranks says why they ended; --ranks-wait waits longer")
+    }
+}
+
+/// Hears a connection out: a greeting, and a proof of the token. Says why it is refused.
+fn hear(mut stream: TcpStream, peer: SocketAddr, token: &Token) -> Result<Shown, String> {
+    let until = Instant::now() + PROVING;
+    let (line, greeting): (Vec<u8>, Greeting) = receive(&mut stream, until)?;
+    let nonce = nonce().map_err(|error| error.to_string())?;
+    let why = if token.is_given() || is_loopback(peer.ip()) {
+        send(&mut stream, &Answer::Challenge { nonce: nonce.clone() })?;
+        let (_, proof): (_, String) = receive(&mut stream, until)?;
+        if token.verify(Side::Rank, &line, &nonce, &proof) {
+            return Ok(Shown { stream, line, greeting, nonce });
+        }
+        "it has another LOADGEN_TOKEN than rank 0, or none"
+    } else {
+        "rank 0 has no LOADGEN_TOKEN, and takes ranks of its own host only"
+    };
+    refuse(&mut stream, why, TOKEN_HINT);
+    Err(format!("{}: {why}", peer.ip().to_canonical()))
+}
+
+fn refuse(stream: &mut TcpStream, why: &str, hint: &str) {
+    let answer = Answer::Refused { why: why.to_owned(), hint: hint.to_owned() };
+    // One that is gone needs no answer.
+    let _ = send(stream, &answer);
+}
+
+/// Sends a line; returns it.
+fn send(stream: &mut TcpStream, message: &impl Serialize) -> Result<Vec<u8>, String> {
+    let line = serde_json::to_vec(message).expect("plain data");
+    let written = stream.set_write_timeout(Some(PROVING));
+    let written = written.and_then(|()| stream.write_all(&[&line[..], b"\n"].concat()));
+    written.map(|()| line).map_err(|e| e.to_string())
+}
+
+/// Reads one line and nothing behind it.
+fn receive<M: DeserializeOwned>(
+    stream: &mut TcpStream,
+    until: Instant,
+) -> Result<(Vec<u8>, M), String> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || line.len() > LINE_MAX {
+            return Err("it does not greet as a rank does".to_owned());
+        }
+        stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
+        match stream.read(&mut byte) {
+            Ok(0) => return Err("the connection was closed".to_owned()),
+            Ok(_) if byte == *b"\n" => break,
+            Ok(_) => line.push(byte[0]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Err("it does not answer as a rank does".to_owned()),
+        }
+    }
+    let message = serde_json::from_slice(&line);
+    message
+        .map(|message| (line, message))
+        .map_err(|_| "it is no loadgen of this version".to_owned())
+}
+
+/// Prepares the connection of a rank that is taken.
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive.with_retries(PROBES))
+}
+
+fn nonce() -> Result<String> {
+    let number = || getrandom::u64();
+    let pair = number().and_then(|one| Ok((one, number()?)));
+    let (one, other) =
+        pair.map_err(|e| Error::failed(format!("no random number to be had: {e}")))?;
+    Ok(format!("{one:016x}{other:016x}"))
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+pub(super) fn own_host() -> String {
+    gethostname()
+        .map_or_else(|_| "localhost".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Writes the address of rank 0 for all who share the directory.
+fn announce(path: &Path, text: &str) -> Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(dir).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.persist(path).map(drop).map_err(|e| e.error)
+    });
+    written.map_err(|e| {
+        Error::failed(format!("--rendezvous file:{}: {e}", path.display()))
+            .hint("a directory that all ranks share, and may write to")
+    })
+}
+
+fn read_announcement(path: &Path, job: &str) -> Result<(String, u16), String> {
+    let shown = path.display();
+    let file = fs::File::open(path).map_err(|e| format!("{shown}: {e}"))?;
+    let mut text = String::new();
+    file.take(LINE_MAX as u64).read_to_string(&mut text).map_err(|e| format!("{shown}: {e}"))?;
+    let mut lines = text.lines();
+    let address = lines.next().and_then(|line| line.rsplit_once(':'));
+    if lines.next() != Some(job) {
+        return Err(format!("{shown} is of another job"));
+    }
+    let address = address.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
+    address.ok_or_else(|| format!("{shown} has no address"))
+}
