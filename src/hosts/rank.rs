@@ -1,6 +1,7 @@
 //! A process with clients of steps that another process leads, by lines over standard input and output.
 //! It ends with its input.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{Read, Write, stdin, stdout};
 use std::path::Path;
@@ -62,7 +63,8 @@ pub(super) fn serve(
     let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
     let heard = Instant::now();
     let (stop, asked) = (stop.clone(), false);
-    let rank = Rank { out, lines, heard, stop, asked, words, link: None, probe: None };
+    let kept = VecDeque::new();
+    let rank = Rank { out, lines, kept, heard, stop, asked, words, link: None, probe: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -83,6 +85,8 @@ fn hello() -> Hello {
 struct Rank {
     out: Writer<FromRank>,
     lines: UnboundedReceiver<ToRank>,
+    /// Messages that came while other work was done.
+    kept: VecDeque<ToRank>,
     /// When the last of them came.
     heard: Instant,
     stop: Stop,
@@ -122,8 +126,15 @@ impl Rank {
         }
     }
 
-    /// Waits for a message; passes on a signal meanwhile.
     async fn next(&mut self) -> Result<ToRank> {
+        match self.kept.pop_front() {
+            Some(message) => Ok(message),
+            None => self.hear().await,
+        }
+    }
+
+    /// Waits for a message; passes on a signal meanwhile.
+    async fn hear(&mut self) -> Result<ToRank> {
         loop {
             let left = || Error::failed("the loadgen that started this rank is gone");
             tokio::select! {
@@ -178,8 +189,10 @@ impl Rank {
         loop {
             tokio::select! {
                 done = &mut work => return Ok(Some(done)),
-                message = self.next() => if message? == ToRank::End {
-                    return Ok(None);
+                message = self.hear() => match message? {
+                    ToRank::End => return Ok(None),
+                    ToRank::Beat => {}
+                    other => self.kept.push_back(other),
                 },
             }
         }
@@ -303,7 +316,7 @@ impl RankStep {
     }
 
     fn tell_late(&self, what: &str, by: Duration) {
-        let text = format!("{what} was heard of {:.1} ms after it", by.as_secs_f64() * 1e3);
+        let text = format!("it heard of {what} {:.1} ms late", by.as_secs_f64() * 1e3);
         self.out
             .send(FromRank::Event(ThreadEvent::Late(Error::failed(text).hint(
                 "the way to this host has delays; the step is no result: measure it again",

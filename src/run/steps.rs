@@ -450,7 +450,11 @@ impl<'a> Steps<'a> {
             Ok(probe) => at.probe = probe,
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
-        Ok(())
+        // Its process is another one for the ranks, too.
+        match &mut self.ranks {
+            Some(ranks) => ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server).await,
+            None => Ok(()),
+        }
     }
 }
 
