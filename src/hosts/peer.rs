@@ -371,6 +371,7 @@ impl Rank {
             net_rx_bytes: traffic(0),
             net_tx_bytes: traffic(1),
             share: edges.map(|edges| edges.share.clone()),
+            state: edges.and_then(|edges| edges.state.clone()),
             verdict: None,
             clock: HostClock {
                 offset_us: before.ns as f64 / 1e3,

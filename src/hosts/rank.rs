@@ -20,7 +20,10 @@ use super::words::Words;
 use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Result};
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
-use crate::observe::{ClientReading, Ns, Probe, ROOT, host, peak_resident_bytes};
+use crate::observe::{
+    ClientReading, HostReading, Ns, Probe, ROOT, Whereabouts, host, peak_resident_bytes,
+    raise_descriptor_limit,
+};
 use crate::plan::Plan;
 use crate::stop::{COURTESY, Stop, or_stop};
 
@@ -37,6 +40,7 @@ pub(super) fn serve(
     words: Option<Words>,
     stop: &Stop,
 ) -> Result<()> {
+    raise_descriptor_limit()?;
     let out: Writer<FromRank> = Writer::start(output)?;
     let (told, lines) = unbounded_channel();
     let answers = out.clone();
@@ -216,6 +220,7 @@ impl Rank {
             part,
             out: self.out.clone(),
             probe: self.probe.clone(),
+            host: Probe::below(Path::new(ROOT), &Whereabouts::default()),
             origin: None,
             late: 0,
             first: None,
@@ -264,16 +269,19 @@ async fn look(link: &ServerLink) -> Result<(SeenServer, Option<Probe>)> {
     Ok((SeenServer { server, same_host, rtt_us }, probe))
 }
 
+type EdgeReading = (ClientReading, Option<HostReading>);
+
 struct RankStep {
     part: Part,
     merge: Merge,
     out: Writer<FromRank>,
     probe: Option<Probe>,
+    host: Probe,
     origin: Option<Instant>,
     late: Ns,
     /// Readings at the window's edges.
-    first: Option<ClientReading>,
-    last: Option<ClientReading>,
+    first: Option<EdgeReading>,
+    last: Option<EdgeReading>,
 }
 
 impl RankStep {
@@ -288,7 +296,9 @@ impl RankStep {
 
     fn read(&mut self) {
         let unread = if self.first.is_none() { &mut self.first } else { &mut self.last };
-        *unread = Some(ClientReading::now(self.probe.as_ref()));
+        let own = ClientReading::now(self.probe.as_ref());
+        // After it: this reads many files.
+        *unread = Some((own, self.host.state()));
     }
 
     fn go(&mut self, origin: Instant) {
@@ -329,11 +339,13 @@ impl RankStep {
         while self.last.is_none() {
             self.read();
         }
-        if let (Some(first), Some(last)) = (&self.first, &self.last) {
+        if let (Some((first, host_first)), Some((last, host_last))) = (&self.first, &self.last) {
             let client = last.since(first);
+            let host_edges = host_first.as_ref().zip(host_last.as_ref());
             let cores = host::facts(Path::new(ROOT)).facts.cores;
             self.out.send(FromRank::Edges(Box::new(Edges {
                 share: engine::share(&counts, &client, cores, None),
+                state: host_edges.map(|(first, last)| last.state_since(first)),
                 ops: counts.ops_by_client.iter().sum(),
                 client,
                 max_rss_bytes: peak_resident_bytes(),

@@ -372,11 +372,7 @@ impl<'a> Steps<'a> {
             at.control = None;
         }
         let facts = StepFacts { job: &self.facts, server: at, step };
-        let mut conditions = watch.end(plan, facts, run.counted.timeline.window.ops).await;
-        if !run.hosts.is_empty() {
-            // That host has no clients.
-            conditions.client_host = None;
-        }
+        let conditions = watch.end(plan, facts, run.counted.timeline.window.ops).await;
         let recorded = begun.take();
         let mut ids = record.map_or_else(BTreeMap::new, |record| record.tables);
         let known = |entry: &mut LedgerEntry| entry.table_id = ids.remove(&entry.table);

@@ -23,6 +23,7 @@ fn needs() -> Needs<'static> {
         rows: None,
         seed: 42,
         clients_max: 8,
+        clients_here: 8,
         statements: &|tables| (1, tables),
         schema: Schema::Sbtest,
         writes: true,
