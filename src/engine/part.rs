@@ -19,17 +19,31 @@ use crate::mysql::{ServerLink, Tables};
 use crate::observe::Ns;
 use crate::plan::{Plan, Spread, Step, limits};
 use crate::stop::within;
+use crate::terms::named;
+
+/// Names of hosts that the live line has.
+const NAMES_MAX: usize = 3;
 
 /// The other processes that run all threads of a step; each is one source of events.
 pub struct Elsewhere<'a> {
     /// The name of each.
     pub(crate) names: Vec<String>,
+    /// The bound of the error of the worst clock.
+    pub(crate) clock_error: Duration,
     /// The lead of the start.
     pub(crate) lead: Duration,
     /// The time in which the last thread sees a moved window, beside `NOTICE`.
     pub(crate) notice: Duration,
     /// Takes the channels when the connections are to be opened.
     pub(crate) open: &'a dyn Fn(PartChannels),
+}
+
+impl Elsewhere<'_> {
+    pub(super) fn describe(&self) -> String {
+        let (names, ms) =
+            (named(self.names.clone(), NAMES_MAX, ", "), self.clock_error.as_secs_f64() * 1e3);
+        format!("{names} (clocks within {ms:.3} ms)")
+    }
 }
 
 /// The ends of a step's channels that its threads have.

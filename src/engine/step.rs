@@ -14,7 +14,7 @@ use super::errors::{EndReason, OpError, OpenError, OutageWatch, abort_error};
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
-use super::part::{PartChannels, broken, join, spawn};
+use super::part::{Elsewhere, PartChannels, broken, join, spawn};
 use super::setup::{
     Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
@@ -198,7 +198,8 @@ impl<'a> Running<'a> {
         let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
         let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
         let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
-        let line = LiveLine::new(plan, step, context.later);
+        let mut line = LiveLine::new(plan, step, context.later);
+        line.hosts = context.elsewhere.map(Elsewhere::describe);
         Running {
             context,
             beside,

@@ -275,20 +275,23 @@ pub(crate) struct LiveLine<'a> {
     plan: &'a Plan,
     step: &'a Step,
     later: Option<Duration>,
+    /// The hosts of the clients and their clocks, where there are several.
+    pub hosts: Option<String>,
     seen: Option<RecordedInterval>,
     window_ops: u64,
 }
 
 impl LiveLine<'_> {
     pub(crate) fn new<'a>(plan: &'a Plan, step: &'a Step, later: Option<Duration>) -> LiveLine<'a> {
-        LiveLine { plan, step, later, seen: None, window_ops: 0 }
+        LiveLine { plan, step, later, hosts: None, seen: None, window_ops: 0 }
     }
 
     fn head(&self) -> String {
         let (Step { place, of, repeat, .. }, n) = (self.step, self.plan.repeats);
         let repeat = if n == 1 { String::new() } else { format!(", repeat {repeat} of {n}") };
         let (name, cell) = (&self.plan.workload.name, self.step.cell().told());
-        format!("[{place}/{of}] {name} {cell}{repeat}")
+        let hosts = self.hosts.as_ref().map_or_else(String::new, |hosts| format!(" on {hosts}"));
+        format!("[{place}/{of}] {name} {cell}{repeat}{hosts}")
     }
 
     pub(crate) fn opening(&self, opened: u32) -> String {
@@ -465,6 +468,9 @@ mod tests {
             Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step, None);
         assert_eq!(line.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
+        let hosts =
+            LiveLine { hosts: Some("c1, c2".to_owned()), ..LiveLine::new(&plan, &step, None) };
+        assert!(hosts.opening(3).starts_with("[2/6] point-select 64 clients on c1, c2: "));
         line.add(&intervals()[..2]);
         assert_eq!(
             line.state(MINUTE).line,

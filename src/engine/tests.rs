@@ -283,8 +283,8 @@ fn run_elsewhere(said: [Vec<ThreadEvent>; 2]) -> (Ran, Option<jiff::Timestamp>) 
             after.into_iter().for_each(tell);
         });
     };
-    let (lead, notice) = (Duration::from_mins(1), Duration::ZERO);
-    let elsewhere = Elsewhere { names: vec!["c1".to_owned()], lead, notice, open: &open };
+    let (names, lead, none) = (vec!["c1".to_owned()], Duration::from_mins(1), Duration::ZERO);
+    let elsewhere = Elsewhere { names, clock_error: none, lead, notice: none, open: &open };
     let plan = plan_of("point-select", 2, SECOND);
     let ran = measure_with(&plan, Script::default(), Some(&elsewhere));
     let origin = *origin.lock().expect("whole");

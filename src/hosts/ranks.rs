@@ -222,14 +222,13 @@ impl Ranks {
         let offsets = or_stop(stop, self.measure_clocks()).await?;
         let most = |of: fn(&Offset) -> Ns| offsets.iter().map(of).max().unwrap_or(0);
         let trip = Duration::from_nanos(most(|offset| offset.longest));
-        let error_ms = most(|offset| offset.error) as f64 / 1e6;
-        let hosts = counted(offsets.len() as u64, "host");
-        progress.note(&format!("{hosts}: clocks within {error_ms:.3} ms"));
+        let clock_error = Duration::from_nanos(most(|offset| offset.error));
         let dealt = Dealt::new(&context, &context.plan.host_threads, offsets);
         let forwards = Mutex::new(JoinSet::new());
         let open = |channels: PartChannels| *locked(&forwards) = self.open(&dealt, &channels);
         let elsewhere = Elsewhere {
             names: dealt.sources().map(|at| line(&self.all[at].name)).collect(),
+            clock_error,
             lead: LEAD_MIN.max(trip * LEAD_TRIPS),
             notice: trip * 2,
             open: &open,

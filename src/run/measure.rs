@@ -11,8 +11,8 @@ use super::slo::{Slo, check_window, describe_search};
 use super::steps::{Job, Steps};
 use super::summarise::server_label;
 use super::{
-    Invocation, Place, check_gates, directory, finish, latency_for_person, leave_out, print_data,
-    runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
+    Invocation, Place, calibration, check_gates, directory, finish, latency_for_person, leave_out,
+    print_data, runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, line};
@@ -156,7 +156,7 @@ pub(crate) fn run(
         }
         let start = plan.rates.first().filter(|_| slo.is_some());
         search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
-        ceiling = invocation.find_calibration()?;
+        ceiling = calibration::find(&mut invocation)?;
     }
     let Invocation { mut progress, stop, out, .. } = invocation;
     let mut steps = Steps {

@@ -24,7 +24,6 @@ use jiff::Timestamp;
 
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::hosts::{self, ClientHosts, Ranks, Words};
-use crate::judge::Calibration;
 use crate::mysql::{ConnectOptions, ConnectionArgs};
 use crate::observe::raise_descriptor_limit;
 use crate::plan::{Plan, defaults};
@@ -79,14 +78,6 @@ impl Invocation<'_> {
                 hosts::follow(launched, words, self.stop).map(|()| true)
             }
             _ => Ok(false),
-        }
-    }
-
-    /// Finds the ceiling of this host; None where the clients are on others.
-    fn find_calibration(&mut self) -> Result<Option<Calibration>> {
-        match self.hosts {
-            Some(_) => Ok(None),
-            None => calibration::find(self.calibration.as_deref(), self.stop, &mut self.progress),
         }
     }
 }

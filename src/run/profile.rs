@@ -16,8 +16,8 @@ use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
 use super::{
-    Invocation, check_gates, finish, latency_for_person, print_data, random, runtime, tell_saved,
-    terminal, to_step_summary,
+    Invocation, calibration, check_gates, finish, latency_for_person, print_data, random, runtime,
+    tell_saved, terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::hosts::Ranks;
@@ -322,7 +322,7 @@ impl<'a> Legs<'a> {
         earlier: &Earlier,
         ranks: Option<Ranks>,
     ) -> Result<Legs<'a>> {
-        let calibration = invocation.find_calibration()?;
+        let calibration = calibration::find(invocation)?;
         let Invocation { progress, stop, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());

@@ -8,6 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script, Service, tables};
 use loadgen::sandbox::Sandbox;
 use loadgen::summary::Outcome;
@@ -73,8 +77,11 @@ fn run(words: &str, hosts: &Hosts, names: &str, port: u16) -> Ended {
     wait(start(words, hosts, names, port, &results), began, &results)
 }
 
-/// The statements of the workload that each client sent, as text, by the first of them.
-fn streams(said: &[Vec<u8>]) -> BTreeMap<String, Vec<String>> {
+/// The statements of each client, by the first of them.
+type Streams = BTreeMap<String, Vec<String>>;
+
+/// Reads the statements of the workload in what clients said, as text.
+fn streams(said: &[Vec<u8>]) -> Streams {
     let queries = |mut bytes: &[u8]| {
         let mut queries = Vec::new();
         while let [a, b, c, _, rest @ ..] = bytes {
@@ -98,7 +105,7 @@ fn clients_send_the_same_when_they_are_on_one_host_or_on_several() {
     let words =
         "point-select --tables 8 --clients 8 --warmup 0 --ops 800 --seed 7 --statements text";
     for pacing in loops {
-        let mut all: Vec<(BTreeMap<String, Vec<String>>, Option<u64>)> = Vec::new();
+        let mut all: Vec<(Streams, Option<u64>)> = Vec::new();
         for (names, each) in [("", 4), ("a,b", 2), ("a,b,c,d", 1)] {
             let script = Script { answers: tables::answers(8), service, ..Script::default() };
             let server = Canned::start(script, Listen::Port(0)).expect("a free port");
@@ -158,6 +165,41 @@ fn check_hosts(ended: &Ended, hosts: usize) {
     }
     let user_s: f64 = step.hosts.iter().map(|host| host.user_s).sum();
     assert!((user_s - step.client.user_s).abs() < 1e-6);
+}
+
+#[test]
+fn histogram_of_a_step_is_the_sum_of_those_that_its_hosts_tell() {
+    let (server, hosts, results) = (canned(Vec::new()), Hosts::new(), Results::new());
+    let words = "point-select --tables 8 --clients 4 --warmup 0 --ops 4000 --engine-threads 1";
+    let port = server.port().to_string();
+    let mut command = command(words, &["-h", "127.0.0.1", "-P", &port, "-u", "x"], &results);
+    let said = |host: &str| hosts.0.path().join(format!("{host}.said"));
+    let tee = format!("sh -c '\"$@\" | tee {}' sh", said("{host}").display());
+    let began = Instant::now();
+    command.args(["--hosts", "a,b", "--host-command", &tee, "--host-program", PROGRAM]);
+    let ended = wait(command.spawn().expect("it runs"), began, &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    check_hosts(&ended, 2);
+    let histogram = |text: &str| -> Histogram<u64> {
+        let bytes = STANDARD.decode(text).expect("base64");
+        Deserializer::new().deserialize(&mut bytes.as_slice()).expect("a histogram")
+    };
+    let service = &ended.only().latency.service;
+    let mut left = histogram(&service.histogram);
+    assert_eq!((left.len(), service.overflow), (4000, 0));
+    for (host, described) in ["a", "b"].into_iter().zip(&ended.only().hosts) {
+        let mut ops = 0;
+        for line in fs::read_to_string(said(host)).expect("it said something").lines() {
+            let message: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let interval = &message["Event"]["Interval"];
+            if let Some(own) = interval["service"]["histogram"].as_str() {
+                ops += interval["ops"].as_u64().expect("a number");
+                left.subtract(histogram(own)).expect("no value is of nobody");
+            }
+        }
+        assert!(ops > 0 && ops == described.ops, "{host}: {ops}");
+    }
+    assert_eq!(left.len(), 0, "no value is missing");
 }
 
 #[test]
@@ -433,7 +475,7 @@ fn calibrate(dir: &Path) -> String {
 fn profile_is_measured_on_all_hosts_and_is_the_same_to_its_list() {
     let (server, dir) = (common::sandbox(&common::local(), &[]), tempfile::tempdir());
     let (dir, results, hosts) = (dir.expect("a directory"), Results::new(), Hosts::new());
-    let parts = "[[run]]\nworkload = 'point-select'\nclients = [2, 4]\nops = 40\n";
+    let parts = "[[run]]\nworkload = 'point-select'\nclients = [2, 4]\nwarmup = 0\nops = 40\n";
     let path = profile(dir.path(), &server, parts);
     let (words, began) = (format!("--calibration {}", calibrate(dir.path())), Instant::now());
     let child = run_profile(&words, &path, &hosts, &results).spawn().expect("it runs");
@@ -442,6 +484,8 @@ fn profile_is_measured_on_all_hosts_and_is_the_same_to_its_list() {
     for step in &ended.summaries {
         let share = step.client.share.as_ref().expect("it has one");
         assert!(step.hosts.len() == 2 && share.ceiling.is_none(), "the ceiling is of one host");
+        let status = step.server.status.as_ref().expect("counters");
+        assert_eq!(status.deltas.get("Com_stmt_execute"), Some(&40), "what all hosts sent");
     }
     let output = run_profile("--list", &path, &hosts, &results).output().expect("it runs");
     let list = String::from_utf8_lossy(&output.stdout);
