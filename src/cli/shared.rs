@@ -57,7 +57,7 @@ const RANKS_WAIT: Length<0> = Length(Duration::from_mins(5));
 
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct RankFlags {
-    /// Run the clients on all processes that a launcher started with these words, this one among them
+    /// Clients on all processes that this launcher started with this command; LOADGEN_TOKEN proves them
     #[arg(long, value_name = "LAUNCHER", value_enum, conflicts_with = "hosts", help_heading = HOSTS)]
     pub ranks: Option<Launcher>,
 
@@ -77,10 +77,10 @@ impl RankFlags {
             return others.wanted();
         };
         let variable = |name: &str| std::env::var(name).ok();
-        let of = find(launcher, rendezvous.as_deref(), variable)?;
+        let (of, meeting) = find(launcher, rendezvous.as_deref(), variable)?;
         let (token, wait) =
             (Token::new(variable("LOADGEN_TOKEN")), ranks_wait.unwrap_or(RANKS_WAIT).0);
-        Ok(Some(ClientHosts::Launched(Launched { of, token, wait })))
+        Ok(Some(ClientHosts::Launched(Launched { of, meeting, token, wait })))
     }
 }
 

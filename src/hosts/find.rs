@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::launch::allocated;
 use crate::error::{Error, Result, line};
 use crate::terms::Launcher;
@@ -13,21 +15,19 @@ const HINT: &str = "--rendezvous HOST:PORT, or file:PATH in a directory that all
 const PORTS: (u64, u64) = (20_000, 10_000);
 
 /// This process among its ranks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Membership {
     /// The launcher, as it is called.
-    pub(crate) launcher: &'static str,
+    pub(crate) launcher: String,
     pub(crate) rank: u32,
     pub(crate) size: u32,
     /// The launcher's name of the job; empty where it tells none.
     pub(super) job: String,
-    /// None where rank 0 is alone.
-    pub(super) meeting: Option<Meeting>,
 }
 
 /// The place where the ranks find rank 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meeting {
+pub(crate) enum Meeting {
     At { host: String, port: u16 },
     File(PathBuf),
 }
@@ -65,12 +65,13 @@ const fn row(choice: Launcher, name: &'static str, words: [&'static str; 3]) -> 
     Variables { choice, name, rank, size, job }
 }
 
-/// Finds the place of this process; `given` is `--rendezvous`.
+/// Finds the place of this process, and where it meets the others, if there are some; `given` is
+/// `--rendezvous`.
 pub(crate) fn find(
     wanted: Launcher,
     given: Option<&str>,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<Membership> {
+) -> Result<(Membership, Option<Meeting>)> {
     let env = |name: &str| env(name).filter(|value| !value.is_empty());
     let mut of = LAUNCHERS.iter().filter(|of| wanted == Launcher::Auto || of.choice == wanted);
     let Some(of) = of.find(|of| env(of.rank).is_some()) else {
@@ -97,7 +98,7 @@ pub(crate) fn find(
     if of.name == SLURM {
         job = [job, env("SLURM_STEP_ID").unwrap_or_default()].join(".");
     }
-    Ok(Membership { launcher: of.name, rank, size, job, meeting })
+    Ok((Membership { launcher: of.name.to_owned(), rank, size, job }, meeting))
 }
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -167,7 +168,11 @@ mod tests {
     use super::*;
     use crate::error::Kind;
 
-    fn found(wanted: Launcher, given: Option<&str>, recorded: &str) -> Result<Membership> {
+    fn found(
+        wanted: Launcher,
+        given: Option<&str>,
+        recorded: &str,
+    ) -> Result<(Membership, Option<Meeting>)> {
         let pairs = recorded.split_whitespace().filter_map(|word| word.split_once('='));
         let env: Vec<(&str, &str)> = pairs.collect();
         let get = |name: &str| {
@@ -241,11 +246,16 @@ mod tests {
             },
         ];
         for Case { env, given, is: (launcher, rank, size), at } in cases {
-            let found = found(Launcher::Auto, given, &env).expect(&env);
-            assert_eq!((found.launcher, found.rank, found.size), (launcher, rank, size), "{env}");
-            assert_eq!(told(found.meeting), at, "{env}");
+            let (found, meeting) = found(Launcher::Auto, given, &env).expect(&env);
+            assert_eq!(
+                (found.launcher.as_str(), found.rank, found.size),
+                (launcher, rank, size),
+                "{env}"
+            );
+            assert_eq!(told(meeting), at, "{env}");
         }
-        let by_name = found(Launcher::Slurm, None, &format!("{daemon}{ompi}")).expect("srun's");
+        let (by_name, _) =
+            found(Launcher::Slurm, None, &format!("{daemon}{ompi}")).expect("srun's");
         assert_eq!((by_name.rank, by_name.job.as_str()), (1, "4711.3"));
     }
 

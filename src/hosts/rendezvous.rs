@@ -1,5 +1,6 @@
 //! Ranks that a launcher started find each other: rank 0 listens, and takes each of the others once.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -19,7 +20,7 @@ use super::protocol::PROTOCOL;
 use super::rank::serve;
 use super::words::{Words, hash};
 use crate::engine;
-use crate::error::{Error, Result, line};
+use crate::error::{Error, Result, VALUE_MAX, clip, line};
 use crate::plan::units;
 use crate::progress::Progress;
 use crate::stop::{Stop, unless_stopped};
@@ -47,6 +48,7 @@ const NAMED_MAX: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct Launched {
     pub(crate) of: Membership,
+    pub(crate) meeting: Option<Meeting>,
     pub(crate) token: Token,
     /// The longest wait for the others.
     pub(crate) wait: Duration,
@@ -58,18 +60,15 @@ struct Greeting {
     protocol: u32,
     program: Program,
     host: String,
-    rank: u32,
-    size: u32,
-    launcher: String,
-    job: String,
+    of: Membership,
     /// The hash of its plans and of its program.
     plan: String,
     nonce: String,
 }
 
+/// The last line of rank 0: whether the rank is taken.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
-    Challenge { nonce: String },
     Welcome { proof: String },
     Refused { why: String, hint: String },
 }
@@ -96,7 +95,7 @@ pub(super) struct Gathering<'a> {
     /// None where rank 0 is alone.
     listener: Option<(TcpListener, Option<Announcement>)>,
     deadline: Instant,
-    shown: (Sender<Result<Shown, String>>, Receiver<Result<Shown, String>>),
+    shown: (Sender<Result<Shown>>, Receiver<Result<Shown>>),
     unproved: usize,
     here: Vec<u32>,
 }
@@ -121,12 +120,11 @@ pub(crate) fn follow(launched: &Launched, words: Words, stop: &Stop) -> Result<(
 impl Launched {
     /// Begins to take the other ranks of this plan.
     pub(super) fn gather(&self, plan: String, progress: &mut Progress) -> Result<Gathering<'_>> {
-        let listener = self.of.meeting.as_ref().map(|at| self.listen(at)).transpose()?;
-        let others = self.of.size - 1;
+        let listener = self.meeting.as_ref().map(|at| self.listen(at)).transpose()?;
         if let Some((listener, _)) = &listener {
             let port = listener.local_addr().map_or(0, |address| address.port());
-            progress
-                .note(&format!("waiting for {others} more of {} at port {port}", self.of.launcher));
+            let Membership { size, launcher, .. } = &self.of;
+            progress.note(&format!("rank 0 of {size}, by {launcher}, listens at port {port}"));
         }
         let (deadline, shown) = (Instant::now() + self.wait, channel());
         Ok(Gathering { of: self, plan, listener, deadline, shown, unproved: 0, here: vec![0] })
@@ -156,44 +154,41 @@ impl Launched {
 
     /// Connects to rank 0, for as long as it may take to be there.
     fn find_rank_zero(&self, plan: &str) -> Result<TcpStream> {
-        let at = self.of.meeting.as_ref().expect("rank 0 is another one");
+        let at = self.meeting.as_ref().expect("rank 0 is another one");
         let deadline = Instant::now() + self.wait;
         loop {
-            let why = match self.try_once(at, plan) {
-                Ok(stream) => return Ok(stream),
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Passing(why)) => why,
+            let error = match self.try_once(at, plan) {
+                Err(error) if error.may_pass() => error,
+                ended => return ended,
             };
             if Instant::now() >= deadline {
                 let (rank, wait) = (self.of.rank, units::duration(self.wait));
-                let text =
-                    format!("rank {rank} has not found rank 0 within {wait}: {}", line(&why));
-                return Err(Error::failed(text)
+                return Err(error
+                    .context(format!("rank {rank} has not found rank 0 within {wait}"))
                     .hint("does rank 0 run, and may this host connect to its port?"));
             }
             std::thread::sleep(RETRY);
         }
     }
 
-    fn try_once(&self, at: &Meeting, plan: &str) -> Result<TcpStream, Failure> {
+    /// Tries all addresses of rank 0; another attempt may help against an error that may pass.
+    fn try_once(&self, at: &Meeting, plan: &str) -> Result<TcpStream> {
         let (host, port) = match at {
             Meeting::At { host, port } => (host.clone(), *port),
-            Meeting::File(path) => {
-                read_announcement(path, &self.of.job).map_err(Failure::Passing)?
-            }
+            Meeting::File(path) => read_announcement(path, &self.of.job).map_err(passing)?,
         };
-        let passing = |e: io::Error| Failure::Passing(format!("{host}:{port}: {e}"));
+        let failed = |e: io::Error| passing(format!("{}:{port}: {e}", line(&host)));
         // A name may be new, or lead somewhere else now.
-        let addresses = (host.as_str(), port).to_socket_addrs().map_err(passing)?;
-        let mut last = Failure::Passing(format!("{host} has no address"));
+        let addresses = (host.as_str(), port).to_socket_addrs().map_err(failed)?;
+        let mut last = passing(format!("{} has no address", line(&host)));
         for address in addresses {
             if !self.token.is_given() && !is_loopback(address.ip()) {
                 let text = format!("rank 0 is at {}, and LOADGEN_TOKEN is not set", address.ip());
-                return Err(Failure::Final(Error::failed(text).hint(TOKEN_HINT)));
+                return Err(Error::failed(text).hint(TOKEN_HINT));
             }
-            let connected = TcpStream::connect_timeout(&address, CONNECT).map_err(passing);
+            let connected = TcpStream::connect_timeout(&address, CONNECT).map_err(failed);
             match connected.and_then(|stream| self.introduce(stream, plan)) {
-                Err(Failure::Passing(why)) => last = Failure::Passing(why),
+                Err(error) if error.may_pass() => last = error,
                 ended => return ended,
             }
         }
@@ -201,58 +196,43 @@ impl Launched {
     }
 
     /// Greets rank 0; both prove the token.
-    fn introduce(&self, mut stream: TcpStream, plan: &str) -> Result<TcpStream, Failure> {
-        let Membership { launcher, rank, size, ref job, .. } = self.of;
+    fn introduce(&self, mut stream: TcpStream, plan: &str) -> Result<TcpStream> {
+        let until = Instant::now() + ANSWER;
+        let (_, nonce): (_, String) = receive(&mut stream, until)?;
         let greeting = Greeting {
             protocol: PROTOCOL,
             program: engine::program(),
             host: own_host(),
-            rank,
-            size,
-            launcher: launcher.to_owned(),
-            job: job.clone(),
+            of: self.of.clone(),
             plan: plan.to_owned(),
-            nonce: nonce().map_err(Failure::Final)?,
+            nonce: random()?,
         };
-        let until = Instant::now() + ANSWER;
-        let own = send(&mut stream, &greeting).map_err(Failure::Passing)?;
-        let (_, answer) = receive(&mut stream, until).map_err(Failure::Passing)?;
-        let Answer::Challenge { nonce } = answer else { return Err(refused(answer)) };
-        let proof = self.token.prove(Side::Rank, &own, &nonce);
-        send(&mut stream, &proof).map_err(Failure::Passing)?;
-        let (_, answer) = receive(&mut stream, until).map_err(Failure::Passing)?;
-        match answer {
+        let own = send(&mut stream, &greeting)?;
+        send(&mut stream, &self.token.prove(Side::Rank, &own, &nonce))?;
+        match receive(&mut stream, until)?.1 {
             Answer::Welcome { proof }
                 if self.token.verify(Side::RankZero, &own, &nonce, &proof) =>
             {
-                tune(&stream).map_err(|e| Failure::Passing(e.to_string()))?;
+                tune(&stream).map_err(passing)?;
                 Ok(stream)
             }
             Answer::Welcome { .. } => {
                 let text = "rank 0 does not know the LOADGEN_TOKEN of this rank";
-                Err(Failure::Final(Error::failed(text).hint(TOKEN_HINT)))
+                Err(Error::failed(text).hint(TOKEN_HINT))
             }
-            other => Err(refused(other)),
+            Answer::Refused { why, hint } => {
+                let error = Error::failed(format!("rank 0 refuses this rank: {}", line(&why)));
+                Err(error.hint(line(&hint)))
+            }
         }
     }
 }
 
 const TOKEN_HINT: &str = "the same LOADGEN_TOKEN for all ranks (mpirun -x LOADGEN_TOKEN): openssl rand -hex 32 makes one";
 
-/// The end of an attempt: another one may help, or none.
-enum Failure {
-    Passing(String),
-    Final(Error),
-}
-
-fn refused(answer: Answer) -> Failure {
-    match answer {
-        Answer::Refused { why, hint } => {
-            let error = Error::failed(format!("rank 0 refuses this rank: {}", line(&why)));
-            Failure::Final(error.hint(line(&hint)))
-        }
-        _ => Failure::Passing("its answer is none of loadgen's".to_owned()),
-    }
+/// Makes an error that another attempt may help against.
+fn passing(why: impl Display) -> Error {
+    Error::failed(why.to_string()).passing(true)
 }
 
 impl Gathering<'_> {
@@ -290,9 +270,8 @@ impl Gathering<'_> {
 
     /// Takes a rank that has proved its token, or refuses it.
     fn decide(&mut self, mut shown: Shown, progress: &mut Progress) -> Result<Option<Proved>> {
-        let greeting = &shown.greeting;
-        let (rank, host) = (greeting.rank, line(&greeting.host));
-        if let Some((why, hint, is_passing)) = self.check(greeting) {
+        let (rank, host) = (shown.greeting.of.rank, clip(&shown.greeting.host, VALUE_MAX));
+        if let Some((why, hint, is_passing)) = self.check(&shown.greeting) {
             let text = format!("rank {rank} ({host}) is refused: {why}");
             refuse(&mut shown.stream, &why, hint);
             if is_passing {
@@ -314,28 +293,27 @@ impl Gathering<'_> {
     /// Returns why a rank is refused, with a hint, and whether the right one may still come.
     fn check(&self, greeting: &Greeting) -> Option<(String, &'static str, bool)> {
         const SAME: &str = "the same command line and the same program for all ranks";
-        let (own, Greeting { rank, size, .. }) = (&self.of.of, greeting);
-        if greeting.launcher != own.launcher || greeting.job != own.job {
-            let job = |launcher: &str, job: &str| line(format!("{launcher} {job}").trim_end());
-            let [theirs, ours] =
-                [job(&greeting.launcher, &greeting.job), job(own.launcher, &own.job)];
-            let why = format!("it is of another job: {theirs}, not {ours}");
-            return Some((why, "another --rendezvous for each job", true));
-        }
-        if greeting.protocol != PROTOCOL || greeting.program != engine::program() {
+        let (own, theirs) = (&self.of.of, &greeting.of);
+        let (rank, size) = (theirs.rank, theirs.size);
+        let job = |of: &Membership| line(format!("{} {}", of.launcher, of.job).trim_end());
+        let (why, hint, is_passing) = if job(theirs) != job(own) {
+            let why = format!("it is of another job: {}, not {}", job(theirs), job(own));
+            (why, "another --rendezvous for each job", true)
+        } else if greeting.protocol != PROTOCOL || greeting.program != engine::program() {
             let version = line(&greeting.program.version);
-            return Some((format!("it is another build of loadgen ({version})"), SAME, false));
-        }
-        if *size != own.size || *rank == 0 || rank >= size {
+            (format!("it is another build of loadgen ({version})"), SAME, false)
+        } else if size != own.size || rank == 0 || rank >= size {
             let why = format!("it is rank {rank} of {size}, and there are {}", own.size);
-            return Some((why, "one launcher for all ranks", false));
-        }
-        if self.here.contains(rank) {
-            let why = format!("rank {rank} is here already");
-            return Some((why, "each rank once; a launcher must not restart what has ended", true));
-        }
-        let other = greeting.plan != self.plan;
-        other.then(|| ("it has another plan".to_owned(), SAME, false))
+            (why, "one launcher for all ranks", false)
+        } else if self.here.contains(&rank) {
+            let hint = "each rank once; a launcher must not restart what has ended";
+            (format!("rank {rank} is here already"), hint, true)
+        } else if greeting.plan != self.plan {
+            ("it has another plan".to_owned(), SAME, false)
+        } else {
+            return None;
+        };
+        Some((why, hint, is_passing))
     }
 
     fn missing(&self) -> String {
@@ -356,23 +334,21 @@ impl Gathering<'_> {
     }
 }
 
-/// Hears a connection out: a greeting, and a proof of the token. Says why it is refused.
-fn hear(mut stream: TcpStream, peer: SocketAddr, token: &Token) -> Result<Shown, String> {
-    let until = Instant::now() + PROVING;
+/// Hears a connection out: a greeting, and a proof of the token.
+fn hear(mut stream: TcpStream, peer: SocketAddr, token: &Token) -> Result<Shown> {
+    let (until, nonce) = (Instant::now() + PROVING, random()?);
+    send(&mut stream, &nonce)?;
     let (line, greeting): (Vec<u8>, Greeting) = receive(&mut stream, until)?;
-    let nonce = nonce().map_err(|error| error.to_string())?;
-    let why = if token.is_given() || is_loopback(peer.ip()) {
-        send(&mut stream, &Answer::Challenge { nonce: nonce.clone() })?;
-        let (_, proof): (_, String) = receive(&mut stream, until)?;
-        if token.verify(Side::Rank, &line, &nonce, &proof) {
-            return Ok(Shown { stream, line, greeting, nonce });
-        }
+    let (_, proof): (_, String) = receive(&mut stream, until)?;
+    let why = if !token.is_given() && !is_loopback(peer.ip()) {
+        "rank 0 has no LOADGEN_TOKEN, and takes ranks of its own host only"
+    } else if !token.verify(Side::Rank, &line, &nonce, &proof) {
         "it has another LOADGEN_TOKEN than rank 0, or none"
     } else {
-        "rank 0 has no LOADGEN_TOKEN, and takes ranks of its own host only"
+        return Ok(Shown { stream, line, greeting, nonce });
     };
     refuse(&mut stream, why, TOKEN_HINT);
-    Err(format!("{}: {why}", peer.ip().to_canonical()))
+    Err(Error::failed(format!("{}: {why}", peer.ip().to_canonical())))
 }
 
 fn refuse(stream: &mut TcpStream, why: &str, hint: &str) {
@@ -382,37 +358,32 @@ fn refuse(stream: &mut TcpStream, why: &str, hint: &str) {
 }
 
 /// Sends a line; returns it.
-fn send(stream: &mut TcpStream, message: &impl Serialize) -> Result<Vec<u8>, String> {
+fn send(stream: &mut TcpStream, message: &impl Serialize) -> Result<Vec<u8>> {
     let line = serde_json::to_vec(message).expect("plain data");
     let written = stream.set_write_timeout(Some(PROVING));
-    let written = written.and_then(|()| stream.write_all(&[&line[..], b"\n"].concat()));
-    written.map(|()| line).map_err(|e| e.to_string())
+    written.and_then(|()| stream.write_all(&[&line[..], b"\n"].concat())).map_err(passing)?;
+    Ok(line)
 }
 
 /// Reads one line and nothing behind it.
-fn receive<M: DeserializeOwned>(
-    stream: &mut TcpStream,
-    until: Instant,
-) -> Result<(Vec<u8>, M), String> {
+fn receive<M: DeserializeOwned>(stream: &mut TcpStream, until: Instant) -> Result<(Vec<u8>, M)> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() || line.len() > LINE_MAX {
-            return Err("it does not greet as a rank does".to_owned());
+            return Err(passing("it does not greet as a rank does"));
         }
-        stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
+        stream.set_read_timeout(Some(left)).map_err(passing)?;
         match stream.read(&mut byte) {
-            Ok(0) => return Err("the connection was closed".to_owned()),
+            Ok(0) => return Err(passing("the connection was closed")),
             Ok(_) if byte == *b"\n" => break,
             Ok(_) => line.push(byte[0]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Err("it does not answer as a rank does".to_owned()),
+            Err(e) => return Err(passing(e)),
         }
     }
     let message = serde_json::from_slice(&line);
-    message
-        .map(|message| (line, message))
-        .map_err(|_| "it is no loadgen of this version".to_owned())
+    message.map(|message| (line, message)).map_err(|_| passing("it is no loadgen of this version"))
 }
 
 /// Prepares the connection of a rank that is taken.
@@ -424,12 +395,11 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_keepalive(&keepalive.with_retries(PROBES))
 }
 
-fn nonce() -> Result<String> {
-    let number = || getrandom::u64();
-    let pair = number().and_then(|one| Ok((one, number()?)));
-    let (one, other) =
-        pair.map_err(|e| Error::failed(format!("no random number to be had: {e}")))?;
-    Ok(format!("{one:016x}{other:016x}"))
+fn random() -> Result<String> {
+    let mut bytes = [0; 16];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|e| Error::failed(format!("no random number to be had: {e}")))?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 fn is_loopback(address: IpAddr) -> bool {

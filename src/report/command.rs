@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::names::listed;
 use crate::summary::Summary;
-use crate::terms::{OnError, Rate, StatementMode, joined};
+use crate::terms::{Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
 /// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
@@ -25,6 +25,8 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let threads = unusual.map(|step| each(step).max(1));
     // No summary keeps how they were started: such a command may have a secret in it.
     let hosts = first.hosts.iter().map(|host| Some(host.name.clone()));
+    // Only a launcher's ranks count from 0.
+    let launched = first.hosts.iter().any(|host| host.rank == 0);
     let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
     let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);
     let mut words = vec!["loadgen".to_owned()];
@@ -50,7 +52,8 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     flag("distribution", Some(workload.distribution.clone()));
     flag("spread", Some(workload.spread.to_string()));
     flag("engine-threads", threads.map(|threads| threads.to_string()).next());
-    flag("hosts", joined(hosts, ","));
+    flag("hosts", joined(hosts, ",").filter(|_| !launched));
+    flag("ranks", launched.then(|| Launcher::Auto.to_string()));
     flag("charset", plan.charset.clone());
     flag("on-error", (plan.on_error != OnError::Abort).then(|| plan.on_error.to_string()));
     flag("max-errors", plan.max_errors.clone());
