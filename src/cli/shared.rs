@@ -29,7 +29,7 @@ const HOSTS: &str = "Hosts";
 
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct HostArgs {
-    /// Hosts that run the clients, over ssh: c1,user@c2,localhost [default: this one]
+    /// Hosts that run the clients, over ssh: c1,user@c2,localhost; or slurm [default: this one]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = HOSTS)]
     pub hosts: Vec<String>,
 
@@ -57,7 +57,7 @@ const RANKS_WAIT: Length<0> = Length(Duration::from_mins(5));
 
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct RankFlags {
-    /// Clients on all processes that this launcher started with this command; LOADGEN_TOKEN proves them
+    /// Clients on all processes that a launcher started; LOADGEN_TOKEN proves them
     #[arg(long, value_name = "LAUNCHER", value_enum, conflicts_with = "hosts", help_heading = HOSTS)]
     pub ranks: Option<Launcher>,
 

@@ -56,7 +56,11 @@ const LAUNCHERS: [Variables; 6] = [
     ),
     row(Launcher::Mpi, "MPICH", ["PMI_RANK", "PMI_SIZE", "PMI_JOBID"]),
     row(Launcher::Slurm, SLURM, ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID"]),
-    row(Launcher::Kubernetes, "Kubernetes", ["JOB_COMPLETION_INDEX", "LOADGEN_SIZE", ""]),
+    row(
+        Launcher::Kubernetes,
+        "Kubernetes",
+        ["JOB_COMPLETION_INDEX", "LOADGEN_SIZE", "LOADGEN_JOB"],
+    ),
     row(Launcher::Env, TORCHRUN, ["RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"]),
 ];
 

@@ -328,7 +328,7 @@ mod tests {
     use crate::observe::{ClientReading, ROOT, Whereabouts, host};
     use crate::plan::knobs::Knobs;
     use crate::stop::Stop;
-    use crate::summary::{Driver, SettingChange, SuiteTest};
+    use crate::summary::{Driver, Outcome, SettingChange, SuiteTest};
     use crate::terms::Class;
     use crate::workload::builtin;
 
@@ -427,7 +427,7 @@ mod tests {
             let client = summary(&run, of).client;
             (client.cpu, client.cores)
         };
-        assert_eq!(client(["A", "B", "A"]), ("3 hosts of A, B".to_owned(), 6));
+        assert_eq!(client(["A", "B", "A"]), ("2 hosts of A, 1 host of B".to_owned(), 6));
         assert_eq!(client(["B", "A", "A"]), client(["A", "B", "A"]));
     }
 
