@@ -86,6 +86,8 @@ pub struct MeasuredStep {
     pub(crate) readings: Readings,
     /// The hosts of the clients, where they are not all of this process.
     pub(crate) hosts: Vec<ClientHost>,
+    /// One of them was lost, whatever ended the step.
+    pub(crate) is_host_lost: bool,
 }
 
 #[derive(Default)]
@@ -124,7 +126,18 @@ impl MeasuredStep {
         let ops_by_client = vec![counted.timeline.window.ops];
         let counts = ThreadCounts { ops_by_client, ..ThreadCounts::default() };
         let (ledger, outages, hosts) = (Vec::new(), Vec::new(), Vec::new());
-        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings, hosts }
+        let is_host_lost = false;
+        MeasuredStep {
+            outcome,
+            error,
+            counted,
+            ledger,
+            counts,
+            outages,
+            readings,
+            hosts,
+            is_host_lost,
+        }
     }
 
     /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.

@@ -588,8 +588,18 @@ impl<'a> Running<'a> {
         let ledger = std::mem::take(&mut counts.ledger);
         let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
         let readings = Readings { client, max_rss_bytes, status, probed, changed };
-        let hosts = Vec::new();
-        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings, hosts }
+        let (hosts, is_host_lost) = (Vec::new(), self.seen.lost > 0);
+        MeasuredStep {
+            outcome,
+            error,
+            counted,
+            ledger,
+            counts,
+            outages,
+            readings,
+            hosts,
+            is_host_lost,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::launch::Way;
 use super::protocol::{Hello, PROTOCOL};
 use crate::engine::{self, ThreadEvent};
 use crate::error::{Error, Result, clip, line};
@@ -39,20 +40,21 @@ pub(super) fn executable() -> Option<String> {
 }
 
 /// Refuses another build: its messages and its work may differ.
-pub(super) fn check_hello(hello: &Hello, number: u32, name: &str) -> Result<()> {
+pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
     let own = engine::program();
     if (hello.protocol, &hello.program, &hello.executable) != (PROTOCOL, &own, &executable()) {
-        let of = |program: &Program| {
+        let told = |program: &Program| {
             let revision = program.revision.as_deref().unwrap_or("no revision");
             format!("{} ({revision}, {})", program.version, program.profile)
         };
-        let mut theirs = of(&hello.program);
+        let mut theirs = told(&hello.program);
         if hello.program == own {
             theirs.push_str(" of another build");
         }
-        return Err(another_build(number, name, &theirs, &of(&own)));
+        return Err(another_build(of, &theirs, &told(&own)));
     }
     if !(1..=CORES_MAX).contains(&hello.threads) {
+        let (number, name, _) = of;
         let text =
             format!("rank {number} ({name}) has {} cores: no host has so many", hello.threads);
         return Err(Error::failed(text));
@@ -60,19 +62,15 @@ pub(super) fn check_hello(hello: &Hello, number: u32, name: &str) -> Result<()> 
     Ok(())
 }
 
-fn another_build(number: u32, name: &str, theirs: &str, own: &str) -> Error {
+fn another_build((number, name, way): (u32, &str, Way), theirs: &str, own: &str) -> Error {
     let theirs = line(theirs);
     Error::failed(format!("rank {number} ({name}) has loadgen {theirs}, and this is {own}"))
-        .hint(format!("the same program everywhere: scp \"$(command -v loadgen)\" {name}:"))
+        .hint(way.same_program(name))
 }
 
 /// Explains a line that is no message; it is shown only before the greeting, when the rank has no password
 /// yet that a launcher could send back.
-pub(super) fn explain_line(
-    (number, name): (u32, &str),
-    text: &[u8],
-    greeted: bool,
-) -> Result<String> {
+pub(super) fn explain_line(of: (u32, &str, Way), text: &[u8], greeted: bool) -> Result<String> {
     let greeting = serde_json::from_slice::<Value>(text).ok();
     let hello = greeting.as_ref().and_then(|greeting| greeting.get("Hello"));
     if let Some(protocol) = hello.and_then(|hello| hello.get("protocol")?.as_u64()) {
@@ -80,7 +78,7 @@ pub(super) fn explain_line(
         let version = version.unwrap_or("of another version");
         let own = format!("{} with protocol {PROTOCOL}", engine::program().version);
         let theirs = format!("{version} with protocol {protocol}");
-        return Err(another_build(number, name, &theirs, &own));
+        return Err(another_build(of, &theirs, &own));
     }
     if greeted {
         return Ok("it sent a line that is no message of loadgen's".to_owned());
@@ -116,8 +114,9 @@ impl Part {
             }
             ThreadEvent::Warm => !std::mem::replace(&mut self.is_warm, true),
             ThreadEvent::Interval(interval) => {
+                // The end of one may be moved when the next has begun on another thread.
                 let follows = self.until <= interval.start && interval.start <= interval.end;
-                self.until = interval.end;
+                self.until = interval.start;
                 follows && interval.by_statement.len() == self.statements
             }
             ThreadEvent::Done(counts) => {
@@ -154,7 +153,7 @@ mod tests {
         assert_eq!(refused(&[Opened, Warm, interval(0, 5), interval(5, 9), done(1)]), None);
         assert_eq!(refused(&[Opened, Opened]), Some(1));
         assert_eq!(refused(&[Warm, Warm]), Some(1));
-        assert_eq!(refused(&[interval(0, 5), interval(4, 9)]), Some(1));
+        assert_eq!(refused(&[interval(4, 9), interval(0, 5)]), Some(1));
         assert_eq!(refused(&[interval(5, 4)]), Some(0));
         assert_eq!(refused(&[done(2)]), Some(0));
         assert_eq!(refused(&[done(1), done(1)]), Some(1));
@@ -164,7 +163,8 @@ mod tests {
 
     #[test]
     fn line_is_shown_until_there_is_a_password_to_show() {
-        let explain = |text: &str, greeted| explain_line((1, "c1"), text.as_bytes(), greeted);
+        let explain =
+            |text: &str, greeted| explain_line((1, "c1", Way::Ssh), text.as_bytes(), greeted);
         assert!(explain("Welcome to c1!\n", false).expect("a line").contains("Welcome"));
         assert!(!explain("Welcome to c1!\n", true).expect("a line").contains("Welcome"));
         let other = r#"{"Hello":{"protocol":99,"program":{"version":"9.1"}}}"#;

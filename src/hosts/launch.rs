@@ -38,6 +38,9 @@ impl Wanted {
         if hosts == [SLURM] {
             hosts = allocated(env::var("SLURM_JOB_NODELIST").ok().as_deref())?;
             usual = owned(&SRUN);
+            // Else a step of one task may have one core.
+            let cores = env::var("SLURM_CPUS_ON_NODE").ok().filter(|n| n.parse::<u32>().is_ok());
+            usual.extend(cores.map(|cores| format!("-c{cores}")));
         }
         if let Some(host) = hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
             return Err(Error::usage(format!("--hosts: '{}' is no host", line(host)))
@@ -58,10 +61,18 @@ impl Wanted {
         Ok(Wanted { hosts, command, program })
     }
 
+    pub(super) fn way(&self, host: &str) -> Way {
+        match host {
+            HERE => Way::Here,
+            _ if self.command.is_empty() => Way::Ssh,
+            _ => Way::Command,
+        }
+    }
+
     /// Returns the command that starts a rank on a host.
     fn words(&self, host: &str) -> Result<Vec<String>> {
         let program = self.program.clone().unwrap_or_else(|| "loadgen".to_owned());
-        let (mut words, program): (Vec<String>, String) = if host == HERE {
+        let (mut words, program): (Vec<String>, String) = if self.way(host) == Way::Here {
             let own = env::current_exe().ok().filter(|own| own.exists());
             // The file of a program that was replaced while it runs has no name.
             let own = own.unwrap_or_else(|| "/proc/self/exe".into());
@@ -136,15 +147,43 @@ fn pass_on(errors: impl Read, host: &str) {
     }
 }
 
-/// Returns what to do about the status of a command that was to start a rank.
-pub(super) fn hint(host: &str, code: Option<i32>, started: bool) -> String {
-    match code.filter(|_| !started) {
-        Some(127) => format!(
-            "no loadgen is there: scp loadgen {host}: puts it there, --host-program names its path"
-        ),
-        Some(255) => format!("ssh could not connect: try ssh -o BatchMode=yes {host} true"),
-        _ => "the lines above with its name are its own".to_owned(),
+/// The way in which a rank was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Ssh,
+    Command,
+    Here,
+    /// By somebody else, with words of its own.
+    Launcher,
+}
+
+impl Way {
+    /// Returns what to do about the end of a rank, with the status of the command that was to start it.
+    pub(super) fn hint(self, host: &str, code: Option<i32>, started: bool) -> String {
+        match (self, code.filter(|_| !started)) {
+            (Way::Launcher, _) => "its own output, which its launcher has, says more".to_owned(),
+            (Way::Ssh, Some(127)) => format!("no loadgen is there: {}", copy(host)),
+            (Way::Command, Some(127)) => {
+                "no loadgen is there: --host-program names its path there".to_owned()
+            }
+            (Way::Ssh, Some(255)) => {
+                format!("ssh could not connect: try ssh -o BatchMode=yes {host} true")
+            }
+            _ => "the lines above with its name are its own".to_owned(),
+        }
     }
+
+    /// Returns how the same program comes to a host.
+    pub(super) fn same_program(self, host: &str) -> String {
+        match self {
+            Way::Ssh => format!("the same program everywhere: {}", copy(host)),
+            _ => "the same program everywhere".to_owned(),
+        }
+    }
+}
+
+fn copy(host: &str) -> String {
+    format!("scp \"$(command -v loadgen)\" {host}: and --host-program ./loadgen")
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ use crate::error::{Error, Result};
 use crate::observe::Ns;
 
 const BEAT: Duration = Duration::from_secs(1);
+/// A process that is stopped for longer than a tick knows it afterwards.
+const TICK: Duration = Duration::from_millis(100);
 /// The longest time without a line from a process that lives.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);
 
@@ -56,7 +58,7 @@ impl Message for FromRank {
 #[derive(Debug)]
 pub(super) struct Writer<M> {
     messages: Sender<M>,
-    /// The longest delay of a beat.
+    /// The longest delay of a tick.
     paused: Arc<AtomicU64>,
 }
 
@@ -72,20 +74,26 @@ impl<M: Message> Writer<M> {
         let (messages, waiting) = channel::<M>();
         let paused = Arc::new(AtomicU64::new(0));
         let noted = Arc::clone(&paused);
-        let run = move || loop {
-            let began = Instant::now();
-            let mut message = match waiting.recv_timeout(BEAT) {
-                Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => M::BEAT,
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            let late = began.elapsed().saturating_sub(BEAT).as_nanos() as Ns;
-            noted.fetch_max(late, Ordering::Relaxed);
-            message.stamp(clock::now());
-            let mut line = serde_json::to_vec(&message).expect("plain data");
-            line.push(b'\n');
-            if out.write_all(&line).and_then(|()| out.flush()).is_err() {
-                return;
+        let run = move || {
+            let mut written = Instant::now();
+            loop {
+                let began = Instant::now();
+                let received = waiting.recv_timeout(TICK);
+                let late = began.elapsed().saturating_sub(TICK).as_nanos() as Ns;
+                noted.fetch_max(late, Ordering::Relaxed);
+                let mut message = match received {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Timeout) if written.elapsed() < BEAT => continue,
+                    Err(RecvTimeoutError::Timeout) => M::BEAT,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                };
+                message.stamp(clock::now());
+                let mut line = serde_json::to_vec(&message).expect("plain data");
+                line.push(b'\n');
+                if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+                    return;
+                }
+                written = Instant::now();
             }
         };
         spawn("write-lines", run)?;

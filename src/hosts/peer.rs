@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::check::{Part, check_hello, explain_line};
 use super::clock::{self, Offset, ROUND_TRIPS, RoundTrip};
-use super::launch::{self, Wanted};
+use super::launch::{Wanted, Way};
 use super::link::{SILENCE, Unread, Writer, read, spawn};
 use super::protocol::{Edges, FromRank, Hello, SeenServer, ToRank};
 use crate::engine::{MEASURED, ThreadEvent, ThreadMessage};
@@ -37,7 +38,7 @@ pub(super) struct Starting {
     pub(super) state: Arc<Mutex<State>>,
     heard: Arc<Heard>,
     /// It has words of its own: a launcher started it.
-    launched: bool,
+    way: Way,
 }
 
 pub(super) struct Rank {
@@ -48,7 +49,7 @@ pub(super) struct Rank {
     replies: UnboundedReceiver<(Ns, FromRank)>,
     state: Arc<Mutex<State>>,
     heard: Arc<Heard>,
-    pub(super) launched: bool,
+    pub(super) way: Way,
     seen: Option<SeenServer>,
 }
 
@@ -56,6 +57,7 @@ pub(super) struct Rank {
 pub(super) struct State {
     number: u32,
     name: String,
+    way: Way,
     group: Option<Group>,
     greeted: bool,
     lost: Option<Error>,
@@ -87,25 +89,21 @@ impl Heard {
 }
 
 impl State {
-    fn lose(&mut self, why: &str) {
-        self.replies = None;
+    fn lose(&mut self, why: &str, status: Option<ExitStatus>) {
         let (number, name) = (self.number, line(&self.name));
-        // A stopped process does not end by itself.
-        let launched = self.group.is_none();
-        let status = self.group.as_mut().and_then(|group| ended_within(group, LOOK));
-        self.group = None;
         let how = status.map_or_else(String::new, |status| format!(" ({status})"));
         let error = Error::failed(format!("rank {number} ({name}) is lost: {why}{how}"));
         let code = status.and_then(|status| status.code());
-        self.lose_for(if launched {
-            error.hint("its own output, which its launcher has, says more")
-        } else {
-            error.hint(launch::hint(&name, code, self.greeted))
-        });
+        self.lose_for(error.hint(self.way.hint(&name, code, self.greeted)));
     }
 
     fn lose_for(&mut self, error: Error) {
-        (self.replies, self.group) = (None, None);
+        self.replies = None;
+        if let Some(group) = self.group.take() {
+            group.signal(Signal::SIGKILL);
+            // A process that the kernel holds must not keep others waiting.
+            let _ = spawn("end-rank", move || drop(group));
+        }
         if let Some(route) = self.route.as_ref().filter(|_| self.lost.is_none()) {
             route.lose(&error);
         }
@@ -118,12 +116,12 @@ impl State {
         match (message, route) {
             (FromRank::Event(event), Some(route)) => match route.part.check(&event) {
                 None => route.send(event),
-                Some(why) => self.lose(why),
+                Some(why) => self.lose(why, None),
             },
             (FromRank::Edges(edges), Some(route)) => route.edges = Some(edges),
             (FromRank::Event(_) | FromRank::Edges(_) | FromRank::Beat, _) => {}
             (FromRank::Asked(kind @ (Kind::Interrupted | Kind::Terminated)), _) => stop.ask(kind),
-            (FromRank::Asked(_), _) => self.lose("it sent a signal that there is not"),
+            (FromRank::Asked(_), _) => self.lose("it sent an unknown signal", None),
             (reply, _) => {
                 self.greeted = true;
                 if let Some(replies) = &self.replies {
@@ -134,7 +132,7 @@ impl State {
     }
 
     /// Takes note of the end of its lines; one that was silent for too long was lost before.
-    fn end(&mut self, ended: Result<(), Unread>) {
+    fn end(&mut self, ended: Result<(), Unread>, status: Option<ExitStatus>) {
         if self.lost.is_some() {
             return;
         }
@@ -142,11 +140,11 @@ impl State {
             Ok(()) => Ok("its connection ended".to_owned()),
             Err(Unread::Broken(why)) => Ok(why),
             Err(Unread::NoMessage(text)) => {
-                explain_line((self.number, &line(&self.name)), &text, self.greeted)
+                explain_line((self.number, &line(&self.name), self.way), &text, self.greeted)
             }
         };
         match why {
-            Ok(why) => self.lose(&why),
+            Ok(why) => self.lose(&why, status),
             Err(error) => self.lose_for(error),
         }
     }
@@ -165,10 +163,11 @@ impl Route {
     }
 }
 
-fn ended_within(group: &mut Group, limit: Duration) -> Option<ExitStatus> {
+/// Waits for the end of a rank's process; others may have its state meanwhile.
+fn ended_within(state: &Mutex<State>, limit: Duration) -> Option<ExitStatus> {
     let began = Instant::now();
     loop {
-        let status = group.leader.try_wait().ok()?;
+        let status = locked(state).group.as_mut()?.leader.try_wait().ok()?;
         if status.is_some() || began.elapsed() >= limit {
             return status;
         }
@@ -182,21 +181,22 @@ impl Starting {
         let mut group = wanted.start(host)?;
         let (input, output) = (group.leader.stdout.take(), group.leader.stdin.take());
         let (input, output) = (input.expect("it is piped"), output.expect("it is piped"));
-        Starting::lead(number, host.to_owned(), Some(group), (input, output), stop)
+        let of = (number, host.to_owned(), wanted.way(host));
+        Starting::lead(of, Some(group), (input, output), stop)
     }
 
     /// Leads a rank over any lines. One without a process of ours has words of its own.
     pub(super) fn lead(
-        number: u32,
-        name: String,
+        (number, name, way): (u32, String, Way),
         group: Option<Group>,
         (input, output): (impl Read + Send + 'static, impl Write + Send + 'static),
         stop: &Stop,
     ) -> Result<Starting> {
-        let (launched, (told, replies)) = (group.is_none(), unbounded_channel());
+        let (told, replies) = unbounded_channel();
         let state = State {
             number,
             name,
+            way,
             group,
             greeted: false,
             lost: None,
@@ -212,9 +212,11 @@ impl Starting {
                 beats.note(at);
                 locked(&of).take(at, message, &stop);
             });
-            locked(&of).end(ended);
+            // A stopped process does not end by itself.
+            let status = ended_within(&of, LOOK);
+            locked(&of).end(ended, status);
         })?;
-        Ok(Starting { number, to, replies, state, heard, launched })
+        Ok(Starting { number, to, replies, state, heard, way })
     }
 
     pub(super) fn lost(&self) -> Option<Error> {
@@ -234,9 +236,9 @@ impl Starting {
             let unknown = || Error::failed(format!("rank {number} ({shown}) does not greet"));
             return Err(locked(&self.state).lost.clone().unwrap_or_else(unknown));
         };
-        check_hello(&hello, number, &shown)?;
-        let Starting { to, replies, state, heard, launched, .. } = self;
-        Ok(Rank { number, name, hello: *hello, to, replies, state, heard, launched, seen: None })
+        check_hello(&hello, (number, &shown, self.way))?;
+        let Starting { to, replies, state, heard, way, .. } = self;
+        Ok(Rank { number, name, hello: *hello, to, replies, state, heard, way, seen: None })
     }
 }
 
@@ -266,7 +268,7 @@ impl Rank {
             // A late answer must not pass for that of a later question.
             let mut state = locked(&self.state);
             if state.lost.is_none() {
-                state.lose("it does not answer");
+                state.lose("it does not answer", None);
             }
             state.lost.clone().expect("it is lost")
         })
@@ -295,7 +297,7 @@ impl Rank {
         let target = link.target.clone();
         let password = target.password.clone();
         let limit = target.connect_timeout * 2 + limits::SILENCE;
-        self.to.send(if self.launched {
+        self.to.send(if self.way == Way::Launcher {
             ToRank::Find { label: label.map(str::to_owned) }
         } else {
             ToRank::Server { target, password }
@@ -369,6 +371,7 @@ impl Rank {
             net_rx_bytes: traffic(0),
             net_tx_bytes: traffic(1),
             share: edges.map(|edges| edges.share.clone()),
+            state: edges.and_then(|edges| edges.state.clone()),
             verdict: None,
             clock: HostClock {
                 offset_us: before.ns as f64 / 1e3,
@@ -385,10 +388,10 @@ impl Rank {
 
 /// Waits for the end of a rank that was told to; kills what has not ended in time.
 pub(super) fn end_within(state: &Mutex<State>, limit: Duration) {
-    // First its reader must not take the end for a loss.
-    let group = locked(state).group.take();
-    if let Some(mut group) = group {
-        let _ = ended_within(&mut group, limit);
+    if locked(state).group.is_some() {
+        ended_within(state, limit);
+        // One that does not end is killed.
+        locked(state).group = None;
         return;
     }
     // A connection of a rank that was told ends at the other side, once it has heard of it.
@@ -410,7 +413,7 @@ pub(super) fn watch(started: &[Starting], watched: &Arc<AtomicBool>) -> Result<(
                 let mut state = locked(state);
                 let limit = if state.greeted { SILENCE } else { GREETING };
                 if state.lost.is_none() && silence > limit.as_nanos() as Ns {
-                    state.lose(&format!("no word from it for {} s", limit.as_secs()));
+                    state.lose(&format!("no word from it for {} s", limit.as_secs()), None);
                 }
             }
         }

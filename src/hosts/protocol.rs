@@ -8,7 +8,7 @@ use crate::error::{Error, Kind};
 use crate::mysql::ConnectOptions;
 use crate::mysql::options::Secret;
 use crate::observe::{ClientUse, Host, Ns};
-use crate::summary::{Program, Server, Share};
+use crate::summary::{HostState, Program, Server, Share};
 
 /// The version of these messages.
 pub(super) const PROTOCOL: u32 = 1;
@@ -92,6 +92,7 @@ pub(super) struct Edges {
     pub client: ClientUse,
     pub max_rss_bytes: u64,
     pub share: Share,
+    pub state: Option<HostState>,
     pub ops: u64,
     /// The longest time for which the process was stopped.
     pub paused: Ns,

@@ -1,6 +1,7 @@
 //! A process with clients of steps that another process leads, by lines over standard input and output.
 //! It ends with its input.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{Read, Write, stdin, stdout};
 use std::path::Path;
@@ -19,7 +20,10 @@ use super::words::Words;
 use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Result};
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
-use crate::observe::{ClientReading, Ns, Probe, ROOT, host, peak_resident_bytes};
+use crate::observe::{
+    ClientReading, HostReading, Ns, Probe, ROOT, Whereabouts, host, peak_resident_bytes,
+    raise_descriptor_limit,
+};
 use crate::plan::Plan;
 use crate::stop::{COURTESY, Stop, or_stop};
 
@@ -36,6 +40,7 @@ pub(super) fn serve(
     words: Option<Words>,
     stop: &Stop,
 ) -> Result<()> {
+    raise_descriptor_limit()?;
     let out: Writer<FromRank> = Writer::start(output)?;
     let (told, lines) = unbounded_channel();
     let answers = out.clone();
@@ -62,7 +67,8 @@ pub(super) fn serve(
     let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
     let heard = Instant::now();
     let (stop, asked) = (stop.clone(), false);
-    let rank = Rank { out, lines, heard, stop, asked, words, link: None, probe: None };
+    let kept = VecDeque::new();
+    let rank = Rank { out, lines, kept, heard, stop, asked, words, link: None, probe: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -83,6 +89,8 @@ fn hello() -> Hello {
 struct Rank {
     out: Writer<FromRank>,
     lines: UnboundedReceiver<ToRank>,
+    /// Messages that came while other work was done.
+    kept: VecDeque<ToRank>,
     /// When the last of them came.
     heard: Instant,
     stop: Stop,
@@ -122,8 +130,15 @@ impl Rank {
         }
     }
 
-    /// Waits for a message; passes on a signal meanwhile.
     async fn next(&mut self) -> Result<ToRank> {
+        match self.kept.pop_front() {
+            Some(message) => Ok(message),
+            None => self.hear().await,
+        }
+    }
+
+    /// Waits for a message; passes on a signal meanwhile.
+    async fn hear(&mut self) -> Result<ToRank> {
         loop {
             let left = || Error::failed("the loadgen that started this rank is gone");
             tokio::select! {
@@ -178,8 +193,10 @@ impl Rank {
         loop {
             tokio::select! {
                 done = &mut work => return Ok(Some(done)),
-                message = self.next() => if message? == ToRank::End {
-                    return Ok(None);
+                message = self.hear() => match message? {
+                    ToRank::End => return Ok(None),
+                    ToRank::Beat => {}
+                    other => self.kept.push_back(other),
                 },
             }
         }
@@ -203,6 +220,7 @@ impl Rank {
             part,
             out: self.out.clone(),
             probe: self.probe.clone(),
+            host: Probe::below(Path::new(ROOT), &Whereabouts::default()),
             origin: None,
             late: 0,
             first: None,
@@ -251,16 +269,19 @@ async fn look(link: &ServerLink) -> Result<(SeenServer, Option<Probe>)> {
     Ok((SeenServer { server, same_host, rtt_us }, probe))
 }
 
+type EdgeReading = (ClientReading, Option<HostReading>);
+
 struct RankStep {
     part: Part,
     merge: Merge,
     out: Writer<FromRank>,
     probe: Option<Probe>,
+    host: Probe,
     origin: Option<Instant>,
     late: Ns,
     /// Readings at the window's edges.
-    first: Option<ClientReading>,
-    last: Option<ClientReading>,
+    first: Option<EdgeReading>,
+    last: Option<EdgeReading>,
 }
 
 impl RankStep {
@@ -275,7 +296,9 @@ impl RankStep {
 
     fn read(&mut self) {
         let unread = if self.first.is_none() { &mut self.first } else { &mut self.last };
-        *unread = Some(ClientReading::now(self.probe.as_ref()));
+        let own = ClientReading::now(self.probe.as_ref());
+        // After it: this reads many files.
+        *unread = Some((own, self.host.state()));
     }
 
     fn go(&mut self, origin: Instant) {
@@ -303,7 +326,7 @@ impl RankStep {
     }
 
     fn tell_late(&self, what: &str, by: Duration) {
-        let text = format!("{what} was heard of {:.1} ms after it", by.as_secs_f64() * 1e3);
+        let text = format!("it heard of {what} {:.1} ms late", by.as_secs_f64() * 1e3);
         self.out
             .send(FromRank::Event(ThreadEvent::Late(Error::failed(text).hint(
                 "the way to this host has delays; the step is no result: measure it again",
@@ -316,11 +339,13 @@ impl RankStep {
         while self.last.is_none() {
             self.read();
         }
-        if let (Some(first), Some(last)) = (&self.first, &self.last) {
+        if let (Some((first, host_first)), Some((last, host_last))) = (&self.first, &self.last) {
             let client = last.since(first);
+            let host_edges = host_first.as_ref().zip(host_last.as_ref());
             let cores = host::facts(Path::new(ROOT)).facts.cores;
             self.out.send(FromRank::Edges(Box::new(Edges {
                 share: engine::share(&counts, &client, cores, None),
+                state: host_edges.map(|(first, last)| last.state_since(first)),
                 ops: counts.ops_by_client.iter().sum(),
                 client,
                 max_rss_bytes: peak_resident_bytes(),

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::check::Part;
 use super::clock::{self, Offset};
-use super::launch::{HERE, Wanted};
+use super::launch::{HERE, Wanted, Way};
 use super::link::Writer;
 use super::peer::{Rank, Starting, State, end_within, watch};
 use super::protocol::{Edges, ToRank};
@@ -99,7 +99,7 @@ impl<'a> Dealt<'a> {
     fn order(&self, at: usize, rank: &Rank, channels: &PartChannels) -> PartOrder {
         let threads = self.threads[at].clone();
         PartOrder {
-            plan: if rank.launched {
+            plan: if rank.way == Way::Launcher {
                 let engine_threads = self.plan.engine_threads;
                 OrderedPlan::Own { hash: hash_plan(self.plan), engine_threads }
             } else {
@@ -147,7 +147,8 @@ impl Ranks {
             if let Some(Proved { rank, host, stream }) = gathering.look(stop, progress)? {
                 let input = stream.try_clone();
                 let input = input.map_err(|e| Error::failed(format!("rank {rank}: {e}")))?;
-                let starting = Starting::lead(rank, host, None, (input, stream), stop)?;
+                let starting =
+                    Starting::lead((rank, host, Way::Launcher), None, (input, stream), stop)?;
                 started.push(ranks.add(starting));
             }
             started.iter().find_map(Starting::lost).map_or(Ok(()), Err)?;

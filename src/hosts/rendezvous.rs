@@ -21,7 +21,6 @@ use super::rank::serve;
 use super::words::{Words, hash};
 use crate::engine;
 use crate::error::{Error, Result, VALUE_MAX, clip, line};
-use crate::observe::raise_descriptor_limit;
 use crate::plan::units;
 use crate::progress::Progress;
 use crate::stop::{Stop, unless_stopped};
@@ -112,7 +111,6 @@ impl Drop for Announcement {
 
 /// Serves as a rank other than 0, until rank 0 says that all is over.
 pub(crate) fn follow(launched: &Launched, words: Words, stop: &Stop) -> Result<()> {
-    raise_descriptor_limit()?;
     let (own, plan) = (launched.clone(), hash(words.plans.iter()));
     let stream = unless_stopped(stop, move || own.find_rank_zero(&plan))?;
     let input = stream.try_clone().map_err(|e| Error::failed(format!("rank 0: {e}")))?;

@@ -46,7 +46,7 @@ pub(crate) fn hash<'a>(plans: impl Iterator<Item = &'a Plan>) -> String {
 
 /// Returns the hash of a plan, without what each run or host decides for itself.
 pub(super) fn hash_plan(plan: &Plan) -> String {
-    let same = Plan { engine_threads: None, ..plan.clone() };
+    let same = Plan { engine_threads: None, host_threads: Vec::new(), ..plan.clone() };
     hash_value(&(&same, &same.clients, &same.rates))
 }
 

@@ -359,6 +359,9 @@ fn hosts(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
     for (whose, state) in hosts {
         found.extend(state.iter().flat_map(|state| host(step, whose, state)));
     }
+    for one in &step.hosts {
+        found.extend(one.state.iter().flat_map(|state| host(step, &one.name, state)));
+    }
     // The window's readings are all under load, so that an idle core's clock does not count.
     let mut clocks = conditions.window.iter().filter_map(|sample| sample.client_mhz);
     if let (Some(first), Some(last)) = (clocks.next(), clocks.next_back())

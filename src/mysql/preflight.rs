@@ -25,6 +25,8 @@ pub struct Needs<'a> {
     pub rows: Option<u64>,
     pub seed: u64,
     pub clients_max: u32,
+    /// Those of them that this process has.
+    pub clients_here: u32,
     /// Statements that a client prepares for a table, and for how many tables, by the number of all; 0
     /// for text.
     pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
@@ -110,7 +112,7 @@ async fn examine(
         address_space_max: process::address_space_max(),
         group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
     };
-    judge_own(&own, needs.clients_max.into(), findings);
+    judge_own(&own, needs.clients_here.into(), findings);
     Ok(dataset)
 }
 
@@ -638,6 +640,7 @@ mod limits_tests {
             rows: None,
             seed: 1,
             clients_max: 256,
+            clients_here: 8,
             statements: &|_| (4, 2),
             writes: true,
             begins: true,

@@ -67,7 +67,7 @@ pub struct Plan {
     /// Operating system threads; None: min(cores, clients).
     pub engine_threads: Option<u32>,
     /// Those of each host, where several have them all.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_threads: Vec<u32>,
     /// Character set of the sessions; None: that of the handshake.
     pub charset: Option<String>,

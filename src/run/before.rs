@@ -111,6 +111,7 @@ pub(super) async fn preflight(
         rows: plan.rows,
         seed: plan.seed,
         clients_max,
+        clients_here: if plan.host_threads.is_empty() { clients_max } else { 0 },
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
         writes: plan.workload.writes(),
         begins: plan.workload.has_begin(),

@@ -372,11 +372,7 @@ impl<'a> Steps<'a> {
             at.control = None;
         }
         let facts = StepFacts { job: &self.facts, server: at, step };
-        let mut conditions = watch.end(plan, facts, run.counted.timeline.window.ops).await;
-        if !run.hosts.is_empty() {
-            // That host has no clients.
-            conditions.client_host = None;
-        }
+        let conditions = watch.end(plan, facts, run.counted.timeline.window.ops).await;
         let recorded = begun.take();
         let mut ids = record.map_or_else(BTreeMap::new, |record| record.tables);
         let known = |entry: &mut LedgerEntry| entry.table_id = ids.remove(&entry.table);
@@ -450,7 +446,11 @@ impl<'a> Steps<'a> {
             Ok(probe) => at.probe = probe,
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
-        Ok(())
+        // Its process is another one for the ranks, too.
+        match &mut self.ranks {
+            Some(ranks) => ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server).await,
+            None => Ok(()),
+        }
     }
 }
 

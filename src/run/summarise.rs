@@ -11,10 +11,10 @@ use crate::observe::{Host, HostFacts};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
-    self, Client, ClientHost, CommandRun, Conditions, Outcome, RateSearch, Server, Share,
-    StatementText, Summary, TableRows, Thread,
+    self, Client, ClientHost, CommandRun, Conditions, RateSearch, Server, Share, StatementText,
+    Summary, TableRows, Thread,
 };
-use crate::terms::{Finding, OnError, StatementMode, counted, finding};
+use crate::terms::{Finding, OnError, StatementMode, counted, finding, joined};
 use crate::workload::Schema;
 
 pub(crate) struct JobFacts<'a> {
@@ -138,16 +138,19 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
     if hosts.is_empty() {
         return (server.host.clone(), server.found.same_host);
     }
-    let all = |of: fn(&ClientHost) -> &String| {
-        let mut texts: Vec<&str> = hosts.iter().map(|host| of(host).as_str()).collect();
-        texts.sort_unstable();
-        texts.dedup();
-        texts.join(", ")
+    let count = |of: fn(&ClientHost) -> &String| {
+        let mut counts = BTreeMap::<&str, u32>::new();
+        hosts.iter().for_each(|host| *counts.entry(of(host)).or_default() += 1);
+        counts
     };
+    let all = |of| count(of).into_keys().collect::<Vec<&str>>().join(", ");
     let cores = hosts.iter().map(|host| host.cores).sum();
-    let (kernel, cpu) = (all(|host| &host.kernel), all(|host| &host.cpu));
-    // Their number is a condition, too.
-    let cpu = format!("{} of {cpu}", counted(hosts.len() as u64, "host"));
+    let kernel = all(|host| &host.kernel);
+    // Their numbers are a condition, too.
+    let of_each = count(|host| &host.cpu)
+        .into_iter()
+        .map(|(cpu, n)| Some(format!("{} of {cpu}", counted(u64::from(n), "host"))));
+    let cpu = joined(of_each, ", ").unwrap_or_default();
     let facts = HostFacts { kernel, cpu, cores, memory_bytes: 0 };
     let name = all(|host| &host.host);
     (Host { name, cores_usable: cores, facts }, hosts.iter().any(|host| host.same_host))
@@ -197,8 +200,8 @@ pub(super) fn describe_sweep(
     let mut warnings = engine::findings(run, plan, step);
     warnings.extend(at.warnings.iter().cloned().chain(found));
     let mut workload = engine::workload(plan, at.spread);
-    if run.outcome == Outcome::RankLost && plan.workload.writes() {
-        let lost = || "a host was lost with the account of its writes".to_owned();
+    if run.is_host_lost && plan.workload.writes() {
+        let lost = || "a host was lost, and the counts of its writes".to_owned();
         workload.unfollowed.get_or_insert_with(lost);
     }
     Described {

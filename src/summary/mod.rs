@@ -297,6 +297,8 @@ contract! {
         pub net_tx_bytes: Option<u64>,
         /// Its share in the numbers; null if it was lost, or had no clients.
         pub share: Option<Share>,
+        /// Its state from the window's start to its end; null if it was lost, or had no clients.
+        pub state: Option<HostState>,
         /// The worth of its part; null if that is not known.
         pub verdict: Option<VerdictKind>,
         pub clock: HostClock,
@@ -507,6 +509,8 @@ contract! {
         /// Delay of all threads at sockets that were ready.
         #[serde(flatten)]
         pub turns: TurnDelay,
+        /// Cores of the client's host; of all, where several have the clients: then load and delays are those of
+        /// the worst.
         pub host_cores: Option<u32>,
         /// CPU time of this host that was used by anybody, interrupts included.
         pub host_busy: Option<f64>,
