@@ -328,7 +328,7 @@ mod tests {
     use crate::observe::{ClientReading, ROOT, Whereabouts, host};
     use crate::plan::knobs::Knobs;
     use crate::stop::Stop;
-    use crate::summary::{Driver, SettingChange, SuiteTest};
+    use crate::summary::{Driver, Outcome, SettingChange, SuiteTest};
     use crate::terms::Class;
     use crate::workload::builtin;
 
