@@ -80,7 +80,7 @@ impl RankFlags {
         let (of, meeting) = find(launcher, rendezvous.as_deref(), variable)?;
         let (token, wait) =
             (Token::new(variable("LOADGEN_TOKEN")), ranks_wait.unwrap_or(RANKS_WAIT).0);
-        Ok(Some(ClientHosts::Launched(Launched { of, meeting, token, wait })))
+        Ok(Some(ClientHosts::Launched(Box::new(Launched { of, meeting, token, wait }))))
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum ClientHosts {
     /// Those that this process starts.
     Started(Wanted),
     /// Those that a launcher has started, this one among them.
-    Launched(Launched),
+    Launched(Box<Launched>),
 }
 
 impl ClientHosts {

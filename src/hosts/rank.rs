@@ -105,27 +105,23 @@ struct Rank {
 impl Rank {
     async fn serve(mut self) -> Result<()> {
         loop {
-            match self.next().await? {
+            let goes_on = match self.next().await? {
                 ToRank::Server { target, password } => {
-                    let target = ConnectOptions { password, ..target };
-                    if !self.meet(Ok(target)).await? {
-                        return Ok(());
-                    }
+                    self.meet(Ok(ConnectOptions { password, ..target })).await?
                 }
                 ToRank::Find { label } => {
                     let found = self.words().and_then(|own| own.server(label.as_deref()).cloned());
-                    if !self.meet(found).await? {
-                        return Ok(());
-                    }
+                    self.meet(found).await?
                 }
                 ToRank::Open { at, order } => {
-                    if !Box::pin(self.step(clock::instant(at), order)).await? {
-                        return Ok(());
-                    }
+                    Box::pin(self.step(clock::instant(at), order)).await?
                 }
-                ToRank::End => return Ok(()),
+                ToRank::End => false,
                 // Those of a step that is over.
-                _ => {}
+                _ => true,
+            };
+            if !goes_on {
+                return Ok(());
             }
         }
     }
