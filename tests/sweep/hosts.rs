@@ -401,7 +401,8 @@ fn host_is_refused_when_it_has_no_loadgen_or_another_one() {
         assert!(program.starts_with('/') || names_version, "{}", ended.stderr);
     }
     let pid = fs::read_to_string(pid).expect("it was started");
-    assert!(kill(Pid::from_raw(pid.trim().parse().expect("a number")), None).is_err());
+    let pid = Pid::from_raw(pid.trim().parse().expect("a number"));
+    until("the end of what was killed", || kill(pid, None).is_err());
 }
 
 /// A directory in which `server.sock` leads to a server.
