@@ -142,13 +142,21 @@ fn a_prepare_completes_when_it_follows_a_kill_at_once() {
 fn a_row_that_goes_during_the_fill_is_missed_and_comes_back() {
     everywhere(|db| {
         let job = Dataset { jobs: Some(1), ..job(1, ROWS) };
-        let error = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while db.tables().is_empty() || db.count(1) == 0 {}
-                db.query("DELETE FROM {}sbtest1 WHERE id = 7");
+        // On a busy machine the fill may be over by then: not each time.
+        let missed = (0..5).find_map(|_| {
+            let error = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while db.tables().is_empty() || db.count(1) == 0 {}
+                    db.query("DELETE FROM {}sbtest1 WHERE id = 7");
+                });
+                db.prepare(&job).err()
             });
-            db.prepare(&job).unwrap_err()
+            if error.is_none() {
+                db.query("DROP TABLE {}sbtest1");
+            }
+            error
         });
+        let error = missed.expect("never before the last row");
         assert_eq!(error.kind(), Kind::Data);
         assert!(["sbtest1", "99999"].iter().all(|of| error.to_string().contains(of)), "{error}");
         assert!(db.comment(1).ends_with("state=filling"));

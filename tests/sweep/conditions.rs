@@ -52,7 +52,7 @@ fn debt(sandbox: &Sandbox) {
     assert!(warned(&cached, "query_cache"), "{:?}", codes(&cached));
     let seen = cached.conditions.as_ref().expect("recorded");
     // A host that stands still may take the window's last instants with it.
-    assert!((2..=4).contains(&seen.window.len()), "{:?}", seen.window);
+    assert!((1..=4).contains(&seen.window.len()), "{:?}", seen.window);
     assert!(seen.window.windows(2).all(|pair| pair[0].at_s < pair[1].at_s));
     assert!(seen.window.iter().all(|sample| sample.pool_reads.is_some()), "{:?}", seen.window);
     let keys = seen.keys.as_ref().expect("it has keys");
@@ -237,7 +237,7 @@ fn the_host_s_state_and_skew_are_told() {
     assert!(text.contains(" --notes\n"), "the others are counted: {text}");
     let seen = step.conditions.as_ref().expect("recorded");
     let clocks: Vec<_> = seen.window.iter().filter_map(|sample| sample.client_mhz).collect();
-    assert!((2..=4).contains(&clocks.len()), "{clocks:?}");
+    assert!((1..=4).contains(&clocks.len()), "{clocks:?}");
     assert!(clocks.iter().all(|mhz| (mhz - 2600.0).abs() < 1e-9), "{clocks:?}");
 }
 

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use loadgen::canned::{Action, Answer, At, Canned, Fault, Listen, Script, tables};
-use loadgen::summary::Outcome;
+use loadgen::summary::{Outcome, Summary};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -16,6 +16,7 @@ fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
 }
 
+const STEPS: &str = "point-select --tables 8 --clients 4,8,16,32,64,128 --warmup 0 --time 2s";
 const LONG: &str = "point-select --tables 8 --clients 4,8 --warmup 0 --time";
 
 #[test]
@@ -26,8 +27,8 @@ fn the_first_signal_keeps_what_was_measured() {
         let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
         let results = Results::new();
         let start = Instant::now();
-        // The first step completes, the second one is interrupted.
-        let mut command = command(&format!("{LONG} 4s"), &connection, &results);
+        // The first step completes, a later one is interrupted: the next, unless the host stands still.
+        let mut command = command(STEPS, &connection, &results);
         let child = command.spawn().expect("the program runs");
         until("a step's end", || !results.summaries().is_empty());
         let before = server.counts().executes;
@@ -35,12 +36,15 @@ fn the_first_signal_keeps_what_was_measured() {
         send(&child, signal);
         let ended = wait(child, start, &results);
         assert_eq!(ended.code, code, "{}", ended.stderr);
-        let outcomes: Vec<Outcome> = ended.summaries.iter().map(|s| s.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Completed, Outcome::Interrupted], "{}", ended.stderr);
-        let cut = &ended.summaries[1];
-        assert!(cut.measured_s > 0.0 && cut.measured_s < 4.0, "{}", cut.measured_s);
+        let is_cut = |step: &&Summary| step.outcome == Outcome::Interrupted;
+        let (cut, done): (Vec<&Summary>, Vec<&Summary>) = ended.summaries.iter().partition(is_cut);
+        assert!(done.iter().all(|step| step.outcome == Outcome::Completed), "{}", ended.stderr);
+        assert_eq!((cut.len(), done.is_empty()), (1, false), "{}", ended.stderr);
+        let cut = cut[0];
+        assert!(cut.measured_s > 0.0 && cut.measured_s < 2.0, "{}", cut.measured_s);
         assert!(cut.totals.ops > 0 && cut.reason.as_deref() == Some("interrupted"));
-        assert!(ended.stderr.contains("\n1 of 2 "), "{}", ended.stderr);
+        let saved = format!("\n{} of 6 ", done.len());
+        assert!(ended.stderr.contains(&saved), "{}", ended.stderr);
         // The finished step's cell is printed.
         assert!(ended.stdout.trim_start().starts_with("4  "), "{}", ended.stdout);
     }
@@ -107,7 +111,7 @@ fn what_nohup_ignores_stays_ignored() {
     nohup.args(plain.get_args()).stdin(Stdio::null());
     nohup.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = nohup.spawn().expect("sh runs");
-    until("the first step's ops", || server.counts().executes > 1000);
+    until("the first step's ops", || server.counts().executes > 100);
     send(&child, Signal::SIGHUP);
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 0, "{}", ended.stderr);

@@ -202,7 +202,9 @@ fn a_read_only_server_is_counted_and_comes_back() {
     let mut sweep = Sweep::start(&server, "app", words);
     sweep.until_busy(&server);
     query(&server.sandbox, "SET GLOBAL read_only = 1");
+    let asked = counted(&server, "Com_stmt_execute");
     std::thread::sleep(Duration::from_millis(500));
+    until("refusals", || counted(&server, "Com_stmt_execute") > asked + 50);
     query(&server.sandbox, "SET GLOBAL read_only = 0");
     let ended = sweep.ended();
     all_well(&ended, 1);
@@ -270,7 +272,7 @@ fn deadlocks_and_lock_waits_are_counted_under_the_default_policy() {
     // Holds all rows of a table for longer than the timeout.
     query(
         &server.sandbox,
-        "BEGIN NOT ATOMIC START TRANSACTION; UPDATE sbtest.sbtest1 SET k = k; DO SLEEP(1.6); \
+        "BEGIN NOT ATOMIC START TRANSACTION; UPDATE sbtest.sbtest1 SET k = k; DO SLEEP(4); \
          COMMIT; END",
     );
     let ended = sweep.ended();
