@@ -138,6 +138,7 @@ mod tests {
 
     #[test]
     fn event_is_refused_when_it_does_not_fit_the_part() {
+        use ThreadEvent::{Lost, NeedsOps, Opened, Warm};
         let interval = |start, end| {
             ThreadEvent::Interval(Box::new(RecordedInterval { start, end, ..Default::default() }))
         };
@@ -149,7 +150,6 @@ mod tests {
             let mut part = Part::new(0, 1, 0);
             events.iter().position(|event| part.check(event).is_some())
         };
-        use ThreadEvent::{Lost, NeedsOps, Opened, Warm};
         assert_eq!(refused(&[Opened, Warm, interval(0, 5), interval(5, 9), done(1)]), None);
         assert_eq!(refused(&[Opened, Opened]), Some(1));
         assert_eq!(refused(&[Warm, Warm]), Some(1));

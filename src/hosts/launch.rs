@@ -70,7 +70,7 @@ impl Wanted {
     }
 
     /// Returns the command that starts a rank on a host.
-    fn words(&self, host: &str) -> Result<Vec<String>> {
+    fn words(&self, host: &str) -> Vec<String> {
         let program = self.program.clone().unwrap_or_else(|| "loadgen".to_owned());
         let (mut words, program): (Vec<String>, String) = if self.way(host) == Way::Here {
             let own = env::current_exe().ok().filter(|own| own.exists());
@@ -83,12 +83,12 @@ impl Wanted {
             (self.command.iter().map(|word| word.replace(PLACE, host)).collect(), program)
         };
         words.extend([program, "rank".to_owned()]);
-        Ok(words)
+        words
     }
 
     /// Starts a rank; what it says on standard error is shown with its host.
     pub(super) fn start(&self, host: &str) -> Result<Group> {
-        let words = self.words(host)?;
+        let words = self.words(host);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let started = Group::spawn(command.stderr(Stdio::piped())).map_err(|e| {
@@ -192,7 +192,7 @@ mod tests {
 
     fn words(command: Option<&str>, program: Option<&str>, host: &str) -> String {
         let wanted = Wanted::new(vec![host.to_owned()], command, program.map(str::to_owned));
-        wanted.and_then(|wanted| wanted.words(host)).expect("a command").join("|")
+        wanted.expect("a command").words(host).join("|")
     }
 
     #[test]

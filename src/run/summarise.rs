@@ -140,7 +140,9 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
     }
     let count = |of: fn(&ClientHost) -> &String| {
         let mut counts = BTreeMap::<&str, u32>::new();
-        hosts.iter().for_each(|host| *counts.entry(of(host)).or_default() += 1);
+        for host in hosts {
+            *counts.entry(of(host)).or_default() += 1;
+        }
         counts
     };
     let all = |of| count(of).into_keys().collect::<Vec<&str>>().join(", ");

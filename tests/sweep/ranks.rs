@@ -119,7 +119,9 @@ fn ranks_measure_one_step_when_a_launcher_starts_them() {
         sleep(Duration::from_millis(300));
         let ended = launch.start(0, size).wait();
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        others.into_iter().for_each(|other| check_silent(&other.wait()));
+        for other in others {
+            check_silent(&other.wait());
+        }
         let step = ended.only();
         assert_eq!((step.totals.ops, step.plan.engine_threads), (800, size));
         let ranks: Vec<(u32, u32)> = step.hosts.iter().map(|of| (of.rank, of.threads)).collect();
