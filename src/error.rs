@@ -49,11 +49,29 @@ impl Kind {
 /// An error as it is shown, with hints. Holds no password; texts of servers and files lose their terminal
 /// escapes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub struct Error {
     kind: Kind,
     message: String,
     hints: Vec<String>,
     may_pass: bool,
+}
+
+/// An error of another process, whose texts may have escapes.
+#[derive(Deserialize)]
+struct Written {
+    kind: Kind,
+    message: String,
+    hints: Vec<String>,
+    may_pass: bool,
+}
+
+impl From<Written> for Error {
+    fn from(written: Written) -> Error {
+        let Written { kind, message, hints, may_pass } = written;
+        let hints = hints.iter().map(|hint| indented(hint)).collect();
+        Error { kind, message: indented(&message), hints, may_pass }
+    }
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,5 +1,6 @@
 //! Flags and steps that several verbs share.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -78,8 +79,9 @@ impl RankFlags {
         };
         let variable = |name: &str| std::env::var(name).ok();
         let (of, meeting) = find(launcher, rendezvous.as_deref(), variable)?;
-        let (token, wait) =
-            (Token::new(variable("LOADGEN_TOKEN")), ranks_wait.unwrap_or(RANKS_WAIT).0);
+        let token = std::env::var_os("LOADGEN_TOKEN");
+        let token = Token::new(token.as_deref().map(OsStr::as_encoded_bytes))?;
+        let wait = ranks_wait.unwrap_or(RANKS_WAIT).0;
         Ok(Some(ClientHosts::Launched(Box::new(Launched { of, meeting, token, wait }))))
     }
 }

@@ -89,19 +89,19 @@ pub(super) fn explain_line(of: (u32, &str, Way), text: &[u8], greeted: bool) -> 
 
 /// The part of a step that a rank has, and what it has reported of it.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct PartCheck {
     threads: usize,
     clients: usize,
     statements: usize,
     opened: usize,
     is_warm: bool,
     pub is_done: bool,
-    until: Ns,
+    last_start: Ns,
 }
 
-impl Part {
-    pub(super) fn new(threads: usize, clients: usize, statements: usize) -> Part {
-        Part { threads, clients, statements, ..Part::default() }
+impl PartCheck {
+    pub(super) fn new(threads: usize, clients: usize, statements: usize) -> PartCheck {
+        PartCheck { threads, clients, statements, ..PartCheck::default() }
     }
 
     /// Takes note of an event; returns what is wrong with it.
@@ -115,8 +115,8 @@ impl Part {
             ThreadEvent::Warm => !std::mem::replace(&mut self.is_warm, true),
             ThreadEvent::Interval(interval) => {
                 // The end of one may be moved when the next has begun on another thread.
-                let follows = self.until <= interval.start && interval.start <= interval.end;
-                self.until = interval.start;
+                let follows = self.last_start <= interval.start && interval.start <= interval.end;
+                self.last_start = interval.start;
                 follows && interval.by_statement.len() == self.statements
             }
             ThreadEvent::Done(counts) => {
@@ -147,7 +147,7 @@ mod tests {
             ThreadEvent::Done(Box::new(counts))
         };
         let refused = |events: &[ThreadEvent]| {
-            let mut part = Part::new(0, 1, 0);
+            let mut part = PartCheck::new(0, 1, 0);
             events.iter().position(|event| part.check(event).is_some())
         };
         assert_eq!(refused(&[Opened, Warm, interval(0, 5), interval(5, 9), done(1)]), None);

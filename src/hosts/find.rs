@@ -56,11 +56,7 @@ const LAUNCHERS: [Variables; 6] = [
     ),
     row(Launcher::Mpi, "MPICH", ["PMI_RANK", "PMI_SIZE", "PMI_JOBID"]),
     row(Launcher::Slurm, SLURM, ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID"]),
-    row(
-        Launcher::Kubernetes,
-        "Kubernetes",
-        ["JOB_COMPLETION_INDEX", "LOADGEN_SIZE", "LOADGEN_JOB"],
-    ),
+    row(Launcher::Kubernetes, "Kubernetes", ["JOB_COMPLETION_INDEX", "LOADGEN_SIZE", ""]),
     row(Launcher::Env, TORCHRUN, ["RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"]),
 ];
 
@@ -94,11 +90,11 @@ pub(crate) fn find(
         return Err(Error::usage(text));
     }
     if rank >= size {
-        let text = format!("{}: rank {rank} is none of the {size} of {}", of.rank, of.size);
+        let text = format!("{}: there is no rank {rank}, because {} is {size}", of.rank, of.size);
         return Err(Error::usage(text).hint("ranks count from 0"));
     }
     let meeting = if size == 1 { None } else { Some(meeting(of, given, &env)?) };
-    let mut job = env(of.job).unwrap_or_default();
+    let mut job = env(of.job).or_else(|| env("LOADGEN_JOB")).unwrap_or_default();
     if of.name == SLURM {
         job = [job, env("SLURM_STEP_ID").unwrap_or_default()].join(".");
     }

@@ -4,14 +4,14 @@
 use std::io::{Read, Write};
 use std::process::ExitStatus;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::check::{Part, check_hello, explain_line};
+use super::check::{PartCheck, check_hello, explain_line};
 use super::clock::{self, Offset, ROUND_TRIPS, RoundTrip};
 use super::launch::{Wanted, Way};
 use super::link::{SILENCE, Unread, Writer, read, spawn};
@@ -36,8 +36,7 @@ pub(super) struct Starting {
     pub(super) to: Writer<ToRank>,
     replies: UnboundedReceiver<(Ns, FromRank)>,
     pub(super) state: Arc<Mutex<State>>,
-    heard: Arc<Heard>,
-    /// It has words of its own: a launcher started it.
+    pub(super) heard: Arc<Heard>,
     way: Way,
 }
 
@@ -58,6 +57,7 @@ pub(super) struct State {
     number: u32,
     name: String,
     way: Way,
+    began: Ns,
     group: Option<Group>,
     greeted: bool,
     lost: Option<Error>,
@@ -71,12 +71,12 @@ struct Route {
     events: UnboundedSender<ThreadMessage>,
     source: usize,
     edges: Option<Box<Edges>>,
-    part: Part,
+    part: PartCheck,
 }
 
 /// When a line came from a rank, and the longest time between two.
 #[derive(Default)]
-struct Heard {
+pub(super) struct Heard {
     at: AtomicU64,
     silence: AtomicU64,
 }
@@ -197,6 +197,7 @@ impl Starting {
             number,
             name,
             way,
+            began: clock::now(),
             group,
             greeted: false,
             lost: None,
@@ -256,6 +257,22 @@ fn check_server(name: &str, own: &Server, theirs: &Server) -> Result<()> {
     .hint("-h with one address of the server that means the same on all hosts, not localhost"))
 }
 
+/// Refuses a session that is not like that of the measuring process: with words of its own a rank may have
+/// another database or another way.
+fn check_session(name: &str, own: &Server, theirs: &Server) -> Result<()> {
+    let of = |server: &Server| {
+        let database = server.database.as_deref().unwrap_or("none");
+        format!("database {database}, {}", server.transport)
+    };
+    let (here, there) = (of(own), of(theirs));
+    if here == there {
+        return Ok(());
+    }
+    let text =
+        format!("{name} has another session: {} there, and {} here", line(&there), line(&here));
+    Err(Error::server(text).hint("the same options of the connection for all ranks"))
+}
+
 impl Rank {
     /// Returns why it is lost, if it is.
     pub(super) fn lost(&self) -> Option<Error> {
@@ -310,6 +327,7 @@ impl Rank {
         let name = line(&self.name);
         let seen = seen.map_err(|error| error.context(format!("rank {} ({name})", self.number)))?;
         check_server(&name, server, &seen.server)?;
+        check_session(&name, server, &seen.server)?;
         self.seen = Some(seen);
         Ok(())
     }
@@ -318,7 +336,7 @@ impl Rank {
     pub(super) fn join_step(
         &self,
         source: usize,
-        part: Part,
+        part: PartCheck,
         events: &UnboundedSender<ThreadMessage>,
     ) {
         let mut state = locked(&self.state);
@@ -401,17 +419,22 @@ pub(super) fn end_within(state: &Mutex<State>, limit: Duration) {
     }
 }
 
+/// The ranks that are watched; None when all is over.
+pub(super) type Watched = Arc<Mutex<Option<Vec<(Arc<Mutex<State>>, Arc<Heard>)>>>>;
+
 /// Watches over silence: a rank without a word for too long is lost.
-pub(super) fn watch(started: &[Starting], watched: &Arc<AtomicBool>) -> Result<()> {
-    let of = |one: &Starting| (Arc::clone(&one.state), Arc::clone(&one.heard));
-    let (all, watched) = (started.iter().map(of).collect::<Vec<_>>(), Arc::clone(watched));
+pub(super) fn watch(watched: &Watched) -> Result<()> {
+    let watched = Arc::clone(watched);
     spawn("watch-ranks", move || {
-        while watched.load(Ordering::Relaxed) {
+        while let Some(all) = locked(&watched).clone() {
             std::thread::sleep(LOOK);
             for (state, heard) in &all {
-                let silence = clock::now().saturating_sub(heard.at.load(Ordering::Relaxed));
+                let heard_at = heard.at.load(Ordering::Relaxed);
                 let mut state = locked(state);
-                let limit = if state.greeted { SILENCE } else { GREETING };
+                // A greeting comes first: nothing else makes up for it.
+                let (limit, since) =
+                    if state.greeted { (SILENCE, heard_at) } else { (GREETING, state.began) };
+                let silence = clock::now().saturating_sub(since);
                 if state.lost.is_none() && silence > limit.as_nanos() as Ns {
                     state.lose(&format!("no word from it for {} s", limit.as_secs()), None);
                 }

@@ -6,6 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 
+use crate::error::{Error, Result};
+
+/// Bytes of the shortest token.
+const LENGTH_MIN: usize = 16;
+
 /// The side that proves: an answer of one is none of the other.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Side {
@@ -27,10 +32,14 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    pub(crate) fn new(text: Option<String>) -> Token {
-        let text = text.unwrap_or_default();
-        let given = !text.is_empty();
-        Token { key: hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()), given }
+    /// Takes `LOADGEN_TOKEN`; refuses one that others could guess.
+    pub(crate) fn new(token: Option<&[u8]>) -> Result<Token> {
+        let token = token.unwrap_or_default();
+        if (1..LENGTH_MIN).contains(&token.len()) {
+            let text = format!("LOADGEN_TOKEN has {} bytes, and needs {LENGTH_MIN}", token.len());
+            return Err(Error::usage(text).hint("openssl rand -hex 32 makes one"));
+        }
+        Ok(Token { key: hmac::Key::new(hmac::HMAC_SHA256, token), given: !token.is_empty() })
     }
 
     pub(super) fn is_given(&self) -> bool {
@@ -62,16 +71,17 @@ impl Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
 
     #[test]
     fn proof_holds_for_nothing_but_what_it_was_made_of() {
-        let token = |text: &str| Token::new(Some(text.to_owned()));
-        let (own, greeting) = (token("marker-token"), b"{\"rank\":1,\"plan\":\"p\"}");
+        let token = |text: &str| Token::new(Some(text.as_bytes())).expect("a long one");
+        let (own, greeting) = (token("marker-token-of-30-bytes"), b"{\"rank\":1,\"plan\":\"p\"}");
         let proof = own.prove(Side::Rank, greeting, "n");
         assert!(own.verify(Side::Rank, greeting, "n", &proof));
         let cases: [(&Token, Side, &[u8], &str, &str); 6] = [
-            (&token("other"), Side::Rank, greeting, "n", &proof),
-            (&Token::new(None), Side::Rank, greeting, "n", &proof),
+            (&token("another-token-of-23-bytes"), Side::Rank, greeting, "n", &proof),
+            (&token(""), Side::Rank, greeting, "n", &proof),
             (&own, Side::RankZero, greeting, "n", &proof),
             (&own, Side::Rank, b"{\"rank\":2,\"plan\":\"p\"}", "n", &proof),
             (&own, Side::Rank, greeting, "m", &proof),
@@ -82,5 +92,6 @@ mod tests {
         }
         assert!(!format!("{own:?}").contains("marker") && !proof.contains("marker"));
         assert!(own.is_given() && !token("").is_given());
+        assert_eq!(Token::new(Some(b"guess me")).expect_err("short").kind(), Kind::Usage);
     }
 }

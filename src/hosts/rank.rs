@@ -49,17 +49,16 @@ pub(super) fn serve(
             // At once: what comes later counts as time on the way.
             ToRank::Ping { sent } => {
                 answers.send(FromRank::Pong { sent, received: at, answered: 0 });
-                let _ = told.send(ToRank::Beat);
+                let _ = told.send(Ok(ToRank::Beat));
             }
-            other => drop(told.send(other)),
+            other => drop(told.send(Ok(other))),
         });
         if let Err(unread) = ended {
-            let what = match unread {
+            let _ = told.send(Err(match unread {
                 Unread::Broken(what) => what,
                 // It may hold the password.
-                Unread::NoMessage(_) => "a line is no message of loadgen's".to_owned(),
-            };
-            crate::progress::say(&format!("error: input of the rank: {what}"));
+                Unread::NoMessage(_) => "a line that is no message of loadgen's".to_owned(),
+            }));
         }
     })?;
     out.send(FromRank::Hello(Box::new(hello())));
@@ -88,7 +87,7 @@ fn hello() -> Hello {
 
 struct Rank {
     out: Writer<FromRank>,
-    lines: UnboundedReceiver<ToRank>,
+    lines: UnboundedReceiver<Result<ToRank, String>>,
     /// Messages that came while other work was done.
     kept: VecDeque<ToRank>,
     /// When the last of them came.
@@ -106,11 +105,13 @@ impl Rank {
     async fn serve(mut self) -> Result<()> {
         loop {
             let goes_on = match self.next().await? {
-                ToRank::Server { target, password } => {
+                // One with words of its own obeys no others: its lines are not proved.
+                ToRank::Server { target, password } if self.words.is_none() => {
                     self.meet(Ok(ConnectOptions { password, ..target })).await?
                 }
                 ToRank::Find { label } => {
-                    let found = self.words().and_then(|own| own.server(label.as_deref()).cloned());
+                    let own = self.words.as_ref().ok_or_else(no_words);
+                    let found = own.and_then(|own| own.server(label.as_deref()).cloned());
                     self.meet(found).await?
                 }
                 ToRank::Open { at, order } => {
@@ -136,13 +137,14 @@ impl Rank {
     /// Waits for a message; passes on a signal meanwhile.
     async fn hear(&mut self) -> Result<ToRank> {
         loop {
-            let left = || Error::failed("the loadgen that started this rank is gone");
+            let left = || Error::failed("rank 0, the loadgen that measures, is gone");
             tokio::select! {
                 // What has come was heard, however long nobody listened.
                 biased;
                 line = self.lines.recv() => {
                     self.heard = Instant::now();
-                    return line.ok_or_else(left);
+                    let unread = |what| Error::failed(format!("from rank 0: {what}"));
+                    return line.ok_or_else(left)?.map_err(unread);
                 }
                 () = tokio::time::sleep_until((self.heard + SILENCE).into()) => return Err(left()),
                 kind = self.stop.wait(), if !self.asked => {
@@ -168,21 +170,6 @@ impl Rank {
         Ok(true)
     }
 
-    fn words(&self) -> Result<&Words> {
-        self.words.as_ref().ok_or_else(|| Error::failed("this rank has no words of its own"))
-    }
-
-    /// Returns the plan that is ordered.
-    fn plan(&self, order: &PartOrder) -> Result<Plan> {
-        match &order.plan {
-            OrderedPlan::Whole(plan) => Ok(Plan::clone(plan)),
-            OrderedPlan::Own { hash, engine_threads } => {
-                let own = self.words()?.plan(hash)?.clone();
-                Ok(Plan { engine_threads: *engine_threads, ..own })
-            }
-        }
-    }
-
     /// Works while messages come; None if all is over.
     async fn listen_during<T>(&mut self, work: impl Future<Output = T>) -> Result<Option<T>> {
         let mut work = pin!(work);
@@ -201,7 +188,7 @@ impl Rank {
     /// Runs the own part of a step; returns whether others may follow.
     async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<bool> {
         let link = self.link.clone().ok_or_else(|| Error::failed("no server was named"))?;
-        let started = self.plan(&order);
+        let started = ordered(&order.plan, self.words.as_ref());
         let started = started.and_then(|plan| Part::start(plan, &order, link, opening));
         let part = match started {
             Ok(part) => part,
@@ -246,6 +233,24 @@ impl Rank {
                 () = tokio::time::sleep_until(edge.unwrap_or_else(Instant::now).into()),
                     if edge.is_some() => step.read(),
             }
+        }
+    }
+}
+
+fn no_words() -> Error {
+    Error::failed("rank 0 takes this rank for one that a launcher started with words of its own")
+}
+
+/// Returns the plan that is ordered: that of a rank's own words, where it has some.
+fn ordered(plan: &OrderedPlan, words: Option<&Words>) -> Result<Plan> {
+    match (plan, words) {
+        (OrderedPlan::Whole(plan), None) => Ok(Plan::clone(plan)),
+        (OrderedPlan::Whole(_), Some(_)) => {
+            Err(Error::failed("rank 0 sent a plan instead of the hash of this rank's own"))
+        }
+        (OrderedPlan::Own { hash, engine_threads }, words) => {
+            let own = words.ok_or_else(no_words)?.plan(hash)?.clone();
+            Ok(Plan { engine_threads: *engine_threads, ..own })
         }
     }
 }
@@ -350,5 +355,25 @@ impl RankStep {
             })));
         }
         self.out.send(FromRank::Event(ThreadEvent::Done(Box::new(counts))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::hash_plan;
+    use super::*;
+    use crate::plan::knobs::Knobs;
+    use crate::workload::builtin;
+
+    #[test]
+    fn rank_with_words_of_its_own_takes_no_other_plan() {
+        let plan = |at| Knobs::default().resolve(builtin().remove(at), 1).expect("a plan");
+        let words = Words { plans: vec![plan(0)], servers: Vec::new() };
+        let whole = OrderedPlan::Whole(Box::new(plan(1)));
+        let own = |at| OrderedPlan::Own { hash: hash_plan(&plan(at)), engine_threads: Some(2) };
+        assert!(ordered(&whole, Some(&words)).is_err() && ordered(&whole, None).is_ok());
+        assert!(ordered(&own(1), Some(&words)).is_err() && ordered(&own(0), None).is_err());
+        let taken = ordered(&own(0), Some(&words)).expect("its own");
+        assert_eq!((taken.workload, taken.engine_threads), (plan(0).workload, Some(2)));
     }
 }

@@ -1,17 +1,16 @@
 //! The measuring process's side: it leads the ranks through steps, and enters their parts in the results.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
 
-use super::check::Part;
+use super::check::PartCheck;
 use super::clock::{self, Offset};
 use super::launch::{HERE, Wanted, Way};
 use super::link::Writer;
-use super::peer::{Rank, Starting, State, end_within, watch};
+use super::peer::{Rank, Starting, State, Watched, end_within, watch};
 use super::protocol::{Edges, ToRank};
 use super::rendezvous::{Launched, Proved, own_host};
 use super::words::hash_plan;
@@ -40,7 +39,7 @@ pub(crate) struct Ranks {
     /// Those of all that were started, also of one that has not greeted.
     started: Vec<(Writer<ToRank>, Arc<Mutex<State>>)>,
     /// The watch over silence goes on.
-    watched: Arc<AtomicBool>,
+    watched: Watched,
 }
 
 /// A step that is dealt to the ranks.
@@ -125,7 +124,7 @@ impl Ranks {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Ranks> {
-        let (mut ranks, mut started) = (Ranks::none(), Vec::with_capacity(wanted.hosts.len()));
+        let (mut ranks, mut started) = (Ranks::none()?, Vec::with_capacity(wanted.hosts.len()));
         for (number, host) in (1..).zip(&wanted.hosts) {
             started.push(ranks.add(Starting::start(number, host, wanted, stop)?));
         }
@@ -139,7 +138,7 @@ impl Ranks {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Ranks> {
-        let mut ranks = Ranks::none();
+        let mut ranks = Ranks::none()?;
         let mut gathering = launched.gather(plan, progress)?;
         let here = Starting::start(0, HERE, &Wanted::default(), stop)?;
         let mut started = vec![ranks.add(here.rename(own_host()))];
@@ -154,16 +153,23 @@ impl Ranks {
             started.iter().find_map(Starting::lost).map_or(Ok(()), Err)?;
         }
         started.sort_by_key(|starting| starting.number);
+        drop(gathering);
         ranks.greet(started, stop, progress).await
     }
 
-    fn none() -> Ranks {
-        let watched = Arc::new(AtomicBool::new(true));
-        Ranks { all: Vec::new(), started: Vec::new(), watched }
+    fn none() -> Result<Ranks> {
+        let watched = Watched::new(Mutex::new(Some(Vec::new())));
+        watch(&watched)?;
+        Ok(Ranks { all: Vec::new(), started: Vec::new(), watched })
     }
 
     fn add(&mut self, starting: Starting) -> Starting {
-        self.started.push((starting.to.clone(), Arc::clone(&starting.state)));
+        let state = Arc::clone(&starting.state);
+        let heard = Arc::clone(&starting.heard);
+        if let Some(all) = &mut *locked(&self.watched) {
+            all.push((Arc::clone(&state), heard));
+        }
+        self.started.push((starting.to.clone(), state));
         starting
     }
 
@@ -173,7 +179,6 @@ impl Ranks {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Ranks> {
-        watch(&started, &self.watched)?;
         for starting in started {
             self.all.push(or_stop(stop, starting.greet()).await?);
         }
@@ -252,7 +257,7 @@ impl Ranks {
         for (source, at) in dealt.sources().enumerate() {
             let (rank, offset) = (&self.all[at], dealt.offsets[at]);
             let (threads, statements) = (dealt.threads[at].len(), channels.timed_statements);
-            let part = Part::new(threads, dealt.count_clients(at) as usize, statements);
+            let part = PartCheck::new(threads, dealt.count_clients(at) as usize, statements);
             rank.join_step(source, part, &channels.events);
             let opening = offset.apply(clock::from_instant(channels.opening));
             rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, rank, channels) });
@@ -335,7 +340,7 @@ fn sum(one: &ClientUse, other: &ClientUse) -> ClientUse {
 impl Drop for Ranks {
     /// Ends all ranks; one that has not ended in time is killed.
     fn drop(&mut self) {
-        self.watched.store(false, Ordering::Relaxed);
+        *locked(&self.watched) = None;
         self.started.iter().for_each(|(to, _)| to.send(ToRank::End));
         let began = Instant::now();
         for (_, state) in &self.started {

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use nix::unistd::gethostname;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use socket2::{SockRef, TcpKeepalive};
+use serde_json::Value;
+use socket2::SockRef;
 
 use super::find::{Meeting, Membership};
 use super::link::spawn;
@@ -36,9 +37,8 @@ const UNPROVED_MAX: usize = 64;
 const LOOK: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(250);
 const CONNECT: Duration = Duration::from_secs(2);
-/// Time of silence before a probe, and between two; so many unanswered ones end a connection.
-const KEEPALIVE: Duration = Duration::from_secs(1);
-const PROBES: u32 = 3;
+/// The time without the other end's acknowledgement after which a connection ends: a cut cable.
+const CUT: Duration = Duration::from_secs(4);
 /// Bytes of the longest line before a rank is taken.
 const LINE_MAX: usize = 16 << 10;
 /// Ranks that a list names.
@@ -100,12 +100,17 @@ pub(super) struct Gathering<'a> {
     here: Vec<u32>,
 }
 
-/// A file with the address of rank 0; it goes with the wait.
-struct Announcement(PathBuf);
+/// A file with the address of rank 0; it goes with the wait, unless it is another run's by now.
+struct Announcement {
+    path: PathBuf,
+    text: String,
+}
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        if fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -139,17 +144,19 @@ impl Launched {
             Error::failed(format!("rank 0 cannot listen at port {port}: {e}"))
                 .hint("--rendezvous HOST:PORT with another port, for all ranks")
         };
-        // All of IPv4, too, but for hosts without IPv6.
+        // Without a token only ranks of this host are taken. "::" is all of IPv4, too, where there is IPv6.
+        let all: [&str; 2] =
+            if self.token.is_given() { ["::", "0.0.0.0"] } else { ["127.0.0.1", "::1"] };
         let bound =
-            TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)));
+            TcpListener::bind((all[0], port)).or_else(|_| TcpListener::bind((all[1], port)));
         let listener = bound.map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let Meeting::File(path) = at else { return Ok((listener, None)) };
         let port = listener.local_addr().map_err(refused)?.port();
-        // Without a token only this host's ranks are taken.
         let host = if self.token.is_given() { own_host() } else { "127.0.0.1".to_owned() };
-        announce(path, &format!("{host}:{port}\n{}\n", self.of.job))?;
-        Ok((listener, Some(Announcement(path.clone()))))
+        let (path, text) = (path.clone(), format!("{host}:{port}\n{}\n", self.of.job));
+        announce(&path, &text)?;
+        Ok((listener, Some(Announcement { path, text })))
     }
 
     /// Connects to rank 0, for as long as it may take to be there.
@@ -197,6 +204,10 @@ impl Launched {
 
     /// Greets rank 0; both prove the token.
     fn introduce(&self, mut stream: TcpStream, plan: &str) -> Result<TcpStream> {
+        // Linux may connect to the own end, where the port is one of its own choice.
+        if stream.local_addr().map_err(passing)? == stream.peer_addr().map_err(passing)? {
+            return Err(passing("rank 0 does not listen yet"));
+        }
         let until = Instant::now() + ANSWER;
         let (_, nonce): (_, String) = receive(&mut stream, until)?;
         let greeting = Greeting {
@@ -228,6 +239,7 @@ impl Launched {
     }
 }
 
+const SAME: &str = "the same command line and the same program for all ranks";
 const TOKEN_HINT: &str = "the same LOADGEN_TOKEN for all ranks (mpirun -x LOADGEN_TOKEN): openssl rand -hex 32 makes one";
 
 /// Makes an error that another attempt may help against.
@@ -255,7 +267,9 @@ impl Gathering<'_> {
                 spawn("prove-rank", move || drop(shown.send(hear(stream, peer, &of))))?;
             }
             Ok(_) => {}
-            Err(_) => std::thread::sleep(LOOK),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK),
+            Err(e) if has_left(&e) => {}
+            Err(e) => return Err(Error::failed(format!("rank 0 cannot take connections: {e}"))),
         }
         let Ok(shown) = self.shown.1.try_recv() else { return Ok(None) };
         self.unproved -= 1;
@@ -292,7 +306,6 @@ impl Gathering<'_> {
 
     /// Returns why a rank is refused, with a hint, and whether the right one may still come.
     fn check(&self, greeting: &Greeting) -> Option<(String, &'static str, bool)> {
-        const SAME: &str = "the same command line and the same program for all ranks";
         let (own, theirs) = (&self.of.of, &greeting.of);
         let (rank, size) = (theirs.rank, theirs.size);
         let job = |of: &Membership| line(format!("{} {}", of.launcher, of.job).trim_end());
@@ -323,12 +336,13 @@ impl Gathering<'_> {
 
     fn describe(&self) -> String {
         let (here, size) = (self.here.len(), self.of.of.size);
-        format!("{here} of {size} ranks are here, waiting for {}", self.missing())
+        format!("{here} of {size} ranks are here, waiting for rank {}", self.missing())
     }
 
     fn give_up(&self) -> Error {
-        let wait = units::duration(self.of.wait);
-        Error::failed(format!("{} for {wait}", self.describe()))
+        let (here, size, wait) = (self.here.len(), self.of.of.size, units::duration(self.of.wait));
+        let missing = self.missing();
+        Error::failed(format!("{here} of {size} ranks came within {wait}: rank {missing} did not"))
             .hint("a launcher that starts a few at a time (Ansible's forks, parallel -j) never starts the rest")
             .hint("the output of these ranks says why they ended; --ranks-wait waits longer")
     }
@@ -338,7 +352,12 @@ impl Gathering<'_> {
 fn hear(mut stream: TcpStream, peer: SocketAddr, token: &Token) -> Result<Shown> {
     let (until, nonce) = (Instant::now() + PROVING, random()?);
     send(&mut stream, &nonce)?;
-    let (line, greeting): (Vec<u8>, Greeting) = receive(&mut stream, until)?;
+    let (line, greeting): (Vec<u8>, Value) = receive(&mut stream, until)?;
+    let Ok(greeting) = serde_json::from_value::<Greeting>(greeting) else {
+        let why = "it is another version of loadgen";
+        refuse(&mut stream, why, SAME);
+        return Err(Error::failed(format!("{}: {why}", peer.ip().to_canonical())));
+    };
     let (_, proof): (_, String) = receive(&mut stream, until)?;
     let why = if !token.is_given() && !is_loopback(peer.ip()) {
         "rank 0 has no LOADGEN_TOKEN, and takes ranks of its own host only"
@@ -391,8 +410,13 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_read_timeout(None)?;
     stream.set_write_timeout(None)?;
     stream.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
-    SockRef::from(stream).set_tcp_keepalive(&keepalive.with_retries(PROBES))
+    // Both ends send each second.
+    SockRef::from(stream).set_tcp_user_timeout(Some(CUT))
+}
+
+/// Returns whether a connection went before it was taken (accept(2)).
+fn has_left(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }
 
 fn random() -> Result<String> {

@@ -23,7 +23,7 @@ impl Words {
     /// Returns the plan with this hash.
     pub(super) fn plan(&self, hash: &str) -> Result<&Plan> {
         let plan = self.plans.iter().find(|plan| hash_plan(plan) == hash);
-        plan.ok_or_else(|| Error::failed("rank 0 measures a plan that is none of this rank's"))
+        plan.ok_or_else(|| Error::failed("rank 0 measures a plan that this rank does not have"))
     }
 
     /// Returns the server with this label.
@@ -33,7 +33,7 @@ impl Words {
         server.map(|(_, server)| server).ok_or_else(|| {
             let label = line(label.unwrap_or("no label"));
             Error::failed(format!(
-                "rank 0 measures the server {label}, which is none of this rank's"
+                "rank 0 measures the server {label}, which this rank does not have"
             ))
         })
     }

@@ -51,7 +51,7 @@ pub(crate) const LINK_MAX: f64 = 0.80;
 pub(crate) const RANK_SKEW: f64 = 0.001;
 /// The time after the start at which a host heard of it, as a part of the warm-up.
 pub(crate) const RANK_LATE: f64 = 0.01;
-/// A process that says each second that it lives was stopped where it is later by so many seconds.
+/// A process was stopped where it is later than its tick by so many seconds.
 pub(crate) const RANK_PAUSED_S: f64 = 1.0;
 /// The part by which the ops of a client on one host are fewer than on another.
 pub(crate) const RANK_UNEVEN: f64 = 0.10;

@@ -439,7 +439,6 @@ impl<'a> Steps<'a> {
             *at = self.survey(at.link, session).await?;
             return Ok(());
         }
-        at.control = Some(session);
         // A restarted server has another age.
         let server = Whereabouts { uptime_s: None, ..at.found.whereabouts.clone() };
         match probe(self.prefix.clone(), server, at.found.same_host).await {
@@ -447,10 +446,11 @@ impl<'a> Steps<'a> {
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
         // Its process is another one for the ranks, too.
-        match &mut self.ranks {
-            Some(ranks) => ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server).await,
-            None => Ok(()),
+        if let Some(ranks) = &mut self.ranks {
+            ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server).await?;
         }
+        at.control = Some(session);
+        Ok(())
     }
 }
 

@@ -262,7 +262,7 @@ contract! {
 
     /// A host with clients of a step that has several.
     pub struct ClientHost {
-        /// Its number, from 1; rank 0 is the process that measures, which has no clients.
+        /// Its number: from 1 with `--hosts`, from 0 with `--ranks`.
         pub rank: u32,
         /// As `--hosts` names it; with `--ranks` the name that the host has.
         pub name: String,

@@ -103,7 +103,7 @@ fn check_silent(ended: &Ended) {
 
 #[test]
 fn ranks_measure_one_step_when_a_launcher_starts_them() {
-    let words = "point-select --tables 8 --clients 8 --warmup 0 --ops 800 --engine-threads 1";
+    let words = "point-select --tables 8 --clients 8 --warmup 1s --ops 800 --engine-threads 1";
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("rank-0");
     for (size, by_file) in [(1, false), (2, true), (3, false)] {
@@ -134,10 +134,10 @@ fn ranks_measure_one_step_when_a_launcher_starts_them() {
 #[test]
 fn rank_is_told_no_sql_no_address_and_no_password() {
     let server = canned(Vec::new());
-    let words = "sql --query DO(12345) --clients 2 --warmup 0 --ops 20";
+    let words = "sql --query DO(12345) --clients 2 --warmup 1s --ops 20";
     let mut launch = Launch::new(words, &server);
     let own = |command: &mut Command| {
-        command.env("MYSQL_PWD", "marker-pw").env("LOADGEN_TOKEN", "marker-token");
+        command.env("MYSQL_PWD", "marker-pw").env("LOADGEN_TOKEN", "marker-token-of-a-test");
     };
     let zero = launch.start_with(0, 2, own);
     let (_, port) = launch.place.rsplit_once(':').expect("a port");
@@ -163,7 +163,7 @@ fn ranks_follow_all_steps_of_a_profile() {
     let profile = dir.path().join("two.toml");
     let text = "name = \"two\"\ntables = { count = 2, rows = 100 }\n\
         [[server]]\nlabel = \"one\"\n[[run]]\nworkload = [\"point-select\", \"update-index\"]\n\
-        clients = [2, 4]\nwarmup = 0\nops = 100\n";
+        clients = [2, 4]\nwarmup = \"1s\"\nops = 100\n";
     fs::write(&profile, text).expect("a file");
     let words = format!("run {}", profile.display());
     let connection = ["-S", server.socket.to_str().expect("text"), "-u", "root"];
@@ -192,20 +192,28 @@ struct Refused {
     names: &'static str,
 }
 
+const TOKEN: &str = "the token of these ranks";
+const OTHER: &str = "the token of other ranks";
+
 #[test]
 fn rank_is_refused_by_name_when_it_is_none_of_the_run() {
     let cases = [
-        Refused { name: "token", size: 2, ranks: vec![(1, 2, "", "other", 1)], names: "1" },
-        Refused { name: "plan", size: 2, ranks: vec![(1, 2, "--ops 7", "t", 1)], names: "plan" },
-        Refused { name: "size", size: 2, ranks: vec![(1, 3, "", "t", 1)], names: "1 of 3" },
+        Refused { name: "token", size: 2, ranks: vec![(1, 2, "", OTHER, 1)], names: "rank 1" },
+        Refused { name: "plan", size: 2, ranks: vec![(1, 2, "--ops 7", TOKEN, 1)], names: "plan" },
+        Refused { name: "size", size: 2, ranks: vec![(1, 3, "", TOKEN, 1)], names: "1 of 3" },
         Refused {
             name: "twice",
             size: 3,
             // Either of both is here first, and is told the end.
-            ranks: vec![(1, 3, "", "t", -1), (1, 3, "", "t", -1)],
+            ranks: vec![(1, 3, "", TOKEN, -1), (1, 3, "", TOKEN, -1)],
             names: "waiting for 2",
         },
-        Refused { name: "late", size: 3, ranks: vec![(2, 3, "", "t", 0)], names: "waiting for 1" },
+        Refused {
+            name: "late",
+            size: 3,
+            ranks: vec![(2, 3, "", TOKEN, 0)],
+            names: "waiting for 1",
+        },
     ];
     let server = &canned(Vec::new());
     std::thread::scope(|scope| {
@@ -220,7 +228,7 @@ fn rank_is_refused_by_name_when_it_is_none_of_the_run() {
                         command.env("LOADGEN_TOKEN", token);
                     })
                 };
-                let zero = start(0, size, "", "t", "6s");
+                let zero = start(0, size, "", TOKEN, "6s");
                 let others: Vec<_> = ranks
                     .into_iter()
                     .map(|(rank, size, more, token, code)| {
@@ -282,11 +290,11 @@ fn run_ends_on_all_hosts_when_one_process_dies_stops_or_is_interrupted() {
                 sleep(Duration::from_millis(1500));
                 let died = Instant::now();
                 ranks[who].signal(signal);
+                let mut gone = Vec::new();
                 for (rank, (running, code)) in ranks.into_iter().zip(codes).enumerate() {
                     let case = format!("{signal} to {who}, rank {rank}");
                     let Some(code) = code else {
-                        running.signal(Signal::SIGKILL);
-                        // A stopped rank 0 still has its process with clients.
+                        gone.push(running);
                         continue;
                     };
                     let ended = running.wait();
@@ -297,6 +305,11 @@ fn run_ends_on_all_hosts_when_one_process_dies_stops_or_is_interrupted() {
                             if code == 1 { Outcome::RankLost } else { Outcome::Interrupted };
                         assert_eq!(ended.only().outcome, outcome, "{case}");
                     }
+                }
+                // One that is stopped stays so until the others have ended.
+                for mut running in gone {
+                    running.child.kill().expect("it was there");
+                    running.child.wait().expect("it ends");
                 }
             });
         }
