@@ -71,7 +71,6 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 
-/// Returns a word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     let is_plain = !word.is_empty() && word.chars().all(plain);

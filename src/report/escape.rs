@@ -3,8 +3,7 @@
 use crate::error::is_hostile;
 pub(crate) use crate::error::{clip, line};
 
-/// Text for markup, which escapes what would be a tag: one line, without the two characters that
-/// no XML may hold.
+/// One line, without the two characters that no XML may hold.
 pub(crate) fn markup(text: &str) -> String {
     line(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
 }

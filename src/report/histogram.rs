@@ -31,7 +31,6 @@ pub(crate) fn nines(count: f64) -> f64 {
     1.0 - 10_f64.powf(-count)
 }
 
-/// Returns the shares that a chart shows percentiles of.
 pub(crate) fn shares() -> impl Iterator<Item = f64> {
     (0..=EACH_NINE * NINES_MAX).map(|i| nines(i as f64 / EACH_NINE as f64))
 }

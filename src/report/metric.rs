@@ -148,7 +148,6 @@ impl Metric {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
     }
 
-    /// Returns true if it is the duration of work that ran to its end.
     pub(crate) fn is_seconds(self) -> bool {
         self == Metric::SECONDS
     }
@@ -237,7 +236,6 @@ impl Metric {
         runs.iter().filter_map(|run| self.value(*run).transpose()).collect()
     }
 
-    /// Returns the number of an imported run; none where its output does not have it.
     fn printed(self, run: &Imported) -> Option<f64> {
         let (totals, latency) = (&run.totals, &run.latency);
         if run.measured_s <= 0.0 {
@@ -276,7 +274,6 @@ impl Metric {
         }
     }
 
-    /// Explains that a run has no number of it, or none that is to be shown.
     pub(crate) fn finding(self, run: Run) -> Option<Finding> {
         match run {
             Run::Measured(step) => self.scarce(step).map(|(percentile, count)| {

@@ -234,8 +234,7 @@ impl<'t, 's> Ratios<'t, 's> {
         shared.iter().filter_map(ratio).collect()
     }
 
-    /// Fills the ratios of the cells of a table, which is one of all or a part of it, to a label. Of
-    /// numbers without logarithms they are those of the medians.
+    /// Numbers without logarithms have the ratios of the medians.
     pub(crate) fn relate(&self, at: usize, table: &mut WorkloadTable, label: &str) {
         let Some(base) = self.lines[at].get(label) else { return };
         for line in &mut table.lines {
@@ -254,8 +253,7 @@ impl<'t, 's> Ratios<'t, 's> {
         table.baseline = Some(label.to_owned());
     }
 
-    /// Returns a table with its ratios to a label, without the columns whose number was asked for;
-    /// nothing where it has no such label.
+    /// Without the columns whose number was asked for; none where the table has no such label.
     pub(crate) fn related(
         &self,
         at: usize,
