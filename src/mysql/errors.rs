@@ -51,8 +51,7 @@ const BUSY: [u16; 7] = [1037, 1041, 1135, 1158, 1159, 1160, 1161];
 /// A node or a proxy whose servers are gone: Galera, MySQL Router, ProxySQL, TiDB's SQL layer.
 const ALONE: [u16; 8] = [1047, 2003, 2006, 2013, 2055, 9001, 9002, 9005];
 
-/// Returns whether a log-in or a set-up that gets this error may succeed later by itself: the server
-/// starts, shuts down or is full.
+/// A log-in or a set-up may succeed later by itself: the server starts, shuts down or is full.
 pub(crate) fn may_pass(code: u16) -> bool {
     match class(code) {
         // Locks are released and KILLs end.

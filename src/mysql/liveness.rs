@@ -61,7 +61,6 @@ impl Liveness {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks this connection as one that only waits for answers from now on.
     pub(crate) fn waits(&self, session: &Session) -> Waits<'_> {
         let id = session.id();
         let mut ids = self.ids();

@@ -75,8 +75,7 @@ async fn connect(link: &ServerLink) -> mysql_async::Result<Session> {
     }
 }
 
-/// Returns whether a driver's failure may come from the log-in's method; MySQL asks for one for
-/// unknown accounts, too.
+/// The log-in's method may be the cause; MySQL asks for one for unknown accounts, too.
 fn is_odd(failure: &Driver) -> bool {
     use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
     match failure {
@@ -163,8 +162,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects within the target's limit, then sets what own sessions need, and the character set if
-    /// one is given.
+    /// Within the target's limit; then sets what own sessions need, and the character set if one is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
         let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
         let begun = opened.set_up_session(link, charset).await;
@@ -185,8 +183,7 @@ impl Session {
         Ok(self)
     }
 
-    /// Sets what own sessions need, one by one where the server refuses them together; unknown
-    /// settings limit nothing.
+    /// One by one where the server refuses them together; unknown settings limit nothing.
     async fn set_up(&mut self) -> Asked<()> {
         if optional(self.execute(own_settings()).await)?.is_some() {
             return Ok(());

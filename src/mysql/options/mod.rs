@@ -118,7 +118,6 @@ pub enum Protocol {
 
 pub(crate) const DEFAULT_PORT: u16 = 3306;
 
-/// The default of `--connect-timeout`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
@@ -171,7 +170,6 @@ impl ConnectOptions {
         }
     }
 
-    /// Connects to a canned server on this host.
     pub(crate) fn canned(port: u16) -> ConnectOptions {
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
         ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }

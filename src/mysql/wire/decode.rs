@@ -194,7 +194,6 @@ impl Decoder {
         self.state == State::Done && self.skip == 0 && !self.goes_on
     }
 
-    /// Returns the bytes of a payload that must be there before it is examined.
     fn bytes_needed(&self, first: Option<&u8>) -> usize {
         match (self.state, self.kind, first) {
             _ if self.goes_on => 0,
@@ -204,7 +203,6 @@ impl Decoder {
         }
     }
 
-    /// Returns whether the next definition, or row, is that of the first cell.
     fn is_at_first_cell(&self) -> bool {
         self.want == Want::First
             && self.results == 0
@@ -398,7 +396,6 @@ fn definition(packet: &[u8]) -> Option<Column> {
     }
 }
 
-/// Counts the bytes of a binary row's bitmap of NULLs, which begins at its third bit.
 fn bitmap_bytes(columns: usize) -> usize {
     (columns + 9) / 8
 }

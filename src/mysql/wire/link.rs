@@ -67,7 +67,6 @@ impl LeanSession {
         begun.map_err(|failure| charset_error(charset, &failure))
     }
 
-    /// Opens a session with a server that accepted one before; failures have no hints.
     pub async fn open_again(
         link: &ServerLink,
         inbox: &Inbox,
@@ -81,7 +80,6 @@ impl LeanSession {
         Ok(self)
     }
 
-    /// Lists the protocol features that change the cost of an answer.
     pub fn capabilities(&self) -> Vec<String> {
         self.decoder.deprecate_eof.then(|| "deprecate_eof".to_owned()).into_iter().collect()
     }
@@ -109,7 +107,6 @@ impl LeanSession {
         self.round_trip(AnswerForm::Binary, want, answer_starts).await
     }
 
-    /// Returns the buffer for SQL that [`Self::query`] runs.
     #[inline]
     pub fn text(&mut self) -> &mut Vec<u8> {
         frame::begin(&mut self.out, Command::COM_QUERY as u8);
@@ -141,7 +138,6 @@ impl LeanSession {
         String::from_utf8_lossy(text).into_owned()
     }
 
-    /// Ends the session with a goodbye, for at most `limit`.
     pub async fn close(self, limit: Duration) {
         self.close_with(Vec::new(), limit).await;
     }

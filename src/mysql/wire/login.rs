@@ -116,7 +116,6 @@ impl<'a> Login<'a> {
         })
     }
 
-    /// Returns the beginning of the response, which asks for TLS.
     pub(crate) fn tls_request(&self) -> Vec<u8> {
         self.response()[..HEAD].to_vec()
     }
@@ -309,7 +308,6 @@ fn greeting(packet: &mut [u8]) -> Option<HandshakePacket<'_>> {
     sound.then_some(greeting)
 }
 
-/// Makes the error for a greeting from before 4.1, or for none.
 fn too_old(greeting: &[u8]) -> Error {
     let (protocol, rest) = greeting.split_first().unwrap_or((&0, &[]));
     let mut rest = ParseBuf(rest);
