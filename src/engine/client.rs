@@ -70,14 +70,12 @@ enum Attempt {
     Expired,
 }
 
-/// The reason why `work` returned without an error.
 enum NextStep {
     End,
     Reconnect,
 }
 
-/// Opens the client's connection again, however long it takes; None if the thread gives it up. At once
-/// where the old one was not lost.
+/// However long it takes; None if the thread gives it up. At once where the old one was not lost.
 async fn reopen(
     thread: &ThreadState,
     state: &ClientState,
@@ -216,8 +214,7 @@ impl<'a> Client<'a> {
         Ok(NextStep::End)
     }
 
-    /// Does one op; returns when it completed. An error that the policy lives with is counted, another
-    /// one is returned as well.
+    /// Returns when it completed. An error that the policy lives with is counted, another one is returned as well.
     async fn op(&mut self) -> Result<Ns, OpError> {
         let (thread, state) = (self.thread, self.state);
         let job = thread.job();
@@ -270,8 +267,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Decides whether an op begins again: after an error that is to be ignored it does until it succeeds,
-    /// or the time is over for long.
+    /// After an error that is to be ignored an op begins again until it succeeds, or the time is over for long.
     fn after_attempt(
         &mut self,
         ignored: &Ignored,

@@ -175,7 +175,6 @@ impl Failures {
         }
     }
 
-    /// Names the host of what the messages tell.
     pub(crate) fn name_host(&mut self, host: &str) {
         for error in &mut self.errors {
             error.message = format!("{host}: {}", error.message);

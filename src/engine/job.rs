@@ -408,8 +408,7 @@ impl Job {
         self.slices.iter().map(|of| sampler((*of, base, count), hot_seed)).collect()
     }
 
-    /// Numbers a client's rows in a table whose largest id is `id_max`: clients that share the table
-    /// never meet.
+    /// Clients that share the table, whose largest id is `id_max`, never meet.
     pub(crate) fn serial(&self, client: u32, id_max: u64) -> Serial {
         let (place, sharers) = match self.spread {
             Spread::Pinned => (client / self.places(), self.step.clients / self.places()),

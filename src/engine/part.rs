@@ -26,7 +26,6 @@ const NAMES_MAX: usize = 3;
 
 /// The other processes that run all threads of a step; each is one source of events.
 pub struct Elsewhere<'a> {
-    /// The name of each.
     pub(crate) names: Vec<String>,
     /// The bound of the error of the worst clock.
     pub(crate) clock_error: Duration,
@@ -142,7 +141,6 @@ impl Part {
         self.setup.sources
     }
 
-    /// Returns the number of statements with times of their own.
     pub(crate) fn timed_statements(&self) -> usize {
         self.setup.job.timed_statements
     }
@@ -155,7 +153,6 @@ impl Part {
         self.setup.opening
     }
 
-    /// Closes the connections, and waits until the threads have ended.
     pub(crate) async fn end(mut self) {
         self.go.send_replace(Go::Cancel);
         join(self.handles).await;

@@ -144,7 +144,6 @@ impl ThreadState {
         self.window.get().last.saturating_add(more.as_nanos() as Ns)
     }
 
-    /// Returns the instant at which what is still in flight is given up.
     pub(super) fn gives_up_at(&self) -> Ns {
         let StepWindow { end, last, .. } = self.window.get();
         let after = |edge: Ns, time: Duration| edge.saturating_add(time.as_nanos() as Ns);
@@ -154,7 +153,6 @@ impl ThreadState {
         }
     }
 
-    /// Returns the instant of a client's last answer.
     #[inline]
     pub(crate) fn answered(&self, client: &ClientState) -> Ns {
         client.answered.get().unwrap_or_else(|| {
@@ -230,7 +228,6 @@ impl ThreadState {
         }
     }
 
-    /// Adds to the counts of sysbench's at an instant, where there are any.
     #[inline]
     pub(crate) fn count(&self, now: Ns, add: impl FnOnce(&mut EventCounts)) {
         if let Some(events) = self.recorder.borrow_mut().events(now) {

@@ -157,7 +157,6 @@ impl MeasuredStep {
     }
 }
 
-/// Describes what threads and their host did, of so many cores.
 pub(crate) fn share(
     counts: &ThreadCounts,
     client: &ClientUse,

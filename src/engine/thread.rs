@@ -165,8 +165,7 @@ fn no_timer(e: &io::Error) -> Error {
     Error::failed(format!("cannot wait for a kernel timer: {e}"))
 }
 
-/// Starts the tasks beside the clients: probes of the turn delay, and the alarm clock. They end only with
-/// an error.
+/// Probes of the turn delay, and the alarm clock: they end only with an error.
 fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     let mut tasks = JoinSet::new();
     let of = Rc::clone(state);
