@@ -76,7 +76,6 @@ impl Watch {
         Watch { before, hosts, first, window }
     }
 
-    /// Reads the hosts again, after `ops` operations.
     pub(super) async fn end(self, plan: &Plan, facts: StepFacts<'_>, ops: u64) -> Conditions {
         let window = self.window.join_all().await.concat();
         let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {

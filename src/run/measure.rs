@@ -194,8 +194,7 @@ struct ServerTurn<'a> {
     steps: Vec<Step>,
 }
 
-/// Returns one turn of all steps; for several servers one turn a repeat and server, so that a drift of the
-/// host affects all of them.
+/// For several servers one turn a repeat and server, so that a drift of the host affects all of them.
 fn plan_turns<'a>(
     args: &MeasureRequest<'_>,
     place: &'a Place,
@@ -247,7 +246,6 @@ fn label_sandboxes(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
 }
 
 impl ServerTurn<'_> {
-    /// Starts the server if it is private, makes it ready, and measures the steps.
     fn measure(
         self,
         args: &MeasureRequest<'_>,
@@ -486,8 +484,7 @@ fn consent(yes: bool, forced: bool) -> Consent {
     }
 }
 
-/// Asks for consent to drop those of the marked tables that are `named`, with load's own ones if `loaded`;
-/// any answer but yes is an error.
+/// For those of the marked tables that are `named`, with load's own if `loaded`; any answer but yes is an error.
 async fn agree_to_drop(
     link: &ServerLink,
     consent: Consent,

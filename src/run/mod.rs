@@ -50,8 +50,7 @@ impl Invocation<'_> {
         Store::open(&self.out)
     }
 
-    /// Starts the processes of the hosts with the clients, where there are some, or takes those that a
-    /// launcher started for these plans.
+    /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let (runtime, progress) = (runtime()?, &mut self.progress);
         let ranks = match &self.hosts {

@@ -240,8 +240,7 @@ pub(super) struct Continued {
 }
 
 impl Earlier {
-    /// Sorts summaries into completed and fallen ones; warns of other files. Refuses keys of an earlier
-    /// version, unless `force`.
+    /// Warns of other files. Refuses keys of an earlier version, unless `force`.
     pub(super) fn collect(
         loaded: Loaded,
         experiment: &Experiment,
@@ -295,7 +294,6 @@ impl Earlier {
     }
 }
 
-/// The legs of an experiment: takes the servers in turn and measures what is not measured yet.
 pub(super) struct Legs<'a> {
     experiment: &'a Experiment,
     store: Store,
@@ -346,8 +344,7 @@ impl<'a> Legs<'a> {
         })
     }
 
-    /// Measures the legs in order. After an error the next leg follows: one server that does not start must
-    /// not end a night's work.
+    /// After an error the next leg follows: one server that does not start must not end a night's work.
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();

@@ -122,8 +122,7 @@ impl<'a> Servers<'a> {
         Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
-    /// Starts a private server. Returns its data directory if that stays. A server that works on a copy has
-    /// these tables already.
+    /// Returns its data directory if that stays. A server that works on a copy has these tables already.
     fn start_private(
         &mut self,
         at: usize,

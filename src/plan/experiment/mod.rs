@@ -198,7 +198,6 @@ impl RunSpec {
         self.sweep().map(|(_, dataset)| dataset).filter(|dataset| dataset.tables > 0)
     }
 
-    /// Lists the clients and rates of one repeat in the order of execution.
     fn steps(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         self.sweep().map_or_else(|| vec![(1, None)], |(plan, _)| plan.cells(repeat))
     }
@@ -210,7 +209,6 @@ impl RunSpec {
 }
 
 impl Experiment {
-    /// Lists the plans of its sweeps.
     pub(crate) fn plans(&self) -> impl Iterator<Item = &Plan> {
         self.parts.iter().filter_map(|part| match &part.what {
             What::Sweep(plan, _) => Some(&**plan),
@@ -218,8 +216,7 @@ impl Experiment {
         })
     }
 
-    /// Adds repeats of every cell for a recheck. Interleaves the labels whatever the profile says: compared
-    /// runs should be near each other in time.
+    /// Interleaves the labels whatever the profile says: compared runs should be near each other in time.
     pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {
         self.profile.order = RepeatOrder::Interleaved;
         for part in &mut self.parts {
@@ -249,8 +246,7 @@ impl Experiment {
         self.all = cells;
     }
 
-    /// Orders labels and repeats. Repeats are outermost, except with [`RepeatOrder::InTurn`], so that a drift
-    /// or a lucky restart is not within a cell.
+    /// Repeats are outermost, except with [`RepeatOrder::InTurn`]: no drift or lucky restart is within a cell.
     fn visits(&self, seed: u64) -> Vec<(u32, usize)> {
         let repeats = self.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
         let (order, subject_count) = (self.profile.order, self.subjects.len());

@@ -429,7 +429,6 @@ impl Server {
         self.within.map_or(WITHIN, |within| within.0)
     }
 
-    /// Returns whether its data can be restored.
     pub(crate) fn can_restore(&self) -> bool {
         match &self.sandbox {
             Some(sandbox) => !matches!(sandbox.data(), Data::Keep(_)),
@@ -476,7 +475,6 @@ impl File {
             .hint("docs/reference/profile-keys.md lists every key")
     }
 
-    /// Makes the error of text that is no TOML, or has another form.
     fn wrong(&self, error: &toml::de::Error) -> Error {
         let end = self.text.expose().len();
         self.error(error.span().map_or(end, |span| span.start), error.message())
