@@ -231,8 +231,7 @@ impl Live {
         (usize::from(height), usize::from(width).max(WIDTH_MIN) - SPARE_COLUMNS)
     }
 
-    /// Replaces the lines on the screen in one write, without flicker. A closed terminal must not end a
-    /// measurement.
+    /// In one write, without flicker. A closed terminal must not end a measurement.
     fn put(&mut self, lines: &[String]) {
         if self.drawn.is_empty() && lines.is_empty() {
             return;

@@ -46,7 +46,6 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Returns the error to end with, if asked to stop.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.asked().map_or(Ok(()), |kind| Err(Error::new(kind, "interrupted")))
     }

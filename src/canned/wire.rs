@@ -42,7 +42,6 @@ pub(crate) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     packets(sequence, [payload])
 }
 
-/// Reads the payload length and the sequence number of a packet's header.
 pub(crate) fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     let &[a, b, c, sequence] = bytes.first_chunk::<HEADER>()?;
     Some((u32::from_le_bytes([a, b, c, 0]) as usize, sequence))

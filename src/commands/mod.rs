@@ -275,8 +275,7 @@ fn path(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
-/// Writes the option file in memory, without a directory entry: no password stays behind. Only this user can
-/// read it.
+/// In memory, without a directory entry: no password stays behind. Only this user can read it.
 fn option_file(target: &ConnectOptions) -> Result<File> {
     let text = option_text(target)?;
     let write = || -> io::Result<File> {

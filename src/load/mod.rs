@@ -355,7 +355,6 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     server.during(looking).await
 }
 
-/// Lists the tables with a mark (load's own only if `loaded`), and those without.
 async fn list_tables(
     session: &mut Session,
     database: &str,

@@ -184,7 +184,6 @@ impl Start<'_> {
         })
     }
 
-    /// Makes the error of a server that does not start, with the end of its log and hints.
     fn failure(&self, how: &str) -> Error {
         let (program, log) = (self.path.display(), self.keeper.tail());
         let mut error = Error::server(format!("sandbox: {program} {how}; {}", quote_log(&log)));

@@ -78,8 +78,7 @@ pub(crate) async fn verify(
     Ok(checked.chain(gone).collect())
 }
 
-/// Finds the tables with loadgen's mark and their histories, once all rollbacks are over; and missing tables,
-/// with a step that wrote to each.
+/// Begins once all rollbacks are over. Returns missing tables, too, with a step that wrote to each.
 async fn find_tables(
     server: &Liveness,
     evidence: &Evidence<'_>,
@@ -224,7 +223,6 @@ struct Reading {
     read: AtomicU64,
 }
 
-/// Reads the tables that are ready; returns the findings of each table, in order.
 async fn read(reading: &Arc<Reading>, progress: &mut Progress) -> Result<Vec<Found>> {
     let (jobs, server) = (default_jobs() as usize, &reading.server);
     let phases: [(&str, &str, Option<What>); 3] = [
@@ -335,8 +333,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads a table again that disagrees with the server's count: in one piece, as a row may have gained
-    /// between pieces.
+    /// A table that disagrees with the server's count is read in one piece: a row may have gained between pieces.
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
@@ -480,8 +477,7 @@ impl Counts {
         self.0[0].1
     }
 
-    /// Finds the first index that disagrees with the rows, or rows with the server's count: by how many, in
-    /// words.
+    /// The first index that disagrees with the rows, or rows with the server's count: by how many, in words.
     fn find_torn_index(&self, read: &Count) -> Option<(u64, String)> {
         let rows = self.rows();
         let (other, what) = match self.0.iter().find(|(_, count)| !count.agrees(&rows)) {
@@ -532,7 +528,6 @@ struct Table {
 /// Names of a table's indexes, the rows' own first, and whether `k` is in each.
 type Indexes = Vec<(String, bool)>;
 
-/// Lists the secondary indexes of the tables of a kind.
 async fn indexes(session: &mut Session, schema: Schema) -> Result<BTreeMap<u32, Indexes>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
@@ -583,7 +578,6 @@ impl Table {
     }
 }
 
-/// Compares the rows of a table with what they must be.
 struct Contents<'a> {
     table: &'a Table,
     columns: Vec<&'static str>,

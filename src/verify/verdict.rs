@@ -112,7 +112,6 @@ impl Evidence<'_> {
         self.summaries.iter().filter_map(unjudged).collect()
     }
 
-    /// Returns whether a summary or a record names one of these tables.
     pub(super) fn names_any(&self, tables: &[Known]) -> bool {
         let is_known = |table: &str, id: &str| tables.iter().any(|(t, i)| t == table && i == id);
         let mut entries = self.summaries.iter().flat_map(|summary| &summary.ledger);
