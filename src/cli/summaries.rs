@@ -62,8 +62,7 @@ const ENDINGS: [(&str, Output); 9] = [
 ];
 
 impl Output {
-    /// Returns the requested format, else that of the file's name; text for a name without an ending. Refuses
-    /// an unknown ending.
+    /// Text for a file's name without an ending; refuses an unknown ending.
     fn chosen(asked: Option<Output>, file: Option<&Path>) -> Result<Output> {
         let ending = file.and_then(Path::extension).filter(|_| asked.is_none());
         let Some(ending) = ending else { return Ok(asked.unwrap_or_default()) };
@@ -241,7 +240,6 @@ fn print_or_write(file: Option<&Path>, text: &str) -> Result<()> {
     )
 }
 
-/// Writes a file atomically; replaces an existing one.
 fn write(path: &Path, text: &str) -> Result<()> {
     // A pipe or a terminal cannot be replaced.
     let special = path.exists() && !path.is_file();

@@ -59,7 +59,6 @@ fn of_client(step: &Summary, whose: &str) -> Option<OfClient> {
     Some((found, waits(step, share)))
 }
 
-/// Adds what is known of the whole step.
 fn complete(step: &Summary, (mut found, waits): OfClient, findings: &[Finding]) -> Verdict {
     found.extend(on_the_server(step).into_iter().flatten().map(|f| (Noisy, f)));
     found.extend(waits);
@@ -145,7 +144,6 @@ fn waits(step: &Summary, share: &Share) -> Option<Found> {
     (most > DESCHEDULED).then(|| (kind, finding!(Descheduled, most)))
 }
 
-/// Finds what others than client and server took of a host's cores, where it is too much.
 pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<Finding> {
     let other = other.filter(|other| *other > OTHER_LOAD);
     let other = other.map(|part| finding!(OtherLoad, part, whose));

@@ -75,7 +75,6 @@ fn ranks(step: &Summary, found: &mut Vec<Finding>) {
     found.extend(uneven(hosts));
 }
 
-/// Compares the ops of a client on the host that has fewest with those on the one that has most.
 fn uneven(hosts: &[ClientHost]) -> Option<Finding> {
     let each = |host: &&ClientHost| host.ops as f64 / f64::from(host.clients);
     let some = || hosts.iter().filter(|host| host.clients > 0 && host.share.is_some());
@@ -132,8 +131,7 @@ fn unsettled(settle: &Settled) -> [Option<Finding>; 2] {
     ]
 }
 
-/// Looks at a pool that is smaller than the data: it is warm when it is full and misses no more and
-/// no less than before.
+/// A pool that is smaller than the data is warm when it is full and misses no more and no less than before.
 fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let window = &conditions.window;
     let (first, last) = window.first().zip(window.last())?;

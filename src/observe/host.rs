@@ -158,8 +158,7 @@ pub(super) fn below(root: &Path, path: &str) -> std::path::PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// Reads a number of `/proc/PID/stat` by its place in proc(5). The name may hold parentheses: the last
-/// one ends it.
+/// By its place in proc(5). The name may hold parentheses: the last one ends it.
 pub(super) fn stat(text: &str, place: usize) -> Option<u64> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(place - 3)?.parse().ok()
 }
@@ -208,8 +207,7 @@ const INNER: [&str; 14] = [
 ];
 const COMPOSED: [&str; 8] = ["bond", "team", "br", "vlan", "macvlan", "macvtap", "ipvlan", "ovs"];
 
-/// Reads the host's received and sent bytes from `/proc/net/dev`: of the physical interfaces, else of
-/// the only composed one.
+/// Received and sent bytes of `/proc/net/dev`: of the physical interfaces, else of the only composed one.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
     let begins = |name: &str, known: &[&str]| known.iter().any(|p| name.starts_with(p));

@@ -91,8 +91,7 @@ fn is_verb(word: &str) -> bool {
     COMMANDS.contains(&word) || named(word).is_some()
 }
 
-/// Returns whether the next word is a flag's value: `--threads 8` is not sysbench's grammar, but typed
-/// all the same.
+/// `--threads 8` is not sysbench's grammar, but typed all the same.
 fn takes_word(flag: &str, next: &str, loadgen: &[NativeVerb]) -> bool {
     let is_switch = ON.contains(&next) || OFF.contains(&next);
     match option(flag) {

@@ -67,7 +67,6 @@ impl Finding {
         }
     }
 
-    /// Adds another finding of the same name.
     fn absorb(&mut self, other: &Finding) {
         match (&mut *self, other) {
             (Finding::Known(_, values), Finding::Known(_, others)) => {

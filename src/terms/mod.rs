@@ -43,7 +43,6 @@ macro_rules! contract {
 }
 pub(crate) use contract;
 
-/// Formats `8 clients`, `1 client`.
 pub(crate) fn clients(count: impl Into<u64>) -> String {
     counted(count, "client")
 }

@@ -248,7 +248,6 @@ impl Command {
         })
     }
 
-    /// Returns loadgen's name of the test, if it has one.
     pub(super) fn workload(&self) -> Option<String> {
         let stem = self.stem()?;
         match self.stock() {
@@ -303,8 +302,7 @@ impl Command {
         names.chain(self.is_cut.then(|| "options".to_owned())).collect()
     }
 
-    /// Lists the options that decide on the work, by loadgen's names where the workload has them; of
-    /// others only changed ones. None where some are hidden.
+    /// By loadgen's names where the workload has them; of others only changed ones. None where some are hidden.
     pub(super) fn options(&self) -> Option<BTreeMap<String, String>> {
         if self.is_cut {
             return None;
@@ -349,7 +347,6 @@ impl Command {
     }
 }
 
-/// Returns whether an option decides on an operation and its cost.
 fn of_work(entry: &Entry) -> bool {
     entry.is_of_test() || draws(entry) || OF_WORK.split(' ').any(|known| known == entry.key())
 }
