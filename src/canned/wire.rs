@@ -256,7 +256,6 @@ impl Replies {
         }
     }
 
-    /// Makes the answer to `COM_STMT_PREPARE`: statement, parameters, columns.
     pub(crate) fn prepare_answer(
         &self,
         plan: AnswerKind,

@@ -180,7 +180,6 @@ fn parse_args(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8
     found.map_err(|error| report_clap_error(error, args, command))
 }
 
-/// Returns a text of an error's context; empty if there is none.
 fn context(error: &clap::Error, kind: ContextKind) -> &str {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text,

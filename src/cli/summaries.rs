@@ -76,7 +76,6 @@ impl Output {
         })
     }
 
-    /// Returns the format of tables; None for pictures.
     fn tables(self) -> Option<Format> {
         Some(match self {
             Output::Text => Format::Text,
@@ -182,7 +181,6 @@ pub(crate) struct ReportArgs {
     pub read: ReadArgs,
 }
 
-/// Prints the report on standard output or into a file, and names skipped files on standard error.
 pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let format = args.check()?;
     args.read.settle()?;
@@ -430,7 +428,6 @@ pub(crate) enum FailOn {
     Inconclusive,
 }
 
-/// Prints the comparison; returns an error if `--fail-on-regression` or `--fail-on` says so.
 pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     let chosen = Output::chosen(args.format, args.output.as_deref())?;
     let format = chosen.tables().filter(|format| !matches!(format, Format::Bencher | Format::Gha));

@@ -171,7 +171,6 @@ impl<'a> Client<'a> {
         self.finish().await
     }
 
-    /// Returns whether it is time for a new connection (sysbench's `--reconnect`).
     fn wants_reconnect(&self) -> bool {
         (1..=self.since_opened).contains(&self.rules().reconnect_every)
     }

@@ -585,7 +585,6 @@ impl Generator {
 }
 
 impl CompiledStatement {
-    /// Adds up the `k` of the rows that these values insert.
     #[inline]
     pub(crate) fn k_of(&self, values: &Params) -> i64 {
         let k = |at: &usize| signed(values.get(*at));

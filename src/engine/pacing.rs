@@ -46,8 +46,7 @@ impl Arrivals {
         let share = clients.len() as f64 / f64::from(step.clients);
         let gap = 1e9 / (step.rate.expect("an open loop has a rate") * share);
         let (rest, stream) = match job.plan.arrival {
-            // The process has no memory: it may begin anywhere. A ninth part: no client's keys come
-            // from its seed.
+            // The process has no memory: it may begin anywhere. A ninth part: no client's keys come from its seed.
             Arrival::Poisson => {
                 let parts = job.seed_parts(first, measured).into_iter();
                 let parts: Vec<u64> = parts.chain([name_part("arrivals")]).collect();

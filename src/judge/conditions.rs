@@ -212,8 +212,7 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     });
     if let Some((one, other)) = definition(first).zip(definition(second)) {
         by_name(&mut found, &one, &other, |name| {
-            // Expected answers, and the values that the ledger takes from answers, do not make
-            // it another operation.
+            // Expected answers, and the values that the ledger takes from answers, do not make it another operation.
             let checks = [" expect", " missing_if", " effect"].iter().any(|of| name.ends_with(of));
             Some((name.to_owned(), if checks { Weight::Measurement } else { Weight::Operation }))
         });

@@ -181,8 +181,7 @@ fn restored(levels: &Levels) -> Option<Finding> {
         return Some(finding!(RestoredPool, "was still restoring", clipped));
     }
     let (age, up) = levels.tables_age_s.zip(levels.uptime_s)?;
-    // Tables that were made since then were not in the file. Both are whole seconds, read one
-    // after the other.
+    // Tables that were made since then were not in the file. Both are whole seconds, read one after the other.
     let restored = lower.contains("load completed") && up <= RESTORED_S && age > up + 1;
     restored.then(|| finding!(RestoredPool, "had restored", clipped))
 }

@@ -28,9 +28,8 @@ use crate::error::{Result, plain};
 use crate::stop::{COURTESY, SILENCE, Stop, or_stop, within};
 use crate::terms::units;
 
-/// Decides PREFERRED once, by opening one connection: the target becomes REQUIRED or DISABLED, so that
-/// all connections of a run are alike. Only a server without TLS makes it fall back: a failed
-/// handshake is an error.
+/// Decides PREFERRED once, by opening one connection: the target becomes REQUIRED or DISABLED, so that all
+/// connections of a run are alike. Only a server without TLS makes it fall back: a failed handshake is an error.
 pub async fn reach(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
     let with = |mode| {
         let ssl = Ssl { mode, ..target.ssl.clone() };
@@ -129,8 +128,7 @@ struct Setting {
 
 const NO_LIMIT: &str = "18446744073709551615";
 
-/// Settings of own sessions, whatever the server's defaults. Measured sessions set none: the server's
-/// are conditions.
+/// Settings of own sessions, whatever the server's defaults. Measured sessions set none: the server's are conditions.
 const OWN: [Setting; 7] = [
     Setting { name: "sql_select_limit", value: NO_LIMIT, only: None },
     Setting { name: "max_join_size", value: NO_LIMIT, only: None },

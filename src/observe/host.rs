@@ -172,8 +172,7 @@ pub(super) fn uptime_s(text: &str) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|up: &f64| up.is_finite())
 }
 
-/// Reads the ticks of all cores: user, nice, system, idle, iowait, irq, softirq, steal. User includes
-/// guests.
+/// All cores: user, nice, system, idle, iowait, irq, softirq, steal. User includes guests.
 pub(super) fn ticks(stat: &str) -> Option<[u64; 8]> {
     let mut ticks = [0_u64; 8];
     let told = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;

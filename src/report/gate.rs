@@ -118,8 +118,7 @@ fn judge(gate: &Gate, runs: &[&Summary]) -> Result<GateOutcome> {
         |quantity| median_or_sum(quantity, runs).map(|value| GateOutcome::compare(gate, value));
     let found = over(gate.quantity)?;
     let Quantity::Latency(Property::Percentile(p)) = gate.quantity else { return Ok(found) };
-    // If a percentile has too few values beyond it, and one that has enough is too high already, so
-    // is this one.
+    // If a percentile has too few values beyond it, and one that has enough is too high already, so is this one.
     for lower in p.lower().filter(|_| found.held.is_none() && gate.range.contains(&0.0)) {
         let found = over(Quantity::Latency(Property::Percentile(lower)))?;
         if found.held == Some(false) {

@@ -266,9 +266,8 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
     (found.into_iter().map(|(difference, (_, columns))| (difference, columns)).collect(), unknown)
 }
 
-/// Lists the conditions in which the steps of one line differ, without those in the caption; of a line
-/// that the caption does not describe, without those that differ within one cell. Another note has those of
-/// several servers.
+/// Lists the conditions in which the steps of one line differ, without those in the caption; of a line that the
+/// caption does not describe, without those that differ within one cell. Another note has those of several servers.
 fn mixed(line: &LabelRow, captioned: bool, servers: &[Difference]) -> Option<Note> {
     let of_line = pairs(line.steps().collect()).map(|pair| (false, pair));
     let cells = line.cells().filter(|_| !captioned);

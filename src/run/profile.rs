@@ -369,8 +369,7 @@ impl<'a> Legs<'a> {
                 break;
             }
             if kind == Kind::Server {
-                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays
-                // written.
+                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays written.
                 if let Some(taken) = &mut self.taken {
                     self.servers.written_by = taken.written_by.take().filter(|by| !by.is_empty());
                 }

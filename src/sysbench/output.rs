@@ -192,8 +192,7 @@ pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
     }
 }
 
-/// Makes the report of a run, or of its part up to a checkpoint. A forced shutdown gave up
-/// `unfinished` transactions.
+/// The part is up to a checkpoint, or all. A forced shutdown gave up `unfinished` transactions.
 pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64>) -> String {
     let EventCounts { reads, writes, others, events, ref times, ref by_client, .. } = part.counts;
     let [old, new] = [OutputVersion::V0_5, OutputVersion::V1_1].map(|of| of == settings.output);

@@ -46,7 +46,6 @@ pub(crate) struct Checked {
     pub history: History,
 }
 
-/// Reads all of prepare's tables, and compares them with the evidence.
 pub(crate) async fn verify(
     link: &ServerLink,
     evidence: &Evidence<'_>,

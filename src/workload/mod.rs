@@ -303,8 +303,7 @@ impl Workload {
         passes
     }
 
-    /// Counts the statements that a client prepares for each table: equal SQL once, text statements
-    /// not at all.
+    /// Counts the statements that a client prepares for each table: equal SQL once, text statements not at all.
     pub(crate) fn prepared(&self) -> u32 {
         let kept = self.statements().filter(|statement| !statement.is_text());
         kept.map(|s| s.expanded(&self.options).0).collect::<BTreeSet<String>>().len() as u32

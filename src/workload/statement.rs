@@ -230,7 +230,6 @@ impl Statement {
         DEFINING.contains(&first_word(&self.sql).as_str())
     }
 
-    /// Returns whether the affected rows are new ones.
     pub(crate) fn inserts(&self) -> bool {
         self.kind() == StatementKind::Insert
             || matches!(self.effect, Effect::Insert | Effect::InsertK(_))

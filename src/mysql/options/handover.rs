@@ -51,9 +51,8 @@ pub(crate) fn mask_password(
 /// The flag in the password's place on a command line of sysbench's.
 const HANDED_OVER: &str = "--loadgen-password-fd=";
 
-/// Removes the password from a sysbench command line and, unless it is empty, executes the program
-/// again without it: nothing may be open or running yet. Returns the other words and the password that
-/// an earlier call removed.
+/// Removes the password from a sysbench command line and, unless it is empty, executes the program again without it:
+/// nothing may be open or running yet. Returns the other words and the password that an earlier call removed.
 pub(crate) fn take_off(
     mut args: Vec<OsString>,
     flag: &str,

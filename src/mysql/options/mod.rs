@@ -123,8 +123,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
 const SECRET_MAX: usize = 2048;
 
-/// Largest packet, bytes; no statement of loadgen's is longer. Stated, because the driver otherwise
-/// asks the server.
+/// Largest packet, bytes; no statement of loadgen's is longer. Stated, because the driver otherwise asks the server.
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
 
 /// Stated for the same reason, seconds; only a pool would use it.

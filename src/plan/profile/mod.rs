@@ -454,8 +454,7 @@ struct File {
 }
 
 impl File {
-    /// Makes the error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line. Hides possible
-    /// passwords.
+    /// Makes the error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line. Hides possible passwords.
     fn error(&self, at: usize, what: &str) -> Error {
         const SHOWN_MAX: usize = 100;
         let text = self.text.expose();
