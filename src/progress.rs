@@ -284,7 +284,6 @@ fn folded(text: &str, width: usize) -> String {
     text.split('\n').map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// Counts the rows that lines of these widths take on a terminal.
 fn rows(widths: &[usize], columns: usize) -> usize {
     widths.iter().map(|width| width.div_ceil(columns).max(1)).sum()
 }

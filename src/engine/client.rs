@@ -182,7 +182,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Does one op an arrival in an open loop, until there are none.
     async fn paced(&mut self, pacing: &Pacing) -> Result<NextStep, OpError> {
         // Threads take the clients in turn.
         let slot = self.state.client as usize / self.thread.job().threads;

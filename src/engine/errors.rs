@@ -331,7 +331,6 @@ impl OutageWatch {
         }
     }
 
-    /// Begins an outage unless there is one, and notes an error as its last.
     fn error(&mut self, at: Ns, code: Option<u16>, text: &str) -> &mut Outage {
         let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {

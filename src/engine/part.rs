@@ -29,7 +29,6 @@ pub struct Elsewhere<'a> {
     pub(crate) names: Vec<String>,
     /// The bound of the error of the worst clock.
     pub(crate) clock_error: Duration,
-    /// The lead of the start.
     pub(crate) lead: Duration,
     /// The time in which the last thread sees a moved window, beside `NOTICE`.
     pub(crate) notice: Duration,
@@ -54,7 +53,6 @@ pub(crate) struct PartChannels {
     pub go: watch::Receiver<Go>,
     pub window: watch::Receiver<StepWindow>,
     pub events: mpsc::UnboundedSender<ThreadMessage>,
-    /// The number of statements with times of their own.
     pub timed_statements: usize,
 }
 

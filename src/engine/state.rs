@@ -193,7 +193,6 @@ impl ThreadState {
         pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
     }
 
-    /// Reports successes and errors up to an instant, for the watch over outages.
     fn report(&self, until: Ns, queue: Option<QueueLength>) {
         let mut recorder = self.recorder.borrow_mut();
         let mut seen = std::mem::take(&mut *self.seen.borrow_mut());

@@ -346,7 +346,6 @@ impl<'a> Running<'a> {
         self.seen.done.len() + self.seen.lost >= self.setup.sources
     }
 
-    /// Takes events until an instant, or until all threads are done.
     async fn follow(&mut self, until: Instant) -> Result<()> {
         let mut silence = Instant::now() + self.silence;
         while !self.all_done() {
@@ -661,7 +660,6 @@ impl ServerReading {
         self.status = read.await.flatten();
     }
 
-    /// Returns what the server counted, and what it cost its host, since the first reading.
     pub(crate) fn since(&self, first: &Self, probe: Option<&Probe>, start: Instant) -> ServerUse {
         let status = first.status.as_ref().zip(self.status.as_ref());
         let probed = first.probed.as_ref().zip(self.probed.as_ref()).zip(probe);

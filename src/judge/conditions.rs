@@ -285,7 +285,6 @@ fn knowledge(step: &Summary) -> Vec<(&'static str, Weight, bool)> {
     table.chain(others).collect()
 }
 
-/// Names the conditions that one of two steps knows and the other one does not.
 pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     let both = knowledge(first).into_iter().zip(knowledge(second));
     let unlike = both.filter(|(one, other)| one.1 > Weight::Noted && one.2 != other.2);

@@ -48,7 +48,6 @@ pub(super) fn warnings(
     found
 }
 
-/// Finds what is wrong with the hosts of a step that has several.
 fn ranks(step: &Summary, found: &mut Vec<Finding>) {
     let hosts = &step.hosts;
     let is_twin = |at: usize| {
@@ -255,7 +254,6 @@ fn unmatched(step: &Summary) -> Option<Finding> {
     (part > UNMATCHED_MAX).then(|| finding!(Unmatched, count, part))
 }
 
-/// Finds whether the window kept its level, and was long enough to tell.
 fn window(step: &Summary) -> Option<Finding> {
     if step.measured_s > 0.0 && step.totals.ops == 0 {
         return nothing_completed(step);

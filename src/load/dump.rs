@@ -30,7 +30,6 @@ impl Judge {
         Judge { variables: Variables::new(charset), prepared: false }
     }
 
-    /// Classifies a statement, or returns why it is refused.
     pub fn judge(&mut self, sql: &[u8]) -> Result<StatementInfo, String> {
         let (mut inserts, mut depth) = (None, 0);
         let begins_rows = |token: &Token| {

@@ -252,7 +252,6 @@ impl Refused {
     }
 }
 
-/// Decides what to do with each table, or names all that are in the way.
 fn decide(found: &Discovered, job: &Dataset) -> Result<Steps> {
     const FORCE: &str = "--force drops the tables that prepare made and fills them again; or take \
                          another --database";

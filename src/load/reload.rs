@@ -621,7 +621,6 @@ async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) 
     Ok(())
 }
 
-/// Compares the first, the last and some other rows with the generator.
 async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) -> Result<()> {
     let number = Schema::Sbtest.number(table).expect("it was generated");
     let rows = Filler::sbtest(Rows::new(data_seed, number, count));

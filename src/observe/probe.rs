@@ -237,7 +237,6 @@ impl Probe {
         Probe { is_here: true, pid_here: find_process(Path::new(host::ROOT), server), ..self }
     }
 
-    /// Returns how long before an instant a reading must begin.
     pub(crate) fn lead(&self) -> Duration {
         self.took * 2
     }

@@ -303,7 +303,6 @@ impl Metric {
         [Metric::ERRORS, Metric::ERROR_SHARE, Metric::RETRIED].contains(&self)
     }
 
-    /// Returns the percentile that a step has too few values for, and how many it has.
     pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
         let Metric::Time(of, _) = self else { return None };
         let percentile = self.percentile()?;

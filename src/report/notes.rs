@@ -320,7 +320,6 @@ fn several_servers(line: &LabelRow) -> Vec<Difference> {
     IDENTITY.into_iter().filter_map(differing).collect()
 }
 
-/// Pairs the first step of each kind of knowledge with all others.
 fn pairs<'a>(steps: Vec<&'a Summary>) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
     let firsts = judge::by_knowledge(&steps);
     let pairs = move |first: &'a Summary| {
@@ -523,7 +522,6 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     differences
 }
 
-/// Returns true if a difference follows from another one, given whether versions differ.
 pub(crate) fn follows(name: &str, other_version: bool) -> bool {
     name == DURABILITY || other_version && FOLLOWING.contains(&name)
 }

@@ -142,7 +142,6 @@ impl SearchSteps<'_> {
     }
 }
 
-/// Names a client that may be why the lowest rate that failed did.
 fn limited(probes: &[Probe], failed: f64) -> Option<String> {
     let there = probes.iter().filter(|probe| {
         probe.held == Some(false)

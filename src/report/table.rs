@@ -102,7 +102,6 @@ impl<'a> LabelRow<'a> {
         Some(&self.cells[at].1)
     }
 
-    /// Returns its steps that may fill a cell.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &'a Summary> + Clone {
         steps_among(&self.runs)
     }

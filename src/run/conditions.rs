@@ -98,7 +98,6 @@ impl Watch {
     }
 }
 
-/// Reads the server at some instants of the window.
 async fn sample(
     mut session: Option<Session>,
     probe: Option<Probe>,

@@ -152,7 +152,6 @@ fn describe_command(command: &CommandRun) -> String {
     }
 }
 
-/// Compares a server's variables with all expectations, and its data, if known, with its buffer pool.
 fn check(expect: &[Expect], variables: &BTreeMap<String, String>, data: Option<u64>) -> Result<()> {
     let mut broken = Vec::new();
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {

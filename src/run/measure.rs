@@ -322,7 +322,6 @@ fn list_dropped(spec: &LoadSpec, prepared: &Numbers) -> String {
     }
 }
 
-/// Prints the table of what was completed. A terminal gets the percentiles, too.
 fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
@@ -425,7 +424,6 @@ pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     })
 }
 
-/// Compares the tables with what prepare and the runs since left there.
 pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
     // Records first: a step that ends meanwhile is then in both, or only in the summaries.
     let found = paths.to_vec();

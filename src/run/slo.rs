@@ -99,7 +99,6 @@ impl Slo {
         Ok(())
     }
 
-    /// Prints the result, also of an interrupted search.
     pub(super) fn print_result(&self, measured: &[Summary]) -> Result<()> {
         let Some(found) = searches(measured)?.into_iter().next() else { return Ok(()) };
         let ending = found.ending();

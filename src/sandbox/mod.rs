@@ -98,7 +98,6 @@ struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// Makes the sandbox's directory, and asks the program about itself.
     fn new(
         spec: &'a Spec,
         say: &'a mut dyn FnMut(&str),
@@ -678,7 +677,6 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
 /// A server's identity: data directory, pid file, port, version.
 type Identity = [String; 4];
 
-/// Creates account and database by the socket, then reads the server's identity by its port.
 fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(cannot("make a runtime"))?;

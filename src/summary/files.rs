@@ -252,7 +252,6 @@ pub struct Loaded {
     /// Summaries with their files, in the order of the paths; those of a directory by name.
     pub summaries: Vec<(PathBuf, Summary)>,
     pub imported: Vec<(PathBuf, Imported)>,
-    /// Files that were skipped, with the reason.
     pub skipped: Vec<(PathBuf, String)>,
 }
 

@@ -153,7 +153,6 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Takes an option of the test, and checks the value of a switch.
     fn option(&mut self, name: &str, value: Option<&str>, test: Option<Test>) {
         let text = value.unwrap_or_default();
         let is_switch = value != Some("") && (ON.contains(&text) || OFF.contains(&text));
@@ -186,7 +185,6 @@ impl<'a> Arguments<'a> {
         self.values.set(entry, text);
     }
 
-    /// Reads the options of a config file up to its first error.
     fn config_file(&mut self, path: &str) {
         let bytes = fs::read(path).unwrap_or_else(|error| {
             let text = error.to_string();
@@ -455,7 +453,6 @@ impl<'a> Arguments<'a> {
         unsupported("--tables leaves no table to run on").when(tables == 0 && needs_table)
     }
 
-    /// Returns the driver fault that sysbench reports at the first connection.
     fn driver_fault(&self) -> Result<Option<String>, Opening> {
         let (driver, mode) = (self.values.text("db-driver"), self.values.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
@@ -471,7 +468,6 @@ impl<'a> Arguments<'a> {
         Ok(faults.into_iter().find_map(|(is_so, fault)| is_so.then_some(fault)))
     }
 
-    /// Reads the server's address, and its name in messages.
     fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Opening> {
         let lists = ["mysql-host", "mysql-port", "mysql-socket"];
         for key in lists {
@@ -562,7 +558,6 @@ impl<'a> Arguments<'a> {
 }
 
 impl Opening {
-    /// Returns this as an error if the condition holds.
     fn when(self, is_so: bool) -> Result<(), Opening> {
         if is_so { Err(self) } else { Ok(()) }
     }

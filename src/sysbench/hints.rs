@@ -166,7 +166,6 @@ impl<'a> NativeCommand<'a> {
         self.verb.flag(flag_of(flag)).is_some()
     }
 
-    /// Translates a flag, and notes those of other programs.
     pub(super) fn add_flag(&mut self, flag: &str, value: &str) {
         // Output never holds a password.
         if flag.starts_with("-p") || flag == "--password" {
@@ -231,7 +230,6 @@ impl<'a> NativeCommand<'a> {
         self.words.retain(|word| flag_of(word) != flag_of(words));
     }
 
-    /// Returns the flags for an option's value, or why there are none.
     fn native_flags(&self, option: &Entry, value: &str) -> Result<Vec<String>, String> {
         let (key, usual) = (option.key(), option.is_default(value));
         let own = format!("{key} @");

@@ -285,7 +285,6 @@ impl<'a> Lines<'a> {
         self.find(keys).is_some()
     }
 
-    /// Reads a value of the report, or returns an error.
     fn read<T>(self, keys: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
         let key = keys.rsplit('|').next().unwrap_or(keys);
         let Some((line, text)) = self.find(keys) else {

@@ -169,7 +169,6 @@ pub(crate) fn options(settings: &Settings) -> String {
     ])
 }
 
-/// Makes an interval's line, without its time.
 pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
     let counts = &part.counts;
     let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;

@@ -30,7 +30,6 @@ struct RunEnd {
     abandoned: u64,
     /// Who was in the way of the client.
     warning: Option<String>,
-    /// The reason for an early end.
     error: Option<Error>,
 }
 

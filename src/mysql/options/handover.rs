@@ -200,7 +200,6 @@ impl Line {
     }
 }
 
-/// Lists the short flags that take the rest of their word, or the next one.
 fn valued_shorts(command: &Command) -> Vec<u8> {
     let takes = |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
     let short = |arg: &clap::Arg| arg.get_short().and_then(|c| u8::try_from(c).ok());

@@ -302,7 +302,6 @@ impl Decoder {
         self.outcome = Some(outcome);
     }
 
-    /// Begins to count the definitions after the answer to a PREPARE.
     fn read_prepared(&mut self, head: &[u8]) -> Option<()> {
         let packet: StmtPacket = ParseBuf(head).parse(()).ok()?;
         let left = self.definitions(packet.num_columns()) + self.definitions(packet.num_params());

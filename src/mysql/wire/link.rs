@@ -59,7 +59,6 @@ pub struct LeanSession {
 }
 
 impl LeanSession {
-    /// Connects within the target's limit, then sets the character set if one is given.
     pub async fn open(link: &ServerLink, inbox: &Inbox, charset: Option<&str>) -> Result<Self> {
         let opened = connect(link, inbox).await;
         let opened = opened.map_err(|failure| explain(&failure, &link.target))?;

@@ -68,11 +68,9 @@ pub(crate) struct Login<'a> {
     target: &'a ConnectOptions,
     awaits: Awaits,
     packets: usize,
-    /// True after a switch to another method.
     switched: bool,
     /// True after a method that the driver does not know.
     beyond_driver: bool,
-    /// The reason why the last method was declined, if it was.
     declined: Option<Declined>,
     response: Option<Vec<u8>>,
     version: (u16, u16, u16),

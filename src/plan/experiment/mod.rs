@@ -102,7 +102,6 @@ pub struct Experiment {
 pub struct ServerSetup {
     /// The label in the file, with its program's name.
     pub label: String,
-    /// The label of which it is a variant.
     pub base: Option<String>,
     /// The server with inherited settings, at this scale.
     pub server: Server,
@@ -228,7 +227,6 @@ impl Experiment {
         self.make_cells(seed);
     }
 
-    /// Makes all cells in the profile's order of labels and repeats.
     fn make_cells(&mut self, seed: u64) {
         let mut cells = Vec::new();
         for (repeat, subject) in self.visits(seed) {
@@ -477,7 +475,6 @@ impl Experiment {
         (preparing, measuring, kept.into_values().fold(passing, u64::saturating_add))
     }
 
-    /// Lists the steps, with an estimate of time and disk.
     pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
         let mut text = String::new();
         let mut put = |name: &str, value: &str| text += &format!("{name:<10} {}\n", line(value));
@@ -528,7 +525,6 @@ impl Experiment {
     }
 }
 
-/// Estimates the bytes of a part's tables, the time to fill them, and the time of a cell.
 fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
     let bytes = |tables: u32, rows: u64, row: u64| {
         let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);

@@ -381,7 +381,6 @@ impl Profile {
         options
     }
 
-    /// Finds a workload by name, in this file or built in.
     pub(crate) fn workload(&self, name: &str) -> Option<Workload> {
         let own = self.workloads.iter().find(|workload| workload.name == name).cloned();
         let named = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);

@@ -52,7 +52,6 @@ pub(super) struct Command {
     is_cut: bool,
 }
 
-/// Returns loadgen's name of a test or of its script's path, if it has one.
 pub(crate) fn native(test: &str) -> Option<String> {
     Some(named(if test == "select" { "point-select" } else { test })?.name)
 }
@@ -68,7 +67,6 @@ pub(super) fn commands(lines: &[Line]) -> Vec<Command> {
     found
 }
 
-/// Finds positions after which a sysbench command line may follow.
 fn programs(line: &str) -> impl Iterator<Item = usize> {
     let program = |(at, name): (usize, &str)| {
         let is_begin = line[..at].chars().next_back().is_none_or(may_precede_name);
