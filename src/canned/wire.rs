@@ -116,8 +116,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads once; an error at the client's end. The buffer grows with arriving bytes, never with what
-    /// a header announces.
+    /// An error at the client's end. The buffer grows with arriving bytes, never with what a header announces.
     pub(crate) async fn fill(&mut self, socket: &mut TcpStream) -> io::Result<()> {
         self.buffer.reserve((2 * self.crowded).clamp(SMALL, KEPT));
         let room = self.buffer.capacity() - self.buffer.len();

@@ -262,8 +262,7 @@ impl ThreadState {
         self.failures.borrow_mut().count_refused_reconnect(&refused);
     }
 
-    /// Notes an error for the watch over outages, and for the ledger what it leaves in doubt; returns whether
-    /// it leaves something. No op has failed yet: it may begin again.
+    /// Returns true if the error leaves something in doubt. No op has failed yet: it may begin again.
     pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
         if !error.leaves_doubt() {
             // The server has refused the writes.

@@ -681,8 +681,7 @@ pub(crate) fn run_on_thread<T: Send + 'static>(
     result
 }
 
-/// Finds settings of the server that differ from an earlier reading, over a connection of its own where
-/// none is given. Without an answer in time the connection is dropped and nothing is known.
+/// Over a connection of its own where none is given; without an answer in time nothing is known.
 pub(crate) async fn changes(
     before: &summary::Server,
     control: &mut Option<Session>,

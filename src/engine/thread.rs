@@ -74,8 +74,7 @@ async fn open_all(
     opened
 }
 
-/// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
-/// waited for; one that is there and says no for good is not.
+/// Where lost ones are opened again, a server that is just gone is waited for, not one that says no for good.
 async fn open_one(
     setup: Arc<StepSetup>,
     inbox: Inbox,

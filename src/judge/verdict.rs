@@ -187,8 +187,7 @@ fn others_had_most(share: &Share) -> bool {
     share.other_load.is_some_and(|other| other > OTHERS_MOST)
 }
 
-/// Returns true if the cores would not be full without other programs, which have most of them. Known
-/// only where the server can be told from these.
+/// Known only where the server can be told from other programs, which have most of the cores.
 fn full_of_others(step: &Summary, share: &Share) -> bool {
     let known = share.host_busy.zip(share.other_load).zip(share.server_cpu_s);
     known.filter(|_| step.client.same_host).is_some_and(|((busy, other), _)| {

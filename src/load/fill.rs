@@ -393,8 +393,7 @@ const PACKET_MAX: usize = 128 * 1024;
 /// Bytes of an INSERT, as in sysbench.
 const INSERT_MAX: usize = 512 * 1024;
 
-/// Makes the statement that takes the lines of [`lines`]. They are ASCII: latin1 converts to every character
-/// set without a check for multi-byte characters.
+/// The lines are ASCII: latin1 converts to every character set without a check for multi-byte characters.
 pub(super) fn load_data(schema: Schema, table: u32, charset: &str) -> String {
     format!(
         "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET {charset} \
@@ -404,8 +403,7 @@ pub(super) fn load_data(schema: Schema, table: u32, charset: &str) -> String {
     )
 }
 
-/// Makes the lines of ids `first..=last` in packets; calls `sent` with the rows and bytes of each. `packet`
-/// is the server's max_allowed_packet.
+/// Calls `sent` with the rows and bytes of each packet. `packet` is the server's max_allowed_packet.
 pub(super) fn lines(
     rows: Filler,
     first: u64,

@@ -156,8 +156,7 @@ async fn set_up(
     Ok((control, Some(Filling { server, job, tables, choice, jobs, packet, chunks, so_far })))
 }
 
-/// Returns the default number of connections: two a core keep the server busy while one makes rows, and more
-/// than sixteen compete for its locks.
+/// Two a core keep the server busy while one makes rows; more than sixteen compete for its locks.
 pub(crate) fn default_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     (2 * cores as u32).clamp(2, 16)

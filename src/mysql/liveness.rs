@@ -159,8 +159,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Returns the connection with the most such looks. A proxy may list other connections or change
-    /// servers: an id that was never listed is not forgotten.
+    /// A proxy may list other connections or change servers: an id that was never listed is not forgotten.
     fn add_list(
         &mut self,
         list: &[Process],

@@ -96,8 +96,7 @@ fn restart_age(first: &Reading, last: &Reading) -> Option<Duration> {
     (young || fewer).then_some(after)
 }
 
-/// Subtracts two readings; after a restart takes the counts since. A negative one comes of FLUSH
-/// STATUS or a level. Leaves out what only one reading has.
+/// Counts since a restart. A negative one comes of FLUSH STATUS or a level. Leaves out what only one reading has.
 pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     let (before, first_at) =
         first.again.as_ref().map_or((&first.values, first.at), |(values, at)| (values, *at));

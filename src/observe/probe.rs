@@ -237,6 +237,7 @@ impl Probe {
         Probe { is_here: true, pid_here: find_process(Path::new(host::ROOT), server), ..self }
     }
 
+    /// A reading must begin so long before its instant.
     pub(crate) fn lead(&self) -> Duration {
         self.took * 2
     }
@@ -489,8 +490,7 @@ fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool
     off.abs() <= AGE_SLACK_S + took.as_secs_f64()
 }
 
-/// Finds the server's end of a connection among the connections of each process as old as the server,
-/// in its network namespace.
+/// Looks at the connections of each process as old as the server, in its network namespace.
 pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpNetEntry) -> bool) -> FarEnd {
     let mut found = FarEnd::Unknown;
     // The kernel's own threads, many of one age, have no command line.

@@ -7,8 +7,7 @@ use crate::summary::Summary;
 use crate::terms::{Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
-/// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
-/// what differs from its default, and what the numbers depend on most.
+/// As far as the summaries know it: what differs from its default, and what the numbers depend on most.
 pub(super) fn command(steps: &[&Summary]) -> String {
     let first = steps[0];
     if let Some(of) = &first.experiment {

@@ -136,8 +136,7 @@ fn switch_rules(labels: usize) -> String {
     (0..labels).map(rule).collect()
 }
 
-/// Whatever comes from a summary is text here: nothing but this style and this script may do
-/// anything, and nothing is fetched.
+/// Whatever comes from a summary is text: only this style and this script act, and nothing is fetched.
 fn document(title: &str, style: &str, body: String) -> String {
     let mut document = markup_owned(body);
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));

@@ -110,8 +110,7 @@ fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, ConditionValues)> {
     all
 }
 
-/// Returns the conditions of a line, and all options of its workload in one text: the others are
-/// those that are not as usual.
+/// Has all options of its workload in one text, too: the others are those that are not as usual.
 pub(crate) fn conditions_in_json(line: &LabelRow) -> Map<String, Json> {
     let mut texts: Vec<String> = Vec::new();
     let steps: Vec<&Summary> = line.steps().collect();

@@ -158,8 +158,7 @@ impl Family {
         family
     }
 
-    /// Returns what the p of a cell is multiplied by at most: the cells of its kind in its table, the tables
-    /// with such, the looks.
+    /// The cells of its kind in its table, the tables with such, the looks: p is multiplied by that at most.
     pub(super) fn times(&self, table: &WorkloadTable, shared: &Pairs, column: &Cell) -> f64 {
         let asked_for = is_asked_for(table, column);
         let alike = shared.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();

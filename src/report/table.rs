@@ -183,8 +183,7 @@ impl<'a> WorkloadTable<'a> {
         })
     }
 
-    /// Returns a table of each column, without the lines that were not measured there. One that was
-    /// may have no number all the same, such as a percentile of too few ops.
+    /// Without the lines not measured there. One that was may have no number, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<WorkloadTable<'a>> {
         let mut lines: BTreeMap<Cell, Vec<LabelRow>> = BTreeMap::new();
         for (column, line) in self.lines.iter().flat_map(LabelRow::by_column) {

@@ -58,8 +58,7 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// Makes what draws a line of a table: the repeats of each column over each other, and those that did not
-/// complete: there, errors and outages matter most. A column has one scale, so that labels can be compared.
+/// Also repeats that did not complete: there, errors and outages matter most. One scale a column: labels compare.
 pub(crate) fn timelines(
     table: &WorkloadTable,
     labels: &Labels,

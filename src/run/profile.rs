@@ -200,8 +200,7 @@ pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     }
 }
 
-/// Reads a profile, unless asked to stop first; refuses bad addresses in it. A file wins over a shipped
-/// profile of that name.
+/// Ends if asked to stop; refuses bad addresses. A file wins over a shipped profile of that name.
 pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {

@@ -148,8 +148,7 @@ impl Start<'_> {
         }
     }
 
-    /// Returns the arguments of a run: no option file of this machine, every file in the directory, its own
-    /// options, and the user's that it `takes`.
+    /// No option file of this machine, every file in the directory, its own options, and the user's that it `takes`.
     fn arguments(&self, own: Vec<OsString>, takes: fn(&str) -> bool) -> Vec<OsString> {
         let directory = &self.directory;
         let mut arguments = vec![
@@ -643,8 +642,7 @@ fn arguments(start: &Start, port: u16) -> Vec<OsString> {
     start.arguments(own, |_| true)
 }
 
-/// Waits for answers on socket and port. Returns the version, or how the server ended: the port may be taken.
-/// A server that runs but does not serve is an error.
+/// Returns the version, or how the server ended: the port may be taken. One that runs and does not serve is an error.
 fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     // First by the socket, which only this user reaches, to create the account.
     let socket = ConnectOptions {

@@ -221,8 +221,7 @@ fn dated(
     )
 }
 
-/// Makes a part of a file name from a text: without separators, quotes, spaces, or anything special to a
-/// shell, a terminal or another file system.
+/// Without separators, quotes, spaces, or anything special to a shell, a terminal or another file system.
 pub(crate) fn part(text: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
     let part: String = text.chars().take(PART_MAX).map(safe).collect();

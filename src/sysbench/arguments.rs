@@ -595,8 +595,7 @@ fn split(option: &str) -> (&str, Option<&str>) {
     option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)))
 }
 
-/// Splits a config file's value: blanks and commas separate, quotes group, `#` begins a comment. None
-/// for an open quote.
+/// Blanks and commas separate, quotes group, `#` begins a comment. None for an open quote.
 fn items(text: &str) -> Option<Vec<&str>> {
     let (mut items, mut rest) = (Vec::new(), text.trim_start());
     while let Some(first) = rest.chars().next().filter(|first| *first != '#') {

@@ -94,8 +94,7 @@ impl Log {
         self.notice(" ");
     }
 
-    /// Returns the exit status of a command whose log could not be written; after a closed pipe that
-    /// of the signal, of which a shell says nothing.
+    /// Also of a log that could not be written; after a closed pipe that of the signal: a shell says nothing of it.
     pub(crate) fn exit_status(self, status: Ended) -> Result<Ended> {
         match self.broken {
             None => Ok(status),

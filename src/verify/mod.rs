@@ -160,8 +160,7 @@ fn no_tables(database: &str, others: &str) -> Error {
     Error::data(format!("there is no table of prepare's in `{database}`{others}")).hint(hint)
 }
 
-/// Waits while a killed server rolls back uncommitted transactions, which it does after it lets clients in.
-/// XA's prepared ones stay, so the wait has an end.
+/// A killed server rolls back after it lets clients in. XA's prepared ones stay, so the wait has an end.
 async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> Result<()> {
     let (began, mut told) = (Instant::now(), false);
     loop {
@@ -332,7 +331,7 @@ impl Reading {
         Ok(())
     }
 
-    /// A table that disagrees with the server's count is read in one piece: a row may have gained between pieces.
+    /// Reads a table that disagrees with the server's count in one piece: a row may have gained between pieces.
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
@@ -504,8 +503,7 @@ async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
     Ok(format!("CHECK TABLE: {report}"))
 }
 
-/// Counts transactions that were open when the server started, without XA's prepared ones: it rolls them back
-/// in the background. 0 if the server does not report them.
+/// Transactions of before the server's start, but XA's: it rolls them back in the background. 0 if not reported.
 async fn recovered(session: &mut Session) -> Asked<u64> {
     let sql = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
     Ok(optional(number(session, sql).await)?.unwrap_or(0))
@@ -643,8 +641,7 @@ impl Contents<'_> {
         }
     }
 
-    /// Compares the columns with the filled ones, except `k`, which is summed. A `c` proves itself; only
-    /// built-in workloads keep its form.
+    /// All but `k`, which is summed. A `c` proves itself; only built-in workloads keep its form.
     fn content<'r>(&mut self, id: u64, own: impl Fn(usize) -> &'r [u8]) -> Content {
         let Some(filler) = self.filler else { return Content::Filled };
         self.line.clear();

@@ -95,8 +95,7 @@ struct Line {
 }
 
 impl Line {
-    /// Reads the words. `command` knows which short flags take the rest of their word; a word with a
-    /// dash is never a value.
+    /// `command` knows which short flags take the rest of their word; a word with a dash is never a value.
     fn read(args: Vec<OsString>, command: &Command) -> Result<Line> {
         let valued = valued_shorts(command);
         let mut args = args.into_iter().peekable();
@@ -216,8 +215,7 @@ fn pipe(secret: &Secret) -> std::io::Result<std::os::fd::OwnedFd> {
     Ok(nix::unistd::dup(reader)?)
 }
 
-/// Executes this program again; returns only on failure. By its path first: the kernel names the
-/// process after it. `/proc/self/exe` also works for a program that was replaced.
+/// By its path first: the kernel names the process after it. `/proc/self/exe` works for a replaced program, too.
 fn become_self(args: &[OsString]) -> std::io::Error {
     let (name, rest) = args.split_first().expect("a flag was read after the program's name");
     let exec = |path: PathBuf| std::process::Command::new(path).arg0(name).args(rest).exec();

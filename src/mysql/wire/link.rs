@@ -203,8 +203,7 @@ impl LeanSession {
         }
     }
 
-    /// Reads what came unasked: the reason why a server ends the session, or something harmless such
-    /// as a ticket of TLS.
+    /// The reason why a server ends the session, or something harmless such as a ticket of TLS.
     fn read_unasked(&mut self, context: &mut Context<'_>) -> Asked<()> {
         if !self.rest.is_empty() {
             self.decoder.take(&self.rest)?;
@@ -269,8 +268,7 @@ async fn connect(link: &ServerLink, inbox: &Inbox) -> mysql_async::Result<LeanSe
     })
 }
 
-/// Opens a connection and logs in. A driver at the other end of a socket gets the greeting and the
-/// server's OK, and its response is sent.
+/// A driver at the other end of a socket gets the greeting and the server's OK, and its response is sent.
 pub(crate) async fn log_in_for<'a>(
     link: &'a ServerLink,
     mut driver: Option<&mut UnixStream>,

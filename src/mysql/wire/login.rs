@@ -80,8 +80,7 @@ pub(crate) struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    /// Reads the server's greeting. [`Self::tls_request`] and TLS follow if the target wants that, then
-    /// [`Self::response`].
+    /// [`Self::tls_request`] and TLS follow if the target wants that, then [`Self::response`].
     pub(crate) fn from_greeting(target: &'a ConnectOptions, packet: &[u8]) -> Result<Login<'a>> {
         let mut greeting = packet.to_vec();
         let greeting = self::greeting(&mut greeting).ok_or_else(|| too_old(packet))?;
