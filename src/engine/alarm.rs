@@ -32,6 +32,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
+    /// Within a runtime only.
     pub(super) fn new() -> Result<Alarm> {
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
@@ -118,6 +119,7 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
+    /// Within the thread's runtime only.
     pub(crate) fn new(end: Ns) -> Result<Pauses> {
         let (waiting, moved) = (RefCell::default(), Cell::new(0));
         Ok(Pauses { alarm: Alarm::new()?, waiting, end: Cell::new(end), moved })

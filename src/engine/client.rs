@@ -171,6 +171,7 @@ impl<'a> Client<'a> {
         self.finish().await
     }
 
+    /// As sysbench's `--reconnect` does.
     fn wants_reconnect(&self) -> bool {
         (1..=self.since_opened).contains(&self.rules().reconnect_every)
     }

@@ -497,7 +497,7 @@ pub(super) fn failed(step: &Summary) -> u64 {
     step.latency.failed.count.saturating_add(in_doubt)
 }
 
-/// These, and arrivals never issued, are among the times. Older summaries know those of all phases only.
+/// Ops given up, and arrivals never issued, are among the times. Older summaries know those of all phases only.
 pub(super) fn given_up(step: &Summary) -> u64 {
     let issued = step.latency.abandoned;
     issued.map_or(step.totals.abandoned, |issued| issued.saturating_add(step.latency.unissued()))

@@ -24,8 +24,7 @@ const WINDOW_MIN: Duration = Duration::from_secs(3);
 /// Instants of the readings, as parts of the window. The last one must end before the window does.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
 
-/// Hosts whose state a step depends on: the client's unless others have the clients, and the server's if it is
-/// another one that can be read.
+/// The client's unless others have the clients, and the server's if it is another one that can be read.
 type Hosts = (Option<Probe>, Option<Probe>);
 
 fn hosts(probe: Option<&Probe>, has_clients: bool) -> Hosts {

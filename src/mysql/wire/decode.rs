@@ -313,8 +313,7 @@ impl Decoder {
         Some(())
     }
 
-    /// Walks over a row, which must hold exactly one value for each column; counts the NULLs of NOT
-    /// NULL columns. Ignores what lies behind the head.
+    /// A row must hold one value a column; counts NULLs of NOT NULL columns. Ignores all that is behind the head.
     #[inline]
     fn walk(&self, row: &[u8], length: usize) -> Option<u64> {
         let binary = self.kind == AnswerForm::Binary;
