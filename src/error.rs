@@ -237,7 +237,6 @@ fn lists_apart(one: &str, other: &str) -> Option<(String, String)> {
     (one != other).then_some((one, other))
 }
 
-/// Cuts two texts to their difference and a little around it.
 fn texts_apart(one: &str, other: &str) -> (String, String) {
     let [ones, others] = [one, other].map(|text| text.chars().collect::<Vec<char>>());
     let same = ones.iter().zip(&others).take_while(|(a, b)| a == b).count();

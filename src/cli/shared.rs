@@ -44,7 +44,6 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
-    /// Returns the hosts; None where none are named.
     pub(super) fn wanted(self) -> Result<Option<ClientHosts>> {
         let HostArgs { hosts, host_command, host_program } = self;
         let given = !hosts.is_empty();
@@ -126,8 +125,7 @@ pub(super) fn listen() -> Result<Stop> {
 pub(super) fn listen_as(ignored_stays: bool) -> Result<Stop> {
     require_descriptors()?;
     let stop = Stop::default();
-    // A second signal waits for nothing. A sandbox's keeper notices the end of this process and removes the
-    // server.
+    // A second signal waits for nothing. A sandbox's keeper notices the end of this process and removes the server.
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     let listening = stop.listen(ignored_stays, |code| {
         kill_all();

@@ -175,7 +175,6 @@ impl Failures {
         }
     }
 
-    /// Names the host of what the messages tell.
     pub(crate) fn name_host(&mut self, host: &str) {
         for error in &mut self.errors {
             error.message = format!("{host}: {}", error.message);
@@ -332,7 +331,6 @@ impl OutageWatch {
         }
     }
 
-    /// Begins an outage unless there is one, and notes an error as its last.
     fn error(&mut self, at: Ns, code: Option<u16>, text: &str) -> &mut Outage {
         let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {

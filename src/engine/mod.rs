@@ -70,7 +70,6 @@ pub struct StepContext<'a> {
 pub trait Observer {
     fn started(&self);
 
-    /// Takes a complete interval, and the queue of an open loop.
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
     fn end(&self, reason: &EndReason);

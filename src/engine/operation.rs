@@ -55,14 +55,12 @@ impl<'a> OpContext<'a> {
         }
     }
 
-    /// Notes the time of a statement (an index) that was sent at an instant.
     #[inline]
     pub(crate) fn time_statement(&self, index: usize, sent: Ns) {
         let took = self.thread.answered(self.state) - sent;
         self.thread.recorder.borrow_mut().statement(index, self.state.measured.get(), took);
     }
 
-    /// Replaces what is in doubt if the next answer never comes.
     #[inline]
     pub(crate) fn doubt(&self, writes: impl IntoIterator<Item = Pending>) {
         let mut pending = self.state.pending.borrow_mut();
@@ -93,7 +91,6 @@ impl<'a> OpContext<'a> {
         }
     }
 
-    /// Adds to the counts of answers, where there are any.
     #[inline]
     pub(crate) fn count(&self, add: impl FnOnce(&mut EventCounts)) {
         self.thread.count(self.thread.answered(self.state), add);

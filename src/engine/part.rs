@@ -26,11 +26,9 @@ const NAMES_MAX: usize = 3;
 
 /// The other processes that run all threads of a step; each is one source of events.
 pub struct Elsewhere<'a> {
-    /// The name of each.
     pub(crate) names: Vec<String>,
     /// The bound of the error of the worst clock.
     pub(crate) clock_error: Duration,
-    /// The lead of the start.
     pub(crate) lead: Duration,
     /// The time in which the last thread sees a moved window, beside `NOTICE`.
     pub(crate) notice: Duration,
@@ -55,7 +53,6 @@ pub(crate) struct PartChannels {
     pub go: watch::Receiver<Go>,
     pub window: watch::Receiver<StepWindow>,
     pub events: mpsc::UnboundedSender<ThreadMessage>,
-    /// The number of statements with times of their own.
     pub timed_statements: usize,
 }
 
@@ -142,7 +139,6 @@ impl Part {
         self.setup.sources
     }
 
-    /// Returns the number of statements with times of their own.
     pub(crate) fn timed_statements(&self) -> usize {
         self.setup.job.timed_statements
     }
@@ -155,7 +151,6 @@ impl Part {
         self.setup.opening
     }
 
-    /// Closes the connections, and waits until the threads have ended.
     pub(crate) async fn end(mut self) {
         self.go.send_replace(Go::Cancel);
         join(self.handles).await;

@@ -62,7 +62,6 @@ impl Program {
         }
     }
 
-    /// Sends what the operations have left to be sent, when no more follow.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
         match self {
             Program::Compiled(compiled) => compiled.finish(op).await,

@@ -80,18 +80,15 @@ fn window(plan: &Plan, start: Ns) -> StepWindow {
     StepWindow { start, end, early: false, last }
 }
 
-/// Returns the lead with which an open loop's window is decided: the threads must see it, and the server's
-/// counters are read before it.
+/// The threads must see an open loop's window, and the server's counters are read before it.
 fn ahead(context: &StepContext<'_>) -> Duration {
     notice(context) + TICK + lead(context.probe.as_ref())
 }
 
-/// Gives the lead with which an end of the window is set.
 fn notice(context: &StepContext<'_>) -> Duration {
     NOTICE + context.elsewhere.map_or(Duration::ZERO, |elsewhere| elsewhere.notice)
 }
 
-/// The step's ends of the channels to its threads and from them.
 struct Channels {
     go: watch::Sender<Go>,
     window: watch::Sender<StepWindow>,
@@ -310,8 +307,7 @@ impl<'a> Running<'a> {
         self.into_run(jiff::Timestamp::now(), own.since(&own), (None, None))
     }
 
-    /// Decides when the window of an open loop begins: its backlog is drained for as long as the
-    /// warm-up took at most.
+    /// Its backlog is drained for as long as the warm-up took at most.
     async fn warm_up(&mut self) -> Result<()> {
         if self.window_start() != NEVER {
             return Ok(());
@@ -350,7 +346,6 @@ impl<'a> Running<'a> {
         self.seen.done.len() + self.seen.lost >= self.setup.sources
     }
 
-    /// Takes events until an instant, or until all threads are done.
     async fn follow(&mut self, until: Instant) -> Result<()> {
         let mut silence = Instant::now() + self.silence;
         while !self.all_done() {
@@ -394,7 +389,6 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Takes events while other work goes on.
     async fn take_during<T>(&mut self, work: impl Future<Output = T>) -> Result<T> {
         let mut work = pin!(work);
         loop {
@@ -479,7 +473,6 @@ impl<'a> Running<'a> {
         Ok(false)
     }
 
-    /// Names the host of an error, where there are several.
     fn on_host(&self, source: usize, error: Error) -> Error {
         match self.context.elsewhere {
             Some(all) => error.context(&all.names[source]),
@@ -606,12 +599,10 @@ impl<'a> Running<'a> {
 /// A reading of a busy server's counters takes so long: then it is over when the window opens.
 const LEAD: Duration = Duration::from_millis(300);
 
-/// Returns the time between the first reading of the server and the window.
 pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
 }
 
-/// Counters of the server, its process and host between two readings.
 type ServerUse = (Option<Status>, Option<Probed>);
 
 #[derive(Default)]
@@ -623,8 +614,7 @@ pub(crate) struct ServerReading {
 }
 
 impl ServerReading {
-    /// Reads the server's counters, process and host. A server that does not answer in time costs
-    /// the reading and its connection, not the step.
+    /// A server that does not answer in time costs the reading and its connection, not the step.
     pub(crate) async fn take(control: &mut Option<Session>, probe: Option<&Probe>) -> Self {
         let mut taken = ServerReading::default();
         // On a thread of its own: a reading through a command takes a while.
@@ -656,8 +646,7 @@ impl ServerReading {
         }
     }
 
-    /// Reads the counters over a connection of its own where the old one is gone: the server may
-    /// be there again, and tells then since when.
+    /// Over a connection of its own where the old one is gone: the server may be there again, and tells since when.
     pub(crate) async fn take_again(&mut self, link: &ServerLink) {
         if !self.lost {
             return;
@@ -671,7 +660,6 @@ impl ServerReading {
         self.status = read.await.flatten();
     }
 
-    /// Returns what the server counted, and what it cost its host, since the first reading.
     pub(crate) fn since(&self, first: &Self, probe: Option<&Probe>, start: Instant) -> ServerUse {
         let status = first.status.as_ref().zip(self.status.as_ref());
         let probed = first.probed.as_ref().zip(self.probed.as_ref()).zip(probe);
@@ -682,8 +670,7 @@ impl ServerReading {
     }
 }
 
-/// Runs work on a thread of its own. tokio's pool panics where no thread can be started; here the
-/// receiver gets an error then.
+/// tokio's pool panics where no thread can be started; here the receiver gets an error then.
 pub(crate) fn run_on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> oneshot::Receiver<T> {
@@ -694,8 +681,7 @@ pub(crate) fn run_on_thread<T: Send + 'static>(
     result
 }
 
-/// Finds settings of the server that differ from an earlier reading, over a connection of its own where
-/// none is given. Without an answer in time the connection is dropped and nothing is known.
+/// Over a connection of its own where none is given; without an answer in time nothing is known.
 pub(crate) async fn changes(
     before: &summary::Server,
     control: &mut Option<Session>,

@@ -157,7 +157,6 @@ impl MeasuredStep {
     }
 }
 
-/// Describes what threads and their host did, of so many cores.
 pub(crate) fn share(
     counts: &ThreadCounts,
     client: &ClientUse,
@@ -320,8 +319,7 @@ impl LiveLine<'_> {
         };
         let (doing, left) = self.doing(&seen, window);
         let per_s = |n: u64| units::rate(n as f64 / seconds((seen.end - seen.start).max(1)));
-        // A closed loop has no other time than the call's; an open one counts from the instant
-        // that was intended.
+        // A closed loop has no other time than the call's; an open one counts from the instant that was intended.
         let (done, name, times) = match self.step.rate {
             None => (format!("{} QPS", per_s(seen.statements)), "service", Some(&seen.service)),
             Some(rate) => {

@@ -59,7 +59,6 @@ fn of_client(step: &Summary, whose: &str) -> Option<OfClient> {
     Some((found, waits(step, share)))
 }
 
-/// Adds what is known of the whole step.
 fn complete(step: &Summary, (mut found, waits): OfClient, findings: &[Finding]) -> Verdict {
     found.extend(on_the_server(step).into_iter().flatten().map(|f| (Noisy, f)));
     found.extend(waits);
@@ -145,7 +144,6 @@ fn waits(step: &Summary, share: &Share) -> Option<Found> {
     (most > DESCHEDULED).then(|| (kind, finding!(Descheduled, most)))
 }
 
-/// Finds what others than client and server took of a host's cores, where it is too much.
 pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<Finding> {
     let other = other.filter(|other| *other > OTHER_LOAD);
     let other = other.map(|part| finding!(OtherLoad, part, whose));
@@ -189,8 +187,7 @@ fn others_had_most(share: &Share) -> bool {
     share.other_load.is_some_and(|other| other > OTHERS_MOST)
 }
 
-/// Returns true if the cores would not be full without other programs, which have most of them. Known
-/// only where the server can be told from these.
+/// Known only where the server can be told from other programs, which have most of the cores.
 fn full_of_others(step: &Summary, share: &Share) -> bool {
     let known = share.host_busy.zip(share.other_load).zip(share.server_cpu_s);
     known.filter(|_| step.client.same_host).is_some_and(|((busy, other), _)| {

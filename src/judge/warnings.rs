@@ -48,7 +48,6 @@ pub(super) fn warnings(
     found
 }
 
-/// Finds what is wrong with the hosts of a step that has several.
 fn ranks(step: &Summary, found: &mut Vec<Finding>) {
     let hosts = &step.hosts;
     let is_twin = |at: usize| {
@@ -75,7 +74,6 @@ fn ranks(step: &Summary, found: &mut Vec<Finding>) {
     found.extend(uneven(hosts));
 }
 
-/// Compares the ops of a client on the host that has fewest with those on the one that has most.
 fn uneven(hosts: &[ClientHost]) -> Option<Finding> {
     let each = |host: &&ClientHost| host.ops as f64 / f64::from(host.clients);
     let some = || hosts.iter().filter(|host| host.clients > 0 && host.share.is_some());
@@ -132,8 +130,7 @@ fn unsettled(settle: &Settled) -> [Option<Finding>; 2] {
     ]
 }
 
-/// Looks at a pool that is smaller than the data: it is warm when it is full and misses no more and
-/// no less than before.
+/// A pool that is smaller than the data is warm when it is full and misses no more and no less than before.
 fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let window = &conditions.window;
     let (first, last) = window.first().zip(window.last())?;
@@ -183,8 +180,7 @@ fn restored(levels: &Levels) -> Option<Finding> {
         return Some(finding!(RestoredPool, "was still restoring", clipped));
     }
     let (age, up) = levels.tables_age_s.zip(levels.uptime_s)?;
-    // Tables that were made since then were not in the file. Both are whole seconds, read one
-    // after the other.
+    // Tables that were made since then were not in the file. Both are whole seconds, read one after the other.
     let restored = lower.contains("load completed") && up <= RESTORED_S && age > up + 1;
     restored.then(|| finding!(RestoredPool, "had restored", clipped))
 }
@@ -258,7 +254,6 @@ fn unmatched(step: &Summary) -> Option<Finding> {
     (part > UNMATCHED_MAX).then(|| finding!(Unmatched, count, part))
 }
 
-/// Finds whether the window kept its level, and was long enough to tell.
 fn window(step: &Summary) -> Option<Finding> {
     if step.measured_s > 0.0 && step.totals.ops == 0 {
         return nothing_completed(step);

@@ -91,7 +91,6 @@ impl Dump {
     }
 }
 
-/// Runs blocking work on its own thread, unless asked to stop first. The thread then ends with the process.
 pub(super) async fn beside<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T> + Send + 'static,

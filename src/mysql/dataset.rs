@@ -42,12 +42,10 @@ impl Table {
         self.engine.as_deref().filter(name)
     }
 
-    /// Returns whether this is a table, not a view or a sequence.
     pub fn is_table(&self) -> bool {
         matches!(self.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED")
     }
 
-    /// Returns whether an index begins with the column of `Schema::indexed`.
     pub fn is_indexed(&self, schema: Schema) -> bool {
         schema.facts().indexed.is_none_or(|column| self.columns.get(column) == Some(&true))
     }

@@ -54,8 +54,7 @@ fn usage(who: UsageWho) -> Cost {
     Cost { user: time(usage.user_time()), sys: time(usage.system_time()) }
 }
 
-/// Reads the peak resident size of this process, bytes; 0 without `/proc`. `getrusage` would keep that
-/// of the program before an exec.
+/// Bytes; 0 without `/proc`. `getrusage` would keep that of the program before an exec.
 pub(crate) fn peak_resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status");
     let peak = status.ok().and_then(|status| field(&status, "VmHWM:"));
@@ -71,8 +70,7 @@ pub(crate) fn raise_descriptor_limit() -> Result<u64> {
     Ok(hard)
 }
 
-/// Refuses to start with fewer descriptors than runtimes, signals and one connection take: some of
-/// these panic.
+/// Fewer than runtimes, signals and one connection take: some of these panic.
 pub(crate) fn require_descriptors() -> Result<()> {
     let limit = raise_descriptor_limit()?;
     if limit < DESCRIPTORS_MIN {
@@ -108,8 +106,7 @@ pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
     texts.filter_map(limit).min_by_key(|limit| limit.bytes)
 }
 
-/// Finds how long CPU quotas held this process's threads back, summed over cores (cgroup-v2.rst,
-/// sched-bwc.rst); of nested groups the largest.
+/// By CPU quotas, summed over cores (cgroup-v2.rst, sched-bwc.rst); of nested groups the largest.
 fn throttled(root: &Path) -> Option<Duration> {
     let held_back = |(_, stat): (PathBuf, String)| {
         let new = field(&stat, "throttled_usec ").map(Duration::from_micros);

@@ -195,8 +195,7 @@ impl Knobs {
         self.clients.as_ref().map_or_else(|| vec![1], |clients| clients.0.clone())
     }
 
-    /// Decides what is not given; `seed` is for keys without a seed. Refuses knobs that contradict each
-    /// other, or the workload.
+    /// `seed` is for keys without a seed. Refuses knobs that contradict each other, or the workload.
     pub(crate) fn resolve(self, workload: Workload, seed: u64) -> Result<Plan> {
         self.located(workload, seed).map_err(|(_, error)| error)
     }

@@ -290,7 +290,6 @@ impl Plan {
         u64::from(statements) * u64::from(tables)
     }
 
-    /// Returns the statements that a client prepares for a table, and the number of its tables.
     pub(crate) fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
         // A workload that names no table has its statements once.
         let tables = if spread == Spread::Pinned { 1 } else { tables.max(1) };

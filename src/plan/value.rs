@@ -346,7 +346,6 @@ fn rates(text: &str) -> Result<Vec<f64>, String> {
     Ok(list(text, one)?.into_iter().map(|n| n as f64 / FINE as f64).collect())
 }
 
-/// Parses a list of numbers above 0 with `one`.
 fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSet<u64>, String> {
     let one = |text: &str| one(text.trim());
     let mut numbers = BTreeSet::new();

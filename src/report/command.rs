@@ -7,8 +7,7 @@ use crate::summary::Summary;
 use crate::terms::{Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
-/// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
-/// what differs from its default, and what the numbers depend on most.
+/// As far as the summaries know it: what differs from its default, and what the numbers depend on most.
 pub(super) fn command(steps: &[&Summary]) -> String {
     let first = steps[0];
     if let Some(of) = &first.experiment {
@@ -71,7 +70,6 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 
-/// Returns a word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     let is_plain = !word.is_empty() && word.chars().all(plain);

@@ -128,8 +128,7 @@ fn describe_step(step: &Summary) -> CalibrationStep {
     }
 }
 
-/// Starts `loadgen canned`, which ends with its standard input: when the group is dropped, or this process is
-/// gone. Returns its port, too.
+/// Ends with its standard input: when the group is dropped, or this process is gone.
 fn start_canned(clients: u32) -> Result<(Group, u16)> {
     let failed = |what: &dyn std::fmt::Display| Error::failed(format!("the canned server: {what}"));
     let program = std::env::current_exe().map_err(|e| failed(&e))?;
@@ -156,8 +155,7 @@ fn find_path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -
         .or_else(|| Some(variable_path("HOME").filter(absolute)?.join(".local/state").join(FILE)))
 }
 
-/// Finds the kept calibration if it fits this program and host. Warns of one that does not fit or cannot be
-/// read; of a missing one, and where the clients are on other hosts, only if the flag names it.
+/// Warns of one that does not fit or cannot be read; of a missing one, and with other hosts, only if a flag names it.
 pub(super) fn find(invocation: &mut Invocation<'_>) -> Result<Option<Calibration>> {
     let Invocation { progress, stop, calibration: flag, hosts, .. } = invocation;
     let flag = flag.as_deref();

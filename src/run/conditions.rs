@@ -24,8 +24,7 @@ const WINDOW_MIN: Duration = Duration::from_secs(3);
 /// Instants of the readings, as parts of the window. The last one must end before the window does.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
 
-/// Hosts whose state a step depends on: the client's unless others have the clients, and the server's if it is
-/// another one that can be read.
+/// The client's unless others have the clients, and the server's if it is another one that can be read.
 type Hosts = (Option<Probe>, Option<Probe>);
 
 fn hosts(probe: Option<&Probe>, has_clients: bool) -> Hosts {
@@ -76,7 +75,6 @@ impl Watch {
         Watch { before, hosts, first, window }
     }
 
-    /// Reads the hosts again, after `ops` operations.
     pub(super) async fn end(self, plan: &Plan, facts: StepFacts<'_>, ops: u64) -> Conditions {
         let window = self.window.join_all().await.concat();
         let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {
@@ -99,7 +97,6 @@ impl Watch {
     }
 }
 
-/// Reads the server at some instants of the window.
 async fn sample(
     mut session: Option<Session>,
     probe: Option<Probe>,

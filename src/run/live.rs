@@ -8,7 +8,6 @@ use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Outcome, Summary};
 use crate::terms::{Cell, millis};
 
-/// Returns a percentile if enough operations support it.
 pub(super) fn percentile(
     step: &Summary,
     p: f64,

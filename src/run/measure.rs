@@ -194,8 +194,7 @@ struct ServerTurn<'a> {
     steps: Vec<Step>,
 }
 
-/// Returns one turn of all steps; for several servers one turn a repeat and server, so that a drift of the
-/// host affects all of them.
+/// For several servers one turn a repeat and server, so that a drift of the host affects all of them.
 fn plan_turns<'a>(
     args: &MeasureRequest<'_>,
     place: &'a Place,
@@ -247,7 +246,6 @@ fn label_sandboxes(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
 }
 
 impl ServerTurn<'_> {
-    /// Starts the server if it is private, makes it ready, and measures the steps.
     fn measure(
         self,
         args: &MeasureRequest<'_>,
@@ -324,7 +322,6 @@ fn list_dropped(spec: &LoadSpec, prepared: &Numbers) -> String {
     }
 }
 
-/// Prints the table of what was completed. A terminal gets the percentiles, too.
 fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
@@ -427,7 +424,6 @@ pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     })
 }
 
-/// Compares the tables with what prepare and the runs since left there.
 pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
     // Records first: a step that ends meanwhile is then in both, or only in the summaries.
     let found = paths.to_vec();
@@ -486,8 +482,7 @@ fn consent(yes: bool, forced: bool) -> Consent {
     }
 }
 
-/// Asks for consent to drop those of the marked tables that are `named`, with load's own ones if `loaded`;
-/// any answer but yes is an error.
+/// For those of the marked tables that are `named`, with load's own if `loaded`; any answer but yes is an error.
 async fn agree_to_drop(
     link: &ServerLink,
     consent: Consent,

@@ -50,8 +50,7 @@ impl Invocation<'_> {
         Store::open(&self.out)
     }
 
-    /// Starts the processes of the hosts with the clients, where there are some, or takes those that a
-    /// launcher started for these plans.
+    /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let (runtime, progress) = (runtime()?, &mut self.progress);
         let ranks = match &self.hosts {
@@ -286,8 +285,7 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
     Err(Error::new(Kind::Undecided, text).hint(hint))
 }
 
-/// Describes steps in these directories that began and left no summary; with `latest` those that began after
-/// the last of their label.
+/// They began and left no summary; with `latest` only those that began after the last of their label.
 pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) -> Vec<String> {
     let dirs: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).cloned().collect();
     let records = match summary::records(&dirs) {

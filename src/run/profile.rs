@@ -200,8 +200,7 @@ pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     }
 }
 
-/// Reads a profile, unless asked to stop first; refuses bad addresses in it. A file wins over a shipped
-/// profile of that name.
+/// Ends if asked to stop; refuses bad addresses. A file wins over a shipped profile of that name.
 pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
@@ -240,8 +239,7 @@ pub(super) struct Continued {
 }
 
 impl Earlier {
-    /// Sorts summaries into completed and fallen ones; warns of other files. Refuses keys of an earlier
-    /// version, unless `force`.
+    /// Warns of other files. Refuses keys of an earlier version, unless `force`.
     pub(super) fn collect(
         loaded: Loaded,
         experiment: &Experiment,
@@ -295,7 +293,6 @@ impl Earlier {
     }
 }
 
-/// The legs of an experiment: takes the servers in turn and measures what is not measured yet.
 pub(super) struct Legs<'a> {
     experiment: &'a Experiment,
     store: Store,
@@ -314,7 +311,6 @@ pub(super) struct Legs<'a> {
 }
 
 impl<'a> Legs<'a> {
-    /// Starts a run, or continues one with its id and further numbers.
     pub(super) fn new(
         experiment: &'a Experiment,
         invocation: &'a mut Invocation<'_>,
@@ -346,8 +342,7 @@ impl<'a> Legs<'a> {
         })
     }
 
-    /// Measures the legs in order. After an error the next leg follows: one server that does not start must
-    /// not end a night's work.
+    /// After an error the next leg follows: one server that does not start must not end a night's work.
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
@@ -372,8 +367,7 @@ impl<'a> Legs<'a> {
                 break;
             }
             if kind == Kind::Server {
-                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays
-                // written.
+                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays written.
                 if let Some(taken) = &mut self.taken {
                     self.servers.written_by = taken.written_by.take().filter(|by| !by.is_empty());
                 }

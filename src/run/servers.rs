@@ -122,8 +122,7 @@ impl<'a> Servers<'a> {
         Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
-    /// Starts a private server. Returns its data directory if that stays. A server that works on a copy has
-    /// these tables already.
+    /// Returns its data directory if that stays. A server that works on a copy has these tables already.
     fn start_private(
         &mut self,
         at: usize,
@@ -181,7 +180,6 @@ impl AcquiredServer<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
-    /// Fills missing tables. Returns whether it filled any.
     pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<bool> {
         if tables.tables == 0 {
             return Ok(false);
@@ -252,7 +250,6 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// Finds the running servers of an experiment by their labels, and asks for passwords.
 pub(super) fn find_servers(
     of: &Experiment,
     stop: &Stop,
@@ -297,7 +294,6 @@ struct Controlled<'a> {
 }
 
 impl Controlled<'_> {
-    /// Stops, resets and starts the server with the profile's commands, and waits for the new one.
     fn renew(&mut self) -> Result<()> {
         let profile::Server { start, stop: end, reset, .. } = self.server;
         let within = self.server.within();

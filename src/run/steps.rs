@@ -76,7 +76,6 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Begins the only job of an invocation, without a label.
     pub fn new(job: Job<'a>, store: &'a Store, progress: &'a mut Progress) -> Result<Steps<'a>> {
         Ok(Steps {
             job,
@@ -128,8 +127,7 @@ impl<'a> Steps<'a> {
         plan.charset.as_deref()
     }
 
-    /// Inspects the server for as long as it answers: reading random rows of many cold tables takes minutes.
-    /// Preloads them if the plan says so.
+    /// Reading random rows of many cold tables takes minutes. Preloads them if the plan says so.
     async fn survey<'l>(
         &mut self,
         link: &'l ServerLink,
@@ -388,8 +386,7 @@ impl<'a> Steps<'a> {
         Ok((run, described))
     }
 
-    /// Brings the server into the state that a step starts from, and begins to watch it. Returns findings of
-    /// a changed server. Waits for a server that is gone if lost connections are opened again.
+    /// Also begins to watch the server, and waits for one that is gone if lost connections are opened again.
     async fn make_ready(
         &mut self,
         plan: &Plan,
@@ -465,8 +462,7 @@ fn log_step(context: &StepContext) {
     locked(log).step(&about, step.rate.is_some(), &prefix);
 }
 
-/// Makes the record of a step that writes, kept from before the first write until the summary is saved; None
-/// if no table has an identity.
+/// Kept from before the first write until the summary is saved; None if no table has an identity.
 fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let at = facts.server;
     let (tables, server) = (at.dataset.tables, &at.found.server);
@@ -482,8 +478,7 @@ fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     writes.then_some(record)
 }
 
-/// Runs something between two readings of the server's identity and counters. A server that does not answer
-/// afterwards costs only the reading.
+/// A server that does not answer afterwards costs only the reading.
 async fn read_around<T>(
     at: &mut PreparedServer<'_>,
     doing: impl AsyncFnOnce() -> Result<(Instant, T)>,

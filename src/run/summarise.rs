@@ -132,7 +132,6 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
     }
 }
 
-/// Describes the host of the clients, or all of them as one, and says whether the server runs there.
 fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) {
     let hosts = &run.hosts;
     if hosts.is_empty() {

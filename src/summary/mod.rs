@@ -815,7 +815,6 @@ impl From<&Warning> for Finding {
 }
 
 impl Warning {
-    /// Returns whether it has this code.
     pub(crate) fn is(&self, code: Code) -> bool {
         self.code == code.name()
     }
@@ -898,7 +897,6 @@ impl Summary {
         errors.map(|error| error.count).fold(0, u64::saturating_add)
     }
 
-    /// Counts failed attempts to reconnect.
     pub(crate) fn refused_reconnects(&self) -> u64 {
         let errors = self.totals.errors.iter().filter(|error| !error.is_of_op());
         errors.map(|error| error.count).fold(0, u64::saturating_add)

@@ -30,7 +30,6 @@ struct RunEnd {
     abandoned: u64,
     /// Who was in the way of the client.
     warning: Option<String>,
-    /// The reason for an early end.
     error: Option<Error>,
 }
 
@@ -83,8 +82,7 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
     Ok(RunEnd { outcome: run.outcome, abandoned: run.unfinished(), warning, error: run.error })
 }
 
-/// Judges a run by its client and the client's host. Nobody asked which process of this host is the server, so
-/// what other programs used there is unknown.
+/// Nobody asked which process of this host is the server: the use by other programs there is unknown.
 fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String> {
     let StepContext { plan, step, spread, tables, link, .. } = *context;
     let host = host::facts(Path::new(host::ROOT));

@@ -250,7 +250,6 @@ choices! {
 }
 
 impl Layout {
-    /// Returns whether it compares two labels.
     pub(crate) fn compares(self) -> bool {
         matches!(self, Layout::Delta | Layout::Overhead)
     }

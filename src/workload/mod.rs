@@ -226,7 +226,6 @@ impl Workload {
         serde_json::to_value(&transactions).expect("a workload is plain data")
     }
 
-    /// Returns whether each kind of statement draws its own table.
     pub(crate) fn table_each(&self, transaction: &Transaction) -> bool {
         transaction.table_each_if.as_ref().is_some_and(|name| self.is_on(name))
     }
@@ -248,7 +247,6 @@ impl Workload {
             || self.statements().any(Statement::is_begin)
     }
 
-    /// Returns whether running statements name tables of `prepare`.
     pub(crate) fn names_tables(&self) -> bool {
         self.table_a_client || self.has_table() || self.largest_table().is_some()
     }
@@ -305,8 +303,7 @@ impl Workload {
         passes
     }
 
-    /// Counts the statements that a client prepares for each table: equal SQL once, text statements
-    /// not at all.
+    /// Counts the statements that a client prepares for each table: equal SQL once, text statements not at all.
     pub(crate) fn prepared(&self) -> u32 {
         let kept = self.statements().filter(|statement| !statement.is_text());
         kept.map(|s| s.expanded(&self.options).0).collect::<BTreeSet<String>>().len() as u32

@@ -225,13 +225,11 @@ impl Statement {
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
-    /// Returns whether it makes or chooses what other statements name, which cannot be prepared
-    /// before.
+    /// Other statements name what it makes or chooses: these cannot be prepared before.
     pub(super) fn defines(&self) -> bool {
         DEFINING.contains(&first_word(&self.sql).as_str())
     }
 
-    /// Returns whether the affected rows are new ones.
     pub(crate) fn inserts(&self) -> bool {
         self.kind() == StatementKind::Insert
             || matches!(self.effect, Effect::Insert | Effect::InsertK(_))
@@ -429,7 +427,6 @@ impl Param {
         }
     }
 
-    /// Returns a copy with moved references.
     fn with_references(&self, place: impl Fn(usize) -> usize) -> Param {
         let mut moved = self.clone();
         moved.reference().into_iter().for_each(|of| *of = place(*of));
@@ -488,7 +485,6 @@ pub(crate) struct Expect {
     pub value: Option<Amount>,
 }
 
-/// Reads an expectation or the word `any`.
 fn or_any<'de, D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "\"any\", { rows = … } or { affected = … }")]
@@ -753,7 +749,6 @@ impl Amount {
     }
 }
 
-/// Returns this text as an error unless the condition holds.
 pub(super) fn ensure(holds: bool, otherwise: impl fmt::Display) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise.to_string()) }
 }

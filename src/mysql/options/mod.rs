@@ -118,14 +118,12 @@ pub enum Protocol {
 
 pub(crate) const DEFAULT_PORT: u16 = 3306;
 
-/// The default of `--connect-timeout`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
 const SECRET_MAX: usize = 2048;
 
-/// Largest packet, bytes; no statement of loadgen's is longer. Stated, because the driver otherwise
-/// asks the server.
+/// Largest packet, bytes; no statement of loadgen's is longer. Stated, because the driver otherwise asks the server.
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
 
 /// Stated for the same reason, seconds; only a pool would use it.
@@ -171,7 +169,6 @@ impl ConnectOptions {
         }
     }
 
-    /// Connects to a canned server on this host.
     pub(crate) fn canned(port: u16) -> ConnectOptions {
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
         ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }
