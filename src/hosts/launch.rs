@@ -15,7 +15,8 @@ const SSH: [&str; 5] = ["ssh", "-T", "-o", "BatchMode=yes", "--"];
 const PLACE: &str = "{host}";
 /// The name of `--hosts` for the nodes of Slurm's allocation, and the way to start a program on one.
 const SLURM: &str = "slurm";
-const SRUN: [&str; 6] = ["srun", "-u", "-N1", "-n1", "-w", PLACE];
+/// Else a task is bound to one core where the cluster binds tasks.
+const SRUN: [&str; 7] = ["srun", "-u", "-N1", "-n1", "--cpu-bind=none", "-w", PLACE];
 
 /// The hosts of `--hosts`, and the way to start loadgen there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,9 +39,6 @@ impl Wanted {
         if hosts == [SLURM] {
             hosts = allocated(env::var("SLURM_JOB_NODELIST").ok().as_deref())?;
             usual = owned(&SRUN);
-            // Else a step of one task may have one core.
-            let cores = env::var("SLURM_CPUS_ON_NODE").ok().filter(|n| n.parse::<u32>().is_ok());
-            usual.extend(cores.map(|cores| format!("-c{cores}")));
         }
         if let Some(host) = hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
             return Err(Error::usage(format!("--hosts: '{}' is no host", line(host)))

@@ -206,13 +206,13 @@ fn rank_is_refused_by_name_when_it_is_none_of_the_run() {
             size: 3,
             // Either of both is here first, and is told the end.
             ranks: vec![(1, 3, "", TOKEN, -1), (1, 3, "", TOKEN, -1)],
-            names: "waiting for 2",
+            names: "rank 2 did not",
         },
         Refused {
             name: "late",
             size: 3,
             ranks: vec![(2, 3, "", TOKEN, 0)],
-            names: "waiting for 1",
+            names: "rank 1 did not",
         },
     ];
     let server = &canned(Vec::new());
