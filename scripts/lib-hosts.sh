@@ -19,6 +19,8 @@ cp "$LOADGEN" "$loadgen"
 daemons=()
 clean_up() {
     local pid
+    # What an interrupted check leaves: launchers and ranks.
+    pgrep -f "$loadgen (point|rank)" | xargs -r kill || true
     for pid in "${daemons[@]}"; do
         kill "$pid" 2>/dev/null || continue
         for _ in $(seq 100); do
@@ -74,7 +76,10 @@ fail() {
 ranks() { pgrep -f "^$loadgen rank" || true; }
 # Launchers have its name among their words.
 are_gone() { ! pgrep -f "$loadgen (point|rank)" >/dev/null; }
-measures() { pgrep -f "^$loadgen rank" >/dev/null; }
+# All clients have a connection to the server.
+measures() {
+    [ "$(grep -c ": [0-9A-F:]* 0100007F:$(printf %04X "${server[3]}") 01 " /proc/net/tcp)" -ge 8 ]
+}
 
 # The process whose environment, by the variable $rank_variable, says that it is this rank.
 told() { # RANK
@@ -101,7 +106,7 @@ run() { # WHAT STATUS OUTCOME EVENT COMMAND...
     env --default-signal=INT "${@:5}" <"${keys:-/dev/null}" >"$work/log" 2>&1 &
     run=$!
     if [ "$event" != none ]; then
-        within 20 measures || true
+        within 20 measures || fail "$what: it does not measure"
         sleep 4
         "$event" "$run" || fail "$what: the event did not happen"
         since=$SECONDS
