@@ -17,7 +17,7 @@ use crate::common::proxy::Proxy;
 use crate::common::restarting::until;
 
 /// The longest time until all processes of a run that has failed have ended.
-const ENDED_WITHIN: Duration = Duration::from_secs(15);
+const ENDED_WITHIN: Duration = Duration::from_secs(30);
 const VARIABLES: [&str; 8] = [
     "LOADGEN_RANK",
     "LOADGEN_SIZE",
@@ -228,7 +228,7 @@ fn rank_is_refused_by_name_when_it_is_none_of_the_run() {
                         command.env("LOADGEN_TOKEN", token);
                     })
                 };
-                let zero = start(0, size, "", TOKEN, "6s");
+                let zero = start(0, size, "", TOKEN, "10s");
                 let others: Vec<_> = ranks
                     .into_iter()
                     .map(|(rank, size, more, token, code)| {
