@@ -81,7 +81,9 @@ def lead(loadgen, port, work, ranks):
     words += ["--tables", "8", "--quiet", "--out", str(work / "led"), "--engine-threads", "1"]
     words += ["--hosts", hosts, "--host-command", f"env AT={{host}} python3 {__file__} repeat {said}"]
     words += ["--clients", str(EACH * ranks), "--warmup", "1s", "--time", "10s"]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    errors = work / "errors"
+    with errors.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=file)
     samples = []
     while process.poll() is None:
         try:
@@ -89,11 +91,11 @@ def lead(loadgen, port, work, ranks):
         except (OSError, IndexError):
             break
         time.sleep(0.2)
-    errors = process.communicate()[1]
-    if process.returncode != 0:
-        sys.exit(f"the run with {ranks} ranks ended with {process.returncode}:\n{errors}")
+    if process.wait() != 0:
+        said = errors.read_text(encoding="utf-8")
+        sys.exit(f"the run with {ranks} ranks ended with {process.returncode}:\n{said}")
     step = json.loads(next((work / "led").glob("*.json")).read_text())
-    # The busiest five seconds: those of the window, not those of the greetings.
+    # Those of the window of ten seconds, which ends about a second before the process.
     began = samples[-1][0] - 11
     inside = [sample for sample in samples if began <= sample[0] <= began + 10]
     cores = (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])

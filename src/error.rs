@@ -70,6 +70,8 @@ impl From<Written> for Error {
     fn from(written: Written) -> Error {
         let Written { kind, message, hints, may_pass } = written;
         let hints = hints.iter().map(|hint| indented(hint)).collect();
+        // Gates and signals decide here.
+        let kind = if kind == Kind::Server { kind } else { Kind::Failed };
         Error { kind, message: indented(&message), hints, may_pass }
     }
 }

@@ -125,6 +125,7 @@ impl Pauses {
         Ok(Pauses { alarm: Alarm::new()?, waiting, end: Cell::new(end), moved })
     }
 
+    /// Pauses until then, or to the window's end; returns when it is over.
     pub(crate) async fn until(&self, at: Ns, now: impl Fn() -> Ns) -> Ns {
         let mut waits = None;
         poll_fn(|context| {

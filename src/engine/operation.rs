@@ -61,6 +61,7 @@ impl<'a> OpContext<'a> {
         self.thread.recorder.borrow_mut().statement(index, self.state.measured.get(), took);
     }
 
+    /// Replaces what is in doubt if the next answer never comes.
     #[inline]
     pub(crate) fn doubt(&self, writes: impl IntoIterator<Item = Pending>) {
         let mut pending = self.state.pending.borrow_mut();

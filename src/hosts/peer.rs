@@ -257,19 +257,21 @@ fn check_server(name: &str, own: &Server, theirs: &Server) -> Result<()> {
     .hint("-h with one address of the server that means the same on all hosts, not localhost"))
 }
 
-/// Refuses a session that is not like that of the measuring process: with words of its own a rank may have
+/// Refuses a connection that is not like that of the measuring process: with words of its own a rank may have
 /// another database or another way.
 fn check_session(name: &str, own: &Server, theirs: &Server) -> Result<()> {
     let of = |server: &Server| {
         let database = server.database.as_deref().unwrap_or("none");
-        format!("database {database}, {}", server.transport)
+        // The cipher itself may differ by the processor.
+        let tls = if server.tls_cipher.is_some() { " with TLS" } else { "" };
+        format!("database {database} over {}{tls}", server.transport)
     };
     let (here, there) = (of(own), of(theirs));
     if here == there {
         return Ok(());
     }
     let text =
-        format!("{name} has another session: {} there, and {} here", line(&there), line(&here));
+        format!("{name} has another connection: {} there, and {} here", line(&there), line(&here));
     Err(Error::server(text).hint("the same options of the connection for all ranks"))
 }
 
@@ -426,17 +428,22 @@ pub(super) type Watched = Arc<Mutex<Option<Vec<(Arc<Mutex<State>>, Arc<Heard>)>>
 pub(super) fn watch(watched: &Watched) -> Result<()> {
     let watched = Arc::clone(watched);
     spawn("watch-ranks", move || {
-        while let Some(all) = locked(&watched).clone() {
+        loop {
             std::thread::sleep(LOOK);
+            // Nobody waits for the lock while this works.
+            let Some(all) = locked(&watched).clone() else { return };
             for (state, heard) in &all {
                 let heard_at = heard.at.load(Ordering::Relaxed);
                 let mut state = locked(state);
                 // A greeting comes first: nothing else makes up for it.
-                let (limit, since) =
-                    if state.greeted { (SILENCE, heard_at) } else { (GREETING, state.began) };
+                let (limit, since, why) = if state.greeted {
+                    (SILENCE, heard_at, "no word from it for")
+                } else {
+                    (GREETING, state.began, "it did not greet within")
+                };
                 let silence = clock::now().saturating_sub(since);
                 if state.lost.is_none() && silence > limit.as_nanos() as Ns {
-                    state.lose(&format!("no word from it for {} s", limit.as_secs()), None);
+                    state.lose(&format!("{why} {} s", limit.as_secs()), None);
                 }
             }
         }
@@ -460,6 +467,19 @@ mod tests {
         let own = server(&[("datadir", "/a"), ("gtid_executed", "1")]);
         let same = server(&[("datadir", "/a"), ("gtid_executed", "2")]);
         assert!(check_server("c1", &own, &same).is_ok());
+        let session = |change: fn(&mut Server)| {
+            let mut server = Server { transport: "tcp".to_owned(), ..server(&[]) };
+            change(&mut server);
+            check_session(
+                "c1",
+                &Server { transport: "tcp".to_owned(), ..Server::default() },
+                &server,
+            )
+        };
+        assert!(session(|_| {}).is_ok());
+        assert!(session(|server| server.database = Some("other".to_owned())).is_err());
+        assert!(session(|server| server.transport = "socket".to_owned()).is_err());
+        assert!(session(|server| server.tls_cipher = Some("AES".to_owned())).is_err());
         let other = server(&[("datadir", "/b"), ("gtid_executed", "1")]);
         let refused = check_server("c1", &own, &other).expect_err("another directory");
         assert_eq!(refused.kind(), Kind::Server);

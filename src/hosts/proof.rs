@@ -36,7 +36,8 @@ impl Token {
     pub(crate) fn new(token: Option<&[u8]>) -> Result<Token> {
         let token = token.unwrap_or_default();
         if (1..LENGTH_MIN).contains(&token.len()) {
-            let text = format!("LOADGEN_TOKEN has {} bytes, and needs {LENGTH_MIN}", token.len());
+            let text =
+                format!("LOADGEN_TOKEN has {} bytes, and needs {LENGTH_MIN} or more", token.len());
             return Err(Error::usage(text).hint("openssl rand -hex 32 makes one"));
         }
         Ok(Token { key: hmac::Key::new(hmac::HMAC_SHA256, token), given: !token.is_empty() })

@@ -143,7 +143,7 @@ impl Rank {
                 biased;
                 line = self.lines.recv() => {
                     self.heard = Instant::now();
-                    let unread = |what| Error::failed(format!("from rank 0: {what}"));
+                    let unread = |what| Error::failed(format!("rank 0 cannot be understood: {what}"));
                     return line.ok_or_else(left)?.map_err(unread);
                 }
                 () = tokio::time::sleep_until((self.heard + SILENCE).into()) => return Err(left()),
@@ -238,7 +238,7 @@ impl Rank {
 }
 
 fn no_words() -> Error {
-    Error::failed("rank 0 takes this rank for one that a launcher started with words of its own")
+    Error::failed("rank 0 asks for this rank's own command line, and it has none")
 }
 
 /// Returns the plan that is ordered: that of a rank's own words, where it has some.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::unistd::gethostname;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -144,11 +145,12 @@ impl Launched {
             Error::failed(format!("rank 0 cannot listen at port {port}: {e}"))
                 .hint("--rendezvous HOST:PORT with another port, for all ranks")
         };
-        // Without a token only ranks of this host are taken. "::" is all of IPv4, too, where there is IPv6.
-        let all: [&str; 2] =
-            if self.token.is_given() { ["::", "0.0.0.0"] } else { ["127.0.0.1", "::1"] };
-        let bound =
-            TcpListener::bind((all[0], port)).or_else(|_| TcpListener::bind((all[1], port)));
+        let bound = if self.token.is_given() {
+            // "::" is all of IPv4, too, but for hosts without IPv6.
+            TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))
+        } else {
+            TcpListener::bind(own_address(at)?)
+        };
         let listener = bound.map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let Meeting::File(path) = at else { return Ok((listener, None)) };
@@ -239,6 +241,18 @@ impl Launched {
     }
 }
 
+/// Returns the address at which rank 0 takes ranks of its own host, without a token.
+fn own_address(at: &Meeting) -> Result<SocketAddr> {
+    let Meeting::At { host, port } = at else { return Ok(([127, 0, 0, 1], 0).into()) };
+    let addresses = (host.as_str(), *port).to_socket_addrs();
+    let own = addresses.ok().and_then(|mut all| all.find(|address| is_loopback(address.ip())));
+    own.ok_or_else(|| {
+        let host = line(host);
+        let text = format!("LOADGEN_TOKEN is not set, and {host} is reached from other hosts");
+        Error::usage(text).hint(TOKEN_HINT)
+    })
+}
+
 const SAME: &str = "the same command line and the same program for all ranks";
 const TOKEN_HINT: &str = "the same LOADGEN_TOKEN for all ranks (mpirun -x LOADGEN_TOKEN): openssl rand -hex 32 makes one";
 
@@ -267,9 +281,11 @@ impl Gathering<'_> {
                 spawn("prove-rank", move || drop(shown.send(hear(stream, peer, &of))))?;
             }
             Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK),
-            Err(e) if has_left(&e) => {}
-            Err(e) => return Err(Error::failed(format!("rank 0 cannot take connections: {e}"))),
+            Err(e) if is_out_of(&e) => {
+                return Err(Error::failed(format!("rank 0 cannot take connections: {e}")));
+            }
+            // Nobody came, or somebody went again.
+            Err(_) => std::thread::sleep(LOOK),
         }
         let Ok(shown) = self.shown.1.try_recv() else { return Ok(None) };
         self.unproved -= 1;
@@ -414,9 +430,10 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_user_timeout(Some(CUT))
 }
 
-/// Returns whether a connection went before it was taken (accept(2)).
-fn has_left(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
+/// Returns whether this host has no room for another connection (accept(2)).
+fn is_out_of(error: &io::Error) -> bool {
+    let full = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
+    error.raw_os_error().is_some_and(|code| full.contains(&Errno::from_raw(code)))
 }
 
 fn random() -> Result<String> {

@@ -31,10 +31,8 @@ impl Words {
         let is = |own: &Option<String>| own.is_none() || own.as_deref() == label;
         let server = self.servers.iter().find(|(own, _)| is(own));
         server.map(|(_, server)| server).ok_or_else(|| {
-            let label = line(label.unwrap_or("no label"));
-            Error::failed(format!(
-                "rank 0 measures the server {label}, which this rank does not have"
-            ))
+            let label = label.map_or_else(|| "without a label".to_owned(), line);
+            Error::failed(format!("rank 0 measures a server that this rank does not have: {label}"))
         })
     }
 }

@@ -353,6 +353,7 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     server.during(looking).await
 }
 
+/// Lists tables with a mark, those of a load only if it is complete, and tables without one.
 async fn list_tables(
     session: &mut Session,
     database: &str,

@@ -91,6 +91,7 @@ impl Dump {
     }
 }
 
+/// Works on a thread of its own, which ends with the process when it is stopped.
 pub(super) async fn beside<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T> + Send + 'static,

@@ -64,6 +64,7 @@ pub(crate) struct Detail {
 }
 
 impl Point {
+    /// The 95 % interval, and the range of the runs.
     fn bounds(&self) -> [Bounds; 2] {
         self.detail.as_ref().map_or([None; 2], |detail| detail.bounds)
     }

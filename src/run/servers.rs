@@ -250,6 +250,7 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
+/// Resolves the servers of a profile; asks for passwords.
 pub(super) fn find_servers(
     of: &Experiment,
     stop: &Stop,

@@ -76,6 +76,7 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
+    /// Makes those of the only job of an invocation, without a label.
     pub fn new(job: Job<'a>, store: &'a Store, progress: &'a mut Progress) -> Result<Steps<'a>> {
         Ok(Steps {
             job,

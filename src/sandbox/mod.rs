@@ -675,6 +675,7 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
 /// A server's identity: data directory, pid file, port, version.
 type Identity = [String; 4];
 
+/// Creates account and database by the socket, then asks by the port.
 fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(cannot("make a runtime"))?;

@@ -357,6 +357,7 @@ impl<'a> Arguments<'a> {
         self.opening.stdout.push_str(&format!("WARNING: {text}\n"));
     }
 
+    /// Returns the time after its end at which a run is given up.
     fn forced_shutdown(&self) -> Result<Option<Duration>, Opening> {
         let (text, time) = (self.values.text("forced-shutdown"), self.values.int("time") as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {

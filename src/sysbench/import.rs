@@ -405,6 +405,7 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Returns the workload with as many statements an op, if there is only one.
 fn only_workload(totals: &ImportedTotals) -> Option<&'static str> {
     match candidates(totals) {
         [only] => Some(only),

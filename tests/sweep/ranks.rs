@@ -134,7 +134,7 @@ fn ranks_measure_one_step_when_a_launcher_starts_them() {
 #[test]
 fn rank_is_told_no_sql_no_address_and_no_password() {
     let server = canned(Vec::new());
-    let words = "sql --query DO(12345) --clients 2 --warmup 1s --ops 20";
+    let words = "sql --query DO('marker') --clients 2 --warmup 1s --ops 20";
     let mut launch = Launch::new(words, &server);
     let own = |command: &mut Command| {
         command.env("MYSQL_PWD", "marker-pw").env("LOADGEN_TOKEN", "marker-token-of-a-test");
@@ -150,10 +150,38 @@ fn rank_is_told_no_sql_no_address_and_no_password() {
     let told = String::from_utf8_lossy(&between.answered()).into_owned();
     let said = String::from_utf8_lossy(&between.said().concat()).into_owned();
     assert!(told.contains("Open") && said.contains("Hello"), "{told}");
-    for secret in ["marker", "12345", "127.0.0.1"] {
+    for secret in ["marker", "127.0.0.1"] {
         assert!(!told.contains(secret), "{secret}: {told}");
     }
     assert!(!said.contains("marker"), "{said}");
+}
+
+#[test]
+fn error_of_a_clock_is_below_its_bound_whatever_each_way_takes() {
+    let server = canned(Vec::new());
+    let words =
+        "point-select --tables 8 --clients 2 --think 5ms --warmup 1s --time 300ms --repeat 5";
+    let mut launch = Launch::new(words, &server);
+    let zero = launch.start(0, 2);
+    let (_, port) = launch.place.rsplit_once(':').expect("a port");
+    let between = Proxy::to(port.parse().expect("a number"));
+    launch.place = format!("127.0.0.1:{}", between.port);
+    let other = launch.start(1, 2);
+    for (step, ms) in [[20, 0], [0, 20], [10, 0], [0, 0]].into_iter().enumerate() {
+        until("a step's end", || zero.results.summaries().len() > step);
+        between.delay(ms);
+    }
+    let (ended, _) = (zero.wait(), other.wait());
+    // Both count from an instant of their own by the clock of one host: the offset never changes.
+    let clocks: Vec<_> = ended.summaries.iter().map(|step| step.hosts[1].clock).collect();
+    assert_eq!(clocks.len(), 5, "{}", ended.stderr);
+    for one in &clocks {
+        for other in &clocks {
+            let apart = (one.offset_us - other.offset_us).abs();
+            assert!(apart <= one.error_us + other.error_us, "{clocks:?}");
+        }
+    }
+    assert!(clocks.iter().any(|clock| clock.error_us > 5_000.0), "delays are seen: {clocks:?}");
 }
 
 #[test]
@@ -256,7 +284,7 @@ fn rank_is_refused_by_name_when_it_is_none_of_the_run() {
 #[test]
 fn rank_of_another_job_is_refused_and_one_without_rank_0_gives_up() {
     let server = canned(Vec::new());
-    let words = "point-select --tables 8 --clients 4 --ops 20 --ranks-wait 5s";
+    let words = "point-select --tables 8 --clients 4 --ops 20 --ranks-wait 10s";
     let mut launch = Launch { job: Some("17"), ..Launch::new(words, &server) };
     let zero = launch.start(0, 2);
     launch.job = Some("18");
@@ -270,7 +298,7 @@ fn rank_of_another_job_is_refused_and_one_without_rank_0_gives_up() {
 
 #[test]
 fn run_ends_on_all_hosts_when_one_process_dies_stops_or_is_interrupted() {
-    let words = "point-select --tables 8 --clients 3 --think 20ms --warmup 300ms --time 60s";
+    let words = "point-select --tables 8 --clients 3 --think 20ms --warmup 1s --time 60s";
     let cases = [
         // Who, its signal, and the status of rank 0, 1 and 2; of those killed or stopped none.
         (0, Signal::SIGKILL, [None, Some(1), Some(1)]),

@@ -394,6 +394,7 @@ fn definition(packet: &[u8]) -> Option<Column> {
     }
 }
 
+/// Of a binary row's bitmap of NULLs, which begins at its third bit.
 fn bitmap_bytes(columns: usize) -> usize {
     (columns + 9) / 8
 }

@@ -66,6 +66,7 @@ impl LeanSession {
         begun.map_err(|failure| charset_error(charset, &failure))
     }
 
+    /// Opens one at a server that accepted one before: failures have no hints.
     pub async fn open_again(
         link: &ServerLink,
         inbox: &Inbox,
