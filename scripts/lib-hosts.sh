@@ -28,6 +28,10 @@ clean_up() {
             sleep 0.1
         done
     done
+    # Slurm's daemons leave those of their steps.
+    for pid in /proc/[0-9]*; do
+        [[ $(readlink "$pid/exe") != "$work"/* ]] || kill -KILL "${pid#/proc/}" || true
+    done
     rm -rf "$work"
 }
 trap clean_up EXIT
