@@ -231,7 +231,7 @@ impl Live {
         (usize::from(height), usize::from(width).max(WIDTH_MIN) - SPARE_COLUMNS)
     }
 
-    /// In one write, without flicker. A closed terminal must not end a measurement.
+    /// Shows it in one write, without flicker. A closed terminal must not end a measurement.
     fn put(&mut self, lines: &[String]) {
         if self.drawn.is_empty() && lines.is_empty() {
             return;

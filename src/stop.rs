@@ -171,7 +171,7 @@ pub(crate) fn unless_stopped<T: Send + 'static>(
     }
 }
 
-/// None if the future was dropped. Drop the connection of a dropped query, too: its answer was not read.
+/// Returns None if the future was dropped. Drop the connection of a dropped query, too: its answer was not read.
 #[expect(clippy::disallowed_methods, reason = "the only bounded wait")]
 pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, future).await.ok()

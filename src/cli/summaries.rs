@@ -62,7 +62,7 @@ const ENDINGS: [(&str, Output); 9] = [
 ];
 
 impl Output {
-    /// Text for a file's name without an ending; refuses an unknown ending.
+    /// Returns the format by a file's ending, text without one; refuses an unknown ending.
     fn chosen(asked: Option<Output>, file: Option<&Path>) -> Result<Output> {
         let ending = file.and_then(Path::extension).filter(|_| asked.is_none());
         let Some(ending) = ending else { return Ok(asked.unwrap_or_default()) };

@@ -192,7 +192,7 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
 
 const HEADING: &str = "Options of this workload";
 
-/// As in `--range-size N`, `--skip-trx`; sysbench's underscores are accepted, too.
+/// Makes flags such as `--range-size N`, `--skip-trx`; sysbench's underscores are accepted, too.
 pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
     for (name, setting) in &workload.options {
         let default = setting.display_value();

@@ -274,7 +274,7 @@ fn path(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
-/// In memory, without a directory entry: no password stays behind. Only this user can read it.
+/// Makes a file in memory, without a directory entry: no password stays behind. Only this user can read it.
 fn option_file(target: &ConnectOptions) -> Result<File> {
     let text = option_text(target)?;
     let write = || -> io::Result<File> {

@@ -75,7 +75,7 @@ enum NextStep {
     Reconnect,
 }
 
-/// However long it takes; None if the thread gives it up. At once where the old one was not lost.
+/// Opens it again, however long that takes, at once where the old one was not lost; None if the thread gives it up.
 async fn reopen(
     thread: &ThreadState,
     state: &ClientState,
@@ -171,7 +171,7 @@ impl<'a> Client<'a> {
         self.finish().await
     }
 
-    /// As sysbench's `--reconnect` does.
+    /// Reconnects as sysbench's `--reconnect` does.
     fn wants_reconnect(&self) -> bool {
         (1..=self.since_opened).contains(&self.rules().reconnect_every)
     }
@@ -213,7 +213,7 @@ impl<'a> Client<'a> {
         Ok(NextStep::End)
     }
 
-    /// Returns when it completed. An error that the policy lives with is counted, another one is returned as well.
+    /// Returns the instant of its end. An error that the policy allows is counted, another one is returned as well.
     async fn op(&mut self) -> Result<Ns, OpError> {
         let (thread, state) = (self.thread, self.state);
         let job = thread.job();

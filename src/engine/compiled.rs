@@ -443,7 +443,7 @@ fn count_answer(op: &OpContext<'_>, statement: &CompiledStatement, answer: Answe
     });
 }
 
-/// With the request, made of the text that was sent, where somebody shows it.
+/// Adds the request, made of the text that was sent, where somebody shows it.
 #[cold]
 fn failed_request(
     op: &OpContext<'_>,

@@ -323,7 +323,7 @@ impl Job {
         }
     }
 
-    /// None for tables of others, and where another client's DELETE is seen before the INSERT that puts a row back.
+    /// Returns None for tables of others, and where a client may see another's DELETE before the INSERT that follows it.
     fn range(&self, workload: &Workload, statement: &Statement) -> Option<IdRange> {
         let (options, tables) = (&workload.options, &self.tables);
         let last = tables.held.filter(|_| tables.own)?;
@@ -543,7 +543,7 @@ impl Generator {
         );
     }
 
-    /// As many rows as fit, one at least; `head` stands before them. Returns the sum of the `k` that it inserts.
+    /// Writes as many rows as fit behind `head`, one at least. Returns the sum of the `k` that it inserts.
     pub(crate) fn bulk_into(
         &mut self,
         sql: &mut Vec<u8>,

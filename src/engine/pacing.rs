@@ -170,7 +170,7 @@ impl Pacing {
         Ok(Pacing { queues, alarm: Alarm::new()? })
     }
 
-    /// None when there will be no arrival for the client at this place of the thread any more.
+    /// Returns None when no arrival follows for the client at this place of the thread.
     pub(crate) async fn next(&self, place: usize, now: impl Fn() -> Ns) -> Option<DueOp> {
         poll_fn(|context| {
             let mut queues = self.queues.borrow_mut();

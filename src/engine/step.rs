@@ -646,7 +646,7 @@ impl ServerReading {
         }
     }
 
-    /// Over a connection of its own where the old one is gone: the server may be there again, and tells since when.
+    /// Reads over a connection of its own where the old one is gone: the server may be back, and says since when.
     pub(crate) async fn take_again(&mut self, link: &ServerLink) {
         if !self.lost {
             return;
@@ -681,7 +681,7 @@ pub(crate) fn run_on_thread<T: Send + 'static>(
     result
 }
 
-/// Over a connection of its own where none is given; without an answer in time nothing is known.
+/// Asks over a connection of its own where none is given; None without an answer in time.
 pub(crate) async fn changes(
     before: &summary::Server,
     control: &mut Option<Session>,

@@ -74,7 +74,7 @@ async fn open_all(
     opened
 }
 
-/// Where lost ones are opened again, a server that is just gone is waited for, not one that says no for good.
+/// Waits for a server that is just gone, where lost connections are opened again; never for a lasting refusal.
 async fn open_one(
     setup: Arc<StepSetup>,
     inbox: Inbox,

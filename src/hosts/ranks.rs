@@ -192,7 +192,7 @@ impl Ranks {
 
     /// Returns the engine threads that each host takes by itself.
     pub(crate) fn threads(&self) -> Vec<u32> {
-        self.all.iter().map(|rank| rank.hello.threads.max(1)).collect()
+        self.all.iter().map(|rank| rank.hello.threads).collect()
     }
 
     /// Has all ranks look at the server; refuses where one sees another.

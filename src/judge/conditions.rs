@@ -195,7 +195,7 @@ pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
     table.chain(options).collect()
 }
 
-/// Those of the table first, variables last. A condition that one does not know is no difference ([`unknown`]).
+/// Lists those of the table first, variables last. A condition that one does not know is no difference ([`unknown`]).
 pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut found = Vec::new();
     for ((condition, one), (_, other)) in values(first).zip(values(second)) {
@@ -291,7 +291,7 @@ pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     unlike.map(|((name, ..), _)| name).collect()
 }
 
-/// Knowledge is the conditions that a step knows. Who differs from none of these differs from no other.
+/// Returns the first step of each set of known conditions. A step that differs from none of these differs from no other.
 pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<&'a Summary> {
     let mut firsts: Vec<(Knowledge, &Summary)> = Vec::new();
     for step in steps {
@@ -455,7 +455,7 @@ fn own_data(step: &Summary) -> Option<String> {
     Some(format!("about {size} {unit}"))
 }
 
-/// It may be another disk; places below the data directory are told from there.
+/// Returns the place of some files of a server, which may be another disk; one below the data directory begins there.
 fn place(step: &Summary, name: &str) -> Option<String> {
     let (place, datadir) = (step.variable(name)?, step.variable("datadir")?);
     Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
@@ -497,7 +497,7 @@ fn governors(host: &HostState) -> Option<String> {
     joined(named, " and ")
 }
 
-/// None on one host, and none that carried less than the statements take at least.
+/// Names the links that the traffic may have gone over: none on one host, none that carried less than the statements.
 fn links(step: &Summary, host: &HostState) -> Option<String> {
     let least = step.totals.statements.saturating_mul(FRAME_MIN_BYTES).max(1);
     let carried = |link: &Link| link.rx_bytes.min(link.tx_bytes) >= least;

@@ -33,7 +33,7 @@ pub(crate) fn all(step: &Summary) -> Judgement {
     Judgement { class, findings, verdict, hosts }
 }
 
-/// By the pages that were read and the sizes, else by the sizes alone; none where neither is known.
+/// Judges by the pages that were read and the sizes, else by the sizes alone; None where neither is known.
 fn class(step: &Summary) -> Option<Class> {
     if step.load.is_some() || step.suite.is_some() {
         return class_by_size(step.server.data_bytes, step.server.buffer_pool_bytes);

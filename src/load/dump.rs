@@ -235,7 +235,7 @@ const ENGINES: [&str; 14] = [
     "COLUMNSTORE",
 ];
 
-/// It reads no other table and no file. Returns the positions after its commas outside of brackets.
+/// Checks that it reads no other table and no file. Returns the positions after its commas outside of brackets.
 fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usize>, String> {
     let (mut depth, mut starts) = (0_usize, Vec::new());
     let mut depths = Vec::new();

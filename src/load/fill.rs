@@ -436,7 +436,7 @@ fn insert(rows: &Filler, table: u32, packet: usize) -> (String, usize) {
     (head, room)
 }
 
-/// At least one row, from `first` up to `last`, below `bytes`; returns the next id. Ends where mysqldump's would.
+/// Writes one row or more, from `first` to `last`, below `bytes`; returns the next id. Ends where mysqldump's would.
 pub(super) fn extended(
     out: &mut Vec<u8>,
     head: &str,

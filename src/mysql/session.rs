@@ -160,7 +160,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Within the target's limit; then sets what own sessions need, and the character set if one is given.
+    /// Opens within the target's limit; then sets what own sessions need, and the character set if one is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
         let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
         let begun = opened.set_up_session(link, charset).await;

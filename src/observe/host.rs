@@ -158,7 +158,7 @@ pub(super) fn below(root: &Path, path: &str) -> std::path::PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// By its place in proc(5). The name may hold parentheses: the last one ends it.
+/// Finds a field by its place in proc(5). The name may hold parentheses: the last one ends it.
 pub(super) fn stat(text: &str, place: usize) -> Option<u64> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(place - 3)?.parse().ok()
 }

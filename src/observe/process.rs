@@ -106,7 +106,7 @@ pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
     texts.filter_map(limit).min_by_key(|limit| limit.bytes)
 }
 
-/// By CPU quotas, summed over cores (cgroup-v2.rst, sched-bwc.rst); of nested groups the largest.
+/// Returns the time lost to CPU quotas, summed over cores (cgroup-v2.rst, sched-bwc.rst); of nested groups the largest.
 fn throttled(root: &Path) -> Option<Duration> {
     let held_back = |(_, stat): (PathBuf, String)| {
         let new = field(&stat, "throttled_usec ").map(Duration::from_micros);

@@ -7,7 +7,7 @@ use crate::summary::Summary;
 use crate::terms::{Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
-/// As far as the summaries know it: what differs from its default, and what the numbers depend on most.
+/// Makes the command as far as summaries know it: settings that differ from defaults, or that matter most.
 pub(super) fn command(steps: &[&Summary]) -> String {
     let first = steps[0];
     if let Some(of) = &first.experiment {

@@ -92,7 +92,8 @@ impl ComparedCell<'_, '_> {
         self.cells[of].map(|cell| cell.spread.median)
     }
 
-    /// Also where runs of a label did not complete, or ops of one failed and the number does not show it.
+    /// Words why there is no ratio; or that runs of a label did not complete, or that ops of one label failed and the
+    /// number does not show it.
     fn find_lack(&self, floor: f64) -> Option<String> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
         let failed = self.cells.map(|cell| failed_share(&cell?.steps().collect::<Vec<_>>()));
@@ -172,7 +173,7 @@ impl ComparedCell<'_, '_> {
         self.table.line(label).is_some_and(|line| self.scarce_runs(line).is_some())
     }
 
-    /// Where runs are too short more of them decide nothing.
+    /// Returns the doubt that more runs may end; where runs are too short more of them decide nothing.
     pub(super) fn doubt(&self) -> Option<Doubt> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {

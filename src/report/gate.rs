@@ -204,7 +204,7 @@ impl Gates {
     }
 }
 
-/// None where it is not known. A failed op is slower than any level.
+/// Returns whether a step holds it, and its number; None where that is not known. A failed op is slower than any level.
 pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
     if step.measured_s <= 0.0 {
         return Ok((None, None));

@@ -499,7 +499,7 @@ impl<'a> ReportPage<'a> {
     }
 }
 
-/// Also those that the runs do not tell from the best median. None without a choice, or of what was asked for.
+/// Finds also those that the runs do not tell from the best median. None without a choice, or for one that was asked for.
 fn best(table: &WorkloadTable) -> BTreeSet<(usize, Cell)> {
     let mut best = BTreeSet::new();
     let merit = |cell: &TableCell| merit(&table.metric, cell.spread.median);

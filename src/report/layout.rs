@@ -144,7 +144,7 @@ fn heads(columns: &[Cell]) -> (Vec<String>, String) {
     }
 }
 
-/// As in `12793 ±88 (2.18x)`; all are as wide, so that the numbers stand below each other.
+/// Writes cells such as `12793 ±88 (2.18x)`; all are as wide, so that the numbers stand below each other.
 fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> {
     let (ratio_decimals, base) = (ratio_decimals(table.numbers()), table.baseline.as_deref());
     let of_line = |(at, line): (usize, &LabelRow)| {

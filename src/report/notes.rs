@@ -167,7 +167,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Also what its own runs do not share: notes without places.
+/// Lists conditions that a line does not share with the one that the caption describes; those that its own runs do not
+/// share are notes without places.
 fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
@@ -394,7 +395,7 @@ fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>,
     })
 }
 
-/// As people say them: `8 tables x 20k rows, uniform keys, socket, 1 s warm-up + 6 s, in memory`.
+/// Words them for people: `8 tables x 20k rows, uniform keys, socket, 1 s warm-up + 6 s, in memory`.
 pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
     let line = table.reference_line(has_steps)?;
     let shown = shown_conditions(line).filter_map(|(name, values)| {

@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// By the beginning (last where it is no instant), and by what tells those of one instant apart.
+    /// Orders by the beginning (last where it is no instant), then by what tells those of one instant apart.
     pub(crate) fn sort_key(self) -> (Timestamp, &'a str, u32) {
         let at = self.started_at().parse().unwrap_or(Timestamp::MAX);
         match self {

@@ -124,7 +124,7 @@ fn line(finding: &Finding) -> (String, bool) {
     }
 }
 
-/// As in `8.0.33 innodb_doublewrite=0`; sizes of performance_schema go with it.
+/// Returns true if the labels name a difference: `8.0.33 innodb_doublewrite=0`; sizes of performance_schema go with it.
 fn is_in_labels(table: &WorkloadTable, note: &Note, name: &str, by_schema: bool) -> bool {
     let in_label = |name: &str| {
         let names = format!("{name}=");

@@ -162,7 +162,8 @@ fn agreeing<'a>(steps: &[&'a Summary], counts: impl Fn(&&Summary) -> bool) -> BT
     kept
 }
 
-/// Else 0. An invocation that clashes with itself is refused: its label does not tell what was measured.
+/// Counts the invocations of a label where two of them have other settings in one cell; else 0. One that clashes with
+/// itself is refused: its label does not tell what was measured.
 fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool) -> Result<usize> {
     let invocations: BTreeSet<&str> = steps.iter().map(|step| step.run_id.as_str()).collect();
     if invocations.len() == 1 {

@@ -58,7 +58,7 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// Also repeats that did not complete: there, errors and outages matter most. One scale a column: labels compare.
+/// Draws also repeats that did not complete: errors and outages matter most there. A column has one scale.
 pub(crate) fn timelines(
     table: &WorkloadTable,
     labels: &Labels,
@@ -115,7 +115,7 @@ fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
     step.timeline.iter().filter(whole).map(point).collect()
 }
 
-/// By the smallest and the largest of each part; a line ends where a part has none.
+/// Thins a line by the smallest and the largest of each part; it ends where a part has none.
 fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
     let size = if points.len() <= vertices { 1 } else { points.len().div_ceil(vertices / 2) };
     let extremes = |part: &[Option<Point>]| {

@@ -32,7 +32,7 @@ pub(super) async fn close(session: Option<Session>) {
     }
 }
 
-/// Until it is silent for too long, or a signal comes. Drop the session of a future that was dropped here.
+/// Waits until it is silent for too long, or a signal comes. Drop the session of a future that was dropped here.
 pub(super) async fn ask<T, E: Into<Error>>(
     link: &ServerLink,
     asking: impl Future<Output = std::result::Result<T, E>>,
@@ -391,7 +391,7 @@ impl Preparation<'_> {
         Ok(share)
     }
 
-    /// Also after an error; a signal does not cut this short.
+    /// Undoes a change of the server, also after an error; a signal does not cut this short.
     async fn put_back(&mut self, done: &str, orders: &[String], waited: Result<()>) -> Result<()> {
         let link = self.at.link;
         let still = ServerLink { stop: Stop::default(), ..link.clone() };

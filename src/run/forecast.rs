@@ -42,7 +42,7 @@ impl Forecast {
         }
     }
 
-    /// None if there are none after this one, or if nothing is known of their kind.
+    /// Returns None if no step follows, or if nothing is known of their kind.
     pub(crate) fn later(&self, place: u32) -> Option<Duration> {
         let later = self.planned.get(place as usize..).filter(|later| !later.is_empty())?;
         let beside = self.beside.get().unwrap_or_default();

@@ -58,7 +58,8 @@ fn check_same(label: &str, earlier: &Server, server: &Server) -> Result<()> {
 }
 
 impl InProfile<'_> {
-    /// At another scale, data of another size relative to the buffer pool only raises a warning.
+    /// Refuses a server that is not as the profile expects it. At another scale, data of another size relative to the
+    /// buffer pool only raises a warning.
     pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
         // The server's own size of the tables, unless its statistics are older than the rows.
         let bytes = dataset.map(|data| {

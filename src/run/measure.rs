@@ -194,7 +194,7 @@ struct ServerTurn<'a> {
     steps: Vec<Step>,
 }
 
-/// For several servers one turn a repeat and server, so that a drift of the host affects all of them.
+/// Plans one turn a repeat and server, so that a drift of the host affects all servers.
 fn plan_turns<'a>(
     args: &MeasureRequest<'_>,
     place: &'a Place,
@@ -482,7 +482,7 @@ fn consent(yes: bool, forced: bool) -> Consent {
     }
 }
 
-/// For those of the marked tables that are `named`, with load's own if `loaded`; any answer but yes is an error.
+/// Asks for the marked tables that are `named`, with load's own if `loaded`; any answer but yes is an error.
 async fn agree_to_drop(
     link: &ServerLink,
     consent: Consent,

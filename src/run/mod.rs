@@ -285,7 +285,7 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
     Err(Error::new(Kind::Undecided, text).hint(hint))
 }
 
-/// They began and left no summary; with `latest` only those that began after the last of their label.
+/// Finds steps that began and left no summary; with `latest` only those after the last of their label.
 pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) -> Vec<String> {
     let dirs: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).cloned().collect();
     let records = match summary::records(&dirs) {

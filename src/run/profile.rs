@@ -342,7 +342,7 @@ impl<'a> Legs<'a> {
         })
     }
 
-    /// After an error the next leg follows: one server that does not start must not end a night's work.
+    /// Goes on with the next leg after an error: one server that does not start must not end a night's work.
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();

@@ -387,7 +387,7 @@ impl<'a> Steps<'a> {
         Ok((run, described))
     }
 
-    /// Also begins to watch the server, and waits for one that is gone if lost connections are opened again.
+    /// Begins to watch the server, too, and waits for one that is gone if lost connections are opened again.
     async fn make_ready(
         &mut self,
         plan: &Plan,

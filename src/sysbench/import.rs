@@ -50,7 +50,7 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
     Err(Unreadable { line, what: what.into() })
 }
 
-/// At least one; unreadable ones are errors in their place. `told` holds the user's facts about them.
+/// Reads files, one at least; unreadable ones are errors in their place. `told` holds the user's facts about them.
 pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unreadable>> {
     let text = decode(bytes);
     let text = without_escapes(&text);

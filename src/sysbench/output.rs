@@ -94,7 +94,7 @@ impl Log {
         self.notice(" ");
     }
 
-    /// Also of a log that could not be written; after a closed pipe that of the signal: a shell says nothing of it.
+    /// Returns the status, also for a log that could not be written; after a closed pipe that of the signal.
     pub(crate) fn exit_status(self, status: Ended) -> Result<Ended> {
         match self.broken {
             None => Ok(status),

@@ -364,7 +364,7 @@ fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     zones
 }
 
-/// Where [`special`] draws keys: the upper part of a band, and the bell; they overlap.
+/// Lists the places where [`special`] draws keys: the upper part of a band, and the bell; they overlap.
 fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     let Special { iterations, band, within } = numbers;
     let t = (rows - 1) as f64;

@@ -366,7 +366,7 @@ fn is_password(key: &str) -> bool {
     key.len() >= SHORTEST && "password".starts_with(key)
 }
 
-/// As in MySQL, a backslash escapes a quote only inside quotes.
+/// Splits as MySQL does: a backslash escapes a quote only inside quotes.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut escaped) = (None, false);
     for (i, c) in line.char_indices() {

@@ -215,7 +215,7 @@ fn pipe(secret: &Secret) -> std::io::Result<std::os::fd::OwnedFd> {
     Ok(nix::unistd::dup(reader)?)
 }
 
-/// By its path first: the kernel names the process after it. `/proc/self/exe` works for a replaced program, too.
+/// Tries its path first: the kernel names the process after it. `/proc/self/exe` also works for a replaced program.
 fn become_self(args: &[OsString]) -> std::io::Error {
     let (name, rest) = args.split_first().expect("a flag was read after the program's name");
     let exec = |path: PathBuf| std::process::Command::new(path).arg0(name).args(rest).exec();

@@ -300,7 +300,7 @@ impl Command {
         names.chain(self.is_cut.then(|| "options".to_owned())).collect()
     }
 
-    /// By loadgen's names where the workload has them; of others only changed ones. None where some are hidden.
+    /// Lists options by loadgen's names where the workload has them, of others changed ones; None where some are hidden.
     pub(super) fn options(&self) -> Option<BTreeMap<String, String>> {
         if self.is_cut {
             return None;
