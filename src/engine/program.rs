@@ -137,7 +137,6 @@ impl Program {
         either!(self, compiled => compiled.doubt_the_commit(op), _ => {});
     }
 
-    /// Sends what the operations have left to be sent, when no more follow.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
         either!(self, compiled => compiled.finish(op).await, script => {
             Box::pin(script.finish(op)).await

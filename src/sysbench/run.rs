@@ -28,7 +28,6 @@ struct RunEnd {
     abandoned: u64,
     /// Who was in the way of the client.
     warning: Option<String>,
-    /// The reason for an early end.
     error: Option<Error>,
 }
 
@@ -69,6 +68,7 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
     let step = plan.steps().remove(0);
     let (spread, tables) = assume_tables(plan);
     let context = StepContext {
+        elsewhere: None,
         later: None,
         plan,
         step: &step,
@@ -87,8 +87,7 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
     Ok(RunEnd { outcome: run.outcome, abandoned: run.unfinished(), warning, error: run.error })
 }
 
-/// Judges a run by its client and the client's host. Nobody asked which process of this host is the server, so
-/// what other programs used there is unknown.
+/// Nobody asked which process of this host is the server: the use by other programs there is unknown.
 fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String> {
     let StepContext { plan, step, spread, tables, link, .. } = *context;
     let host = host::facts(Path::new(host::ROOT));
@@ -97,7 +96,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
     let busy = share.host_busy.unwrap_or(0.0) * 100.0;
     let client =
         Client { cores: host.cores_usable, same_host, share: Some(share), ..Client::default() };
-    let (_, _, verdict) = judge::all(&Summary {
+    let judgement = judge::all(&Summary {
         plan: engine::plan(plan, step, spread, tables, None, None),
         client,
         measured_s: run.counted.measured_s,
@@ -105,7 +104,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
         latency: run.latency(),
         ..Summary::default()
     });
-    let verdict = verdict?;
+    let verdict = judgement.verdict?;
     if verdict.kind == VerdictKind::SharedHost {
         return Some(format!(
             "this host was full: {busy:.0} % of its cores were busy; with --loadgen-out=DIR the warning says \
