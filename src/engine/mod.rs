@@ -21,6 +21,7 @@ mod requests;
 mod script;
 mod self_watch;
 mod setup;
+mod silence;
 mod state;
 mod step;
 mod summarise;
@@ -79,6 +80,9 @@ pub trait Observer {
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
     fn end(&self, reason: &EndReason);
+
+    /// Takes a line of a script about a request that failed.
+    fn said(&self, line: &str);
 }
 
 pub struct MeasuredStep {
@@ -91,8 +95,8 @@ pub struct MeasuredStep {
     pub(crate) readings: Readings,
     /// The hosts of the clients, where they are not all of this process.
     pub(crate) hosts: Vec<ClientHost>,
-    /// One of them was lost, whatever ended the step.
-    pub(crate) is_host_lost: bool,
+    /// Threads or hosts that are gone with what they counted, by their places, whatever ended the step.
+    pub(crate) lost: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -131,7 +135,6 @@ impl MeasuredStep {
         let ops_by_client = vec![counted.timeline.window.ops];
         let counts = ThreadCounts { ops_by_client, ..ThreadCounts::default() };
         let (ledger, outages, hosts) = (Vec::new(), Vec::new(), Vec::new());
-        let is_host_lost = false;
         MeasuredStep {
             outcome,
             error,
@@ -141,7 +144,7 @@ impl MeasuredStep {
             outages,
             readings,
             hosts,
-            is_host_lost,
+            lost: Vec::new(),
         }
     }
 

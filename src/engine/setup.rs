@@ -86,6 +86,8 @@ pub(crate) enum ThreadEvent {
     Late(Error),
     /// Another process with threads is gone, and what they counted.
     Lost(Error),
+    /// A line of a script about a request that failed.
+    Said(String),
 }
 
 /// The successes and errors that a thread saw since its last report, one a tick.
@@ -241,6 +243,7 @@ mod tests {
             ThreadEvent::Broken(error.clone()),
             ThreadEvent::Late(error.clone()),
             ThreadEvent::Lost(error),
+            ThreadEvent::Said("error 2002".to_owned()),
         ];
         let number = |event: &ThreadEvent| match event {
             ThreadEvent::Opened => 0,
@@ -256,6 +259,7 @@ mod tests {
             ThreadEvent::Broken(_) => 10,
             ThreadEvent::Late(_) => 11,
             ThreadEvent::Lost(_) => 12,
+            ThreadEvent::Said(_) => 13,
         };
         events.into_iter().map(|event| (number(&event), event)).collect()
     }
@@ -272,7 +276,7 @@ mod tests {
     fn every_message_is_read_back_as_equal_when_it_is_written_down() {
         let mut numbers: Vec<usize> = events().iter().map(|(number, _)| *number).collect();
         numbers.dedup();
-        assert_eq!(numbers, (0..13).collect::<Vec<_>>(), "one is missing");
+        assert_eq!(numbers, (0..14).collect::<Vec<_>>(), "one is missing");
         for (_, event) in events() {
             assert_is_read_back(&ThreadMessage { thread: 3, group: MEASURED, event });
         }

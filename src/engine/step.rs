@@ -19,6 +19,7 @@ use super::setup::{
     Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
 };
+use super::silence::{SilenceWatch, left_behind};
 use super::summarise::LiveLine;
 use super::{Counted, MeasuredStep, Readings, StepContext};
 use crate::error::{Error, Result};
@@ -60,7 +61,9 @@ pub async fn run_step(
     let run = Running::new(context, progress, setup, channels).run(control).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
-    join(handles).await;
+    let lost = run.as_ref().map_or(&[][..], |run| &run.lost);
+    let handles = handles.into_iter().enumerate().filter(|(thread, _)| !lost.contains(thread));
+    join(handles.map(|(_, handle)| handle).collect()).await;
     run
 }
 
@@ -156,7 +159,8 @@ struct ObservedSoFar {
     queues: Vec<QueueLength>,
     done: Vec<ThreadCounts>,
     /// Sources that are gone with what they counted.
-    lost: usize,
+    lost: Vec<usize>,
+    silence: SilenceWatch,
     changed: Option<Vec<SettingChange>>,
     early: Option<(Outcome, Error)>,
     /// The instant of a signal, until the wait after it is explained.
@@ -168,7 +172,8 @@ impl ObservedSoFar {
         let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
         let outages = OutageWatch::new(threads, pause);
         let queues = vec![QueueLength::default(); threads];
-        ObservedSoFar { outages, queues, ..ObservedSoFar::default() }
+        let silence = SilenceWatch::new(plan.script.is_some(), threads);
+        ObservedSoFar { outages, queues, silence, ..ObservedSoFar::default() }
     }
 }
 
@@ -270,8 +275,12 @@ impl<'a> Running<'a> {
         let mut last = self.take_during(reading).await?;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
-            let event = self.channels.events.recv().await;
-            self.take(event)?;
+            let (silent, until) = self.next_silent();
+            tokio::select! {
+                biased;
+                event = self.channels.events.recv() => drop(self.take(event)?),
+                () = tokio::time::sleep_until(until.into()), if silent.is_some() => self.leave_behind(silent),
+            }
         }
         last.count_own(control).await;
         self.judge(true);
@@ -343,13 +352,14 @@ impl<'a> Running<'a> {
     }
 
     fn all_done(&self) -> bool {
-        self.seen.done.len() + self.seen.lost >= self.setup.sources
+        self.seen.done.len() + self.seen.lost.len() >= self.setup.sources
     }
 
     async fn follow(&mut self, until: Instant) -> Result<()> {
         let mut silence = Instant::now() + self.silence;
         while !self.all_done() {
             let interruptible = self.seen.early.is_none();
+            let (silent, left_at) = self.next_silent();
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until.into()) => break,
@@ -376,7 +386,15 @@ impl<'a> Running<'a> {
                     self.seen.changed = Some(changed);
                     break;
                 }
+                () = tokio::time::sleep_until(left_at.into()), if silent.is_some() => {
+                    self.leave_behind(silent);
+                    break;
+                }
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
+                    if self.seen.silence.is_silent_for(self.silence) {
+                        silence = Instant::now() + self.silence;
+                        continue;
+                    }
                     let (address, silence) = (&self.context.link.target.address, self.silence);
                     let text = format!("{address} has not answered any client for {silence:?}");
                     self.end_early(Outcome::Aborted, Error::failed(text).hint(
@@ -405,6 +423,7 @@ impl<'a> Running<'a> {
     fn take(&mut self, message: Option<ThreadMessage>) -> Result<bool> {
         let ThreadMessage { thread, group: _, event } = message.ok_or_else(broken)?;
         self.explain_wait();
+        self.seen.silence.hear(thread);
         match event {
             ThreadEvent::Opened => {
                 self.seen.opened += 1;
@@ -455,6 +474,7 @@ impl<'a> Running<'a> {
                     counts.failures.name_host(&all.names[thread]);
                 }
                 self.seen.done.push(*counts);
+                self.seen.silence.end(thread);
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
             }
@@ -462,19 +482,45 @@ impl<'a> Running<'a> {
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
+            ThreadEvent::Said(line) => match self.context.observer {
+                Some(observer) => observer.said(&line),
+                None => self.progress.warn_once(&line),
+            },
             ThreadEvent::Late(error) => {
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));
             }
             ThreadEvent::Lost(error) => {
                 self.end_early(Outcome::RankLost, error);
-                self.seen.lost += 1;
-                self.seen.outages.report(thread, (Ns::MAX, 0), Vec::new(), Ns::MAX);
-                let complete = self.timeline.thread_done(thread);
-                self.complete(&complete);
+                self.lose(thread);
             }
             ThreadEvent::Broken(error) => return Err(self.on_host(thread, error)),
         }
         Ok(false)
+    }
+
+    fn lose(&mut self, source: usize) {
+        self.seen.lost.push(source);
+        self.seen.silence.end(source);
+        self.seen.outages.report(source, (Ns::MAX, 0), Vec::new(), Ns::MAX);
+        let complete = self.timeline.thread_done(source);
+        self.complete(&complete);
+    }
+
+    /// Returns the thread that is left behind next, and when.
+    fn next_silent(&self) -> (Option<usize>, Instant) {
+        let next = self.seen.silence.next(self.origin, *self.channels.window.borrow());
+        next.map_or((None, self.origin), |(thread, at)| (Some(thread), at))
+    }
+
+    /// Goes on without a thread whose script does not come back. The window ended with the time.
+    fn leave_behind(&mut self, thread: Option<usize>) {
+        let Some(thread) = thread else { return };
+        let clients =
+            (thread..self.setup.job.step.clients as usize).step_by(self.setup.job.threads);
+        self.channels.window.send_modify(|window| window.end = window.end.min(window.last));
+        self.channels.ops.end();
+        self.seen.early.get_or_insert((Outcome::Aborted, left_behind(thread, clients.len())));
+        self.lose(thread);
     }
 
     fn on_host(&self, source: usize, error: Error) -> Error {
@@ -585,7 +631,6 @@ impl<'a> Running<'a> {
         let ledger = std::mem::take(&mut counts.ledger);
         let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
         let readings = Readings { client, max_rss_bytes, status, probed, changed };
-        let (hosts, is_host_lost) = (Vec::new(), self.seen.lost > 0);
         MeasuredStep {
             outcome,
             error,
@@ -594,8 +639,8 @@ impl<'a> Running<'a> {
             counts,
             outages,
             readings,
-            hosts,
-            is_host_lost,
+            hosts: Vec::new(),
+            lost: self.seen.lost,
         }
     }
 }

@@ -50,6 +50,8 @@ impl Observer for Watched {
     fn end(&self, _: &EndReason) {
         self.ends.set(self.ends.get() + 1);
     }
+
+    fn said(&self, _: &str) {}
 }
 
 fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {

@@ -38,7 +38,7 @@ pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Resu
 
 async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<()> {
     let inbox = Inbox::default();
-    let programs = ThreadPrograms::new(&setup.job)?;
+    let programs = ThreadPrograms::new(setup, index)?;
     let connections = open_all(setup, &inbox, &programs, index, clients).await;
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);

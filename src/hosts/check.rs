@@ -123,7 +123,7 @@ impl PartCheck {
                 self.is_done = true;
                 counts.ops_by_client.len() == self.clients && counts.usage.len() == self.threads
             }
-            ThreadEvent::NeedsOps | ThreadEvent::Lost(_) => false,
+            ThreadEvent::NeedsOps | ThreadEvent::Lost(_) | ThreadEvent::Said(_) => false,
             _ => true,
         };
         (!fits).then_some("it sent an event that does not fit its part of the step")

@@ -201,7 +201,7 @@ pub(super) fn describe_sweep(
     let mut warnings = engine::findings(run, plan, step);
     warnings.extend(at.warnings.iter().cloned().chain(found));
     let mut workload = engine::workload(plan, at.spread);
-    if run.is_host_lost && plan.workload.writes() {
+    if !run.lost.is_empty() && plan.workload.writes() {
         let lost = || "a host was lost, and nobody knows its writes".to_owned();
         workload.unfollowed.get_or_insert_with(lost);
     }

@@ -95,8 +95,8 @@ impl Log {
     }
 
     /// Returns the status, also for a log that could not be written; after a closed pipe that of the signal.
-    pub(crate) fn exit_status(self, status: Ended) -> Result<Ended> {
-        match self.broken {
+    pub(crate) fn exit_status(&self, status: Ended) -> Result<Ended> {
+        match &self.broken {
             None => Ok(status),
             Some(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
             Some(e) => Err(Error::failed(format!("standard output: {e}"))),

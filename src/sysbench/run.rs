@@ -188,17 +188,18 @@ impl Report<'_> {
     fn write_due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
-        let mut log = locked(self.log);
+        // Not locked while a hook runs, which may write.
+        let log = || locked(self.log);
         if every > 0 && at_s.is_multiple_of(every) {
             let line = seen.line.take();
             let is_own = self.hooks.is_some_and(|hooks| hooks.intermediate(&line, at_s, queue));
             if !is_own {
-                log.stamped(output, at_s, &output::interval(self.settings, &line));
+                log().stamped(output, at_s, &output::interval(self.settings, &line));
             }
             if !is_own && rate > 0 && output != OutputVersion::V0_5 {
                 let QueueLength { waiting, busy } = queue;
                 let line = format!("queue length: {waiting}, concurrency: {busy}");
-                log.stamped(output, at_s, &line);
+                log().stamped(output, at_s, &line);
             }
         }
         // The report replaces the last one.
@@ -206,8 +207,8 @@ impl Report<'_> {
         if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
             let part = seen.part.take();
             if !self.hooks.is_some_and(|hooks| hooks.cumulative(&part)) {
-                log.stamped(output, at_s, "Checkpoint report:");
-                log.notice(&output::report(self.settings, &part, None));
+                log().stamped(output, at_s, "Checkpoint report:");
+                log().notice(&output::report(self.settings, &part, None));
             }
         }
     }
@@ -221,21 +222,22 @@ impl Report<'_> {
         let Settings { events, threads, forced_shutdown, .. } = *self.settings;
         let completed = outcome == Outcome::Completed;
         let forced = abandoned > 0 && completed && forced_shutdown.is_some();
-        let mut log = locked(self.log);
+        // Not locked while a hook runs, which may write.
+        let log = || locked(self.log);
         if forced {
-            log.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+            log().say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
         } else if completed {
             let of_events = events > 0 && seen.whole.counts.events >= events;
             let limit = if of_events { "Event" } else { "Time" };
             let line = format!("{limit} limit exceeded, exiting...");
-            (0..threads).for_each(|_| log.say(Level::Info, &line));
-            log.say(Level::Info, "Done.\n");
+            (0..threads).for_each(|_| log().say(Level::Info, &line));
+            log().say(Level::Info, "Done.\n");
         }
         if self.settings.values.on("histogram") {
-            log.histogram(&seen.part.counts.times);
+            log().histogram(&seen.part.counts.times);
         }
         if !self.hooks.is_some_and(|hooks| hooks.cumulative(&seen.part)) {
-            log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
+            log().notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
         }
         let wrong = seen.whole.counts.unexpected;
         if wrong > 0 {
@@ -290,6 +292,10 @@ impl Observer for Report<'_> {
             // Nobody reads the output.
             self.stop.ask(Kind::Terminated);
         }
+    }
+
+    fn said(&self, line: &str) {
+        locked(self.log).fatal(&[line.to_owned()]);
     }
 
     fn end(&self, reason: &EndReason) {
