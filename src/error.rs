@@ -49,11 +49,31 @@ impl Kind {
 /// An error as it is shown, with hints. Holds no password; texts of servers and files lose their terminal
 /// escapes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub struct Error {
     kind: Kind,
     message: String,
     hints: Vec<String>,
     may_pass: bool,
+}
+
+/// An error of another process, whose texts may have escapes.
+#[derive(Deserialize)]
+struct Written {
+    kind: Kind,
+    message: String,
+    hints: Vec<String>,
+    may_pass: bool,
+}
+
+impl From<Written> for Error {
+    fn from(written: Written) -> Error {
+        let Written { kind, message, hints, may_pass } = written;
+        let hints = hints.iter().map(|hint| indented(hint)).collect();
+        // Gates and signals decide here.
+        let kind = if kind == Kind::Server { kind } else { Kind::Failed };
+        Error { kind, message: indented(&message), hints, may_pass }
+    }
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -219,7 +239,6 @@ fn lists_apart(one: &str, other: &str) -> Option<(String, String)> {
     (one != other).then_some((one, other))
 }
 
-/// Cuts two texts to their difference and a little around it.
 fn texts_apart(one: &str, other: &str) -> (String, String) {
     let [ones, others] = [one, other].map(|text| text.chars().collect::<Vec<char>>());
     let same = ones.iter().zip(&others).take_while(|(a, b)| a == b).count();

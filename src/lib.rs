@@ -9,8 +9,8 @@
 //! [`report`] is a pure function of summaries.
 //!
 //! Rooms, each of which imports only those before it (`tests/tree`): terms, error, stop, progress,
-//! workload, observe, stats, canned, mysql, plan, summary, judge, lua, engine, report, sandbox, load, verify,
-//! commands, run, sysbench, cli. Each says at its head what it is for.
+//! workload, observe, stats, canned, mysql, plan, summary, judge, lua, engine, hosts, report, sandbox, load,
+//! verify, commands, run, sysbench, cli. Each says at its head what it is for.
 //!
 //! `fuzz/` is a crate of its own: libFuzzer and its instrumentation are no part of the program. What it
 //! fuzzes is in `fuzz/src/targets`, which `tests/corpus` takes in to replay `fuzz/corpus`.
@@ -20,6 +20,7 @@ pub mod cli;
 mod commands;
 pub mod engine;
 pub mod error;
+mod hosts;
 pub mod judge;
 pub mod load;
 #[cfg(feature = "lua")]

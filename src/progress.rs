@@ -231,8 +231,7 @@ impl Live {
         (usize::from(height), usize::from(width).max(WIDTH_MIN) - SPARE_COLUMNS)
     }
 
-    /// Replaces the lines on the screen in one write, without flicker. A closed terminal must not end a
-    /// measurement.
+    /// Shows it in one write, without flicker. A closed terminal must not end a measurement.
     fn put(&mut self, lines: &[String]) {
         if self.drawn.is_empty() && lines.is_empty() {
             return;
@@ -285,7 +284,6 @@ fn folded(text: &str, width: usize) -> String {
     text.split('\n').map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// Counts the rows that lines of these widths take on a terminal.
 fn rows(widths: &[usize], columns: usize) -> usize {
     widths.iter().map(|width| width.div_ceil(columns).max(1)).sum()
 }

@@ -239,8 +239,7 @@ pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// Corrects by Benjamini and Hochberg (J. R. Statist. Soc. B 57, 1995): bounds the expected share of
-/// false findings.
+/// Corrects by Benjamini and Hochberg (J. R. Statist. Soc. B 57, 1995): bounds the expected share of false findings.
 pub(crate) fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p.len()];
     let mut smallest = 1.0_f64;

@@ -46,7 +46,6 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Returns the error to end with, if asked to stop.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.asked().map_or(Ok(()), |kind| Err(Error::new(kind, "interrupted")))
     }
@@ -172,8 +171,7 @@ pub(crate) fn unless_stopped<T: Send + 'static>(
     }
 }
 
-/// Waits for a future at most this long; None if it was dropped. Drop the connection of a dropped query, too:
-/// its answer was not read.
+/// Returns None if the future was dropped. Drop the connection of a dropped query, too: its answer was not read.
 #[expect(clippy::disallowed_methods, reason = "the only bounded wait")]
 pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, future).await.ok()

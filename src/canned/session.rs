@@ -329,7 +329,6 @@ impl Session {
         self.log_in(asked).await
     }
 
-    /// Reads the client's log-in and its answers to these packets.
     async fn log_in(&mut self, asked: Vec<Vec<u8>>) -> io::Result<()> {
         let (mut sequence, login) = self.packet().await?;
         let flags = login.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
@@ -492,8 +491,7 @@ impl Session {
         self.drain().await
     }
 
-    /// Sends the waiting request, reads the stream up to its empty packet, and answers OK with the
-    /// number of lines.
+    /// Sends the waiting request, reads the stream up to its empty packet, and answers OK with the number of lines.
     async fn take_file(&mut self) -> io::Result<()> {
         self.flush().await?;
         let (mut length, mut lines) = (0, 0);

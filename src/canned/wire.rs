@@ -42,7 +42,6 @@ pub(crate) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     packets(sequence, [payload])
 }
 
-/// Reads the payload length and the sequence number of a packet's header.
 pub(crate) fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     let &[a, b, c, sequence] = bytes.first_chunk::<HEADER>()?;
     Some((u32::from_le_bytes([a, b, c, 0]) as usize, sequence))
@@ -117,8 +116,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads once; an error at the client's end. The buffer grows with arriving bytes, never with what
-    /// a header announces.
+    /// An error at the client's end. The buffer grows with arriving bytes, never with what a header announces.
     pub(crate) async fn fill(&mut self, socket: &mut TcpStream) -> io::Result<()> {
         self.buffer.reserve((2 * self.crowded).clamp(SMALL, KEPT));
         let room = self.buffer.capacity() - self.buffer.len();
@@ -257,7 +255,6 @@ impl Replies {
         }
     }
 
-    /// Makes the answer to `COM_STMT_PREPARE`: statement, parameters, columns.
     pub(crate) fn prepare_answer(
         &self,
         plan: AnswerKind,

@@ -23,7 +23,7 @@ const TEXTS: [(&str, &str); 2] = [
 const WIDTH: usize = 100;
 
 /// Examples of each command; those of a workload have its name for `{verb}`.
-const EXAMPLES: [(&str, [&str; 3]); 19] = [
+const EXAMPLES: [(&str, [&str; 3]); 20] = [
     (
         "{verb}",
         [
@@ -133,6 +133,7 @@ const EXAMPLES: [(&str, [&str; 3]); 19] = [
     ),
     ("man", ["man .", "man /usr/local/share/man/man1", "man target/man"]),
     ("completions", ["completions bash", "completions zsh", "completions fish"]),
+    ("rank", ["rank", "rank | head -1", "rank | jq ."]),
     (
         "canned",
         ["canned --port 3307", "canned --socket /tmp/canned.sock", "canned --service const:1ms"],
@@ -144,7 +145,7 @@ const RARE: &str = "spread ops order distribution statements seed engine-threads
     interval-log arrival think slo-resolution on-error max-errors op-timeout warm ahi settle \
     expect-class calibration note progress quiet sandbox-option probe password-fd protocol ssl-ca \
     ssl-cert ssl-key defaults-file defaults-extra-file defaults-group-suffix no-defaults url connect-timeout data-seed \
-    insert-bytes mode jobs fill";
+    insert-bytes mode jobs fill hosts host-command host-program ranks ranks-wait rendezvous";
 
 /// Flags above which a command hides the rare ones.
 const MANY: usize = 16;

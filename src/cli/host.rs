@@ -1,4 +1,4 @@
-//! Verbs of this host: calibrate, and the canned-answer server in a process of its own.
+//! Verbs of this host: calibrate, and processes for others: the canned-answer server, a rank of `--hosts`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use super::shared::{DisplayArgs, listen};
 use super::summaries::for_tables;
 use crate::canned::{Action, At, Fault, Listen, Script, Service, serve, tables};
 use crate::error::{Kind, Result};
+use crate::hosts::run_rank;
 use crate::plan::defaults;
 use crate::plan::knobs::Knobs;
 use crate::plan::units::parse_duration;
@@ -111,6 +112,15 @@ pub(crate) struct CannedArgs {
     /// Ends with its standard input, too: with the process that started it
     #[arg(long)]
     pub until_eof: bool,
+}
+
+/// Runs clients for another loadgen, which leads by lines over standard input and output.
+#[derive(clap::Args, Debug, Clone)]
+#[command(hide = true)]
+pub(crate) struct RankArgs {}
+
+pub(super) fn rank(RankArgs {}: RankArgs) -> Result<()> {
+    run_rank(&listen()?)
 }
 
 fn service(text: &str) -> Result<Service, String> {

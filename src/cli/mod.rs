@@ -76,6 +76,7 @@ fn verbs() -> Vec<(Command, Run)> {
         verb("completions", "Print completions for a shell", completions),
         verb("man", "Write the manual pages", man),
         verb("canned", "Serve canned answers, for benches", host::canned),
+        verb("rank", "Run clients for a loadgen on another host", host::rank),
     ];
     let prepare = verb("prepare", "Create and fill tables", tables::prepare);
     let workloads = builtin().into_iter().map(workload);
@@ -112,7 +113,6 @@ fn completions(CompletionsArgs { shell }: CompletionsArgs) -> Result<()> {
     print_data(&String::from_utf8_lossy(&script))
 }
 
-/// Lists the commands and flags of loadgen.
 pub(crate) fn native_verbs() -> Vec<NativeVerb> {
     sysbench::native_verbs(&command().0)
 }
@@ -142,7 +142,6 @@ fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
     (command.override_help(screen), runs)
 }
 
-/// Parses the command line and runs the verb.
 pub fn main(args: Vec<OsString>) -> Result<u8> {
     if crate::sysbench::begins_at(&args).is_some() {
         return crate::sysbench::main(args, native_verbs, listen_as);
@@ -181,7 +180,6 @@ fn parse_args(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8
     found.map_err(|error| report_clap_error(error, args, command))
 }
 
-/// Returns a text of an error's context; empty if there is none.
 fn context(error: &clap::Error, kind: ContextKind) -> &str {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text,

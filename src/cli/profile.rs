@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::shared::{DisplayArgs, listen, summary_paths};
+use super::shared::{DisplayArgs, HostArgs, RankFlags, listen, summary_paths};
 use crate::error::{Error, Result, line};
 use crate::mysql::ConnectionArgs;
 use crate::plan::experiment::{Overrides, program};
@@ -59,6 +59,12 @@ pub(crate) struct RunArgs {
     pub calibration: Option<PathBuf>,
 
     #[command(flatten)]
+    pub hosts: HostArgs,
+
+    #[command(flatten)]
+    pub ranks: RankFlags,
+
+    #[command(flatten)]
     pub display: DisplayArgs,
 
     /// The row of the server that the connection's flags name [default: the profile's name]
@@ -70,9 +76,10 @@ pub(crate) struct RunArgs {
 }
 
 pub(super) fn run(args: RunArgs) -> Result<()> {
-    let RunArgs { profile, overrides, list, seed, calibration, display, label, connection } = args;
+    let RunArgs { profile, overrides, list, seed, calibration, display, label, .. } = args;
+    let (connection, hosts) = (args.connection, args.ranks.wanted(args.hosts)?);
     let (progress, out) = (display.progress(), overrides.out.clone());
-    let invocation = Invocation { progress, stop: &listen()?, out, calibration };
+    let invocation = Invocation { progress, stop: &listen()?, out, calibration, hosts };
     let source = profile::Source { profile, connection, label };
     profile::run(source, overrides, seed, list, invocation)
 }
@@ -161,6 +168,9 @@ pub(crate) struct RecheckArgs {
     pub calibration: Option<PathBuf>,
 
     #[command(flatten)]
+    pub hosts: HostArgs,
+
+    #[command(flatten)]
     pub display: DisplayArgs,
 
     /// The row of the server that the connection's flags name [default: the only label of the summaries]
@@ -175,7 +185,8 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let (progress, calibration) = (args.display.progress(), args.calibration);
     // The first directory of the paths is chosen later.
     let (stop, out) = (&listen()?, PathBuf::new());
-    let invocation = Invocation { progress, stop, out, calibration };
+    let hosts = args.hosts.wanted()?;
+    let invocation = Invocation { progress, stop, out, calibration, hosts };
     let RecheckArgs {
         paths,
         profile,

@@ -1,16 +1,19 @@
 //! Flags and steps that several verbs share.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::hosts::{ClientHosts, Launched, Token, Wanted, find};
 use crate::observe::require_descriptors;
 use crate::plan::defaults;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say, wipe};
 use crate::stop::{Stop, kill_all};
+use crate::terms::Launcher;
 
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct DisplayArgs {
@@ -21,6 +24,65 @@ pub(crate) struct DisplayArgs {
     /// Warnings and errors only
     #[arg(long)]
     pub quiet: bool,
+}
+
+const HOSTS: &str = "Hosts";
+
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct HostArgs {
+    /// Hosts that run the clients, over ssh: c1,user@c2,localhost; or slurm [default: this one]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = HOSTS)]
+    pub hosts: Vec<String>,
+
+    /// Command that starts a program on {host}: 'podman exec -i {host}' [default: ssh]
+    #[arg(long, value_name = "COMMAND", requires = "hosts", help_heading = HOSTS)]
+    pub host_command: Option<String>,
+
+    /// Path of loadgen on these hosts [default: loadgen, on their PATH]
+    #[arg(long, value_name = "PATH", requires = "hosts", help_heading = HOSTS)]
+    pub host_program: Option<String>,
+}
+
+impl HostArgs {
+    pub(super) fn wanted(self) -> Result<Option<ClientHosts>> {
+        let HostArgs { hosts, host_command, host_program } = self;
+        let given = !hosts.is_empty();
+        let wanted = || Wanted::new(hosts, host_command.as_deref(), host_program);
+        given.then(|| wanted().map(ClientHosts::Started)).transpose()
+    }
+}
+
+/// The time in which the ranks of a launcher come.
+const RANKS_WAIT: Length<0> = Length(Duration::from_mins(5));
+
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct RankFlags {
+    /// Clients on all processes that a launcher started; LOADGEN_TOKEN proves them
+    #[arg(long, value_name = "LAUNCHER", value_enum, conflicts_with = "hosts", help_heading = HOSTS)]
+    pub ranks: Option<Launcher>,
+
+    /// Time in which all ranks come [default: 5m]
+    #[arg(long, value_name = "DURATION", requires = "ranks", help_heading = HOSTS)]
+    pub ranks_wait: Option<Length<0>>,
+
+    /// Address of rank 0: HOST:PORT, or file:PATH in a shared directory [default: the launcher's]
+    #[arg(long, value_name = "PLACE", requires = "ranks", help_heading = HOSTS)]
+    pub rendezvous: Option<String>,
+}
+
+impl RankFlags {
+    /// Returns this rank among those of its launcher; else the hosts of `others`.
+    pub(super) fn wanted(self, others: HostArgs) -> Result<Option<ClientHosts>> {
+        let RankFlags { ranks: Some(launcher), ranks_wait, rendezvous } = self else {
+            return others.wanted();
+        };
+        let variable = |name: &str| std::env::var(name).ok();
+        let (of, meeting) = find(launcher, rendezvous.as_deref(), variable)?;
+        let token = std::env::var_os("LOADGEN_TOKEN");
+        let token = Token::new(token.as_deref().map(OsStr::as_encoded_bytes))?;
+        let wait = ranks_wait.unwrap_or(RANKS_WAIT).0;
+        Ok(Some(ClientHosts::Launched(Box::new(Launched { of, meeting, token, wait }))))
+    }
 }
 
 #[derive(clap::Args, Debug, Clone)]
@@ -63,8 +125,7 @@ pub(super) fn listen() -> Result<Stop> {
 pub(super) fn listen_as(ignored_stays: bool) -> Result<Stop> {
     require_descriptors()?;
     let stop = Stop::default();
-    // A second signal waits for nothing. A sandbox's keeper notices the end of this process and removes the
-    // server.
+    // A second signal waits for nothing. A sandbox's keeper notices the end of this process and removes the server.
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     let listening = stop.listen(ignored_stays, |code| {
         kill_all();

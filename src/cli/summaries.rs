@@ -62,8 +62,7 @@ const ENDINGS: [(&str, Output); 9] = [
 ];
 
 impl Output {
-    /// Returns the requested format, else that of the file's name; text for a name without an ending. Refuses
-    /// an unknown ending.
+    /// Returns the format by a file's ending, text without one; refuses an unknown ending.
     fn chosen(asked: Option<Output>, file: Option<&Path>) -> Result<Output> {
         let ending = file.and_then(Path::extension).filter(|_| asked.is_none());
         let Some(ending) = ending else { return Ok(asked.unwrap_or_default()) };
@@ -77,7 +76,6 @@ impl Output {
         })
     }
 
-    /// Returns the format of tables; None for pictures.
     fn tables(self) -> Option<Format> {
         Some(match self {
             Output::Text => Format::Text,
@@ -183,7 +181,6 @@ pub(crate) struct ReportArgs {
     pub read: ReadArgs,
 }
 
-/// Prints the report on standard output or into a file, and names skipped files on standard error.
 pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let format = args.check()?;
     args.read.settle()?;
@@ -241,7 +238,6 @@ fn print_or_write(file: Option<&Path>, text: &str) -> Result<()> {
     )
 }
 
-/// Writes a file atomically; replaces an existing one.
 fn write(path: &Path, text: &str) -> Result<()> {
     // A pipe or a terminal cannot be replaced.
     let special = path.exists() && !path.is_file();
@@ -432,7 +428,6 @@ pub(crate) enum FailOn {
     Inconclusive,
 }
 
-/// Prints the comparison; returns an error if `--fail-on-regression` or `--fail-on` says so.
 pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     let chosen = Output::chosen(args.format, args.output.as_deref())?;
     let format = chosen.tables().filter(|format| !matches!(format, Format::Bencher | Format::Gha));

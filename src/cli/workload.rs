@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Arg, ArgMatches, Command};
 
-use super::shared::{DisplayArgs, listen};
+use super::shared::{DisplayArgs, HostArgs, RankFlags, listen};
 use crate::error::{Error, Result};
+use crate::hosts::ClientHosts;
 use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
@@ -28,6 +29,12 @@ pub(crate) struct WorkloadArgs {
     /// Result of loadgen calibrate on this host [default: its own default]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub hosts: HostArgs,
+
+    #[command(flatten)]
+    pub ranks: RankFlags,
 
     #[command(flatten)]
     pub measure: MeasureArgs,
@@ -130,9 +137,14 @@ impl MeasureArgs {
         self,
         asked: &MeasureRequest<'_>,
         calibration: Option<PathBuf>,
+        hosts: Option<ClientHosts>,
         random_seed: bool,
     ) -> Result<()> {
         self.check_sandboxes(asked)?;
+        if hosts.is_some() && !self.sandbox.is_empty() {
+            return Err(Error::usage("--sandbox: other hosts do not reach a private server")
+                .hint("--host names a server that all of --hosts or --ranks reach"));
+        }
         let out = self.out;
         // An empty word means the program of PATH.
         let sandbox = |word: OsString| Spec {
@@ -142,11 +154,14 @@ impl MeasureArgs {
         };
         let sandboxes = self.sandbox.into_iter().map(sandbox).collect();
         let place = Place { connection: self.connection, sandboxes, probe: self.probe };
+        if self.list && hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere) {
+            return Ok(());
+        }
         if self.list {
-            return print_data(&measure::list(asked, &place, &out, random_seed)?);
+            return print_data(&measure::list(asked, &place, &out, hosts.as_ref(), random_seed)?);
         }
         let (progress, stop) = (self.display.progress(), &listen()?);
-        measure::run(asked, &place, Invocation { progress, stop, out, calibration })
+        measure::run(asked, &place, Invocation { progress, stop, out, calibration, hosts })
     }
 }
 
@@ -171,13 +186,13 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
     let request = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
-    args.measure.run(&request, args.calibration, seed.is_none())
+    let hosts = args.ranks.wanted(args.hosts)?;
+    args.measure.run(&request, args.calibration, hosts, seed.is_none())
 }
 
 const HEADING: &str = "Options of this workload";
 
-/// Adds a flag for each option of the workload: `--range-size N`, `--skip-trx`; sysbench's underscores are
-/// accepted, too.
+/// Makes flags such as `--range-size N`, `--skip-trx`; sysbench's underscores are accepted, too.
 pub(super) fn add_options(mut command: Command, workload: &Workload) -> Command {
     for (name, setting) in &workload.options {
         let default = setting.display_value();
@@ -294,7 +309,7 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
     let request =
         MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
-    measure.run(&request, None, false)
+    measure.run(&request, None, None, false)
 }
 
 #[cfg(test)]

@@ -114,8 +114,7 @@ const INTERRUPTED: &str = "interrupted";
 
 type Timed = (Duration, Cost, String);
 
-/// Runs the tests in order to their end or a signal, also after a failure; their output goes to `output`.
-/// Returns the tests that ran, alone and in sum, and why that is no result.
+/// Goes on after a failure, not after a signal. Returns those that ran, their sum, and why that is no result.
 pub(crate) fn run_suite(
     spec: &SuiteSpec,
     target: &ConnectOptions,
@@ -275,8 +274,7 @@ fn path(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
-/// Writes the option file in memory, without a directory entry: no password stays behind. Only this user can
-/// read it.
+/// Makes a file in memory, without a directory entry: no password stays behind. Only this user can read it.
 fn option_file(target: &ConnectOptions) -> Result<File> {
     let text = option_text(target)?;
     let write = || -> io::Result<File> {

@@ -32,21 +32,19 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Makes one; within a runtime only.
+    /// Within a runtime only.
     pub(super) fn new() -> Result<Alarm> {
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
         Ok(Alarm { timer, earlier: Notify::new(), armed: Cell::new(0), spun: Cell::new(0) })
     }
 
-    /// Takes note of an instant at which somebody is to be woken.
     pub(super) fn expect(&self, at: Ns) {
         if at < self.armed.get() {
             self.check_now();
         }
     }
 
-    /// Asks at once who is to be woken.
     pub(super) fn check_now(&self) {
         self.armed.set(0);
         self.earlier.notify_one();
@@ -121,13 +119,13 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// Makes those of a thread; within its runtime only.
+    /// Within the thread's runtime only.
     pub(crate) fn new(end: Ns) -> Result<Pauses> {
         let (waiting, moved) = (RefCell::default(), Cell::new(0));
         Ok(Pauses { alarm: Alarm::new()?, waiting, end: Cell::new(end), moved })
     }
 
-    /// Pauses until an instant, or to the window's end; returns when it is over.
+    /// Pauses until then, or to the window's end; returns when it is over.
     pub(crate) async fn until(&self, at: Ns, now: impl Fn() -> Ns) -> Ns {
         let mut waits = None;
         poll_fn(|context| {
@@ -147,7 +145,6 @@ impl Pauses {
         .await
     }
 
-    /// Runs for ever: wakes the clients at their instants.
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
         self.alarm.run(origin, |now| self.wake_due(now)).await
     }

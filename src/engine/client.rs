@@ -71,14 +71,12 @@ enum Attempt {
     Expired,
 }
 
-/// The reason why `work` returned without an error.
 enum NextStep {
     End,
     Reconnect,
 }
 
-/// Opens the client's connection again, however long it takes; None if the thread gives it up. At once
-/// where the old one was not lost.
+/// Opens it again, however long that takes, at once where the old one was not lost; None if the thread gives it up.
 async fn reopen(
     thread: &ThreadState,
     state: &ClientState,
@@ -177,7 +175,7 @@ impl<'a> Client<'a> {
         self.finish().await
     }
 
-    /// Returns whether it is time for a new connection (sysbench's `--reconnect`).
+    /// Reconnects as sysbench's `--reconnect` does.
     fn wants_reconnect(&self) -> bool {
         (1..=self.since_opened).contains(&self.rules().reconnect_every)
     }
@@ -189,7 +187,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Does one op an arrival in an open loop, until there are none.
     async fn paced(&mut self, pacing: &Pacing) -> Result<NextStep, OpError> {
         // Threads take the clients in turn.
         let slot = self.state.client as usize / self.thread.job().threads;
@@ -223,8 +220,7 @@ impl<'a> Client<'a> {
         Ok(NextStep::End)
     }
 
-    /// Does one op; returns when it completed. An error that the policy lives with is counted, another
-    /// one is returned as well.
+    /// Returns the instant of its end. An error that the policy allows is counted, another one is returned as well.
     async fn op(&mut self) -> Result<Ns, OpError> {
         let (thread, state) = (self.thread, self.state);
         let job = thread.job();
@@ -280,8 +276,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Decides whether an op begins again: after an error that is to be ignored it does until it succeeds,
-    /// or the time is over for long.
+    /// After an error that is to be ignored an op begins again until it succeeds, or the time is over for long.
     fn after_attempt(
         &mut self,
         ignored: &Ignored,

@@ -133,7 +133,6 @@ impl CompiledProgram {
         unreachable!("the weights add up to {}", job.weights)
     }
 
-    /// Does a transaction, with tables and keys of its own.
     #[inline]
     pub(super) async fn operation(&mut self, op: &mut OpContext<'_>) -> Result<OpDone, OpError> {
         self.done = OpDone { table: self.draw_tables(op.job()), ..OpDone::default() };
@@ -144,7 +143,6 @@ impl CompiledProgram {
         Ok(self.done)
     }
 
-    /// Draws the tables of a transaction; returns the first one.
     #[inline]
     fn draw_tables(&mut self, job: &Job) -> u32 {
         let transaction = &job.transactions[self.transaction];
@@ -362,8 +360,7 @@ impl CompiledProgram {
         Ok((table, change))
     }
 
-    /// Draws the values of a statement, and writes its text where it is sent as text; returns the first
-    /// key and the sum of `k` of the rows that it inserts.
+    /// Writes SQL where it is sent as text; returns the first key and the sum of `k` of the rows that it inserts.
     #[inline]
     fn draw(&mut self, op: &mut OpContext<'_>, index: usize, from: TableDraws<'_>) -> (u64, i64) {
         let statement = &op.job().statements[index];
@@ -446,8 +443,7 @@ fn count_answer(op: &OpContext<'_>, statement: &CompiledStatement, answer: Answe
     });
 }
 
-/// Makes the error of a request that failed; with the request, made of the text that was sent, where
-/// somebody shows it.
+/// Adds the request, made of the text that was sent, where somebody shows it.
 #[cold]
 fn failed_request(
     op: &OpContext<'_>,

@@ -99,8 +99,7 @@ pub(crate) async fn close_all(sessions: Vec<ClosedSession>) {
     while goodbyes.join_next().await.is_some() {}
 }
 
-/// Returns the pauses of one client in one outage. They grow, and are drawn at random: clients that lost a
-/// server together do not come back together.
+/// Draws growing waits at random: clients that lost a server together do not come back together.
 pub(crate) fn pauses(client: u32, reconnects: u64) -> impl FnMut() -> Duration {
     let mut jitter = Stream::new(seed_of(&[u64::from(client), reconnects]));
     let mut most = PAUSE_FIRST;

@@ -193,6 +193,12 @@ impl Failures {
         }
     }
 
+    pub(crate) fn name_host(&mut self, host: &str) {
+        for error in &mut self.errors {
+            error.message = format!("{host}: {}", error.message);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: Failures) {
         other.errors.into_iter().for_each(|error| self.count(error));
         add!(self, other; reconnects, in_doubt, abandoned, window_in_doubt, window_abandoned);
@@ -344,7 +350,6 @@ impl OutageWatch {
         }
     }
 
-    /// Begins an outage unless there is one, and notes an error as its last.
     fn error(&mut self, at: Ns, code: Option<u16>, text: &str) -> &mut Outage {
         let at_s = seconds(at);
         let open = self.open.get_or_insert_with(|| Outage {

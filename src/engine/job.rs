@@ -323,8 +323,7 @@ impl Job {
         }
     }
 
-    /// Finds the range of ids that a SELECT asks for. Nothing is known of tables that others made, nor
-    /// where another client's DELETE is seen before the INSERT that puts the row back.
+    /// Returns None for tables of others, and where a client may see another's DELETE before the INSERT that follows it.
     fn range(&self, workload: &Workload, statement: &Statement) -> Option<IdRange> {
         let (options, tables) = (&workload.options, &self.tables);
         let last = tables.held.filter(|_| tables.own)?;
@@ -397,8 +396,7 @@ impl Job {
         self.draws.iter().map(|draw| sampler(*draw, hot_seed)).collect()
     }
 
-    /// Makes the samplers of a client's own share of the rows; shares differ by one row at most, and are
-    /// one row where there are more clients than rows.
+    /// Shares of the rows differ by one row at most, and are one row where there are more clients than rows.
     pub(crate) fn slices(&self, client: u32) -> Vec<Sampler> {
         let (rows, clients) = (self.tables.rows, u128::from(self.step.clients));
         let edge = |client: u32| (u128::from(rows) * u128::from(client) / clients) as u64;
@@ -408,8 +406,7 @@ impl Job {
         self.slices.iter().map(|of| sampler((*of, base, count), hot_seed)).collect()
     }
 
-    /// Numbers a client's rows in a table whose largest id is `id_max`: clients that share the table
-    /// never meet.
+    /// Clients that share the table, whose largest id is `id_max`, never meet.
     pub(crate) fn serial(&self, client: u32, id_max: u64) -> Serial {
         let (place, sharers) = match self.spread {
             Spread::Pinned => (client / self.places(), self.step.clients / self.places()),
@@ -460,8 +457,7 @@ pub(crate) fn intern<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
     })
 }
 
-/// See [`CompiledStatement::inserted_k`]; a list's rows follow one another, those of a bulk statement
-/// are made one by one.
+/// A list's rows follow one another, those of a bulk statement are made one by one.
 fn inserted_k(statement: &Statement, options: &Options) -> Vec<usize> {
     let Effect::InsertK(of) = statement.effect else { return Vec::new() };
     let list = statement.list.as_ref().filter(|list| list.bytes.is_none());
@@ -547,8 +543,7 @@ impl Generator {
         );
     }
 
-    /// Writes a bulk statement of as many rows as fit, one at least, into `sql`; `head` stands before
-    /// them. Returns the sum of the `k` that it inserts.
+    /// Writes as many rows as fit behind `head`, one at least. Returns the sum of the `k` that it inserts.
     pub(crate) fn bulk_into(
         &mut self,
         sql: &mut Vec<u8>,
@@ -586,7 +581,6 @@ impl Generator {
 }
 
 impl CompiledStatement {
-    /// Adds up the `k` of the rows that these values insert.
     #[inline]
     pub(crate) fn k_of(&self, values: &Params) -> i64 {
         let k = |at: &usize| signed(values.get(*at));

@@ -13,6 +13,7 @@ mod job;
 mod op_share;
 mod operation;
 mod pacing;
+mod part;
 mod program;
 #[cfg(feature = "lua")]
 mod requests;
@@ -20,6 +21,7 @@ mod requests;
 mod script;
 mod self_watch;
 mod setup;
+mod silence;
 mod state;
 mod step;
 mod summarise;
@@ -35,17 +37,21 @@ use crate::mysql::{ServerLink, Tables};
 use crate::observe::{ClientUse, Cost, IntervalLog, Probe, RecordedInterval, Timeline};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
-    ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status, TableOps,
+    ClientHost, ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
+    TableOps,
 };
 
 pub use errors::{ClientAction, EndReason};
+pub(crate) use pacing::StepWindow;
+pub use part::Elsewhere;
+pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};
 #[cfg(feature = "lua")]
 pub(crate) use script::Runner;
 pub use setup::QueueLength;
-use setup::ThreadCounts;
+pub(crate) use setup::{Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
 pub use step::run_step;
 pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
-pub(crate) use summarise::{findings, plan, program, workload};
+pub(crate) use summarise::{findings, plan, program, share, workload};
 
 pub struct StepContext<'a> {
     pub plan: &'a Plan,
@@ -61,6 +67,8 @@ pub struct StepContext<'a> {
     /// Receives the instant of the window's start as soon as it is known.
     pub window: watch::Sender<Option<Instant>>,
     pub observer: Option<&'a dyn Observer>,
+    /// Other processes that run the threads.
+    pub elsewhere: Option<&'a Elsewhere<'a>>,
     /// The time of the steps after this one, where it can be guessed.
     pub later: Option<Duration>,
 }
@@ -69,10 +77,12 @@ pub struct StepContext<'a> {
 pub trait Observer {
     fn started(&self);
 
-    /// Takes a complete interval, and the queue of an open loop.
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
     fn end(&self, reason: &EndReason);
+
+    /// Takes a line of a script about a request that failed.
+    fn said(&self, line: &str);
 }
 
 pub struct MeasuredStep {
@@ -83,6 +93,10 @@ pub struct MeasuredStep {
     pub(crate) counts: ThreadCounts,
     pub outages: Vec<Outage>,
     pub(crate) readings: Readings,
+    /// The hosts of the clients, where they are not all of this process.
+    pub(crate) hosts: Vec<ClientHost>,
+    /// Threads or hosts that are gone with what they counted, by their places, whatever ended the step.
+    pub(crate) lost: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -120,8 +134,18 @@ impl MeasuredStep {
         };
         let ops_by_client = vec![counted.timeline.window.ops];
         let counts = ThreadCounts { ops_by_client, ..ThreadCounts::default() };
-        let (ledger, outages) = (Vec::new(), Vec::new());
-        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings }
+        let (ledger, outages, hosts) = (Vec::new(), Vec::new(), Vec::new());
+        MeasuredStep {
+            outcome,
+            error,
+            counted,
+            ledger,
+            counts,
+            outages,
+            readings,
+            hosts,
+            lost: Vec::new(),
+        }
     }
 
     /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.

@@ -78,7 +78,7 @@ impl OpShare {
         }
     }
 
-    /// Waits for more than what was granted; false when the step is over.
+    /// Waits for more; false when the step is over.
     async fn receive(&self, granted: OpGrant) -> bool {
         let mut grants = self.grants.clone();
         let Ok(more) = grants.wait_for(|grant| *grant != granted).await.map(|grant| *grant) else {

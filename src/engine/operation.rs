@@ -55,7 +55,6 @@ impl<'a> OpContext<'a> {
         }
     }
 
-    /// Notes the time of a statement (an index) that was sent at an instant.
     #[inline]
     pub(crate) fn time_statement(&self, index: usize, sent: Ns) {
         let took = self.thread.answered(self.state) - sent;
@@ -93,7 +92,6 @@ impl<'a> OpContext<'a> {
         }
     }
 
-    /// Adds to the counts of answers, where there are any.
     #[inline]
     pub(crate) fn count(&self, add: impl FnOnce(&mut EventCounts)) {
         self.thread.count(self.thread.answered(self.state), add);

@@ -46,15 +46,13 @@ impl Arrivals {
         let share = clients.len() as f64 / f64::from(step.clients);
         let gap = 1e9 / (step.rate.expect("an open loop has a rate") * share);
         let (rest, stream) = match job.plan.arrival {
-            // The process has no memory: it may begin anywhere. A ninth part: no client's keys come
-            // from its seed.
+            // The process has no memory: it may begin anywhere. A ninth part: no client's keys come from its seed.
             Arrival::Poisson => {
                 let parts = job.seed_parts(first, measured).into_iter();
                 let parts: Vec<u64> = parts.chain([name_part("arrivals")]).collect();
                 (0.0, Some(Stream::new(seed_of(&parts))))
             }
-            // Those of several queues interleave: their first clients are the numbers below that of
-            // the queues.
+            // Those of several queues interleave: their first clients are the numbers below that of the queues.
             Arrival::Uniform => {
                 let queues = queues(job.threads, job.spread, job.tables.count, step.clients);
                 ((f64::from(first) / f64::from(queues) - 1.0) * gap, None)
@@ -172,8 +170,7 @@ impl Pacing {
         Ok(Pacing { queues, alarm: Alarm::new()? })
     }
 
-    /// Waits for the next arrival for the client at a place of the thread; None when there will be
-    /// none any more.
+    /// Returns None when no arrival follows for the client at this place of the thread.
     pub(crate) async fn next(&self, place: usize, now: impl Fn() -> Ns) -> Option<DueOp> {
         poll_fn(|context| {
             let mut queues = self.queues.borrow_mut();
@@ -186,12 +183,10 @@ impl Pacing {
         .await
     }
 
-    /// Runs for ever: wakes clients for what is due.
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
         self.alarm.run(origin, |now| self.queues.borrow_mut().wake_due(now)).await
     }
 
-    /// Arrivals that are due and not taken yet.
     pub(crate) fn waiting(&self, now: Ns) -> u64 {
         self.queues.borrow().waiting(now)
     }
@@ -341,8 +336,7 @@ impl Queues {
         arrival
     }
 
-    /// Ends the warm-up's arrivals at its planned end, while its backlog is drained, and lets those of
-    /// the window follow.
+    /// Ends the warm-up's arrivals at its planned end, while its backlog is drained; those of the window follow.
     fn enter(&mut self, at: usize) {
         let (queue, start) = (&mut self.all[at], self.window.start);
         if self.draining && queue.later.is_some() && queue.next >= self.warmup {

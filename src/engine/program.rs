@@ -1,6 +1,8 @@
 //! The program of a client: what one operation does, over one session. The loop around it
 //! (`client.rs`) paces, records and reconnects, and knows no program.
 
+use std::sync::Arc;
+
 use super::compiled::CompiledProgram;
 use super::errors::{OpError, OpenError};
 use super::job::Job;
@@ -8,6 +10,8 @@ use super::operation::{OpContext, OpDone};
 #[cfg(feature = "lua")]
 use super::script::ScriptProgram;
 use super::setup::StepSetup;
+#[cfg(feature = "lua")]
+use super::setup::ThreadEvent;
 use crate::error;
 #[cfg(feature = "lua")]
 use crate::lua::Vm;
@@ -34,14 +38,19 @@ pub(crate) struct ThreadPrograms {
 
 impl ThreadPrograms {
     #[cfg(feature = "lua")]
-    pub(super) fn new(job: &Job) -> error::Result<ThreadPrograms> {
-        let make = |script| Vm::new(script, job.plan.seed);
-        Ok(ThreadPrograms { vm: job.plan.script.as_ref().map(make).transpose()? })
+    pub(super) fn new(setup: &Arc<StepSetup>, thread: usize) -> error::Result<ThreadPrograms> {
+        let plan = &setup.job.plan;
+        let make = |script| {
+            let setup = Arc::clone(setup);
+            let said = move |line| setup.tell(thread, ThreadEvent::Said(line));
+            Vm::new(script, plan.seed, Box::new(said))
+        };
+        Ok(ThreadPrograms { vm: plan.script.as_ref().map(make).transpose()? })
     }
 
     #[cfg(not(feature = "lua"))]
-    pub(super) fn new(job: &Job) -> error::Result<ThreadPrograms> {
-        assert!(job.plan.script.is_none(), "no script gets here without Lua");
+    pub(super) fn new(setup: &Arc<StepSetup>, _: usize) -> error::Result<ThreadPrograms> {
+        assert!(setup.job.plan.script.is_none(), "no script gets here without Lua");
         Ok(ThreadPrograms {})
     }
 }
@@ -137,7 +146,6 @@ impl Program {
         either!(self, compiled => compiled.doubt_the_commit(op), _ => {});
     }
 
-    /// Sends what the operations have left to be sent, when no more follow.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
         either!(self, compiled => compiled.finish(op).await, script => {
             Box::pin(script.finish(op)).await

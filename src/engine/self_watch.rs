@@ -81,8 +81,7 @@ impl SelfWatch {
         let busy = Handle::current().metrics().worker_total_busy_duration(0);
         let scheduled = self.clock.as_ref().and_then(ThreadClock::read);
         let sample = ThreadSample { at: now, busy, scheduled, spun };
-        // The last one is the first after the end: a thread that did not look for long at the end
-        // was busy or waited.
+        // The last one is the first after the end: a thread that did not look for long at the end was busy or waited.
         let [_, last] = self.samples.get_or_insert([sample; 2]);
         if last.at <= window.end {
             *last = sample;

@@ -24,6 +24,8 @@ pub(crate) const MEASURED: u8 = 0;
 
 pub(crate) struct StepSetup {
     pub job: Job,
+    /// The number of those that send events: threads, or other processes with threads.
+    pub sources: usize,
     pub link: ServerLink,
     /// Bounds the logins under way over all threads.
     pub logins: Semaphore,
@@ -80,6 +82,12 @@ pub(crate) enum ThreadEvent {
     Abort(u32, OpError),
     Done(Box<ThreadCounts>),
     Broken(Error),
+    /// The threads of another process heard of the start or the window's edge after it.
+    Late(Error),
+    /// Another process with threads is gone, and what they counted.
+    Lost(Error),
+    /// A line of a script about a request that failed.
+    Said(String),
 }
 
 /// The successes and errors that a thread saw since its last report, one a tick.
@@ -232,7 +240,10 @@ mod tests {
             ThreadEvent::Abort(7, OpError::Timeout(Duration::from_millis(1500))),
             ThreadEvent::Abort(7, OpError::Wrong("0 rows".to_owned()).left_open(refusal().into())),
             ThreadEvent::Done(Box::new(counts())),
-            ThreadEvent::Broken(error),
+            ThreadEvent::Broken(error.clone()),
+            ThreadEvent::Late(error.clone()),
+            ThreadEvent::Lost(error),
+            ThreadEvent::Said("error 2002".to_owned()),
         ];
         let number = |event: &ThreadEvent| match event {
             ThreadEvent::Opened => 0,
@@ -246,6 +257,9 @@ mod tests {
             ThreadEvent::Abort(..) => 8,
             ThreadEvent::Done(_) => 9,
             ThreadEvent::Broken(_) => 10,
+            ThreadEvent::Late(_) => 11,
+            ThreadEvent::Lost(_) => 12,
+            ThreadEvent::Said(_) => 13,
         };
         events.into_iter().map(|event| (number(&event), event)).collect()
     }
@@ -262,7 +276,7 @@ mod tests {
     fn every_message_is_read_back_as_equal_when_it_is_written_down() {
         let mut numbers: Vec<usize> = events().iter().map(|(number, _)| *number).collect();
         numbers.dedup();
-        assert_eq!(numbers, (0..11).collect::<Vec<_>>(), "one is missing");
+        assert_eq!(numbers, (0..14).collect::<Vec<_>>(), "one is missing");
         for (_, event) in events() {
             assert_is_read_back(&ThreadMessage { thread: 3, group: MEASURED, event });
         }

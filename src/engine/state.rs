@@ -144,7 +144,6 @@ impl ThreadState {
         self.window.get().last.saturating_add(more.as_nanos() as Ns)
     }
 
-    /// Returns the instant at which what is still in flight is given up.
     pub(super) fn gives_up_at(&self) -> Ns {
         let StepWindow { end, last, .. } = self.window.get();
         let after = |edge: Ns, time: Duration| edge.saturating_add(time.as_nanos() as Ns);
@@ -154,7 +153,6 @@ impl ThreadState {
         }
     }
 
-    /// Returns the instant of a client's last answer.
     #[inline]
     pub(crate) fn answered(&self, client: &ClientState) -> Ns {
         client.answered.get().unwrap_or_else(|| {
@@ -195,7 +193,6 @@ impl ThreadState {
         pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
     }
 
-    /// Reports successes and errors up to an instant, for the watch over outages.
     fn report(&self, until: Ns, queue: Option<QueueLength>) {
         let mut recorder = self.recorder.borrow_mut();
         let mut seen = std::mem::take(&mut *self.seen.borrow_mut());
@@ -230,7 +227,6 @@ impl ThreadState {
         }
     }
 
-    /// Adds to the counts of sysbench's at an instant, where there are any.
     #[inline]
     pub(crate) fn count(&self, now: Ns, add: impl FnOnce(&mut EventCounts)) {
         if let Some(events) = self.recorder.borrow_mut().events(now) {
@@ -266,8 +262,7 @@ impl ThreadState {
         self.failures.borrow_mut().count_refused_reconnect(&refused);
     }
 
-    /// Notes an error for the watch over outages, and for the ledger what it leaves in doubt; returns whether
-    /// it leaves something. No op has failed yet: it may begin again.
+    /// Returns true if the error leaves something in doubt. No op has failed yet: it may begin again.
     pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
         if !error.leaves_doubt() {
             // The server has refused the writes.

@@ -2,10 +2,8 @@
 //! must, and puts together what the threads counted. The client's own cost is read at the edge itself,
 //! the server's counters, process and host outside of the window, each with its instant.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
@@ -16,12 +14,14 @@ use super::errors::{ClientAction, EndReason, OpError, OpenError, OutageWatch, ab
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
+use super::part::{Elsewhere, PartChannels, broken, join, spawn};
 use super::setup::{
     Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
 };
+use super::silence::{SilenceWatch, left_behind};
 use super::summarise::LiveLine;
-use super::{Counted, MeasuredStep, Readings, StepContext, thread};
+use super::{Counted, MeasuredStep, Readings, StepContext};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Failure, Reading, ServerLink, Session, server, status};
@@ -38,6 +38,9 @@ use crate::terms::{add, counted};
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The lead of the start where all threads are of this process.
+const LEAD_HERE: Duration = Duration::from_millis(5);
+
 /// Runs one step. `control` reads the server's counters; it is dropped when it hangs.
 ///
 /// An error says that nothing was measured; what ends a step later is in [`MeasuredStep::error`].
@@ -47,12 +50,20 @@ pub async fn run_step(
     progress: &mut Progress,
 ) -> Result<MeasuredStep> {
     let (setup, channels) = setup(context);
-    let handles = spawn(&setup, context.step.clients)?;
+    let handles = match context.elsewhere {
+        None => spawn(&setup, &(0..setup.job.threads).collect::<Vec<usize>>())?,
+        Some(elsewhere) => {
+            (elsewhere.open)(PartChannels::new(&setup));
+            Vec::new()
+        }
+    };
     let go = channels.go.clone();
     let run = Running::new(context, progress, setup, channels).run(control).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
-    join(handles).await;
+    let lost = run.as_ref().map_or(&[][..], |run| &run.lost);
+    let handles = handles.into_iter().enumerate().filter(|(thread, _)| !lost.contains(thread));
+    join(handles.map(|(_, handle)| handle).collect()).await;
     run
 }
 
@@ -72,13 +83,15 @@ fn window(plan: &Plan, start: Ns) -> StepWindow {
     StepWindow { start, end, early: false, last }
 }
 
-/// Returns the lead with which an open loop's window is decided: the threads must see it, and the server's
-/// counters are read before it.
+/// The threads must see an open loop's window, and the server's counters are read before it.
 fn ahead(context: &StepContext<'_>) -> Duration {
-    NOTICE + TICK + lead(context.probe.as_ref())
+    notice(context) + TICK + lead(context.probe.as_ref())
 }
 
-/// The step's ends of the channels to its threads and from them.
+fn notice(context: &StepContext<'_>) -> Duration {
+    NOTICE + context.elsewhere.map_or(Duration::ZERO, |elsewhere| elsewhere.notice)
+}
+
 struct Channels {
     go: watch::Sender<Go>,
     window: watch::Sender<StepWindow>,
@@ -94,10 +107,11 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
     let start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
     let (interval, look) = (plan.interval.as_nanos() as Ns, LOOK.as_nanos() as Ns);
     let (told, events) = mpsc::unbounded_channel();
+    let sources = context.elsewhere.map_or(job.threads, |all| all.names.len());
     let channels = Channels {
         go: watch::Sender::new(Go::Wait),
         window: watch::Sender::new(window(plan, start)),
-        ops: SharedOps::new(plan.rules.shared_ops, job.threads),
+        ops: SharedOps::new(plan.rules.shared_ops, sources),
         events,
     };
     let setup = StepSetup {
@@ -111,44 +125,10 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
         grants: channels.ops.receivers(),
         warm_check: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
         events: told,
+        sources,
         job,
     };
     (Arc::new(setup), channels)
-}
-
-fn spawn(setup: &Arc<StepSetup>, clients: u32) -> Result<Vec<JoinHandle<()>>> {
-    let start = |index: usize| {
-        let setup = Arc::clone(setup);
-        let share: Vec<u32> = (index as u32..clients).step_by(setup.job.threads).collect();
-        let run = move || {
-            let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
-            // Else the step would wait for its end.
-            if let Err(error) = catch_unwind(run).unwrap_or_else(|_| Err(broken())) {
-                setup.tell(index, ThreadEvent::Broken(error));
-            }
-        };
-        std::thread::Builder::new().name(format!("engine-{index}")).spawn(run).map_err(|e| {
-            Error::failed(format!("cannot start engine thread {index}: {e}"))
-                .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1")
-        })
-    };
-    (0..setup.job.threads).map(start).collect()
-}
-
-fn broken() -> Error {
-    Error::failed(
-        "an engine thread stopped unexpectedly (this is a bug in loadgen: please report it)",
-    )
-}
-
-/// Waits until the threads have ended; those that hang are left behind.
-async fn join(handles: Vec<JoinHandle<()>>) {
-    let ended = async {
-        while !handles.iter().all(JoinHandle::is_finished) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    within(limits::COURTESY, ended).await;
 }
 
 struct Running<'a> {
@@ -178,6 +158,9 @@ struct ObservedSoFar {
     reopened: Arc<Notify>,
     queues: Vec<QueueLength>,
     done: Vec<ThreadCounts>,
+    /// Sources that are gone with what they counted.
+    lost: Vec<usize>,
+    silence: SilenceWatch,
     changed: Option<Vec<SettingChange>>,
     early: Option<(Outcome, Error)>,
     /// The instant of a signal, until the wait after it is explained.
@@ -189,7 +172,8 @@ impl ObservedSoFar {
         let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
         let outages = OutageWatch::new(threads, pause);
         let queues = vec![QueueLength::default(); threads];
-        ObservedSoFar { outages, queues, ..ObservedSoFar::default() }
+        let silence = SilenceWatch::new(plan.script.is_some(), threads);
+        ObservedSoFar { outages, queues, silence, ..ObservedSoFar::default() }
     }
 }
 
@@ -202,9 +186,9 @@ impl<'a> Running<'a> {
     ) -> Running<'a> {
         let StepContext { plan, step, .. } = *context;
         let entry = plan.interval.as_nanos() as Ns;
-        let mut timeline = Timeline::new(setup.job.threads, setup.job.timed_statements, entry);
+        let mut timeline = Timeline::new(setup.sources, setup.job.timed_statements, entry);
         timeline.log.clone_from(&context.log);
-        let seen = ObservedSoFar::new(plan, setup.job.threads);
+        let seen = ObservedSoFar::new(plan, setup.sources);
         let mut beside = JoinSet::new();
         beside.spawn(tick(channels.window.clone()));
         if let Some(server) = context.server {
@@ -216,7 +200,8 @@ impl<'a> Running<'a> {
         let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
         let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
         let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
-        let line = LiveLine::new(plan, step, context.later);
+        let mut line = LiveLine::new(plan, step, context.later);
+        line.hosts = context.elsewhere.map(Elsewhere::describe);
         Running {
             context,
             beside,
@@ -232,7 +217,9 @@ impl<'a> Running<'a> {
     }
 
     async fn run(mut self, control: &mut Option<Session>) -> Result<MeasuredStep> {
-        self.open().await?;
+        if !self.open().await? {
+            return Ok(self.into_run_of_nothing());
+        }
         (self.context.first_write)()?;
         self.context.observer.iter().for_each(|observer| observer.started());
         let context = self.context;
@@ -244,8 +231,9 @@ impl<'a> Running<'a> {
             before = Some(ServerReading::take(control, probe).await);
         }
         // Ahead of now, so that every thread is there when the clock starts.
-        self.origin = Instant::now() + Duration::from_millis(5);
-        let started_at = jiff::Timestamp::now();
+        let lead_of_start = context.elsewhere.map_or(LEAD_HERE, |all| all.lead);
+        self.origin = Instant::now() + lead_of_start;
+        let started_at = jiff::Timestamp::now() + lead_of_start;
         if let Some(log) = &context.log {
             locked(log).origin(started_at);
         }
@@ -287,8 +275,12 @@ impl<'a> Running<'a> {
         let mut last = self.take_during(reading).await?;
         // A signal now ends the sweep, not this step: its window is whole.
         while !self.all_done() {
-            let event = self.channels.events.recv().await;
-            self.take(event)?;
+            let (silent, until) = self.next_silent();
+            tokio::select! {
+                biased;
+                event = self.channels.events.recv() => drop(self.take(event)?),
+                () = tokio::time::sleep_until(until.into()), if silent.is_some() => self.leave_behind(silent),
+            }
         }
         last.count_own(control).await;
         self.judge(true);
@@ -296,19 +288,35 @@ impl<'a> Running<'a> {
         Ok(self.into_run(started_at, own, last.since(&first, probe, window_start)))
     }
 
-    async fn open(&mut self) -> Result<()> {
+    /// Waits for all connections; returns false if a host is lost before, which ends the step.
+    async fn open(&mut self) -> Result<bool> {
         while self.seen.opened < self.setup.job.step.clients {
             let told =
                 or_stop(&self.context.link.stop, async { Ok(self.channels.events.recv().await) })
                     .await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
+            if let Some((outcome, error)) = self.seen.early.take() {
+                let error = error.context("opening connections");
+                if outcome != Outcome::RankLost {
+                    return Err(error);
+                }
+                self.seen.early = Some((outcome, error));
+                return Ok(false);
+            }
         }
         self.progress.restart();
-        Ok(())
+        Ok(true)
     }
 
-    /// Decides when the window of an open loop begins: its backlog is drained for as long as the
-    /// warm-up took at most.
+    /// Ends a step that has not begun: its window has no length.
+    fn into_run_of_nothing(self) -> MeasuredStep {
+        self.progress.clear();
+        self.channels.window.send_modify(|window| (window.start, window.end) = (0, 0));
+        let own = ClientReading::now(None);
+        self.into_run(jiff::Timestamp::now(), own.since(&own), (None, None))
+    }
+
+    /// Its backlog is drained for as long as the warm-up took at most.
     async fn warm_up(&mut self) -> Result<()> {
         if self.window_start() != NEVER {
             return Ok(());
@@ -344,14 +352,14 @@ impl<'a> Running<'a> {
     }
 
     fn all_done(&self) -> bool {
-        self.seen.done.len() >= self.setup.job.threads
+        self.seen.done.len() + self.seen.lost.len() >= self.setup.sources
     }
 
-    /// Takes events until an instant, or until all threads are done.
     async fn follow(&mut self, until: Instant) -> Result<()> {
         let mut silence = Instant::now() + self.silence;
         while !self.all_done() {
             let interruptible = self.seen.early.is_none();
+            let (silent, left_at) = self.next_silent();
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until.into()) => break,
@@ -360,7 +368,7 @@ impl<'a> Running<'a> {
                         silence = Instant::now() + self.silence;
                     }
                     // An early end may lie before the edge that is waited for.
-                    let warm = self.window_start() == NEVER && self.seen.warm >= self.setup.job.threads;
+                    let warm = self.window_start() == NEVER && self.seen.warm >= self.setup.sources;
                     if warm || (interruptible && self.seen.early.is_some()) {
                         break;
                     }
@@ -378,7 +386,15 @@ impl<'a> Running<'a> {
                     self.seen.changed = Some(changed);
                     break;
                 }
+                () = tokio::time::sleep_until(left_at.into()), if silent.is_some() => {
+                    self.leave_behind(silent);
+                    break;
+                }
                 () = tokio::time::sleep_until(silence.into()), if interruptible => {
+                    if self.seen.silence.is_silent_for(self.silence) {
+                        silence = Instant::now() + self.silence;
+                        continue;
+                    }
                     let (address, silence) = (&self.context.link.target.address, self.silence);
                     let text = format!("{address} has not answered any client for {silence:?}");
                     self.end_early(Outcome::Aborted, Error::failed(text).hint(
@@ -391,7 +407,6 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Takes events while other work goes on.
     async fn take_during<T>(&mut self, work: impl Future<Output = T>) -> Result<T> {
         let mut work = pin!(work);
         loop {
@@ -408,6 +423,7 @@ impl<'a> Running<'a> {
     fn take(&mut self, message: Option<ThreadMessage>) -> Result<bool> {
         let ThreadMessage { thread, group: _, event } = message.ok_or_else(broken)?;
         self.explain_wait();
+        self.seen.silence.hear(thread);
         match event {
             ThreadEvent::Opened => {
                 self.seen.opened += 1;
@@ -415,6 +431,7 @@ impl<'a> Running<'a> {
             }
             ThreadEvent::Waiting(error) => {
                 if !std::mem::replace(&mut self.seen.waiting, true) {
+                    let error = self.on_host(thread, error);
                     self.progress.note(&format!("waiting for the server: {error}"));
                 }
             }
@@ -422,6 +439,7 @@ impl<'a> Running<'a> {
                 if let Some((action, failure)) = refused.map(|refused| *refused) {
                     self.tell_end(&EndReason::Client(action, failure));
                 }
+                let error = self.on_host(thread, error);
                 return Err(match self.seen.opened {
                     0 => error,
                     opened => error.context(format!("after {}", counted(opened, "connection"))),
@@ -449,10 +467,14 @@ impl<'a> Running<'a> {
                 let plan = &self.context.plan;
                 let error =
                     abort_error(client, &error, plan.policy.on_error, plan.workload.built_in);
-                self.end_early(Outcome::Aborted, error);
+                self.end_early(Outcome::Aborted, self.on_host(thread, error));
             }
-            ThreadEvent::Done(counts) => {
+            ThreadEvent::Done(mut counts) => {
+                if let Some(all) = self.context.elsewhere {
+                    counts.failures.name_host(&all.names[thread]);
+                }
                 self.seen.done.push(*counts);
+                self.seen.silence.end(thread);
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
             }
@@ -460,9 +482,52 @@ impl<'a> Running<'a> {
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
-            ThreadEvent::Broken(error) => return Err(error),
+            ThreadEvent::Said(line) => match self.context.observer {
+                Some(observer) => observer.said(&line),
+                None => self.progress.warn_once(&line),
+            },
+            ThreadEvent::Late(error) => {
+                self.end_early(Outcome::Aborted, self.on_host(thread, error));
+            }
+            ThreadEvent::Lost(error) => {
+                self.end_early(Outcome::RankLost, error);
+                self.lose(thread);
+            }
+            ThreadEvent::Broken(error) => return Err(self.on_host(thread, error)),
         }
         Ok(false)
+    }
+
+    fn lose(&mut self, source: usize) {
+        self.seen.lost.push(source);
+        self.seen.silence.end(source);
+        self.seen.outages.report(source, (Ns::MAX, 0), Vec::new(), Ns::MAX);
+        let complete = self.timeline.thread_done(source);
+        self.complete(&complete);
+    }
+
+    /// Returns the thread that is left behind next, and when.
+    fn next_silent(&self) -> (Option<usize>, Instant) {
+        let next = self.seen.silence.next(self.origin, *self.channels.window.borrow());
+        next.map_or((None, self.origin), |(thread, at)| (Some(thread), at))
+    }
+
+    /// Goes on without a thread whose script does not come back. The window ended with the time.
+    fn leave_behind(&mut self, thread: Option<usize>) {
+        let Some(thread) = thread else { return };
+        let clients =
+            (thread..self.setup.job.step.clients as usize).step_by(self.setup.job.threads);
+        self.channels.window.send_modify(|window| window.end = window.end.min(window.last));
+        self.channels.ops.end();
+        self.seen.early.get_or_insert((Outcome::Aborted, left_behind(thread, clients.len())));
+        self.lose(thread);
+    }
+
+    fn on_host(&self, source: usize, error: Error) -> Error {
+        match self.context.elsewhere {
+            Some(all) => error.context(&all.names[source]),
+            None => error,
+        }
     }
 
     /// Explains to a person why nothing happens after a signal. Threads report in each tick of a drain.
@@ -523,7 +588,7 @@ impl<'a> Running<'a> {
         if self.seen.early.is_none() {
             if !self.all_done() {
                 self.channels.ops.end();
-                let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
+                let now = (self.origin.elapsed() + notice(self.context)).as_nanos() as Ns;
                 self.channels.window.send_modify(|window| {
                     (window.end, window.early) = (now.min(window.end), true);
                     window.last = now.min(window.last);
@@ -541,7 +606,9 @@ impl<'a> Running<'a> {
     ) -> MeasuredStep {
         let (window_start, decided) = (self.window_start(), self.window_end());
         let merged = self.seen.done.into_iter().reduce(ThreadCounts::merge);
-        let mut counts = merged.expect("a step has threads");
+        // All that counted may be lost.
+        let nothing = || ThreadCounts { ops_by_client: vec![0], ..ThreadCounts::default() };
+        let mut counts = merged.unwrap_or_else(nothing);
         // With --ops the window ends with the last answer.
         let window_end = if decided == NEVER { counts.ended } else { decided };
         let outages = self.seen.outages.finish(window_end, &self.timeline.entries);
@@ -564,19 +631,27 @@ impl<'a> Running<'a> {
         let ledger = std::mem::take(&mut counts.ledger);
         let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
         let readings = Readings { client, max_rss_bytes, status, probed, changed };
-        MeasuredStep { outcome, error, counted, ledger, counts, outages, readings }
+        MeasuredStep {
+            outcome,
+            error,
+            counted,
+            ledger,
+            counts,
+            outages,
+            readings,
+            hosts: Vec::new(),
+            lost: self.seen.lost,
+        }
     }
 }
 
 /// A reading of a busy server's counters takes so long: then it is over when the window opens.
 const LEAD: Duration = Duration::from_millis(300);
 
-/// Returns the time between the first reading of the server and the window.
 pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
 }
 
-/// Counters of the server, its process and host between two readings.
 type ServerUse = (Option<Status>, Option<Probed>);
 
 #[derive(Default)]
@@ -588,8 +663,7 @@ pub(crate) struct ServerReading {
 }
 
 impl ServerReading {
-    /// Reads the server's counters, process and host. A server that does not answer in time costs
-    /// the reading and its connection, not the step.
+    /// A server that does not answer in time costs the reading and its connection, not the step.
     pub(crate) async fn take(control: &mut Option<Session>, probe: Option<&Probe>) -> Self {
         let mut taken = ServerReading::default();
         // On a thread of its own: a reading through a command takes a while.
@@ -621,8 +695,7 @@ impl ServerReading {
         }
     }
 
-    /// Reads the counters over a connection of its own where the old one is gone: the server may
-    /// be there again, and tells then since when.
+    /// Reads over a connection of its own where the old one is gone: the server may be back, and says since when.
     pub(crate) async fn take_again(&mut self, link: &ServerLink) {
         if !self.lost {
             return;
@@ -636,7 +709,6 @@ impl ServerReading {
         self.status = read.await.flatten();
     }
 
-    /// Returns what the server counted, and what it cost its host, since the first reading.
     pub(crate) fn since(&self, first: &Self, probe: Option<&Probe>, start: Instant) -> ServerUse {
         let status = first.status.as_ref().zip(self.status.as_ref());
         let probed = first.probed.as_ref().zip(self.probed.as_ref()).zip(probe);
@@ -647,8 +719,7 @@ impl ServerReading {
     }
 }
 
-/// Runs work on a thread of its own. tokio's pool panics where no thread can be started; here the
-/// receiver gets an error then.
+/// tokio's pool panics where no thread can be started; here the receiver gets an error then.
 pub(crate) fn run_on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> oneshot::Receiver<T> {
@@ -659,8 +730,7 @@ pub(crate) fn run_on_thread<T: Send + 'static>(
     result
 }
 
-/// Finds settings of the server that differ from an earlier reading, over a connection of its own where
-/// none is given. Without an answer in time the connection is dropped and nothing is known.
+/// Asks over a connection of its own where none is given; None without an answer in time.
 pub(crate) async fn changes(
     before: &summary::Server,
     control: &mut Option<Session>,

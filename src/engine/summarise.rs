@@ -8,16 +8,17 @@ use super::alarm::NEVER;
 use super::job::{engine_threads, queues};
 use super::pacing::{LATE, PacingCounts, StepWindow};
 use super::self_watch::turns_of_all;
+use super::setup::ThreadCounts;
 use super::{MeasuredStep, per_s};
 use crate::error::plain;
 use crate::judge::changed_after;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::mysql::Tables;
-use crate::observe::{EventCounts, Ns, Paced, RecordedInterval, Times, host, seconds};
+use crate::observe::{ClientUse, EventCounts, Ns, Paced, RecordedInterval, Times, host, seconds};
 use crate::plan::{Arrival, Plan, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
-use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase};
+use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase, TurnDelay};
 use crate::terms::{ErrorClass, Finding, finding, millis};
 use crate::workload::{Setting, Statement};
 
@@ -146,18 +147,32 @@ impl MeasuredStep {
     }
 
     pub(crate) fn share(&self, host_cores: u32, ceiling: Option<Ceiling>) -> summary::Share {
-        let (usage, client) = (&self.counts.usage, &self.readings.client);
-        summary::Share {
-            threads: usage.iter().map(|thread| thread.share.clone()).collect(),
-            turns: turns_of_all(usage),
-            host_cores: (host_cores > 0).then_some(host_cores),
-            host_busy: client.busy,
-            other_load: client.others,
-            steal: client.steal,
-            server_cpu_s: client.server_s,
-            throttled_s: client.throttled_s,
-            ceiling,
+        let mut all = share(&self.counts, &self.readings.client, host_cores, ceiling);
+        let delays = self.hosts.iter().filter_map(|host| Some(&host.share.as_ref()?.turns));
+        let late = |turns: &TurnDelay| turns.turn_delay_tail_us.unwrap_or(0.0);
+        if let Some(worst) = delays.max_by(|one, other| late(one).total_cmp(&late(other))) {
+            all.turns.clone_from(worst);
         }
+        all
+    }
+}
+
+pub(crate) fn share(
+    counts: &ThreadCounts,
+    client: &ClientUse,
+    host_cores: u32,
+    ceiling: Option<Ceiling>,
+) -> summary::Share {
+    summary::Share {
+        threads: counts.usage.iter().map(|thread| thread.share.clone()).collect(),
+        turns: turns_of_all(&counts.usage),
+        host_cores: (host_cores > 0).then_some(host_cores),
+        host_busy: client.busy,
+        other_load: client.others,
+        steal: client.steal,
+        server_cpu_s: client.server_s,
+        throttled_s: client.throttled_s,
+        ceiling,
     }
 }
 
@@ -259,20 +274,23 @@ pub(crate) struct LiveLine<'a> {
     plan: &'a Plan,
     step: &'a Step,
     later: Option<Duration>,
+    /// The hosts of the clients and their clocks, where there are several.
+    pub hosts: Option<String>,
     seen: Option<RecordedInterval>,
     window_ops: u64,
 }
 
 impl LiveLine<'_> {
     pub(crate) fn new<'a>(plan: &'a Plan, step: &'a Step, later: Option<Duration>) -> LiveLine<'a> {
-        LiveLine { plan, step, later, seen: None, window_ops: 0 }
+        LiveLine { plan, step, later, hosts: None, seen: None, window_ops: 0 }
     }
 
     fn head(&self) -> String {
         let (Step { place, of, repeat, .. }, n) = (self.step, self.plan.repeats);
         let repeat = if n == 1 { String::new() } else { format!(", repeat {repeat} of {n}") };
         let (name, cell) = (&self.plan.workload.name, self.step.cell().told());
-        format!("[{place}/{of}] {name} {cell}{repeat}")
+        let hosts = self.hosts.as_ref().map_or_else(String::new, |hosts| format!(" on {hosts}"));
+        format!("[{place}/{of}] {name} {cell}{repeat}{hosts}")
     }
 
     pub(crate) fn opening(&self, opened: u32) -> String {
@@ -301,8 +319,7 @@ impl LiveLine<'_> {
         };
         let (doing, left) = self.doing(&seen, window);
         let per_s = |n: u64| units::rate(n as f64 / seconds((seen.end - seen.start).max(1)));
-        // A closed loop has no other time than the call's; an open one counts from the instant
-        // that was intended.
+        // A closed loop has no other time than the call's; an open one counts from the instant that was intended.
         let (done, name, times) = match self.step.rate {
             None => (format!("{} QPS", per_s(seen.statements)), "service", Some(&seen.service)),
             Some(rate) => {
@@ -449,6 +466,9 @@ mod tests {
             Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step, None);
         assert_eq!(line.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
+        let hosts =
+            LiveLine { hosts: Some("c1, c2".to_owned()), ..LiveLine::new(&plan, &step, None) };
+        assert!(hosts.opening(3).starts_with("[2/6] point-select 64 clients on c1, c2: "));
         line.add(&intervals()[..2]);
         assert_eq!(
             line.state(MINUTE).line,

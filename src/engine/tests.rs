@@ -1,10 +1,12 @@
 //! Each rule alone against those of loadgen, through a step on a canned server.
 
 use std::cell::Cell;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::errors::{Failures, OpError};
 use super::job::tests::a_plan;
 use super::*;
 use crate::canned::{
@@ -48,6 +50,8 @@ impl Observer for Watched {
     fn end(&self, _: &EndReason) {
         self.ends.set(self.ends.get() + 1);
     }
+
+    fn said(&self, _: &str) {}
 }
 
 fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {
@@ -64,6 +68,10 @@ fn both(plan: &Plan, script: fn() -> Script, change: impl FnOnce(&mut Rules)) ->
 }
 
 fn measure(plan: &Plan, script: Script) -> Ran {
+    measure_with(plan, script, None)
+}
+
+fn measure_with(plan: &Plan, script: Script, elsewhere: Option<&Elsewhere<'_>>) -> Ran {
     let server = Canned::start(script, Listen::Port(0)).expect("a server");
     let target = ConnectOptions::canned(server.port());
     let link = ServerLink::to(target, &Stop::default()).expect("options");
@@ -82,6 +90,7 @@ fn measure(plan: &Plan, script: Script) -> Ran {
         first_write: &|| Ok(()),
         window: watch::Sender::new(None),
         observer: Some(&seen),
+        elsewhere,
         later: None,
     };
     let runtime =
@@ -256,4 +265,58 @@ fn statements_are_closed_before_the_connection_when_they_are_to_be() {
     let plan = plan_of("point-select", 1, StopAt::Ops(1));
     let [ours, theirs] = both(&plan, Script::default, |rules| rules.close_statements = true);
     assert_eq!((ours.counts.closes, theirs.counts.closes), (0, 1));
+}
+
+/// Runs a step of two clients of another process, which says this before it is told the start, and this
+/// after it; returns the start, too.
+fn run_elsewhere(said: [Vec<ThreadEvent>; 2]) -> (Ran, Option<jiff::Timestamp>) {
+    let (said, origin) = (Mutex::new(Some(said)), Arc::new(Mutex::new(None)));
+    let open = |mut channels: PartChannels| {
+        let [before, after] = said.lock().expect("whole").take().expect("it opens once");
+        let origin = Arc::clone(&origin);
+        tokio::spawn(async move {
+            let tell = |event| {
+                let message = ThreadMessage { thread: 0, group: MEASURED, event };
+                channels.events.send(message).expect("the step listens");
+            };
+            before.into_iter().for_each(tell);
+            let go = channels.go.wait_for(|go| !matches!(go, Go::Wait)).await;
+            let Ok(Go::Start(ns)) = go.map(|go| *go) else { return };
+            let left = channels.opening + Duration::from_nanos(ns) - Instant::now();
+            *origin.lock().expect("whole") = Some(jiff::Timestamp::now() + left);
+            after.into_iter().for_each(tell);
+        });
+    };
+    let (names, lead, none) = (vec!["c1".to_owned()], Duration::from_mins(1), Duration::ZERO);
+    let elsewhere = Elsewhere { names, clock_error: none, lead, notice: none, open: &open };
+    let plan = plan_of("point-select", 2, SECOND);
+    let ran = measure_with(&plan, Script::default(), Some(&elsewhere));
+    let origin = *origin.lock().expect("whole");
+    (ran, origin)
+}
+
+#[test]
+fn step_begins_at_its_start_and_names_the_host_of_an_error() {
+    let wrong = OpError::Wrong("0 rows".to_owned());
+    let mut failures = Failures::default();
+    failures.count(wrong.count());
+    let counts = ThreadCounts { ops_by_client: vec![0, 0], failures, ..Default::default() };
+    let after = vec![ThreadEvent::Abort(1, wrong), ThreadEvent::Done(Box::new(counts))];
+    let (ran, origin) = run_elsewhere([vec![ThreadEvent::Opened, ThreadEvent::Opened], after]);
+    let step = ran.step();
+    // Not at the instant at which the start was agreed on, a minute before it.
+    let off = origin.expect("it was told").duration_since(step.counted.started_at);
+    assert!(off.abs() < jiff::SignedDuration::from_secs(20), "{off}");
+    assert_eq!(step.counted.errors[0].message, "c1: 0 rows");
+    let error = step.error.as_ref().expect("it was aborted").to_string();
+    assert!(step.outcome == Outcome::Aborted && error.starts_with("c1: "), "{error}");
+}
+
+#[test]
+fn step_has_lost_a_host_when_that_goes_while_connections_open() {
+    let lost = ThreadEvent::Lost(Error::failed("gone"));
+    let (ran, origin) = run_elsewhere([vec![ThreadEvent::Opened, lost], Vec::new()]);
+    let step = ran.step();
+    assert_eq!((step.outcome, step.counted.measured_s, origin), (Outcome::RankLost, 0.0, None));
+    assert_eq!(step.error.as_ref().map(Error::kind), Some(Kind::Failed));
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Resu
 
 async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<()> {
     let inbox = Inbox::default();
-    let programs = ThreadPrograms::new(&setup.job)?;
+    let programs = ThreadPrograms::new(setup, index)?;
     let connections = open_all(setup, &inbox, &programs, index, clients).await;
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
@@ -78,8 +78,7 @@ async fn open_all(
     opened
 }
 
-/// Opens a client's connection. Where lost ones are opened again, a server that is just gone is
-/// waited for; one that is there and says no for good is not.
+/// Waits for a server that is just gone, where lost connections are opened again; never for a lasting refusal.
 async fn open_one(
     setup: Arc<StepSetup>,
     inbox: Inbox,
@@ -170,8 +169,7 @@ fn no_timer(e: &io::Error) -> Error {
     Error::failed(format!("cannot wait for a kernel timer: {e}"))
 }
 
-/// Starts the tasks beside the clients: probes of the turn delay, and the alarm clock. They end only with
-/// an error.
+/// Probes of the turn delay, and the alarm clock: they end only with an error.
 fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     let mut tasks = JoinSet::new();
     let of = Rc::clone(state);

@@ -98,8 +98,7 @@ impl Calibration {
         Some(format!("the host was not idle in any of its steps ({first})"))
     }
 
-    /// The ceiling of so many clients on so many engine threads: of the undisturbed step whose
-    /// threads and whose clients a thread come nearest.
+    /// Takes the undisturbed step whose threads, and clients a thread, are nearest.
     pub(crate) fn ceiling(&self, clients: u32, engine_threads: u32) -> Option<Ceiling> {
         let density = |clients: u32, threads: u32| (f64::from(clients) / f64::from(threads)).ln();
         let (threads, cores) = (engine_threads.max(1), self.host.cores.max(1));

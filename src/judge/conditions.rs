@@ -185,7 +185,6 @@ fn values(step: &Summary) -> impl Iterator<Item = (&'static Condition, Option<St
     CONDITIONS.iter().map(|condition| (condition, (condition.value)(step)))
 }
 
-/// Lists the conditions of the table that a step knows, and its options.
 pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
     let table = values(step)
         .filter_map(|(known, value)| Some((Cow::Borrowed(known.name), value?, known.weight)));
@@ -196,8 +195,7 @@ pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
     table.chain(options).collect()
 }
 
-/// Lists the conditions in which two steps differ, those of the table first, variables last. What one
-/// of them does not know is no difference ([`unknown`]).
+/// Lists those of the table first, variables last. A condition that one does not know is no difference ([`unknown`]).
 pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut found = Vec::new();
     for ((condition, one), (_, other)) in values(first).zip(values(second)) {
@@ -214,8 +212,7 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     });
     if let Some((one, other)) = definition(first).zip(definition(second)) {
         by_name(&mut found, &one, &other, |name| {
-            // Expected answers, and the values that the ledger takes from answers, do not make
-            // it another operation.
+            // Expected answers, and the values that the ledger takes from answers, do not make it another operation.
             let checks = [" expect", " missing_if", " effect"].iter().any(|of| name.ends_with(of));
             Some((name.to_owned(), if checks { Weight::Measurement } else { Weight::Operation }))
         });
@@ -288,15 +285,13 @@ fn knowledge(step: &Summary) -> Vec<(&'static str, Weight, bool)> {
     table.chain(others).collect()
 }
 
-/// Names the conditions that one of two steps knows and the other one does not.
 pub(crate) fn unknown(first: &Summary, second: &Summary) -> Vec<&'static str> {
     let both = knowledge(first).into_iter().zip(knowledge(second));
     let unlike = both.filter(|(one, other)| one.1 > Weight::Noted && one.2 != other.2);
     unlike.map(|((name, ..), _)| name).collect()
 }
 
-/// Returns the first step of each kind of knowledge, which is the conditions that a step knows. Who
-/// differs from none of these differs from no other.
+/// Returns the first step of each set of known conditions. A step that differs from none of these differs from no other.
 pub(crate) fn by_knowledge<'a>(steps: &[&'a Summary]) -> Vec<&'a Summary> {
     let mut firsts: Vec<(Knowledge, &Summary)> = Vec::new();
     for step in steps {
@@ -460,8 +455,7 @@ fn own_data(step: &Summary) -> Option<String> {
     Some(format!("about {size} {unit}"))
 }
 
-/// Returns where a server has some of its files, which may be another disk; what is below its data
-/// directory is told from there.
+/// Returns the place of some files of a server, which may be another disk; one below the data directory begins there.
 fn place(step: &Summary, name: &str) -> Option<String> {
     let (place, datadir) = (step.variable(name)?, step.variable("datadir")?);
     Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
@@ -503,8 +497,7 @@ fn governors(host: &HostState) -> Option<String> {
     joined(named, " and ")
 }
 
-/// Names the links that the step's traffic may have gone over: none on one host, and none that carried
-/// less than its statements take at least.
+/// Names the links that the traffic may have gone over: none on one host, none that carried less than the statements.
 fn links(step: &Summary, host: &HostState) -> Option<String> {
     let least = step.totals.statements.saturating_mul(FRAME_MIN_BYTES).max(1);
     let carried = |link: &Link| link.rx_bytes.min(link.tx_bytes) >= least;

@@ -26,12 +26,14 @@ pub(crate) fn all(step: &Summary) -> Judgement {
     // Loads and suites are timed by whatever they run: there are no conditions to hold them to.
     let sweep = step.conditions.as_ref();
     let findings = sweep.map_or_else(Vec::new, |known| warnings::warnings(step, class, known));
-    let verdict = verdict::verdict(step, &findings);
-    (class, findings, verdict)
+    let (verdict, hosts) = match step.hosts.as_slice() {
+        [] => (verdict::verdict(step, &findings), Vec::new()),
+        _ => verdict::of_hosts(step, &findings),
+    };
+    Judgement { class, findings, verdict, hosts }
 }
 
-/// Returns where a step's pages came from: by those that were read and the sizes, else by the sizes alone;
-/// none where neither is known.
+/// Judges by the pages that were read and the sizes, else by the sizes alone; None where neither is known.
 fn class(step: &Summary) -> Option<Class> {
     if step.load.is_some() || step.suite.is_some() {
         return class_by_size(step.server.data_bytes, step.server.buffer_pool_bytes);
@@ -75,7 +77,9 @@ mod tests {
         let mut summary: Summary = serde_json::from_str(text).expect("a summary");
         (summary.server.data_bytes, summary.server.buffer_pool_bytes) = (Some(1), Some(64 << 30));
         summary.load = Some(crate::summary::Load::default());
-        assert_eq!(all(&summary), (Some(Class::Cached), Vec::new(), None));
+        let judged = all(&summary);
+        assert_eq!((judged.class, judged.verdict), (Some(Class::Cached), None));
+        assert!(judged.findings.is_empty());
     }
 
     #[test]
@@ -85,11 +89,12 @@ mod tests {
         summary.conditions = Some(crate::summary::Conditions::default());
         summary.client.share = Some(crate::summary::Share::default());
         (summary.warnings, summary.totals.ops) = (Vec::new(), 0);
-        let (class, findings, verdict) = all(&summary);
-        assert_eq!(class, Some(Class::IoBound));
+        let judgement = all(&summary);
+        let Judgement { class, findings, verdict, .. } = &judgement;
+        assert_eq!(*class, Some(Class::IoBound));
         assert_eq!(findings[0].code(), Some(crate::terms::Code::NothingCompleted));
         assert_eq!(verdict.as_ref().map(|verdict| verdict.kind), Some(VerdictKind::Ok));
-        let judged = summary.judged((class, findings, verdict));
+        let judged = summary.judged(judgement);
         assert!(judged.is_warned(crate::terms::Code::NothingCompleted) && judged.verdict.is_some());
     }
 

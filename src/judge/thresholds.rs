@@ -47,6 +47,15 @@ pub(crate) const SWAPPED_MAX: u64 = 256;
 /// Use of a network link in one direction.
 pub(crate) const LINK_MAX: f64 = 0.80;
 
+/// The stated error of a host's clock, as a part of the window.
+pub(crate) const RANK_SKEW: f64 = 0.001;
+/// The time after the start at which a host heard of it, as a part of the warm-up.
+pub(crate) const RANK_LATE: f64 = 0.01;
+/// A process was stopped where it is later than its tick by so many seconds.
+pub(crate) const RANK_PAUSED_S: f64 = 1.0;
+/// The part by which the ops of a client on one host are fewer than on another.
+pub(crate) const RANK_UNEVEN: f64 = 0.10;
+
 /// Turn delay that the latest hundredth of the time exceeds (or the smallest part that is known),
 /// of the median service time.
 pub(crate) const TURN_DELAY: f64 = 0.05;

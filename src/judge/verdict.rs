@@ -14,27 +14,63 @@ const UNSTEADY: [Code; 2] = [Code::Drift, Code::LevelChange];
 
 type Found = (VerdictKind, Finding);
 
+/// What a client's own share says against a number; last, that its threads waited for a core.
+type OfClient = (Vec<Found>, Option<Found>);
+
 /// Judges a step of which this was found; None where its client did not look at itself.
 pub(super) fn verdict(step: &Summary, findings: &[Finding]) -> Option<Verdict> {
+    Some(complete(step, of_client(step, "this host")?, findings))
+}
+
+/// Judges a step with clients on several hosts: each host by its own share, the step by the worst of them.
+pub(super) fn of_hosts(
+    step: &Summary,
+    findings: &[Finding],
+) -> (Option<Verdict>, Vec<Option<VerdictKind>>) {
+    let mut part = step.clone();
+    let own = step.hosts.iter().map(|host| {
+        let (client, plan) = (&mut part.client, &mut part.plan);
+        client.share.clone_from(&host.share);
+        (client.same_host, client.cores) = (host.same_host, host.cores);
+        plan.engine_threads = host.threads;
+        of_client(&part, &host.name)
+    });
+    let own: Vec<Option<OfClient>> = own.collect();
+    let kinds = own.iter().map(|own| own.as_ref().map(worst)).collect();
+    // Of several that are equally bad the first.
+    let first = |one, other| if worst(&other) > worst(&one) { other } else { one };
+    let decisive = own.into_iter().flatten().reduce(first);
+    (decisive.map(|own| complete(step, own, findings)), kinds)
+}
+
+fn worst((found, waits): &OfClient) -> VerdictKind {
+    found.iter().chain(waits).map(|(kind, _)| *kind).max().unwrap_or(VerdictKind::Ok)
+}
+
+fn of_client(step: &Summary, whose: &str) -> Option<OfClient> {
     let share = step.client.share.as_ref()?;
-    let others = taken(share.other_load, share.steal, "this host").into_iter().map(|f| (Noisy, f));
+    let others = taken(share.other_load, share.steal, whose).into_iter().map(|f| (Noisy, f));
     let full_of_others = full_of_others(step, share);
     let mut found: Vec<Found> = others.clone().filter(|_| full_of_others).collect();
     found.extend(shared(step, share).filter(|_| !full_of_others));
     let own = [busy(step, share), turns(step, share), near_ceiling(step, share), held(step, share)];
     found.extend(own.into_iter().flatten());
     found.extend(others.filter(|_| !full_of_others));
+    Some((found, waits(step, share)))
+}
+
+fn complete(step: &Summary, (mut found, waits): OfClient, findings: &[Finding]) -> Verdict {
     found.extend(on_the_server(step).into_iter().flatten().map(|f| (Noisy, f)));
-    found.extend(waits(step, share));
+    found.extend(waits);
     let is_unsteady = |found: &&Finding| found.code().is_some_and(|code| UNSTEADY.contains(&code));
     let unsteady = findings.iter().filter(is_unsteady);
     found.extend(unsteady.map(|finding| (Noisy, finding.clone())));
     // Stable: of one weight they stay in this order.
     found.sort_by_key(|(kind, _)| Reverse(*kind));
-    Some(Verdict {
+    Verdict {
         kind: found.first().map_or(VerdictKind::Ok, |(kind, _)| *kind),
         reasons: found.into_iter().map(|(_, reason)| Warning::from(reason)).collect(),
-    })
+    }
 }
 
 fn shared(step: &Summary, share: &Share) -> Option<Found> {
@@ -108,7 +144,6 @@ fn waits(step: &Summary, share: &Share) -> Option<Found> {
     (most > DESCHEDULED).then(|| (kind, finding!(Descheduled, most)))
 }
 
-/// Finds what others than client and server took of a host's cores, where it is too much.
 pub(super) fn taken(other: Option<f64>, steal: Option<f64>, whose: &str) -> Vec<Finding> {
     let other = other.filter(|other| *other > OTHER_LOAD);
     let other = other.map(|part| finding!(OtherLoad, part, whose));
@@ -152,8 +187,7 @@ fn others_had_most(share: &Share) -> bool {
     share.other_load.is_some_and(|other| other > OTHERS_MOST)
 }
 
-/// Returns true if the cores would not be full without other programs, which have most of them. Known
-/// only where the server can be told from these.
+/// Known only where the server can be told from other programs, which have most of the cores.
 fn full_of_others(step: &Summary, share: &Share) -> bool {
     let known = share.host_busy.zip(share.other_load).zip(share.server_cpu_s);
     known.filter(|_| step.client.same_host).is_some_and(|((busy, other), _)| {

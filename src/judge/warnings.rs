@@ -6,14 +6,14 @@ use std::str::FromStr;
 use super::thresholds::{
     CHANGE_MIN, CHANGE_P_MAX, CHECKPOINT_AGE_MAX, CLOCK_LOSS_MAX, DEVIATIONS, DIRTY_MAX, ERROR_MAX,
     FREE_PAGES_KEPT, FREE_PAGES_MAX, HALF_ON_MIN, HISTORY_MAX, HOTTEST_MAX, INTERVALS_MIN,
-    LINK_MAX, MISSES_CHANGE_MAX, RESTORED_S, SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX,
-    UNMATCHED_MAX, WHOLE_INTERVAL,
+    LINK_MAX, MISSES_CHANGE_MAX, RANK_LATE, RANK_PAUSED_S, RANK_SKEW, RANK_UNEVEN, RESTORED_S,
+    SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX, UNMATCHED_MAX, WHOLE_INTERVAL,
 };
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
 use crate::summary::{
-    Conditions, HostState, Interval, Levels, Outcome, Phase, Server, SettingChange, Settled,
-    Summary, counter,
+    ClientHost, Conditions, HostState, Interval, Levels, Outcome, Phase, Server, SettingChange,
+    Settled, Summary, counter,
 };
 use crate::terms::{Class, Code, ErrorClass, Finding, finding, is_identity, joined};
 
@@ -44,7 +44,45 @@ pub(super) fn warnings(
     found.extend(window(step));
     found.extend(skew(conditions));
     hosts(step, conditions, &mut found);
+    ranks(step, &mut found);
     found
+}
+
+fn ranks(step: &Summary, found: &mut Vec<Finding>) {
+    let hosts = &step.hosts;
+    let is_twin = |at: usize| {
+        hosts[at].boot_id.is_some()
+            && (0..hosts.len())
+                .any(|other| other != at && hosts[other].boot_id == hosts[at].boot_id)
+    };
+    let twins = (0..hosts.len()).filter(|at| is_twin(*at)).map(|at| hosts[at].name.clone());
+    let twins = joined(twins.map(Some), ", ");
+    found.extend(twins.map(|twins| finding!(RanksShareHost, twins)));
+    for host in hosts {
+        let (name, error_us) = (host.name.as_str(), host.clock.error_us);
+        let part = error_us / 1e6 / step.measured_s;
+        if part.is_finite() && part > RANK_SKEW {
+            found.push(finding!(RankSkew, name, error_us, part));
+        }
+        if host.late_us / 1e6 > step.plan.warmup_s * RANK_LATE {
+            found.push(finding!(RankLate, name, host.late_us));
+        }
+        if host.paused_s > RANK_PAUSED_S {
+            found.push(finding!(RankPaused, name, host.paused_s));
+        }
+    }
+    found.extend(uneven(hosts));
+}
+
+fn uneven(hosts: &[ClientHost]) -> Option<Finding> {
+    let each = |host: &&ClientHost| host.ops as f64 / f64::from(host.clients);
+    let some = || hosts.iter().filter(|host| host.clients > 0 && host.share.is_some());
+    let least = some().min_by(|one, other| each(one).total_cmp(&each(other)))?;
+    let most = some().max_by(|one, other| each(one).total_cmp(&each(other)))?;
+    let fewer = 1.0 - each(&least) / each(&most);
+    let noise = DEVIATIONS / (least.ops.min(most.ops) as f64).sqrt();
+    (fewer > RANK_UNEVEN && fewer > noise)
+        .then(|| finding!(RankUneven, least.name.as_str(), most.name.as_str(), fewer))
 }
 
 fn pool(step: &Summary, class: Option<Class>, conditions: &Conditions) -> Option<Finding> {
@@ -92,8 +130,7 @@ fn unsettled(settle: &Settled) -> [Option<Finding>; 2] {
     ]
 }
 
-/// Looks at a pool that is smaller than the data: it is warm when it is full and misses no more and
-/// no less than before.
+/// A pool that is smaller than the data is warm when it is full and misses no more and no less than before.
 fn warming(step: &Summary, conditions: &Conditions) -> Option<Finding> {
     let window = &conditions.window;
     let (first, last) = window.first().zip(window.last())?;
@@ -143,8 +180,7 @@ fn restored(levels: &Levels) -> Option<Finding> {
         return Some(finding!(RestoredPool, "was still restoring", clipped));
     }
     let (age, up) = levels.tables_age_s.zip(levels.uptime_s)?;
-    // Tables that were made since then were not in the file. Both are whole seconds, read one
-    // after the other.
+    // Tables that were made since then were not in the file. Both are whole seconds, read one after the other.
     let restored = lower.contains("load completed") && up <= RESTORED_S && age > up + 1;
     restored.then(|| finding!(RestoredPool, "had restored", clipped))
 }
@@ -218,7 +254,6 @@ fn unmatched(step: &Summary) -> Option<Finding> {
     (part > UNMATCHED_MAX).then(|| finding!(Unmatched, count, part))
 }
 
-/// Finds whether the window kept its level, and was long enough to tell.
 fn window(step: &Summary) -> Option<Finding> {
     if step.measured_s > 0.0 && step.totals.ops == 0 {
         return nothing_completed(step);
@@ -318,6 +353,9 @@ fn hosts(step: &Summary, conditions: &Conditions, found: &mut Vec<Finding>) {
     let hosts = [(client, &conditions.client_host), ("the server's host", &conditions.server_host)];
     for (whose, state) in hosts {
         found.extend(state.iter().flat_map(|state| host(step, whose, state)));
+    }
+    for one in &step.hosts {
+        found.extend(one.state.iter().flat_map(|state| host(step, &one.name, state)));
     }
     // The window's readings are all under load, so that an idle core's clock does not count.
     let mut clocks = conditions.window.iter().filter_map(|sample| sample.client_mhz);

@@ -94,8 +94,7 @@ pub(super) async fn control(server: &Liveness, progress: &mut Progress) -> Resul
     Ok(session)
 }
 
-/// Lists the connections that hold the locks of a fill, between commas. None if there are none, or if the
-/// first lock is not our own: the server has no such locks, or a proxy has others.
+/// Returns None without tables, or if the first lock is not ours: the server lacks such locks, or a proxy has others.
 async fn list_busy(control: &mut Session, database: &str) -> Asked<Option<String>> {
     let all = std::iter::once(None).chain((0..JOBS_MAX).map(Some));
     let holders: Vec<String> =

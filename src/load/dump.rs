@@ -30,7 +30,6 @@ impl Judge {
         Judge { variables: Variables::new(charset), prepared: false }
     }
 
-    /// Classifies a statement, or returns why it is refused.
     pub fn judge(&mut self, sql: &[u8]) -> Result<StatementInfo, String> {
         let (mut inserts, mut depth) = (None, 0);
         let begins_rows = |token: &Token| {
@@ -77,7 +76,6 @@ impl Judge {
         self.readable(&sql[seen.name.clone()]).map(|()| seen)
     }
 
-    /// Returns the subject of a statement that is not sent.
     fn left_out(&mut self, verb: &str, mut words: Cursor) -> Option<LeftOut> {
         match verb {
             "CHANGE" if words.has("MASTER") || words.has("REPLICATION") => {
@@ -237,8 +235,7 @@ const ENGINES: [&str; 14] = [
     "COLUMNSTORE",
 ];
 
-/// Checks the definition of a table: it reads no other table and no file. Returns the positions after its
-/// commas outside of brackets.
+/// Checks that it reads no other table and no file. Returns the positions after its commas outside of brackets.
 fn definition(words: &mut Cursor, versioned: &[Range<usize>]) -> Result<Vec<usize>, String> {
     let (mut depth, mut starts) = (0_usize, Vec::new());
     let mut depths = Vec::new();

@@ -154,8 +154,7 @@ impl Filling {
         Ok(session)
     }
 
-    /// Fills a chunk, again if the server preferred other connections: deleting the rests of an interrupted
-    /// fill also locks the edges of the next chunks.
+    /// Again if the server preferred others: deleting an interrupted fill's rests locks the next chunks' edges, too.
     async fn fill(&self, mut session: Session, job: u32, chunk: Chunk) -> Result<Session> {
         let (number, mut begun) = self.tables[chunk.slot];
         let (name, Chunk { first, last, .. }) = (self.job.schema.name(number), chunk);
@@ -224,7 +223,6 @@ impl Filling {
         Ok(session)
     }
 
-    /// Builds the index, checks the rows, and marks the table as finished.
     async fn finish(&self, mut session: Session, (table, begun): (u32, bool)) -> Result<Session> {
         let _waits = self.server.waits(&session);
         let Dataset { schema, data_seed, rows: count, .. } = self.job;
@@ -252,7 +250,6 @@ impl Filling {
         Ok(session)
     }
 
-    /// Compares the count and the range of ids with what was sent.
     fn check(&self, name: &str, [count, first, last]: [String; 3]) -> Result<()> {
         let rows = self.job.rows.to_string();
         if [&*count, &*first, &*last] == [&*rows, "1", &*rows] {
@@ -396,8 +393,7 @@ const PACKET_MAX: usize = 128 * 1024;
 /// Bytes of an INSERT, as in sysbench.
 const INSERT_MAX: usize = 512 * 1024;
 
-/// Makes the statement that takes the lines of [`lines`]. They are ASCII: latin1 converts to every character
-/// set without a check for multi-byte characters.
+/// The lines are ASCII: latin1 converts to every character set without a check for multi-byte characters.
 pub(super) fn load_data(schema: Schema, table: u32, charset: &str) -> String {
     format!(
         "LOAD DATA LOCAL INFILE 'loadgen' INTO TABLE {} CHARACTER SET {charset} \
@@ -407,8 +403,7 @@ pub(super) fn load_data(schema: Schema, table: u32, charset: &str) -> String {
     )
 }
 
-/// Makes the lines of ids `first..=last` in packets; calls `sent` with the rows and bytes of each. `packet`
-/// is the server's max_allowed_packet.
+/// Calls `sent` with the rows and bytes of each packet. `packet` is the server's max_allowed_packet.
 pub(super) fn lines(
     rows: Filler,
     first: u64,
@@ -441,8 +436,7 @@ fn insert(rows: &Filler, table: u32, packet: usize) -> (String, usize) {
     (head, room)
 }
 
-/// Appends one INSERT of at least one row, from `first` up to `last`, below `bytes`; returns the next id. It
-/// ends where mysqldump's would.
+/// Writes one row or more, from `first` to `last`, below `bytes`; returns the next id. Ends where mysqldump's would.
 pub(super) fn extended(
     out: &mut Vec<u8>,
     head: &str,

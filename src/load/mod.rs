@@ -156,8 +156,7 @@ async fn set_up(
     Ok((control, Some(Filling { server, job, tables, choice, jobs, packet, chunks, so_far })))
 }
 
-/// Returns the default number of connections: two a core keep the server busy while one makes rows, and more
-/// than sixteen compete for its locks.
+/// Two a core keep the server busy while one makes rows; more than sixteen compete for its locks.
 pub(crate) fn default_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     (2 * cores as u32).clamp(2, 16)
@@ -252,7 +251,6 @@ impl Refused {
     }
 }
 
-/// Decides what to do with each table, or names all that are in the way.
 fn decide(found: &Discovered, job: &Dataset) -> Result<Steps> {
     const FORCE: &str = "--force drops the tables that prepare made and fills them again; or take \
                          another --database";
@@ -355,7 +353,7 @@ pub async fn marked(link: &ServerLink, loaded: bool) -> Result<Numbers> {
     server.during(looking).await
 }
 
-/// Lists the tables with a mark (load's own only if `loaded`), and those without.
+/// Lists tables with a mark, those of a load only if it is complete, and tables without one.
 async fn list_tables(
     session: &mut Session,
     database: &str,

@@ -186,8 +186,7 @@ impl Reload {
         Ok(error)
     }
 
-    /// Counts the rows, checks a sample of generated ones, marks the tables as whole, and closes the
-    /// connections. After an interruption the tables stay without a mark.
+    /// Closes the connections, too. After an interruption the tables stay without a mark.
     pub(crate) async fn verify(mut self, tables: &[LoadedTable]) -> Result<()> {
         if let Some(session) = self.session.take() {
             session.close(COURTESY).await;
@@ -257,8 +256,7 @@ impl Reload {
         Ok(())
     }
 
-    /// Returns the index of a statement's table. Drops an existing table that the dump makes again when it is
-    /// met first, so that every load begins alike.
+    /// Drops an existing table that the dump makes again when it is met first, so that every load begins alike.
     async fn table(&mut self, raw: &[u8], item: &Item) -> Result<usize> {
         let name = unquoted(raw).filter(|name| !name.is_empty());
         let known = |name: &String| self.done.tables.iter().rposition(|it| it.name == *name);
@@ -623,7 +621,6 @@ async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) 
     Ok(())
 }
 
-/// Compares the first, the last and some other rows with the generator.
 async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) -> Result<()> {
     let number = Schema::Sbtest.number(table).expect("it was generated");
     let rows = Filler::sbtest(Rows::new(data_seed, number, count));

@@ -91,7 +91,7 @@ impl Dump {
     }
 }
 
-/// Runs blocking work on its own thread, unless asked to stop first. The thread then ends with the process.
+/// Works on a thread of its own, which ends with the process when it is stopped.
 pub(super) async fn beside<T: Send + 'static>(
     stop: &Stop,
     work: impl FnOnce() -> Result<T> + Send + 'static,

@@ -106,6 +106,9 @@ pub(crate) struct Declared {
     pub kind: u8,
 }
 
+/// Takes the lines of failures that a script's requests have.
+pub(crate) type FatalLines = Box<dyn Fn(String)>;
+
 /// The VM of a thread; a clone is the same one.
 #[derive(Clone)]
 pub(crate) struct Vm {
@@ -130,11 +133,11 @@ fn broken(error: &mlua::Error) -> Error {
 }
 
 impl Vm {
-    pub(crate) fn new(script: &Arc<Script>, seed: u64) -> Result<Vm> {
-        Vm::make(script, seed).map_err(|error| broken(&error))
+    pub(crate) fn new(script: &Arc<Script>, seed: u64, fatal: FatalLines) -> Result<Vm> {
+        Vm::make(script, seed, fatal).map_err(|error| broken(&error))
     }
 
-    fn make(script: &Arc<Script>, seed: u64) -> mlua::Result<Vm> {
+    fn make(script: &Arc<Script>, seed: u64, fatal: FatalLines) -> mlua::Result<Vm> {
         #[expect(
             unsafe_code,
             reason = "scripts are trusted as programs are: they have ffi and debug"
@@ -145,7 +148,7 @@ impl Vm {
         let settings = lua.create_table()?;
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
-        let entries: Table = prelude.call((host(&lua)?, settings.clone()))?;
+        let entries: Table = prelude.call((host(&lua, fatal)?, settings.clone()))?;
         let start = entries.get("start")?;
         Ok(Vm { lua, script: Arc::clone(script), entries, settings, start, seed })
     }
@@ -373,7 +376,7 @@ pub(crate) fn is_null(value: &Value) -> bool {
 }
 
 /// Makes the functions that the prelude gets.
-fn host(lua: &Lua) -> mlua::Result<Table> {
+fn host(lua: &Lua, fatal: FatalLines) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("marker", address(&MARKER))?;
     host.set("null", address(&NULL))?;
@@ -384,7 +387,10 @@ fn host(lua: &Lua) -> mlua::Result<Table> {
     host.set("functions", functions)?;
     host.set("modules", lua.create_table_from(MODULES)?)?;
     host.set("write", lua.create_function(|_, text: LuaString| write(&text.as_bytes()))?)?;
-    let fatal = |_: &Lua, text: LuaString| write(&[b"FATAL: ", &*text.as_bytes(), b"\n"].concat());
+    let fatal = move |_: &Lua, text: LuaString| {
+        fatal(text.to_string_lossy());
+        Ok(())
+    };
     host.set("fatal", lua.create_function(fatal)?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
     host.set("compile", lua.create_function(|lua, (path, text)| Ok(compile(lua, path, text)))?)?;

@@ -80,8 +80,7 @@ impl Process {
     }
 }
 
-/// Lists the connections, NULL as an empty text; skips rows with fewer columns. Every version has SHOW
-/// PROCESSLIST.
+/// NULL as an empty text; skips rows with fewer columns. Every version has SHOW PROCESSLIST.
 pub(super) async fn processes(session: &mut Session, columns: usize) -> Asked<Vec<Process>> {
     let rows = session.query("SHOW PROCESSLIST").await?.into_iter();
     Ok(rows.filter(|row| row.len() >= columns).filter_map(Process::from_row).collect())
@@ -107,8 +106,7 @@ const ROUNDS: usize = 51;
 /// Time limit of the rounds: a distant server gets fewer.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Measures the median round trip of `DO 1`, microseconds, over an idle session; None where the server
-/// refuses it.
+/// Microseconds, over an idle session; None where the server refuses `DO 1`.
 pub(crate) async fn median_us(session: &mut LeanSession) -> Asked<Option<f64>> {
     let began = Instant::now();
     let mut rounds = Vec::with_capacity(2 * ROUNDS);
@@ -137,8 +135,7 @@ const WITHHELD: &str = "(withheld)";
 const SECRET_ENDS: &str = "_password _passwd _pwd _pass _passphrase _secret _secret_key _secret_id \
                            _access_key _token _filekey _sst_auth _auth_string _credentials _headers";
 
-/// Reads the global variables. Values longer than 4,096 characters end in a hash of the whole; secrets
-/// are withheld.
+/// Values longer than 4,096 characters end in a hash of the whole; secrets are withheld.
 pub async fn variables(session: &mut Session) -> Asked<Variables> {
     let raw = pairs(session, "SHOW GLOBAL VARIABLES").await?;
     Ok(raw.into_iter().map(|(name, value)| redact_and_cut(name, value)).collect())

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::control::{Asked, explain, optional, rows};
 use super::session::Session;
 use super::target::quoted_text;
@@ -40,12 +42,10 @@ impl Table {
         self.engine.as_deref().filter(name)
     }
 
-    /// Returns whether this is a table, not a view or a sequence.
     pub fn is_table(&self) -> bool {
         matches!(self.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED")
     }
 
-    /// Returns whether an index begins with the column of `Schema::indexed`.
     pub fn is_indexed(&self, schema: Schema) -> bool {
         schema.facts().indexed.is_none_or(|column| self.columns.get(column) == Some(&true))
     }
@@ -90,7 +90,7 @@ impl Discovered {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tables {
     pub schema: Schema,
     /// Tables from `sbtest1` on; 0 where no statement names one.

@@ -18,8 +18,7 @@ pub const LOST: &str =
 
 /// The codes of each class; all others are `ErrorClass::Server`.
 static CLASSES: [(ErrorClass, &[u16]); 8] = [
-    // Record changed since read; duplicate key (two clients that put the same row back); lock
-    // wait timeout; deadlock.
+    // Record changed since read; duplicate key (two clients that put the same row back); lock wait timeout; deadlock.
     (ErrorClass::Session, &[1020, 1062, 1205, 1213]),
     // --read-only and its like; a read-only transaction; read-only mode.
     (ErrorClass::ReadOnly, &[1290, 1792, 1836]),
@@ -30,8 +29,7 @@ static CLASSES: [(ErrorClass, &[u16]); 8] = [
     // Shutdown; aborted connections; offline mode; killed connection (MariaDB, MySQL).
     (ErrorClass::Ended, &[1053, 1077, 1078, 1079, 1080, 1152, 1184, 1927, 3032, 3169]),
     (ErrorClass::Idle, &[4031]),
-    // The binary log cannot be written; an error during COMMIT; logging is impossible; Group
-    // Replication's hook.
+    // The binary log cannot be written; an error during COMMIT; logging is impossible; Group Replication's hook.
     (ErrorClass::Commit, &[1026, 1180, 1598, 3100]),
     // TiDB's "execution result undetermined".
     (ErrorClass::Behind, &[8501]),
@@ -51,8 +49,7 @@ const BUSY: [u16; 7] = [1037, 1041, 1135, 1158, 1159, 1160, 1161];
 /// A node or a proxy whose servers are gone: Galera, MySQL Router, ProxySQL, TiDB's SQL layer.
 const ALONE: [u16; 8] = [1047, 2003, 2006, 2013, 2055, 9001, 9002, 9005];
 
-/// Returns whether a log-in or a set-up that gets this error may succeed later by itself: the server
-/// starts, shuts down or is full.
+/// A log-in or a set-up may succeed later by itself: the server starts, shuts down or is full.
 pub(crate) fn may_pass(code: u16) -> bool {
     match class(code) {
         // Locks are released and KILLs end.

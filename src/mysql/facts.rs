@@ -143,8 +143,7 @@ pub struct Driver {
 /// The status variable with the seconds since FLUSH STATUS, or since the start without one.
 pub(crate) const SINCE_FLUSH: &str = "Uptime_since_flush_status";
 
-/// Removes from a version comment the advertisement of MariaDB's builds: `Debian 13 -- Please help get
-/// to 10k stars at …`.
+/// MariaDB's builds have one, as in `Debian 13 -- Please help get to 10k stars at …`.
 pub(crate) fn without_advertisement(comment: &str) -> &str {
     comment.split("-- ").next().unwrap_or(comment).trim_end()
 }

@@ -113,7 +113,6 @@ pub(crate) fn hint_in(code: u16, message: &str, tried: Tried, database: &str) ->
     hint(code, message, tried).map(|hint| hint.replace("{database}", &quoted(database)))
 }
 
-/// Returns whether every such statement gets this error again.
 pub(crate) fn recurs(code: u16, message: &str) -> bool {
     match find(code, Statement) {
         _ if code == OPTION => !is_read_only(message),

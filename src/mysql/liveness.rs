@@ -61,7 +61,6 @@ impl Liveness {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks this connection as one that only waits for answers from now on.
     pub(crate) fn waits(&self, session: &Session) -> Waits<'_> {
         let id = session.id();
         let mut ids = self.ids();
@@ -160,8 +159,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Returns the connection with the most such looks. A proxy may list other connections or change
-    /// servers: an id that was never listed is not forgotten.
+    /// A proxy may list other connections or change servers: an id that was never listed is not forgotten.
     fn add_list(
         &mut self,
         list: &[Process],

@@ -25,6 +25,8 @@ pub struct Needs<'a> {
     pub rows: Option<u64>,
     pub seed: u64,
     pub clients_max: u32,
+    /// Those of them that this process has.
+    pub clients_here: u32,
     /// Statements that a client prepares for a table, and for how many tables, by the number of all; 0
     /// for text.
     pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
@@ -110,7 +112,7 @@ async fn examine(
         address_space_max: process::address_space_max(),
         group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
     };
-    judge_own(&own, needs.clients_max.into(), findings);
+    judge_own(&own, needs.clients_here.into(), findings);
     Ok(dataset)
 }
 
@@ -213,7 +215,6 @@ impl Tables<'_> {
         Ok(readable.map(|()| dataset(found.schema, &used, rows, self.findings)))
     }
 
-    /// Reads a number of a table, at least 0; None if it cannot be read.
     async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
         let asked = query_single(self.session, &format!("SELECT {which} FROM {from}")).await;
         let what = format!("{} cannot be read", self.found.name(table));
@@ -227,8 +228,7 @@ impl Tables<'_> {
         number.map(|number| Some(u64::try_from(number).unwrap_or(0))).ok_or_else(odd)
     }
 
-    /// Looks up random ids of each table: a missing row makes an operation cheaper. Stops at an
-    /// unreadable table: each of the others might wait for a lock, too.
+    /// A missing row makes an operation cheaper. Stops at an unreadable table: the others might wait for a lock, too.
     async fn probe(&mut self, used: &[(u32, &Table)], rows: u64) -> Asked<Option<()>> {
         let mut stream = Stream::new(self.needs.seed);
         let probes = (PROBES_TOTAL / used.len() as u64).clamp(10, PROBES);
@@ -580,7 +580,6 @@ impl PreflightReport {
         optional(asked)
     }
 
-    /// Returns the warnings, or one error with all problems and hints.
     fn conclude(self) -> Result<Vec<Finding>> {
         let message = match self.problems.as_slice() {
             [] => return Ok(self.warnings),
@@ -638,6 +637,7 @@ mod limits_tests {
             rows: None,
             seed: 1,
             clients_max: 256,
+            clients_here: 8,
             statements: &|_| (4, 2),
             writes: true,
             begins: true,

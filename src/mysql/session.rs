@@ -28,9 +28,8 @@ use crate::error::{Result, plain};
 use crate::stop::{COURTESY, SILENCE, Stop, or_stop, within};
 use crate::terms::units;
 
-/// Decides PREFERRED once, by opening one connection: the target becomes REQUIRED or DISABLED, so that
-/// all connections of a run are alike. Only a server without TLS makes it fall back: a failed
-/// handshake is an error.
+/// Decides PREFERRED once, by opening one connection: the target becomes REQUIRED or DISABLED, so that all
+/// connections of a run are alike. Only a server without TLS makes it fall back: a failed handshake is an error.
 pub async fn reach(target: &ConnectOptions, stop: &Stop) -> Result<ServerLink> {
     let with = |mode| {
         let ssl = Ssl { mode, ..target.ssl.clone() };
@@ -75,8 +74,7 @@ async fn connect(link: &ServerLink) -> mysql_async::Result<Session> {
     }
 }
 
-/// Returns whether a driver's failure may come from the log-in's method; MySQL asks for one for
-/// unknown accounts, too.
+/// The log-in's method may be the cause; MySQL asks for one for unknown accounts, too.
 fn is_odd(failure: &Driver) -> bool {
     use ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut};
     match failure {
@@ -130,8 +128,7 @@ struct Setting {
 
 const NO_LIMIT: &str = "18446744073709551615";
 
-/// Settings of own sessions, whatever the server's defaults. Measured sessions set none: the server's
-/// are conditions.
+/// Settings of own sessions, whatever the server's defaults. Measured sessions set none: the server's are conditions.
 const OWN: [Setting; 7] = [
     Setting { name: "sql_select_limit", value: NO_LIMIT, only: None },
     Setting { name: "max_join_size", value: NO_LIMIT, only: None },
@@ -163,8 +160,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects within the target's limit, then sets what own sessions need, and the character set if
-    /// one is given.
+    /// Opens within the target's limit; then sets what own sessions need, and the character set if one is given.
     pub async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
         let opened = connect(link).await.map_err(|failure| explain(&failure, &link.target))?;
         let begun = opened.set_up_session(link, charset).await;
@@ -185,8 +181,7 @@ impl Session {
         Ok(self)
     }
 
-    /// Sets what own sessions need, one by one where the server refuses them together; unknown
-    /// settings limit nothing.
+    /// One by one where the server refuses them together; unknown settings limit nothing.
     async fn set_up(&mut self) -> Asked<()> {
         if optional(self.execute(own_settings()).await)?.is_some() {
             return Ok(());

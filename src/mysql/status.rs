@@ -59,8 +59,7 @@ const BY_STATEMENT: [&str; 8] =
 /// Attempts to see one reading alone.
 const OWN_ATTEMPTS: usize = 5;
 
-/// Counts what one `SHOW GLOBAL STATUS` adds, with the clients at rest; nothing if others work meanwhile, whose
-/// amounts are not the same twice.
+/// The clients are at rest; nothing if others work meanwhile, whose amounts are not the same twice.
 pub async fn own_counts(session: &mut Session) -> Asked<Numbers> {
     let (mut before, _) = counters(session).await?;
     let mut last = Numbers::new();
@@ -97,8 +96,7 @@ fn restart_age(first: &Reading, last: &Reading) -> Option<Duration> {
     (young || fewer).then_some(after)
 }
 
-/// Subtracts two readings; after a restart takes the counts since. A negative one comes of FLUSH
-/// STATUS or a level. Leaves out what only one reading has.
+/// Counts since a restart. A negative one comes of FLUSH STATUS or a level. Leaves out what only one reading has.
 pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     let (before, first_at) =
         first.again.as_ref().map_or((&first.values, first.at), |(values, at)| (values, *at));
@@ -254,8 +252,7 @@ fn log_position(text: &str) -> Option<f64> {
     }
 }
 
-/// Reads the state of buffer pool, purge and checkpoint; too costly within a window. `table` is the
-/// first one used.
+/// Too costly within a window. `table` is the first one used.
 pub(crate) async fn read_levels(session: &mut Session, table: &str) -> Asked<Levels> {
     let texts = pairs(session, "SHOW GLOBAL STATUS").await?;
     let numbers = numeric(&texts);

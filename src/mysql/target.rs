@@ -17,7 +17,6 @@ use crate::error::{Error, Result, clip};
 use crate::stop::{Stop, unless_stopped, within};
 use crate::terms::units;
 
-/// A server to connect to, and the stop that ends waits for it.
 #[derive(Clone)]
 pub struct ServerLink {
     pub target: ConnectOptions,
@@ -46,7 +45,6 @@ impl ServerLink {
     }
 }
 
-/// Returns whether an error comes of a server that is absent or going.
 pub(super) fn is_absence(e: &io::Error) -> bool {
     // Errors of the TLS library are wrapped into the first of these.
     !matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied)
@@ -69,8 +67,7 @@ pub(super) async fn within_connect<T>(
     })
 }
 
-/// Returns whether the server may accept the account later. Its offers (TLS, log-in methods) do not
-/// change by waiting.
+/// Its offers (TLS, log-in methods) do not change by waiting.
 fn may_pass(failure: &Driver) -> bool {
     match failure {
         Driver::Server(e) => errors::may_pass(e.code),
@@ -107,7 +104,6 @@ pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
     error.add_hints(hint)
 }
 
-/// Returns the hint where no server answered with an error; empty if there is none.
 fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
     match failure {
         Driver::Io(IoError::Io(e)) => match (&target.address, e.kind()) {
@@ -176,7 +172,6 @@ fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
     }
 }
 
-/// Makes the error of a session that cannot be set up, as with an unknown character set.
 pub(super) fn charset_error(charset: Option<&str>, failure: &Failure) -> Error {
     let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
     let error = Error::server(format!("{what}: {failure}")).passing(failure.may_pass());

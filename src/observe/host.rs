@@ -25,7 +25,7 @@ pub(crate) fn recorded() -> Option<PathBuf> {
     std::env::var_os(ROOT_VARIABLE).map(PathBuf::from)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     pub name: String,
     /// By this process's affinity; a control group's quota may allow less.
@@ -158,8 +158,7 @@ pub(super) fn below(root: &Path, path: &str) -> std::path::PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// Reads a number of `/proc/PID/stat` by its place in proc(5). The name may hold parentheses: the last
-/// one ends it.
+/// Finds a field by its place in proc(5). The name may hold parentheses: the last one ends it.
 pub(super) fn stat(text: &str, place: usize) -> Option<u64> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(place - 3)?.parse().ok()
 }
@@ -173,8 +172,7 @@ pub(super) fn uptime_s(text: &str) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|up: &f64| up.is_finite())
 }
 
-/// Reads the ticks of all cores: user, nice, system, idle, iowait, irq, softirq, steal. User includes
-/// guests.
+/// All cores: user, nice, system, idle, iowait, irq, softirq, steal. User includes guests.
 pub(super) fn ticks(stat: &str) -> Option<[u64; 8]> {
     let mut ticks = [0_u64; 8];
     let told = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -208,8 +206,7 @@ const INNER: [&str; 14] = [
 ];
 const COMPOSED: [&str; 8] = ["bond", "team", "br", "vlan", "macvlan", "macvtap", "ipvlan", "ovs"];
 
-/// Reads the host's received and sent bytes from `/proc/net/dev`: of the physical interfaces, else of
-/// the only composed one.
+/// Received and sent bytes of `/proc/net/dev`: of the physical interfaces, else of the only composed one.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
     let begins = |name: &str, known: &[&str]| known.iter().any(|p| name.starts_with(p));

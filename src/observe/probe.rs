@@ -237,7 +237,7 @@ impl Probe {
         Probe { is_here: true, pid_here: find_process(Path::new(host::ROOT), server), ..self }
     }
 
-    /// Returns how long before an instant a reading must begin.
+    /// A reading must begin so long before its instant.
     pub(crate) fn lead(&self) -> Duration {
         self.took * 2
     }
@@ -279,8 +279,7 @@ impl Probe {
         fastest_mhz(&std::fs::read_to_string(self.root.join("proc/cpuinfo")).ok()?)
     }
 
-    /// Computes the cost between two readings, seconds from `origin`; None where neither the process
-    /// nor its host can be measured.
+    /// Seconds count from `origin`; None where neither the process nor its host can be measured.
     pub(crate) fn cost(&self, readings: [&HostReading; 2], origin: Instant) -> Option<Probed> {
         let [first_s, last_s] = reading_instants(readings, origin);
         let files = readings.map(|reading| &reading.files);
@@ -363,8 +362,7 @@ fn links(files: Pair) -> Option<Vec<Link>> {
     Some(links.collect())
 }
 
-/// Finds when two readings were taken, seconds from `origin`: between begin and end of each, at the
-/// distance of the host's own clock. A slow log-in costs no precision.
+/// Between begin and end of each, at the distance of the host's own clock: a slow log-in costs no precision.
 fn reading_instants(readings: [&HostReading; 2], origin: Instant) -> [f64; 2] {
     let s = |at: Instant| seconds_from(origin, at);
     let bounds = readings.map(|reading| [s(reading.began), s(reading.ended)]);
@@ -484,8 +482,7 @@ fn is_as_old(root: &Path, pid: u32, uptime_s: Option<u64>) -> bool {
     is_of_age(&stat, &read(root, "proc/uptime"), uptime_s, Duration::ZERO)
 }
 
-/// Returns whether such a process is as old as the server says; true where that is unknown. `took` is
-/// the time since the server was asked.
+/// True where the server's age is unknown. `took` is the time since the server was asked.
 fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool {
     let Some(started) = host::stat(stat, 22) else { return false };
     let Some((host, server)) = host::uptime_s(uptime).zip(age) else { return true };
@@ -493,8 +490,7 @@ fn is_of_age(stat: &str, uptime: &str, age: Option<u64>, took: Duration) -> bool
     off.abs() <= AGE_SLACK_S + took.as_secs_f64()
 }
 
-/// Finds the server's end of a connection among the connections of each process as old as the server,
-/// in its network namespace.
+/// Looks at the connections of each process as old as the server, in its network namespace.
 pub(crate) fn far_end(root: &Path, uptime_s: u64, is_it: impl Fn(&TcpNetEntry) -> bool) -> FarEnd {
     let mut found = FarEnd::Unknown;
     // The kernel's own threads, many of one age, have no command line.
@@ -524,8 +520,7 @@ fn holds(root: &Path, pid: u32, sockets: &BTreeSet<String>) -> bool {
     targets.any(|target| target.is_ok_and(|t| t.to_str().is_some_and(|t| sockets.contains(t))))
 }
 
-/// Reads the number in a file that the server names, which may be anything: a pipe would be waited for, a
-/// device or a file of the kernel's have no end.
+/// The file, which the server names, may be anything: a pipe would be waited for, a device has no end.
 fn filed(root: &Path, file: &str) -> Option<u32> {
     let path = host::below(root, file);
     let known = std::fs::metadata(&path).ok()?;
@@ -564,8 +559,7 @@ const SAID_MAX: usize = 200;
 /// Longest wait for a failed command's text and end: a process that it left may keep the pipe open.
 const WORDS: Duration = Duration::from_secs(1);
 
-/// Reads the non-empty lines of files. `.` and not `''`: ssh would lose an empty argument. Errors hold
-/// no arguments of the command.
+/// `.` and not `''`: ssh would lose an empty argument. Errors hold no arguments of the command.
 fn grep(prefix: &[String], files: &[String], limit: Duration) -> Result<Files, String> {
     let words = ["grep", "-s", "-H", "."].map(str::to_owned);
     let (out, said) = run(prefix, words.iter().chain(files), limit)?;
@@ -593,8 +587,7 @@ fn list(prefix: &[String], dir: &str, limit: Duration) -> Vec<String> {
     numbers.map(str::to_owned).collect()
 }
 
-/// Returns whether a shell takes a text as one word: a server's path must not become a command on the
-/// other host.
+/// A server's path must not become a command on the other host.
 fn is_one_word(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+=@:,%".contains(&b) || !b.is_ascii();
     text.starts_with('/') && text.bytes().all(plain)

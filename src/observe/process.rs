@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::{TimeVal, TimeValLike};
 use procfs_core::{FromRead, ProcessCGroups};
+use serde::{Deserialize, Serialize};
 
 use super::host::{self, Files, field};
 use super::probe::{HostCost, Probe, host_cost, process_cost};
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 
 const DESCRIPTORS_MIN: u64 = 32;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub user: Duration,
     pub sys: Duration,
@@ -53,8 +54,7 @@ fn usage(who: UsageWho) -> Cost {
     Cost { user: time(usage.user_time()), sys: time(usage.system_time()) }
 }
 
-/// Reads the peak resident size of this process, bytes; 0 without `/proc`. `getrusage` would keep that
-/// of the program before an exec.
+/// Bytes; 0 without `/proc`. `getrusage` would keep that of the program before an exec.
 pub(crate) fn peak_resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status");
     let peak = status.ok().and_then(|status| field(&status, "VmHWM:"));
@@ -70,8 +70,7 @@ pub(crate) fn raise_descriptor_limit() -> Result<u64> {
     Ok(hard)
 }
 
-/// Refuses to start with fewer descriptors than runtimes, signals and one connection take: some of
-/// these panic.
+/// Fewer than runtimes, signals and one connection take: some of these panic.
 pub(crate) fn require_descriptors() -> Result<()> {
     let limit = raise_descriptor_limit()?;
     if limit < DESCRIPTORS_MIN {
@@ -107,8 +106,7 @@ pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
     texts.filter_map(limit).min_by_key(|limit| limit.bytes)
 }
 
-/// Finds how long CPU quotas held this process's threads back, summed over cores (cgroup-v2.rst,
-/// sched-bwc.rst); of nested groups the largest.
+/// Returns the time lost to CPU quotas, summed over cores (cgroup-v2.rst, sched-bwc.rst); of nested groups the largest.
 fn throttled(root: &Path) -> Option<Duration> {
     let held_back = |(_, stat): (PathBuf, String)| {
         let new = field(&stat, "throttled_usec ").map(Duration::from_micros);
@@ -152,7 +150,7 @@ pub(crate) struct ClientReading {
 }
 
 /// Use between two readings; shares are of all cores of the host.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClientUse {
     pub cost: Cost,
     pub traffic: Option<[u64; 2]>,

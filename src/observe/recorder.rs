@@ -219,8 +219,7 @@ pub struct Recorder {
 type Sink = Box<dyn FnMut(RecordedInterval)>;
 
 impl Recorder {
-    /// Makes a recorder; `finished` receives each interval at its end, `statements` is the number of
-    /// statements with times of their own (0 where an op is one statement).
+    /// `finished` gets each interval at its end; `statements` have times of their own (0 where an op is one).
     pub fn new(phases: Phases, statements: usize, finished: Sink) -> Recorder {
         let (current, successes) = (phases.interval(0, statements), Successes::NONE);
         Recorder { phases, current, before: 0, successes, finished }
@@ -318,8 +317,7 @@ impl Recorder {
         self.current.errors += 1;
     }
 
-    /// Records an op that was given up. Its age is a lower bound of its time; without it a stalled
-    /// server would look fast.
+    /// The age of an op that was given up is a lower bound of its time: else a stalled server would look fast.
     pub(crate) fn abandoned(&mut self, intended: Option<Ns>, issued: Ns, measured: bool, now: Ns) {
         self.unresolved(now);
         if self.in_latency(measured) {
@@ -346,8 +344,7 @@ impl Recorder {
         self.current.phase == Phase::Measure && (!self.phases.by_issue || measured)
     }
 
-    /// Returns whether an op's time counts in the current interval: ops that the warm-up issued do not
-    /// count in the window.
+    /// Ops that the warm-up issued do not count in the window.
     fn in_latency(&self, measured: bool) -> bool {
         self.current.phase == Phase::Warmup || measured
     }
@@ -602,14 +599,12 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Makes a timeline for so many threads and timed statements, with entries of a length.
     pub(crate) fn new(threads: usize, statements: usize, entry: Ns) -> Timeline {
         let window = RecordedInterval::new(Phase::Measure, 0, 0, statements);
         Timeline { delivered: vec![0; threads], entry, window, ..Timeline::default() }
     }
 
-    /// Adds an interval of a thread (from 0); returns those that no thread can add to any more, oldest
-    /// first.
+    /// Returns the intervals that no thread can add to any more, oldest first.
     pub(crate) fn add(&mut self, thread: usize, more: RecordedInterval) -> Vec<RecordedInterval> {
         self.delivered[thread] = more.end;
         match self.open.get_mut(&more.start) {

@@ -195,8 +195,7 @@ impl Knobs {
         self.clients.as_ref().map_or_else(|| vec![1], |clients| clients.0.clone())
     }
 
-    /// Decides what is not given; `seed` is for keys without a seed. Refuses knobs that contradict each
-    /// other, or the workload.
+    /// `seed` is for keys without a seed. Refuses knobs that contradict each other, or the workload.
     pub(crate) fn resolve(self, workload: Workload, seed: u64) -> Result<Plan> {
         self.located(workload, seed).map_err(|(_, error)| error)
     }
@@ -238,6 +237,7 @@ impl Knobs {
             statements: self.statements.unwrap_or(mode),
             seed: self.seed.map_or(seed, |seed| seed.0),
             engine_threads: self.engine_threads.map(Whole::small),
+            host_threads: Vec::new(),
             charset: self.charset.map(|charset| charset.0),
             interval: self.interval.map_or(Duration::from_secs(1), |interval| interval.0),
             interval_log: self.interval_log,

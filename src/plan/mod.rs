@@ -11,10 +11,11 @@ pub mod value;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
 pub use self::script::{RandType, Script, ScriptRandom, ScriptValue};
@@ -36,8 +37,9 @@ pub(crate) mod defaults {
 }
 
 /// One sweep. Fields that are not serialised do not change what a step measures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    #[serde(deserialize_with = "Workload::read_written")]
     pub workload: Workload,
     /// Tables; None: those that exist.
     pub tables: Option<u32>,
@@ -60,13 +62,16 @@ pub struct Plan {
     pub repeats: u32,
     #[serde(skip)]
     pub order: Order,
-    #[serde(serialize_with = "serialize_display")]
+    #[serde(serialize_with = "serialize_display", deserialize_with = "parse")]
     pub distribution: Distribution,
     pub statements: StatementMode,
     #[serde(skip)]
     pub seed: u64,
     /// Operating system threads; None: min(cores, clients).
     pub engine_threads: Option<u32>,
+    /// Those of each host, where several have them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_threads: Vec<u32>,
     /// Character set of the sessions; None: that of the handshake.
     pub charset: Option<String>,
     pub interval: Duration,
@@ -76,9 +81,10 @@ pub struct Plan {
     pub policy: Policy,
     /// The name in resume keys of older versions.
     #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
+    #[serde(skip_deserializing, default = "Rules::loadgen")]
     pub rules: Rules,
-    /// What clients do instead of the workload.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What clients do instead of the workload; no other host can have it.
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub script: Option<Arc<Script>>,
 }
 
@@ -89,7 +95,15 @@ fn serialize_display<T: fmt::Display, S: Serializer>(
     to.collect_str(value)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+fn parse<'de, T, D>(from: D) -> std::result::Result<T, D::Error>
+where
+    T: FromStr<Err = String>,
+    D: Deserializer<'de>,
+{
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopAt {
     Time(Duration),
     /// Number of ops over all clients, errors included, split evenly.
@@ -107,7 +121,7 @@ impl StopAt {
 }
 
 /// Preparation of a server before a step, and the expected class of data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     pub warm: Warm,
     pub ahi: Ahi,
@@ -129,10 +143,11 @@ impl fmt::Display for Before {
 }
 
 /// Reactions to errors, lost connections and late answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
     pub on_error: OnError,
     /// Number or share of errors that ends the step; None: no limit.
+    #[serde(skip_deserializing)]
     pub errors_max: Option<ErrorsMax>,
     /// An op without an answer for this long is given up, with its connection; None waits.
     pub op_timeout: Option<Duration>,
@@ -149,7 +164,7 @@ impl Policy {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The end of its name; goes on in a run that is continued.
     pub number: u32,
@@ -209,6 +224,12 @@ impl Plan {
     pub(crate) fn count_steps(&self) -> u64 {
         let cells = self.clients.len() as u64 * self.rates.len().max(1) as u64;
         cells.saturating_mul(u64::from(self.repeats))
+    }
+
+    /// Takes the engine threads of all these hosts, which have so many each by themselves.
+    pub(crate) fn add_up_threads(&mut self, hosts: &[u32]) {
+        self.host_threads = hosts.iter().map(|own| self.engine_threads.unwrap_or(*own)).collect();
+        self.engine_threads = Some(self.host_threads.iter().sum());
     }
 
     pub(crate) fn scale(&mut self, scale: Scale) {
@@ -275,7 +296,6 @@ impl Plan {
         u64::from(statements) * u64::from(tables)
     }
 
-    /// Returns the statements that a client prepares for a table, and the number of its tables.
     pub(crate) fn prepared_by_table(&self, spread: Spread, tables: u32) -> (u32, u32) {
         // A workload that names no table has its statements once.
         let tables = if spread == Spread::Pinned { 1 } else { tables.max(1) };
@@ -412,6 +432,7 @@ mod tests {
             statements: StatementMode::Prepared,
             seed: 1,
             engine_threads: None,
+            host_threads: Vec::new(),
             charset: None,
             interval: Duration::from_secs(1),
             interval_log: None,

@@ -37,6 +37,32 @@ impl Script {
     }
 }
 
+#[cfg(test)]
+impl Script {
+    /// Makes one of a text, without options.
+    pub(crate) fn of_text(text: &str) -> Script {
+        Script {
+            path: "-".to_owned(),
+            text: Some(text.to_owned()),
+            command: None,
+            argv: Vec::new(),
+            options: Vec::new(),
+            package_path: String::new(),
+            stock_path: String::new(),
+            server: String::new(),
+            random: ScriptRandom {
+                usual: RandType::Special,
+                iterations: 12,
+                percent: 1,
+                within: 75,
+                pareto_h: 0.2,
+                zipfian_exp: 0.8,
+            },
+            text_statements: false,
+        }
+    }
+}
+
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Script").field("path", &self.path).finish_non_exhaustive()

@@ -32,7 +32,6 @@ pub(crate) fn operations_needed(level: &[Gate]) -> (u64, Option<&str>) {
 /// Counts of held, failed and unknown answers; unknown ones let the search go up.
 type Answers = [usize; 3];
 
-/// Compares the answers for a rate with those against it.
 fn majority([held, failed, unknown]: Answers) -> Ordering {
     (held + unknown).cmp(&failed)
 }

@@ -15,8 +15,8 @@ use toml::Value;
 use super::limits::PHASE_MAX;
 use crate::terms::units::{self, parse_count, parse_duration, parse_thousandths};
 use crate::terms::{
-    Ahi, Arrival, Choice, Class, Format, Gate, InsertWord, Layout, OnError, Order, Picture,
-    SpreadChoice, StatementMode, Warm,
+    Ahi, Arrival, Choice, Class, Format, Gate, InsertWord, Launcher, Layout, OnError, Order,
+    Picture, SpreadChoice, StatementMode, Warm,
 };
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
@@ -100,7 +100,7 @@ macro_rules! flags_choose {
 
 flags_choose! {
     Arrival, SpreadChoice, Order, StatementMode, OnError, Warm, Ahi, Class, Format, Layout, Picture,
-    InsertWord
+    InsertWord, Launcher
 }
 
 /// A count within bounds, both included.
@@ -346,7 +346,6 @@ fn rates(text: &str) -> Result<Vec<f64>, String> {
     Ok(list(text, one)?.into_iter().map(|n| n as f64 / FINE as f64).collect())
 }
 
-/// Parses a list of numbers above 0 with `one`.
 fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSet<u64>, String> {
     let one = |text: &str| one(text.trim());
     let mut numbers = BTreeSet::new();

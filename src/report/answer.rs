@@ -48,12 +48,10 @@ impl Several {
         Several { workloads: workloads.len() > 1, labels, metrics }
     }
 
-    /// Begins a line that names the workload itself.
     fn metric_and_label(self, row: &ComparedCell) -> String {
         beginning([self.metrics.then(|| name(row)), self.new_label(row)])
     }
 
-    /// Begins a line that names the metric itself.
     fn workload_and_label(self, row: &ComparedCell) -> String {
         let workload = self.workloads.then(|| escape::line(row.table.workload));
         beginning([workload, self.new_label(row)])
@@ -289,7 +287,6 @@ fn percent(row: &ComparedCell) -> Option<(f64, Option<(f64, f64)>)> {
     Some((of(ratio.known_estimate()?), bounds.map(in_order)))
 }
 
-/// Returns `QPS -83 % (-87 to -81 %)`.
 fn change(row: &ComparedCell) -> Option<String> {
     let Some((estimate, bounds)) = percent(row) else { return row.medians_in_words() };
     let decimals = usize::from(estimate.abs() < 10.0);
@@ -316,8 +313,7 @@ fn advice(group: &Group, floor: f64) -> String {
     }
 }
 
-/// Estimates the repeats by which the interval shows a difference, or the lack of one: its width falls
-/// with the root of their number.
+/// The width of an interval falls with the root of the number of repeats.
 fn repeats_to_tell(row: &ComparedCell, floor: f64) -> Option<usize> {
     let ratio = row.ratio.as_ref()?;
     let runs = row.runs().into_iter().max()?;
@@ -329,7 +325,6 @@ fn repeats_to_tell(row: &ComparedCell, floor: f64) -> Option<usize> {
     (repeats.ceil() < 1e6).then(|| (repeats.ceil() as usize).max(least))
 }
 
-/// Words why a cell has no ratio, or what is missing, with the metric and the label where there are several.
 pub(super) fn lacking_line(row: &ComparedCell, several: Several) -> Option<String> {
     let is_named = row.verdict != Compared::NotComparable;
     let lack = row.lack_in_words()?;

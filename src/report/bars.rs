@@ -9,8 +9,7 @@ const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 const BAR: f64 = 24.0;
 
-/// A column each value, from zero to the largest of all that it is to be seen beside; a blank
-/// where there is none.
+/// A column each value, from zero to the largest that it is to be seen beside; a blank where there is none.
 pub(crate) fn shape(values: impl IntoIterator<Item = Option<f64>>, max: f64) -> String {
     let level = |value: f64| {
         let eighths = (value / max * 8.0).ceil().clamp(1.0, 8.0);
@@ -20,15 +19,13 @@ pub(crate) fn shape(values: impl IntoIterator<Item = Option<f64>>, max: f64) -> 
     values.into_iter().map(column).collect::<String>().trim_end().to_owned()
 }
 
-/// A bar of a value; nothing of none, or where the largest is none.
 pub(crate) fn bar(value: Option<f64>, max: f64) -> String {
     let part = value.filter(|_| max > 0.0).map_or(0.0, |value| value / max);
     let eighths = (part * BAR * 8.0).round().clamp(0.0, BAR * 8.0) as usize;
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
-/// Lines with something drawn behind each, below each other; as they are where that is wider than
-/// the terminal.
+/// Leaves the lines as they are where that is wider than the terminal.
 pub(super) fn beside(lines: Vec<String>, drawn: &[String], columns: usize) -> Vec<String> {
     let widest = |of: &[String]| of.iter().map(|text| text.chars().count()).max().unwrap_or(0);
     let (width, longest) = (widest(&lines), widest(drawn));

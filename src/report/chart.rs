@@ -16,7 +16,6 @@ use crate::stats;
 use crate::summary::Summary;
 use crate::terms::{self, Cell};
 
-/// Ticks that an axis of round numbers aims at.
 const TICKS: f64 = 5.0;
 pub(crate) const MS: f64 = 1e3;
 
@@ -65,6 +64,7 @@ pub(crate) struct Detail {
 }
 
 impl Point {
+    /// The 95 % interval, and the range of the runs.
     fn bounds(&self) -> [Bounds; 2] {
         self.detail.as_ref().map_or([None; 2], |detail| detail.bounds)
     }
@@ -77,7 +77,6 @@ pub(crate) struct Span {
     pub to: f64,
 }
 
-/// The class of a shade, and its name in a legend.
 pub(crate) type Shade = (&'static str, &'static str);
 
 /// Before the window, or after it.
@@ -106,7 +105,6 @@ pub(crate) fn drawn(charts: &[Chart]) -> BTreeSet<usize> {
     charts.iter().flat_map(|chart| &chart.series).map(|series| series.label).collect()
 }
 
-/// Explains the bars at the points of charts, where there are any.
 pub(crate) fn bars(charts: &[Chart]) -> Option<&'static str> {
     let any = charts.iter().flat_map(Chart::points).any(|point| point.bounds() != [None, None]);
     any.then_some("Bars with caps: 95 % interval. Thin bars: smallest to largest run.")
@@ -117,8 +115,7 @@ pub(crate) fn at(column: &Cell) -> String {
     terms::clients(column.clients) + &rate
 }
 
-/// Draws a table's numbers from zero, or its ratios around 1, over the clients of closed loops, and over
-/// the rates of each number of clients. Nothing but a baseline itself is no chart.
+/// Nothing but a baseline itself is no chart.
 pub(crate) fn over_clients(table: &WorkloadTable, labels: &Labels) -> Vec<Chart> {
     let mut groups: BTreeMap<Option<u32>, Vec<Cell>> = BTreeMap::new();
     for column in &table.columns {
@@ -181,7 +178,6 @@ fn group(
 
 pub(crate) type Bounds = Option<(f64, f64)>;
 
-/// Returns the 95 % interval of a cell's number, and what its runs lie between, in a unit.
 pub(crate) fn bounds(table: &WorkloadTable, cell: &TableCell, unit: f64) -> [Bounds; 2] {
     let spread = &cell.spread;
     let bounds = match table.baseline {
@@ -191,7 +187,6 @@ pub(crate) fn bounds(table: &WorkloadTable, cell: &TableCell, unit: f64) -> [Bou
     bounds.map(|bounds| bounds.map(|(low, high)| (low / unit, high / unit)))
 }
 
-/// Writes them as `[low, high]` and `low..high`.
 pub(crate) fn bounds_in_words(
     [interval, range]: [Bounds; 2],
     decimals: usize,
@@ -203,8 +198,7 @@ pub(crate) fn bounds_in_words(
     ]
 }
 
-/// Draws latency by percentile, a chart for each column: the medians of the repeats' percentiles, up to
-/// the last one beyond which the repeat with the fewest values has enough of them.
+/// Ends at the last percentile beyond which the repeat with the fewest values has enough of them.
 pub(crate) fn percentiles(table: &WorkloadTable, labels: &Labels) -> Result<Vec<Chart>> {
     let mut charts = Vec::new();
     let mut all: BTreeMap<Cell, Vec<Series>> = BTreeMap::new();
@@ -275,14 +269,12 @@ pub(crate) struct Axis {
     pub ticks: Vec<(f64, String)>,
 }
 
-/// Returns the least and the greatest of the finite ones among some values.
 fn ends(values: impl Iterator<Item = f64>) -> Bounds {
     let finite = values.filter(|value| value.is_finite()).map(|value| (value, value));
     finite.reduce(|(low, high), (one, other)| (low.min(one), high.max(other)))
 }
 
 impl Axis {
-    /// Returns the position of a value, from 0 to 1.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let [value, from, to] = [value, self.from, self.to].map(self.warp);
         let at = (value - from) / (to - from);
@@ -307,8 +299,7 @@ impl Axis {
         Axis { name: name.to_owned(), from, to, warp: |value| value, ticks }
     }
 
-    /// Makes an axis from zero for the bulk of some values. A few that are much higher do not make the
-    /// others flat: they are cut, and the name says how high they are.
+    /// A few values that are much higher do not make the others flat: they are cut; the name says how high they are.
     pub(super) fn of_bulk(name: &str, mut values: Vec<f64>) -> Axis {
         values.sort_by(f64::total_cmp);
         let most = values.last().copied().unwrap_or_default();
@@ -321,7 +312,6 @@ impl Axis {
         Axis::around(&name, 0.0, bulk)
     }
 
-    /// Makes a logarithmic axis from a power of ten to another, around all values above zero.
     fn decades(name: &str, values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = ends(values.map(f64::log10)).unwrap_or((0.0, 1.0));
         let first = low.floor() as i32;
@@ -454,7 +444,6 @@ pub(crate) struct Plot<'a> {
 }
 
 impl Plot<'_> {
-    /// Leaves room for the texts of the axes around it.
     pub(crate) fn new(chart: &Chart, size: Size) -> Plot<'_> {
         let widest = chart.y.ticks.iter().map(|(_, text)| text.chars().count()).max();
         let left = widest.unwrap_or(1) as f64 * CHAR + 12.0;

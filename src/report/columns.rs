@@ -120,5 +120,4 @@ impl Sheet {
     }
 }
 
-/// Names the heads of a plain table, beside them in text.
 pub(crate) const CLIENTS: &str = "concurrent clients";

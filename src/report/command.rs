@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use super::names::listed;
 use crate::summary::Summary;
-use crate::terms::{OnError, Rate, StatementMode};
+use crate::terms::{Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
-/// Returns the command that would ask for the same as one invocation, as far as its summaries know it:
-/// what differs from its default, and what the numbers depend on most.
+/// Makes the command as far as summaries know it: settings that differ from defaults, or that matter most.
 pub(super) fn command(steps: &[&Summary]) -> String {
     let first = steps[0];
     if let Some(of) = &first.experiment {
@@ -19,8 +18,14 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
     let seconds = |s: f64| format!("{s}s");
     let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
-    let threads = steps.iter().map(|step| (step.plan.engine_threads, usual(step)));
-    let threads = threads.filter(|(threads, usual)| threads != usual).map(|(threads, _)| threads);
+    // Of each host.
+    let each = |step: &Summary| step.plan.engine_threads / step.hosts.len().max(1) as u32;
+    let unusual = steps.iter().filter(|step| step.plan.engine_threads != usual(step));
+    let threads = unusual.map(|step| each(step).max(1));
+    // No summary keeps how they were started: such a command may have a secret in it.
+    let hosts = first.hosts.iter().map(|host| Some(host.name.clone()));
+    // Only a launcher's ranks count from 0.
+    let launched = first.hosts.iter().any(|host| host.rank == 0);
     let before = first.conditions.as_ref().and_then(|conditions| conditions.before.as_ref());
     let class = first.conditions.as_ref().and_then(|conditions| conditions.expected_class);
     let mut words = vec!["loadgen".to_owned()];
@@ -46,6 +51,8 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     flag("distribution", Some(workload.distribution.clone()));
     flag("spread", Some(workload.spread.to_string()));
     flag("engine-threads", threads.map(|threads| threads.to_string()).next());
+    flag("hosts", joined(hosts, ",").filter(|_| !launched));
+    flag("ranks", launched.then(|| Launcher::Auto.to_string()));
     flag("charset", plan.charset.clone());
     flag("on-error", (plan.on_error != OnError::Abort).then(|| plan.on_error.to_string()));
     flag("max-errors", plan.max_errors.clone());
@@ -63,7 +70,6 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 
-/// Returns a word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     let is_plain = !word.is_empty() && word.chars().all(plain);

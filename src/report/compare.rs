@@ -109,7 +109,6 @@ fn complete_rows<'t, 's>(
     rows
 }
 
-/// Lists the cells that only one label of a comparison has, a line for each label that lacks some.
 fn not_measured(rows: &[&ComparedCell]) -> Vec<String> {
     let mut labels: Vec<&str> = Vec::new();
     rows.iter().filter_map(|row| row.lacking_label()).for_each(|of| push_new(&mut labels, of));

@@ -37,7 +37,6 @@ impl ComparedCell<'_, '_> {
         is_asked_for(self.table, &self.column)
     }
 
-    /// Returns true if the new label did nothing where the base did something.
     pub(super) fn has_stopped(&self) -> bool {
         let did = |cell: &TableCell| cell.values.iter().all(|value| has_log(*value));
         let lost = self.verdict == Compared::NoRatio && self.table.metric.higher_is_better();
@@ -65,7 +64,6 @@ impl ComparedCell<'_, '_> {
         (one * other < 0.0 && (one - other).abs() >= OPPOSITE_LEAST).then_some(medians)
     }
 
-    /// Explains a ratio that the medians beside it seem to contradict.
     pub(super) fn explain_opposite(&self) -> Option<String> {
         let pairs = if self.ratio.as_ref()?.blocks {
             "of runs that were measured one after the other"
@@ -78,8 +76,7 @@ impl ComparedCell<'_, '_> {
         )))
     }
 
-    /// Returns true if its labels were measured one after the other: a drift of the host looks like a
-    /// difference.
+    /// Measured one after the other: a drift of the host looks like a difference.
     pub(super) fn is_apart(&self) -> bool {
         match self.cells {
             [Some(one), Some(other)] => one.spread.n > 1 && !are_blocks([one, other]),
@@ -95,8 +92,8 @@ impl ComparedCell<'_, '_> {
         self.cells[of].map(|cell| cell.spread.median)
     }
 
-    /// Words why there is no ratio; or that runs of a label did not complete, or that ops of one label
-    /// failed and the number does not show it.
+    /// Words why there is no ratio; or that runs of a label did not complete, or that ops of one label failed and the
+    /// number does not show it.
     fn find_lack(&self, floor: f64) -> Option<String> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
         let failed = self.cells.map(|cell| failed_share(&cell?.steps().collect::<Vec<_>>()));
@@ -135,7 +132,6 @@ impl ComparedCell<'_, '_> {
         joined(lacks.into_iter().map(Some), ", ")
     }
 
-    /// Counts the runs of a label that have too few operations for the percentile, where there are some.
     fn scarce_runs(&self, line: &LabelRow) -> Option<String> {
         let runs = line.runs.iter().filter(|run| run.cell() == self.column);
         let steps = runs.filter_map(|run| run.measured());
@@ -177,8 +173,7 @@ impl ComparedCell<'_, '_> {
         self.table.line(label).is_some_and(|line| self.scarce_runs(line).is_some())
     }
 
-    /// Returns what more runs may decide, or tell whether it matters. Where runs are too short more of them
-    /// decide nothing.
+    /// Returns the doubt that more runs may end; where runs are too short more of them decide nothing.
     pub(super) fn doubt(&self) -> Option<Doubt> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
@@ -197,8 +192,7 @@ impl ComparedCell<'_, '_> {
     }
 }
 
-/// Returns the cells of two labels with their verdicts, by their tables. What one of both has measured,
-/// or begun, and the other has not, has a row, too: no table may seem to be all there is.
+/// A cell that only one of both has measured, or begun, has a row, too: no table may seem to be all there is.
 pub(super) fn rows<'t, 's>(
     contrasts: &'t ComparedTables<'_, 's>,
     of: &Question,

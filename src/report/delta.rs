@@ -44,8 +44,7 @@ pub(crate) fn of_pair<'a>(
     of_two(tables, labels_of(tables, options)?.each_ref().map(String::as_str))
 }
 
-/// Returns the tables of the two labels only, and what changes there, of the ratio; without those that
-/// lack one.
+/// Leaves out tables that lack one of the two labels.
 fn pairs<'a>(
     tables: &[WorkloadTable<'a>],
     options: &Options,

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Returns the value of a key; adds a default one for a key that is not here yet.
 pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
     let at = all.iter().position(|(known, _)| *known == key).unwrap_or(all.len());
     if at == all.len() {
@@ -12,7 +11,6 @@ pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> 
     &mut all[at].1
 }
 
-/// Different items in the order in which they came.
 #[derive(Debug, Clone)]
 pub(crate) struct Distinct<T>(HashMap<T, usize>);
 

@@ -31,8 +31,7 @@ pub struct Doubt {
     pub why: String,
 }
 
-/// Returns the cells whose median is not known to `widest`, a share of it, or whose runs were
-/// disturbed more often than not.
+/// Cells whose median is not known to `widest`, a share of it, or of which most runs were disturbed.
 pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Vec<Doubt>> {
     let tables = tables(&steps.into(), options)?;
     let doubts = tables.iter().flat_map(|table| {

@@ -3,8 +3,7 @@
 use crate::error::is_hostile;
 pub(crate) use crate::error::{clip, line};
 
-/// Text for markup, which escapes what would be a tag: one line, without the two characters that
-/// no XML may hold.
+/// One line, without the two characters that no XML may hold.
 pub(crate) fn markup(text: &str) -> String {
     line(text).replace('\u{fffe}', "\\u{fffe}").replace('\u{ffff}', "\\u{ffff}")
 }
@@ -15,8 +14,7 @@ pub(crate) fn markup_owned(text: String) -> String {
     if text.chars().all(safe) { text } else { markup(&text) }
 }
 
-/// Text in a Markdown table: no cell ends early, and nothing becomes markup. An underscore
-/// inside a word is none, and labels are full of them.
+/// No cell ends early, and nothing becomes markup. An underscore inside a word is none: labels are full of them.
 pub(crate) fn markdown(text: &str) -> String {
     let text = line(text);
     let chars: Vec<char> = text.chars().collect();
@@ -34,8 +32,7 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
-/// Text of a CSV cell that no spreadsheet takes for a formula: an apostrophe goes in front of
-/// what starts like one, also behind blanks and in full width.
+/// No spreadsheet takes it for a formula: an apostrophe precedes what starts like one, also full width or indented.
 pub(crate) fn formula(text: &str) -> String {
     let text = line(text);
     let begins = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];

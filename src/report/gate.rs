@@ -103,7 +103,6 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
 }
 
 impl GateOutcome {
-    /// Holds a value against a gate, or tells why there is none.
     fn compare(gate: &Gate, value: Result<f64, String>) -> GateOutcome {
         let held = value.as_ref().ok().map(|value| gate.range.contains(value));
         GateOutcome {
@@ -119,8 +118,7 @@ fn judge(gate: &Gate, runs: &[&Summary]) -> Result<GateOutcome> {
         |quantity| median_or_sum(quantity, runs).map(|value| GateOutcome::compare(gate, value));
     let found = over(gate.quantity)?;
     let Quantity::Latency(Property::Percentile(p)) = gate.quantity else { return Ok(found) };
-    // If a percentile has too few values beyond it, and one that has enough is too high already, so
-    // is this one.
+    // If a percentile has too few values beyond it, and one that has enough is too high already, so is this one.
     for lower in p.lower().filter(|_| found.held.is_none() && gate.range.contains(&0.0)) {
         let found = over(Quantity::Latency(Property::Percentile(lower)))?;
         if found.held == Some(false) {
@@ -165,7 +163,6 @@ impl GateLine<'_, '_> {
         Some(format!("{above}{}", quantity_in_words(self.gate.quantity, self.found.value?)))
     }
 
-    /// Returns the verdict with the value that decided it, or with the reason why there is none.
     fn verdict_sentence(&self) -> String {
         let verdict = match self.found.held {
             Some(true) => "holds",
@@ -207,8 +204,7 @@ impl Gates {
     }
 }
 
-/// Returns whether one step holds it as a service level, and its number; none where that is not
-/// known. A failed op is slower than any level.
+/// Returns whether a step holds it, and its number; None where that is not known. A failed op is slower than any level.
 pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
     if step.measured_s <= 0.0 {
         return Ok((None, None));
@@ -229,8 +225,7 @@ pub(crate) fn may_hold(gate: &Gate, step: &Summary) -> bool {
     }
 }
 
-/// Returns the latency of a level from above over all ops, those that were not done being the slowest:
-/// infinite where it is one of them; nothing where there are none, or the latency is no percentile.
+/// Ops that were not done are the slowest: infinite where it is one of them; none where it is no percentile.
 fn with_failed(gate: &Gate, step: &Summary) -> Result<Option<f64>> {
     let (apart, given_up) = (failed(step), given_up(step));
     match gate.quantity {

@@ -31,7 +31,6 @@ pub(crate) fn nines(count: f64) -> f64 {
     1.0 - 10_f64.powf(-count)
 }
 
-/// Returns the shares that a chart shows percentiles of.
 pub(crate) fn shares() -> impl Iterator<Item = f64> {
     (0..=EACH_NINE * NINES_MAX).map(|i| nines(i as f64 / EACH_NINE as f64))
 }
@@ -83,8 +82,7 @@ impl Curve {
     }
 }
 
-/// Returns the percentiles of a chart's shares, up to the last one beyond which there are enough values:
-/// those that are known already, else from the histogram; nothing of an empty one.
+/// Up to the last one beyond which there are enough values: those known, else from the histogram, unless empty.
 pub(crate) fn curve_us(times: &Distribution) -> Result<Option<Box<[f64]>>, String> {
     if times.curve_us.is_some() {
         return Ok(times.curve_us.clone());

@@ -125,7 +125,6 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
     Ok(document(&title, &style, body.into_string()))
 }
 
-/// Returns the rules that hide what belongs to a label whose switch is off.
 fn switch_rules(labels: usize) -> String {
     // The selector begins at the switches: else a browser walks through the whole page for each rule.
     let rule = |at: usize| {
@@ -137,8 +136,7 @@ fn switch_rules(labels: usize) -> String {
     (0..labels).map(rule).collect()
 }
 
-/// Whatever comes from a summary is text here: nothing but this style and this script may do
-/// anything, and nothing is fetched.
+/// Whatever comes from a summary is text: only this style and this script act, and nothing is fetched.
 fn document(title: &str, style: &str, body: String) -> String {
     let mut document = markup_owned(body);
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
@@ -186,7 +184,6 @@ fn switches(labels: &Labels, counted: &str) -> Markup {
     }
 }
 
-/// Returns a label with a sample of its line; it switches the label.
 fn key(at: usize, label: &str) -> Markup {
     html! {
         label for={ "l" (at) } class={ "k" (at) } {
@@ -242,7 +239,6 @@ fn fold(open: bool, head: &str, what: &Markup) -> Markup {
     html! { details.print open[open] { summary { (head) } (what) } }
 }
 
-/// Writes a list or a table with its title, without what belongs below it.
 fn of_page(page: &Page) -> Markup {
     let sheets: Vec<&Sheet> = page.visible_sheets().collect();
     let list = sheets.first().filter(|sheet| sheet.list);
@@ -254,8 +250,7 @@ fn of_page(page: &Page) -> Markup {
     }
 }
 
-/// Writes sheets of the same columns as a table: numbers to the right, texts to the left. Rows with a
-/// label go with its switch.
+/// Numbers to the right, texts to the left. Rows with a label go with its switch.
 fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
     let side = |column: &PageColumn, text: &str| {
         column.left.then_some(if text.len() > LINE_MAX { "text long" } else { "text" })
@@ -381,7 +376,6 @@ impl<'a> ReportPage<'a> {
         })
     }
 
-    /// Folds charts away with a note above them; nothing where there are none.
     fn folded(&self, open: bool, head: &str, note: Option<&str>, drawn: &[Chart]) -> Markup {
         html! { @if !drawn.is_empty() { (fold(open, head, &html! {
             @if let Some(note) = note { p.faint { (note) } }
@@ -389,8 +383,7 @@ impl<'a> ReportPage<'a> {
         })) } }
     }
 
-    /// Relates a workload to the label that was asked for, else to the first that was measured, and
-    /// tells what else is to be said of it.
+    /// Relates a workload to the label that was asked for, else to the first that was measured.
     fn ratios(
         &self,
         at: usize,
@@ -506,8 +499,7 @@ impl<'a> ReportPage<'a> {
     }
 }
 
-/// Returns the positions, line and column, of the best of each column: of the best median, and of all
-/// that the runs do not tell from it. There is none without a choice, or of what was asked for.
+/// Finds also those that the runs do not tell from the best median. None without a choice, or for one that was asked for.
 fn best(table: &WorkloadTable) -> BTreeSet<(usize, Cell)> {
     let mut best = BTreeSet::new();
     let merit = |cell: &TableCell| merit(&table.metric, cell.spread.median);
@@ -534,8 +526,6 @@ fn best(table: &WorkloadTable) -> BTreeSet<(usize, Cell)> {
     best
 }
 
-/// Returns a workload's numbers, one label a line, with their title, what marks and small numbers mean,
-/// and the footnotes of what is no ratio.
 fn main_table(table: &WorkloadTable, labels: &Labels) -> Markup {
     let (best, is_related) = (best(table), table.baseline.is_some());
     // Two digits after the point would often hide a ratio's interval.
@@ -594,8 +584,7 @@ fn star() -> Markup {
     html! { sup { (MARK) } }
 }
 
-/// Returns the table of errors by their code, else their class, and of steps that did not complete by how
-/// they ended, where there are any.
+/// Errors by code, else class; steps that did not complete by how they ended.
 fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
     type Places<'s> = BTreeMap<Cell, BTreeSet<&'s str>>;
     // By line, how it ended, and code: the count, the first message, the columns of the steps.
@@ -635,8 +624,6 @@ fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
     html! { @if !of.is_empty() { (fold(of.len() <= MANY, head, &of_sheets(&[&sheet], &of))) } }
 }
 
-/// Words the facts behind the numbers: the server's count, the verdicts, how busy the client was, what it
-/// could have done, and where it ran.
 fn behind(table: &WorkloadTable) -> String {
     let steps: Vec<&Summary> = table.lines.iter().flat_map(LabelRow::steps).collect();
     if steps.is_empty() && table.lines.iter().any(|line| !line.runs.is_empty()) {
@@ -720,7 +707,6 @@ fn share(step: &Summary) -> Result<f64, String> {
     if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
 }
 
-/// Returns the smallest and the largest, once where they look the same; nothing of nothing.
 fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
     let spread = stats::spread(&values.collect::<Vec<f64>>())?;
     let (low, high) = (format!("{:.decimals$}", spread.min), format!("{:.decimals$}", spread.max));

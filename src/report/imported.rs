@@ -16,7 +16,6 @@ use crate::terms::units::rate_decimals;
 /// Characters of a text in the table of imported runs.
 const CELL_MAX: usize = 60;
 
-/// Refuses a metric that no imported output has.
 pub(super) fn not_printed(tables: &[WorkloadTable], runs: &[Run]) -> Error {
     let mut percentiles: Vec<String> = Vec::new();
     let imported = runs.iter().filter_map(|run| run.imported());
@@ -30,7 +29,6 @@ pub(super) fn not_printed(tables: &[WorkloadTable], runs: &[Run]) -> Error {
         .hint(format!("--metric takes what they have: {there}"))
 }
 
-/// Returns true if an imported run lacks the number of its table.
 pub(super) fn any_lacks(tables: &[WorkloadTable]) -> bool {
     let lacks = |table: &WorkloadTable, run: &Run| {
         let metric = table.metric_at(&run.cell());

@@ -11,8 +11,7 @@ use crate::terms::named;
 const NAMED_MAX: usize = 20;
 const LABEL_MAX: usize = 60;
 
-/// The labels of some tables, each once, in the order of their lines: a label's position decides its
-/// colour, its marker and its dashes everywhere.
+/// A label's position decides its colour, its marker and its dashes everywhere.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Labels<'a> {
     all: Vec<&'a str>,
@@ -43,7 +42,6 @@ pub(crate) fn position(labels: &Labels, label: &str) -> usize {
     *labels.positions.get(label).expect("a label of these tables")
 }
 
-/// Refuses a label that is not among these; the hint names the nearest one.
 pub(crate) fn require_label(labels: &[&str], flag: &str, label: &str) -> Result<()> {
     let labels: BTreeSet<&str> = labels.iter().copied().collect();
     if labels.contains(label) {

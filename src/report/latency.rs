@@ -26,11 +26,9 @@ const ROWS_MAX: usize = 40;
 
 type CellSteps<'a> = Vec<&'a Summary>;
 
-/// The workload, the label and the cell of some runs.
 type Key<'a> = (&'a str, &'a str, Cell);
 
-/// Returns the percentiles of each cell, and the histogram of the last where it has room, for a terminal of
-/// so many rows and columns; nothing where nothing was measured, or too many cells were.
+/// Nothing where nothing was measured, or too many cells were; the histogram only where it has room.
 pub(crate) fn render_latency(
     steps: &[&Summary],
     (rows, columns): (usize, usize),
@@ -113,8 +111,7 @@ fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String, columns: usize) -> 
     Ok(Page { title: vec![title], sheets, ..Page::default() })
 }
 
-/// Splits the rows by workload and label, where there are several. Names stand above their rows, for beside
-/// them a line would not fit into a terminal.
+/// Names stand above their rows: beside them a line would not fit into a terminal.
 fn split(sheet: &Sheet, cells: &BTreeMap<Key, CellSteps>, columns: usize) -> Vec<Sheet> {
     let several = several_names(cells);
     let keys: Vec<&Key> = cells.keys().collect();

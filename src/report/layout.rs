@@ -23,7 +23,7 @@ use super::table::{
 };
 use super::tables::cell;
 use super::value::{self, PageValue, ratio_decimals};
-use super::{delta, settings, slo, suites};
+use super::{delta, hosts, settings, slo, suites};
 use crate::error::Result;
 use crate::summary::{Outage, Summary};
 use crate::terms::{self, Cell, Layout};
@@ -39,6 +39,7 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
         Layout::List => Ok(list(&slices().collect::<Vec<WorkloadTable>>())),
         Layout::Peak => Ok(tables.iter().map(|table| peak(table)).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
+        Layout::Hosts => Ok(tables.iter().map(hosts::page).collect()),
         Layout::Settings => Ok(vec![settings::page(tables)]),
         Layout::Relative => {
             by_slice(tables, |slice, at, ratios| Ok(Some(relative(slice, baseline, at, ratios))))
@@ -115,7 +116,6 @@ fn page(table: &WorkloadTable) -> Page {
     Page { title, sheets, ..Page::default() }.footed(table)
 }
 
-/// Explains ±, where cells have several runs.
 fn explain_uncertainty(table: &WorkloadTable) -> String {
     let several = || table.cells().filter(|cell| cell.spread.n > 1);
     let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
@@ -130,8 +130,7 @@ fn explain_uncertainty(table: &WorkloadTable) -> String {
     format!(", ± half of {of}{whole}")
 }
 
-/// Returns the heads of columns, and that of their labels: open loops at as many clients differ in
-/// their rates alone.
+/// Open loops at as many clients differ in their rates alone.
 fn heads(columns: &[Cell]) -> (Vec<String>, String) {
     let rates: Option<Vec<_>> = columns.iter().map(|column| column.rate).collect();
     let alike = columns.iter().all(|column| column.clients == columns[0].clients);
@@ -145,8 +144,7 @@ fn heads(columns: &[Cell]) -> (Vec<String>, String) {
     }
 }
 
-/// Returns what follows the numbers of a column: how well they are known, ratios to the baseline, and
-/// marks, as in `12793 ±88 (2.18x)`. All are as wide, so that the numbers stand below each other.
+/// Writes cells such as `12793 ±88 (2.18x)`; all are as wide, so that the numbers stand below each other.
 fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> {
     let (ratio_decimals, base) = (ratio_decimals(table.numbers()), table.baseline.as_deref());
     let of_line = |(at, line): (usize, &LabelRow)| {

@@ -6,8 +6,7 @@ use super::chart::{CHAR, LINE, MARGIN, Size, class, px, sample};
 use super::escape::clip;
 use super::names::label;
 
-/// Places what tells labels apart side by side below a drawing, in lines as wide as it: the position
-/// of each, and the height of all.
+/// Side by side below a drawing, in lines as wide as it. Returns the position of each, and the height of all.
 pub(crate) fn legend<'l>(labels: &[(usize, &'l str)], size: Size) -> (Vec<Markup>, f64) {
     let (mut x, mut y) = (0.0, 0.0);
     let entry = |(at, text): &(usize, &'l str)| {

@@ -148,7 +148,6 @@ impl Metric {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
     }
 
-    /// Returns true if it is the duration of work that ran to its end.
     pub(crate) fn is_seconds(self) -> bool {
         self == Metric::SECONDS
     }
@@ -237,7 +236,6 @@ impl Metric {
         runs.iter().filter_map(|run| self.value(*run).transpose()).collect()
     }
 
-    /// Returns the number of an imported run; none where its output does not have it.
     fn printed(self, run: &Imported) -> Option<f64> {
         let (totals, latency) = (&run.totals, &run.latency);
         if run.measured_s <= 0.0 {
@@ -276,7 +274,6 @@ impl Metric {
         }
     }
 
-    /// Explains that a run has no number of it, or none that is to be shown.
     pub(crate) fn finding(self, run: Run) -> Option<Finding> {
         match run {
             Run::Measured(step) => self.scarce(step).map(|(percentile, count)| {
@@ -306,7 +303,6 @@ impl Metric {
         [Metric::ERRORS, Metric::ERROR_SHARE, Metric::RETRIED].contains(&self)
     }
 
-    /// Returns the percentile that a step has too few values for, and how many it has.
     pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
         let Metric::Time(of, _) = self else { return None };
         let percentile = self.percentile()?;
@@ -495,15 +491,13 @@ pub fn failed_share(steps: &[&Summary]) -> Option<f64> {
     (all > 0.0).then(|| (bad / all).min(1.0))
 }
 
-/// Counts the ops of the window that failed or are in doubt, which are not among the times. Older
-/// summaries know all phases' doubts only.
+/// Ops that failed or are in doubt are not among the times. Older summaries know all phases' doubts only.
 pub(super) fn failed(step: &Summary) -> u64 {
     let in_doubt = step.latency.in_doubt.unwrap_or(step.totals.in_doubt);
     step.latency.failed.count.saturating_add(in_doubt)
 }
 
-/// Counts the ops of the window that were given up, and arrivals that were never issued: both are
-/// among the times. Older summaries know those of all phases only.
+/// Ops given up, and arrivals never issued, are among the times. Older summaries know those of all phases only.
 pub(super) fn given_up(step: &Summary) -> u64 {
     let issued = step.latency.abandoned;
     issued.map_or(step.totals.abandoned, |issued| issued.saturating_add(step.latency.unissued()))
@@ -528,8 +522,7 @@ pub(super) fn read_us(step: &Summary) -> Option<f64> {
     of_host(step, |host| Some(host.disk_read_s? * US))
 }
 
-/// Its part that is the server's own, by bytes: what its process read, else InnoDB. None where
-/// neither is known, for others read from the same disks.
+/// The server's own, by bytes: its process's, else InnoDB's. None where unknown: others read from the same disks.
 pub(super) fn own_read_us(step: &Summary) -> Option<f64> {
     let own = of_process(step, |process| Some(process.read_bytes? as f64));
     let own = own.or_else(|| step.counter_per_op("Innodb_data_read"))?;

@@ -25,6 +25,7 @@ mod escape;
 mod explain;
 mod gate;
 mod histogram;
+mod hosts;
 mod html;
 mod imported;
 mod json;

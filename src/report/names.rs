@@ -39,7 +39,6 @@ pub(crate) fn both_values(difference: &Difference) -> String {
     format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
 }
 
-/// Lists the first few texts, and counts the others.
 pub(crate) fn list_some(texts: Vec<String>, joined: &str) -> String {
     terms::named(texts, NAMED_MAX, joined)
 }

@@ -46,7 +46,6 @@ impl Footnotes {
         Footnotes { all, of_lines }
     }
 
-    /// Returns the notes of a line with their positions, in their order.
     pub(super) fn of_line(&self, line: usize) -> impl Iterator<Item = (usize, &Note)> {
         self.of_lines.get(&line).into_iter().flatten().map(|at| (*at, &self.all[*at]))
     }
@@ -68,7 +67,6 @@ pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Cell, Finding)>) -
 }
 
 impl Note {
-    /// Makes a note without places, of a finding and what it tells to differ.
     pub(super) fn new<'d>(
         finding: Finding,
         differs: impl IntoIterator<Item = &'d Difference>,
@@ -88,7 +86,6 @@ impl Note {
     }
 }
 
-/// Returns all notes as lines, each with what to do.
 pub(crate) fn in_full(notes: &[Note]) -> Vec<String> {
     let line = |note: &Note| match note.finding.advice() {
         "" => format!("{MARK} {}", note.text),

@@ -17,7 +17,7 @@ use crate::judge::{
     self, ABSENT, CONDITIONS, Condition, Difference, HeldBy, OVERHEADS, ShownIn, Weight,
 };
 use crate::summary::{Outcome, Summary};
-use crate::terms::{self, Cell, Code, Finding, Warm, finding, joined, units};
+use crate::terms::{self, Cell, Code, Finding, Warm, counted, finding, joined, units};
 
 /// Refers to the rest where more settings differ than are named.
 const SETTINGS: &str = " (all of them: --layout settings --format csv)";
@@ -110,8 +110,7 @@ fn conditions(steps: &[&Summary]) -> Vec<(Cow<'static, str>, ConditionValues)> {
     all
 }
 
-/// Returns the conditions of a line, and all options of its workload in one text: the others are
-/// those that are not as usual.
+/// Has all options of its workload in one text, too: the others are those that are not as usual.
 pub(crate) fn conditions_in_json(line: &LabelRow) -> Map<String, Json> {
     let mut texts: Vec<String> = Vec::new();
     let steps: Vec<&Summary> = line.steps().collect();
@@ -168,8 +167,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns what a line does not share with the one that the caption describes, and what its own runs
-/// do not share: notes without places.
+/// Lists conditions that a line does not share with the one that the caption describes; those that its own runs do not
+/// share are notes without places.
 fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
@@ -267,9 +266,8 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
     (found.into_iter().map(|(difference, (_, columns))| (difference, columns)).collect(), unknown)
 }
 
-/// Lists the conditions in which the steps of one line differ, without those in the caption; of a line
-/// that the caption does not describe, without those that differ within one cell. Another note has those of
-/// several servers.
+/// Lists the conditions in which the steps of one line differ, without those in the caption; of a line that the
+/// caption does not describe, without those that differ within one cell. Another note has those of several servers.
 fn mixed(line: &LabelRow, captioned: bool, servers: &[Difference]) -> Option<Note> {
     let of_line = pairs(line.steps().collect()).map(|pair| (false, pair));
     let cells = line.cells().filter(|_| !captioned);
@@ -322,7 +320,6 @@ fn several_servers(line: &LabelRow) -> Vec<Difference> {
     IDENTITY.into_iter().filter_map(differing).collect()
 }
 
-/// Pairs the first step of each kind of knowledge with all others.
 fn pairs<'a>(steps: Vec<&'a Summary>) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
     let firsts = judge::by_knowledge(&steps);
     let pairs = move |first: &'a Summary| {
@@ -343,7 +340,6 @@ pub(crate) fn title(table: &WorkloadTable) -> String {
     format!("{}, {unit}{}{}", number_of(table), medians(table), ratios.collect::<String>())
 }
 
-/// Returns the title of a table that shows ratios alone.
 pub(crate) fn title_of_ratios(table: &WorkloadTable, label: &str) -> String {
     format!("{} {}{}", number_of(table), related(table, label), medians(table))
 }
@@ -367,7 +363,6 @@ fn medians(table: &WorkloadTable) -> String {
     }
 }
 
-/// Returns the conditions of a table's reference with their names, as `--notes` shows them.
 pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
     let line = table.reference_line(has_steps)?;
     let columns: BTreeSet<Cell> = line.steps().map(Summary::cell).collect();
@@ -400,8 +395,7 @@ fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>,
     })
 }
 
-/// Returns the conditions of a table's reference as people say them: `8 tables x 20k rows, uniform
-/// keys, socket, 1 s warm-up + 6 s, in memory`.
+/// Words them for people: `8 tables x 20k rows, uniform keys, socket, 1 s warm-up + 6 s, in memory`.
 pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
     let line = table.reference_line(has_steps)?;
     let shown = shown_conditions(line).filter_map(|(name, values)| {
@@ -458,7 +452,9 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
         let name = clip(name, VALUE_MAX);
         Some(if name == "before" { format!("{values} before") } else { format!("{name} {values}") })
     });
-    let usual = [tables, keys, statements, transport, times, arrival, class];
+    let hosts = line.steps().map(|step| step.hosts.len()).max().filter(|hosts| *hosts > 0);
+    let hosts = hosts.map(|hosts| counted(hosts as u64, "client host"));
+    let usual = [tables, keys, statements, transport, hosts, times, arrival, class];
     joined(usual.into_iter().chain(others), ", ")
 }
 
@@ -469,8 +465,7 @@ pub(crate) fn below(table: &WorkloadTable) -> Vec<String> {
     which.map(str::to_owned).into_iter().chain(unrelated(table)).collect()
 }
 
-/// Names the columns that have cells, but none of the baseline; and tells of a cell beside one of the
-/// baseline that has no ratio to it.
+/// Columns with cells, but none of the baseline; and a cell beside one of the baseline that has no ratio to it.
 pub(crate) fn unrelated(table: &WorkloadTable) -> Vec<String> {
     let Some(label) = &table.baseline else { return Vec::new() };
     let base = table.line(label);
@@ -513,8 +508,7 @@ pub(crate) fn codes(table: &WorkloadTable, lines: &[usize], column: &Cell) -> St
 
 const SPOKEN: [&str; 3] = ["statements", "transport", "TLS"];
 
-/// Returns the settings of the second step that the first has not, for a legend: its variables but for
-/// those that follow from others, and how it was spoken to.
+/// Settings that the first has not, but for those that follow from others; and how the second was spoken to.
 pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut differences = judge::differences_in(&SPOKEN, first, second);
     differences.extend(judge::fingerprint_differences(&first.server, &second.server));
@@ -528,7 +522,6 @@ pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     differences
 }
 
-/// Returns true if a difference follows from another one, given whether versions differ.
 pub(crate) fn follows(name: &str, other_version: bool) -> bool {
     name == DURABILITY || other_version && FOLLOWING.contains(&name)
 }

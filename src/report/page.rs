@@ -56,7 +56,6 @@ impl Page {
     }
 }
 
-/// Returns the rows of all pages, with the names that files have for their columns.
 pub(crate) fn records(pages: &[Page]) -> Vec<Map<String, Json>> {
     let records = pages.iter().flat_map(|page| &page.sheets).flat_map(|sheet| {
         let record = |row: usize| {

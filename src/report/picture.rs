@@ -98,7 +98,6 @@ fn differences(table: WorkloadTable) -> Vec<String> {
     lines.collect()
 }
 
-/// Draws charts in a grid, and below them what tells the labels apart, the kinds of spans, and notes.
 fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
     let (size, abreast) = if charts.len() == 1 { (WIDE, 1) } else { (SMALL, 2) };
     let cell = (size.0 + MARGIN, size.1 + TITLE + MARGIN);

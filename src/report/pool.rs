@@ -31,7 +31,6 @@ pub(crate) fn agree(runs: &[Run]) -> Result<()> {
     agree_imported(runs)
 }
 
-/// Refuses steps of one cell that are not the same measurement.
 pub(crate) fn agree_steps<'a>(steps: impl Iterator<Item = &'a Summary>) -> Result<()> {
     let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
     let mut invocations: Vec<Vec<&Summary>> = Vec::new();
@@ -81,8 +80,7 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
-    /// Refuses steps of an invocation that are another measurement than those that are here, or than
-    /// each other. Its hosts may change; with those of each other one it must share a value.
+    /// Its hosts may change; with those of each other invocation it must share a value.
     pub(crate) fn check(&self, run: &[&'a Summary]) -> Result<()> {
         let own = run.iter().map(|step| (judge::known_of(step), *step));
         let mut firsts: Vec<&(Knowledge, &Summary)> = self.firsts.iter().collect();

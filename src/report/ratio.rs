@@ -158,8 +158,7 @@ impl Family {
         family
     }
 
-    /// Returns what the p of a cell is multiplied by at most: the cells of its kind in its table, the tables
-    /// with such, the looks.
+    /// The cells of its kind in its table, the tables with such, the looks: p is multiplied by that at most.
     pub(super) fn times(&self, table: &WorkloadTable, shared: &Pairs, column: &Cell) -> f64 {
         let asked_for = is_asked_for(table, column);
         let alike = shared.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();
@@ -234,8 +233,7 @@ impl<'t, 's> Ratios<'t, 's> {
         shared.iter().filter_map(ratio).collect()
     }
 
-    /// Fills the ratios of the cells of a table, which is one of all or a part of it, to a label. Of
-    /// numbers without logarithms they are those of the medians.
+    /// Numbers without logarithms have the ratios of the medians.
     pub(crate) fn relate(&self, at: usize, table: &mut WorkloadTable, label: &str) {
         let Some(base) = self.lines[at].get(label) else { return };
         for line in &mut table.lines {
@@ -254,8 +252,7 @@ impl<'t, 's> Ratios<'t, 's> {
         table.baseline = Some(label.to_owned());
     }
 
-    /// Returns a table with its ratios to a label, without the columns whose number was asked for;
-    /// nothing where it has no such label.
+    /// Without the columns whose number was asked for; none where the table has no such label.
     pub(crate) fn related(
         &self,
         at: usize,

@@ -99,8 +99,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns what runs are sorted by: their beginning (last where it is no instant), and what tells
-    /// those of one instant apart.
+    /// Orders by the beginning (last where it is no instant), then by what tells those of one instant apart.
     pub(crate) fn sort_key(self) -> (Timestamp, &'a str, u32) {
         let at = self.started_at().parse().unwrap_or(Timestamp::MAX);
         match self {
@@ -142,8 +141,7 @@ impl<'a> Run<'a> {
         notes.get(name).map(String::as_str)
     }
 
-    /// Returns the work of a run that did all that it was asked for, in operations, or in rows of a load;
-    /// none where the time ended it.
+    /// Operations, or rows of a load, of a run that did all that it was asked for; none where the time ended it.
     pub(crate) fn fixed_work(self) -> Option<u64> {
         match self {
             Run::Measured(step) => {
@@ -254,7 +252,6 @@ fn option_differences(one: &Options, other: &Options) -> Vec<Difference> {
     names.into_iter().filter_map(differing).collect()
 }
 
-/// Returns the conditions that the imported ones among some runs tell, with their names in JSON.
 pub(crate) fn imported_conditions(runs: &[Run]) -> impl Iterator<Item = (String, String)> {
     let imported: Vec<&Imported> = runs.iter().filter_map(|run| run.imported()).collect();
     let known = KNOWN_OF_IMPORTED.map(|(name, _)| {

@@ -51,8 +51,7 @@ fn build(step: &Summary) -> (&str, &str) {
     (&step.server.version, &step.server.version_comment)
 }
 
-/// Labels that others of their build are held against at most: all with all would take hours where
-/// there are many.
+/// Labels that others of their build are held against at most: all with all would take hours where there are many.
 const MODELS_MAX: usize = 16;
 
 #[derive(Default)]

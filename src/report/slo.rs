@@ -74,7 +74,6 @@ pub(crate) struct Searches<'s> {
     all: BTreeMap<(u32, u32), SearchSteps<'s>>,
 }
 
-/// The end of the searches in words; the cells in which no rate held, and those of which that is not known.
 #[derive(Default)]
 pub(crate) struct Ending {
     pub lines: Vec<String>,
@@ -143,7 +142,6 @@ impl SearchSteps<'_> {
     }
 }
 
-/// Names a client that may be why the lowest rate that failed did.
 fn limited(probes: &[Probe], failed: f64) -> Option<String> {
     let there = probes.iter().filter(|probe| {
         probe.held == Some(false)
@@ -215,7 +213,6 @@ impl Searches<'_> {
         text + &remarks.map_or_else(String::new, |remarks| format!(" ({remarks})"))
     }
 
-    /// Makes the table of the steps, below the lines that say what they led to.
     fn page(&self) -> Page {
         let steps = || {
             let all = self.all.iter();

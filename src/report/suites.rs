@@ -81,7 +81,6 @@ fn relative(
     ratio.map(|ratio| ratio.estimate())
 }
 
-/// Returns the medians over a label's runs of the times of a test, or of the sum of all.
 fn times(line: &LabelRow, name: &str) -> Option<Times> {
     let median = |of: fn(&SuiteTest) -> f64| stats::median(&seconds(line, name, of));
     Some([median(|test| test.wall_s)?, median(|test| test.user_s)?, median(|test| test.sys_s)?])

@@ -124,8 +124,7 @@ fn line(finding: &Finding) -> (String, bool) {
     }
 }
 
-/// Returns true if the labels name a difference themselves: `8.0.33 innodb_doublewrite=0`; sizes of
-/// performance_schema go with it.
+/// Returns true if the labels name a difference: `8.0.33 innodb_doublewrite=0`; sizes of performance_schema go with it.
 fn is_in_labels(table: &WorkloadTable, note: &Note, name: &str, by_schema: bool) -> bool {
     let in_label = |name: &str| {
         let names = format!("{name}=");
@@ -140,8 +139,7 @@ fn has_binary_log(step: &Summary) -> bool {
     value.is_none_or(|value| !["OFF", "0"].contains(&value.as_str()))
 }
 
-/// Returns `Differs: NAME ONE and OTHER, …` and whether it has all differences. Settings of the binary log
-/// come last where no server `logs`: they have no effect.
+/// Settings of the binary log come last where no server `logs`: they have no effect. True if it has all.
 fn differing_line(
     mark: &str,
     mut differences: Vec<(&str, Vec<&str>)>,

@@ -44,7 +44,6 @@ impl<'a> TableCell<'a> {
         runs.iter().find_map(|run| run.condition(name))
     }
 
-    /// Lists the conditions in which its runs differ from those of another cell, each once.
     pub(crate) fn differences(&self, other: &TableCell) -> Vec<Difference> {
         let [ours, theirs] = [&self.runs, &other.runs].map(|runs| by_knowledge(runs));
         let pairs = ours.iter().flat_map(|one| theirs.iter().map(move |other| (*one, *other)));
@@ -55,8 +54,7 @@ impl<'a> TableCell<'a> {
         found
     }
 
-    /// Returns where the median of repeats is known to be: its 95 % interval, and the range of the runs where
-    /// there are too few for one.
+    /// The 95 % interval of the median of repeats; the range of the runs where there are too few for one.
     pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
         let range = || (self.spread.n > 1).then_some((self.spread.min, self.spread.max));
         self.interval.or_else(range)
@@ -104,12 +102,10 @@ impl<'a> LabelRow<'a> {
         Some(&self.cells[at].1)
     }
 
-    /// Returns its steps that may fill a cell.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &'a Summary> + Clone {
         steps_among(&self.runs)
     }
 
-    /// Returns its steps, then those that fill no cell.
     pub(crate) fn all_steps(&self) -> impl Iterator<Item = &'a Summary> {
         self.steps().chain(self.left_out.iter().copied())
     }
@@ -187,8 +183,7 @@ impl<'a> WorkloadTable<'a> {
         })
     }
 
-    /// Returns a table of each column, without the lines that were not measured there. One that was
-    /// may have no number all the same, such as a percentile of too few ops.
+    /// Without the lines not measured there. One that was may have no number, such as a percentile of too few ops.
     pub(crate) fn by_column(&self) -> Vec<WorkloadTable<'a>> {
         let mut lines: BTreeMap<Cell, Vec<LabelRow>> = BTreeMap::new();
         for (column, line) in self.lines.iter().flat_map(LabelRow::by_column) {
@@ -218,7 +213,6 @@ impl<'a> WorkloadTable<'a> {
         self.of_lines(lines)
     }
 
-    /// Returns the table with other lines, which have no notes yet.
     pub(crate) fn of_lines(&self, lines: Vec<LabelRow<'a>>) -> WorkloadTable<'a> {
         let WorkloadTable { workload, metric, .. } = *self;
         let (columns, notes) = (self.columns.clone(), Footnotes::default());
@@ -234,8 +228,7 @@ impl<'a> WorkloadTable<'a> {
         self.lines.iter().find(|line| line.label == label)
     }
 
-    /// Returns the line with which the others are compared, and which the caption describes: that of the
-    /// reference if it has what it takes, else the first that has.
+    /// The line that the caption describes: the reference's if it has what it takes, else the first that has.
     pub(crate) fn reference_line(&self, has: fn(&LabelRow) -> bool) -> Option<&LabelRow<'a>> {
         let wanted = self.reference.iter().filter_map(|label| self.line(label));
         wanted.chain(&self.lines).find(|line| has(line))

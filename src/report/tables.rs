@@ -44,8 +44,7 @@ pub(super) fn tables_to_show<'a>(
     Ok(tables)
 }
 
-/// Makes the tables of all workloads, cells filled, without footnotes: workloads and labels by the
-/// time of their first run, and what starts at the same instant by name.
+/// Workloads and labels by the time of their first run, and what starts at the same instant by name.
 pub(crate) fn tables<'a>(runs: &Runs<'a>, options: &Options) -> Result<Vec<WorkloadTable<'a>>> {
     let mut runs = runs.to_vec();
     runs.sort_by_cached_key(|run| run.sort_key());
@@ -119,8 +118,7 @@ fn list_clashes(all: &[&Summary], kept: &[&Summary]) -> Vec<Difference> {
     found
 }
 
-/// Leaves of each cell of an invocation the steps that agree with its newest one; tells whether there are
-/// others.
+/// Leaves of each cell the steps that agree with its newest one; true if there are others.
 fn keep_newest_settings(steps: &mut Vec<&Summary>, counts: impl Fn(&&Summary) -> bool) -> bool {
     let mut cells: BTreeMap<Cell, Pool> = BTreeMap::new();
     let before = steps.len();
@@ -164,8 +162,8 @@ fn agreeing<'a>(steps: &[&'a Summary], counts: impl Fn(&&Summary) -> bool) -> BT
     kept
 }
 
-/// Counts the invocations of a label where two of them have other settings in one cell; else 0. One that
-/// clashes with itself is refused: its label does not tell what was measured.
+/// Counts the invocations of a label where two of them have other settings in one cell; else 0. One that clashes with
+/// itself is refused: its label does not tell what was measured.
 fn clashing(steps: &[&Summary], newest: &str, counts: impl Fn(&&Summary) -> bool) -> Result<usize> {
     let invocations: BTreeSet<&str> = steps.iter().map(|step| step.run_id.as_str()).collect();
     if invocations.len() == 1 {

@@ -19,7 +19,6 @@ const EACH_MAX: usize = 400;
 /// A shorter share of the longest interval is the rest of a phase, with a handful of ops.
 const WHOLE: f64 = 0.2;
 
-/// A number that a timeline shows: its name in closed and in open loops, and its value in an interval.
 pub(crate) struct Course {
     names: [&'static str; 2],
     value: fn(&Interval) -> Option<f64>,
@@ -59,8 +58,7 @@ pub(crate) fn vertices_each(lines: usize) -> usize {
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
-/// Makes what draws a line of a table: the repeats of each column over each other, and those that did not
-/// complete: there, errors and outages matter most. A column has one scale, so that labels can be compared.
+/// Draws also repeats that did not complete: errors and outages matter most there. A column has one scale.
 pub(crate) fn timelines(
     table: &WorkloadTable,
     labels: &Labels,
@@ -105,7 +103,6 @@ fn end_s(interval: &Interval) -> f64 {
     interval.start_s + interval.length_s
 }
 
-/// Returns one point an interval, at its middle, where it has a value.
 fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
     let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
     let whole = |interval: &&Interval| {
@@ -118,8 +115,7 @@ fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
     step.timeline.iter().filter(whole).map(point).collect()
 }
 
-/// Returns lines of at most about so many points together, by the smallest and the largest of each
-/// part. One ends where a part has none.
+/// Thins a line by the smallest and the largest of each part; it ends where a part has none.
 fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
     let size = if points.len() <= vertices { 1 } else { points.len().div_ceil(vertices / 2) };
     let extremes = |part: &[Option<Point>]| {
@@ -133,7 +129,6 @@ fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
     parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
 }
 
-/// Returns warm-up and drain of the first step, and what went wrong in any of them.
 fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
     let first = steps.iter().take(1).flat_map(|step| &step.timeline);
     let uncounted = first.filter(|interval| interval.phase != Phase::Measure);

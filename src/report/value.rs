@@ -71,8 +71,7 @@ fn below(values: impl IntoIterator<Item = f64>, limits: &[f64]) -> usize {
     limits.iter().filter(|limit| least < **limit).count()
 }
 
-/// Digits after the point that give the smallest of the values three significant digits: one
-/// number for a whole table, so that its points stand below each other.
+/// Three significant digits of the smallest: one number for a table, so that its points stand below each other.
 pub(crate) fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
     below(values, &[100.0, 10.0, 1.0])
 }

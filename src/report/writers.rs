@@ -11,8 +11,7 @@ use super::value::PageValue;
 use super::{ci, escape};
 use crate::terms::Format;
 
-/// Writes pages and the lines below all of them; text has bars beside its rows on a terminal of so
-/// many columns.
+/// Writes pages and the lines below all of them; text has bars beside its rows on a terminal of so many columns.
 pub(crate) fn write(
     pages: &[Page],
     layout: &str,

@@ -32,8 +32,7 @@ pub(super) async fn close(session: Option<Session>) {
     }
 }
 
-/// Asks the server until it is silent for too long, or a signal comes. Drop the session of a future that was
-/// dropped here.
+/// Waits until it is silent for too long, or a signal comes. Drop the session of a future that was dropped here.
 pub(super) async fn ask<T, E: Into<Error>>(
     link: &ServerLink,
     asking: impl Future<Output = std::result::Result<T, E>>,
@@ -111,6 +110,7 @@ pub(super) async fn preflight(
         rows: plan.rows,
         seed: plan.seed,
         clients_max,
+        clients_here: if plan.host_threads.is_empty() { clients_max } else { 0 },
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
         writes: plan.workload.writes(),
         begins: plan.workload.has_begin(),
@@ -168,8 +168,7 @@ impl<'a> Patience<'a> {
         Patience { policy, stop, began: Instant::now(), said: String::new() }
     }
 
-    /// Waits until the next attempt. Returns false at once if none helps against this error, or if no time is
-    /// left.
+    /// Returns false at once if none helps against this error, or if no time is left.
     pub(super) async fn wait_again(
         &mut self,
         error: &Error,
@@ -331,8 +330,7 @@ impl Preparation<'_> {
         Ok(matches!(value.as_deref(), Some("1" | "ON")))
     }
 
-    /// Empties the index by switching it off and on again; one that is off is empty. However this ends, the
-    /// index is on again, or the error says that it may be off.
+    /// One that is off is empty. However this ends, the index is on again, or the error says that it may be off.
     async fn empty_ahi(&mut self) -> Result<()> {
         if !self.ahi_is_on().await? {
             return Ok(());
@@ -353,8 +351,7 @@ impl Preparation<'_> {
         self.put_back(&done, &[format!("SET GLOBAL {AHI} = ON")], switched).await
     }
 
-    /// Reads rows by id until the share of searches that the index answers is stable. Returns that share;
-    /// None if the server does not count it.
+    /// Reads until the share of searches that the index answers is stable; None if the server does not count it.
     async fn fill_ahi(&mut self) -> Result<Option<f64>> {
         if !self.ahi_is_on().await? {
             return Err(Error::server(format!("--ahi warm: {AHI} is OFF"))
@@ -394,8 +391,7 @@ impl Preparation<'_> {
         Ok(share)
     }
 
-    /// Executes the orders that undo a change of the server, also after an error; a signal does not cut this
-    /// short.
+    /// Undoes a change of the server, also after an error; a signal does not cut this short.
     async fn put_back(&mut self, done: &str, orders: &[String], waited: Result<()>) -> Result<()> {
         let link = self.at.link;
         let still = ServerLink { stop: Stop::default(), ..link.clone() };

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::servers::HEADROOM;
 use super::steps::{Job, Steps};
-use super::{print_data, random, replace, runtime, warn_of_debug_build};
+use super::{Invocation, print_data, random, replace, runtime, warn_of_debug_build};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::judge::{CALIBRATION, CalibratedHost, Calibration, CalibrationStep};
@@ -128,8 +128,7 @@ fn describe_step(step: &Summary) -> CalibrationStep {
     }
 }
 
-/// Starts `loadgen canned`, which ends with its standard input: when the group is dropped, or this process is
-/// gone. Returns its port, too.
+/// Ends with its standard input: when the group is dropped, or this process is gone.
 fn start_canned(clients: u32) -> Result<(Group, u16)> {
     let failed = |what: &dyn std::fmt::Display| Error::failed(format!("the canned server: {what}"));
     let program = std::env::current_exe().map_err(|e| failed(&e))?;
@@ -156,16 +155,17 @@ fn find_path(flag: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -
         .or_else(|| Some(variable_path("HOME").filter(absolute)?.join(".local/state").join(FILE)))
 }
 
-/// Finds the kept calibration if it fits this program and host. Warns of one that does not fit or cannot be
-/// read; of a missing one only if the flag names it.
-pub(super) fn find(
-    flag: Option<&Path>,
-    stop: &Stop,
-    progress: &mut Progress,
-) -> Result<Option<Calibration>> {
+/// Warns of one that does not fit or cannot be read; of a missing one, and with other hosts, only if a flag names it.
+pub(super) fn find(invocation: &mut Invocation<'_>) -> Result<Option<Calibration>> {
+    let Invocation { progress, stop, calibration: flag, hosts, .. } = invocation;
+    let flag = flag.as_deref();
+    if hosts.is_some() && flag.is_none() {
+        return Ok(None);
+    }
     let Some(path) = find_path(flag, |name| std::env::var_os(name)) else { return Ok(None) };
     let kept = path.clone();
     let unused = match unless_stopped(stop, move || Ok(read(&kept)))? {
+        _ if hosts.is_some() => "it is of one host".to_owned(),
         Ok(None) if flag.is_none() => return Ok(None),
         Ok(None) => "there is none".to_owned(),
         Err(why) => why,

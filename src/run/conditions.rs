@@ -24,21 +24,22 @@ const WINDOW_MIN: Duration = Duration::from_secs(3);
 /// Instants of the readings, as parts of the window. The last one must end before the window does.
 const INSTANTS: [f64; 4] = [0.0, 1.0 / 3.0, 2.0 / 3.0, 0.98];
 
-/// Hosts whose state a step depends on: the client's, and the server's if it is another one that can be read.
-type Hosts = (Probe, Option<Probe>);
+/// The client's unless others have the clients, and the server's if it is another one that can be read.
+type Hosts = (Option<Probe>, Option<Probe>);
 
-fn hosts(probe: Option<&Probe>) -> Hosts {
-    let own = |root: &Path| Probe::below(root, &Whereabouts::default());
+fn hosts(probe: Option<&Probe>, has_clients: bool) -> Hosts {
+    let own = |root: &Path| Some(Probe::below(root, &Whereabouts::default()));
     match (host::recorded(), probe) {
+        (_, probe) if !has_clients => (None, probe.cloned()),
         (Some(root), _) => (own(&root), None),
-        (None, Some(probe)) if probe.is_local() => (probe.clone(), None),
+        (None, Some(probe)) if probe.is_local() => (Some(probe.clone()), None),
         (None, other) => (own(Path::new(host::ROOT)), other.cloned()),
     }
 }
 
 /// Reads the hosts off the thread that keeps time: it takes many files, or a command.
 async fn read((client, server): Hosts) -> [Option<HostReading>; 2] {
-    let read = run_on_thread(move || [client.state(), server.and_then(|server| server.state())]);
+    let read = run_on_thread(move || [client, server].map(|probe| probe?.state()));
     read.await.unwrap_or_default()
 }
 
@@ -60,7 +61,7 @@ impl Watch {
         before: StateBefore,
         opened: WindowWatch,
     ) -> Watch {
-        let hosts = hosts(at.probe.as_ref());
+        let hosts = hosts(at.probe.as_ref(), plan.host_threads.is_empty());
         let first = read(hosts.clone()).await;
         let mut window = JoinSet::new();
         if let Some(length) = plan.stop.time().filter(|length| *length >= WINDOW_MIN) {
@@ -74,7 +75,6 @@ impl Watch {
         Watch { before, hosts, first, window }
     }
 
-    /// Reads the hosts again, after `ops` operations.
     pub(super) async fn end(self, plan: &Plan, facts: StepFacts<'_>, ops: u64) -> Conditions {
         let window = self.window.join_all().await.concat();
         let since = |last: Option<HostReading>, first: Option<HostReading>| -> Option<HostState> {
@@ -97,10 +97,9 @@ impl Watch {
     }
 }
 
-/// Reads the server at some instants of the window.
 async fn sample(
     mut session: Option<Session>,
-    probe: Probe,
+    probe: Option<Probe>,
     mut opened: WindowWatch,
     length: Duration,
 ) -> Vec<Sample> {
@@ -122,7 +121,7 @@ async fn sample(
             [pool_reads, pool_free_pages] = levels;
         }
         let at_s = Instant::now().saturating_duration_since(start).as_secs_f64();
-        let client_mhz = probe.fastest_mhz();
+        let client_mhz = probe.as_ref().and_then(Probe::fastest_mhz);
         samples.push(Sample { at_s, pool_reads, pool_free_pages, client_mhz });
     }
     close(session).await;

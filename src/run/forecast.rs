@@ -42,8 +42,7 @@ impl Forecast {
         }
     }
 
-    /// Estimates the time of the steps after this one; None if there are none, or if nothing is known of
-    /// their kind.
+    /// Returns None if no step follows, or if nothing is known of their kind.
     pub(crate) fn later(&self, place: u32) -> Option<Duration> {
         let later = self.planned.get(place as usize..).filter(|later| !later.is_empty())?;
         let beside = self.beside.get().unwrap_or_default();

@@ -33,8 +33,7 @@ pub(crate) struct InProfile<'a> {
     pub(super) last: Option<Server>,
 }
 
-/// Hashes a command's instant and arguments before the placeholders are filled: a summary does not show
-/// arguments.
+/// Made before the placeholders are filled: a summary does not show arguments.
 fn command_key(command: &Command) -> String {
     let whole = mix(name_part(&format!("{:?} {:?}", command.at.0, command.run)));
     format!("{:04x}", whole >> 48)
@@ -59,8 +58,8 @@ fn check_same(label: &str, earlier: &Server, server: &Server) -> Result<()> {
 }
 
 impl InProfile<'_> {
-    /// Refuses a server that is not as the profile expects it. At another scale, data of another size
-    /// relative to the buffer pool only raises a warning.
+    /// Refuses a server that is not as the profile expects it. At another scale, data of another size relative to the
+    /// buffer pool only raises a warning.
     pub(super) fn check(&mut self, server: &Server, dataset: Option<&Dataset>) -> Result<()> {
         // The server's own size of the tables, unless its statistics are older than the rows.
         let bytes = dataset.map(|data| {
@@ -106,7 +105,6 @@ impl InProfile<'_> {
             .replace("{clients}", &step.clients.to_string())
     }
 
-    /// Describes a step's part in the experiment, and finds how its data may differ from that of others.
     pub(super) fn describe(
         &self,
         step: &Step,
@@ -155,7 +153,6 @@ fn describe_command(command: &CommandRun) -> String {
     }
 }
 
-/// Compares a server's variables with all expectations, and its data, if known, with its buffer pool.
 fn check(expect: &[Expect], variables: &BTreeMap<String, String>, data: Option<u64>) -> Result<()> {
     let mut broken = Vec::new();
     for (name, values) in expect.iter().flat_map(|expect| &expect.variables) {

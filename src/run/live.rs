@@ -8,7 +8,7 @@ use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Outcome, Summary};
 use crate::terms::{Cell, millis};
 
-/// Returns a percentile if enough operations support it.
+/// Returns a percentile; None where too few operations support it.
 pub(super) fn percentile(
     step: &Summary,
     p: f64,

@@ -16,12 +16,13 @@ use super::{
 };
 use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, line};
+use crate::hosts::ClientHosts;
 use crate::load::{self, Numbers};
 use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
-use crate::plan::{Plan, Step, defaults, units};
+use crate::plan::{Step, defaults, units};
 use crate::progress::Progress;
 use crate::report::{self, Format, Layout};
 use crate::sandbox::{self, Spec};
@@ -121,6 +122,16 @@ pub(crate) fn run(
     place: &Place,
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
+    if let Job::Sweep(plan) = args.job {
+        let find = || {
+            let mut quiet = Progress::new(true, None);
+            let target = resolve::find(&place.connection, Env::real(), invocation.stop, &mut quiet);
+            target.map(|target| vec![(None, target)])
+        };
+        if invocation.follow(vec![plan.clone()], find)? {
+            return Ok(());
+        }
+    }
     let mut slo = args.search()?;
     args.check_window(|text| invocation.progress.warn(text))?;
     let words = place.probe.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
@@ -130,21 +141,30 @@ pub(crate) fn run(
     }
     let turns = plan_turns(args, place, invocation.stop)?;
     let store = invocation.begin()?;
-    let Invocation { mut progress, stop, calibration, out } = invocation;
-    let (mut searching, mut ceiling, mut search) = (None, None, None);
+    let mut ranks = match args.job {
+        Job::Sweep(plan) => invocation.start_ranks(std::iter::once(plan))?,
+        Job::Load { .. } | Job::Suite(_) => None,
+    };
+    let (mut own_plan, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
+        let plan = own_plan.insert(plan.clone());
         // A search does not repeat rates by plan.
-        searching = slo.is_some().then(|| Plan { repeats: 1, ..plan.clone() });
+        plan.repeats = if slo.is_some() { 1 } else { plan.repeats };
+        if let Some(ranks) = &ranks {
+            plan.add_up_threads(&ranks.threads());
+        }
         let start = plan.rates.first().filter(|_| slo.is_some());
         search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
-        ceiling = calibration::find(calibration.as_deref(), stop, &mut progress)?;
+        ceiling = calibration::find(&mut invocation)?;
     }
+    let Invocation { mut progress, stop, out, .. } = invocation;
     let mut steps = Steps {
         prefix,
         level: &args.slo,
         forecast: args.forecast(place.sandboxes.len().max(1)),
-        ..Steps::new(searching.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
+        ranks: ranks.as_mut(),
+        ..Steps::new(own_plan.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
     };
     steps.facts.notes = args.notes.iter().cloned().collect();
     (steps.facts.repeats, steps.facts.search) = (args.repeats, search);
@@ -174,8 +194,7 @@ struct ServerTurn<'a> {
     steps: Vec<Step>,
 }
 
-/// Returns one turn of all steps; for several servers one turn a repeat and server, so that a drift of the
-/// host affects all of them.
+/// Plans one turn a repeat and server, so that a drift of the host affects all servers.
 fn plan_turns<'a>(
     args: &MeasureRequest<'_>,
     place: &'a Place,
@@ -227,7 +246,6 @@ fn label_sandboxes(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
 }
 
 impl ServerTurn<'_> {
-    /// Starts the server if it is private, makes it ready, and measures the steps.
     fn measure(
         self,
         args: &MeasureRequest<'_>,
@@ -304,7 +322,6 @@ fn list_dropped(spec: &LoadSpec, prepared: &Numbers) -> String {
     }
 }
 
-/// Prints the table of what was completed. A terminal gets the percentiles, too.
 fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     let done: Vec<&Summary> =
         summaries.iter().filter(|s| s.outcome == Outcome::Completed).collect();
@@ -324,6 +341,7 @@ pub(crate) fn list(
     args: &MeasureRequest<'_>,
     place: &Place,
     out: &Path,
+    hosts: Option<&ClientHosts>,
     random_seed: bool,
 ) -> Result<String> {
     let (mut lines, steps) = match args.job {
@@ -354,6 +372,10 @@ pub(crate) fn list(
     lines.push(("label", args.label.clone().unwrap_or_else(usual)));
     lines.extend(args.notes.iter().map(|(key, value)| ("note", format!("{key}={value}"))));
     lines.push(("repeats", args.repeats.to_string()));
+    lines.extend(hosts.map(|hosts| match hosts {
+        ClientHosts::Started(wanted) => ("hosts", wanted.hosts.join(", ")),
+        ClientHosts::Launched(of) => ("ranks", format!("{} of {}", of.of.size, of.of.launcher)),
+    }));
     lines.push(("out", out.display().to_string()));
     lines.extend(args.gates.iter().map(|gate| ("gate", gate.to_string())));
     let each = format!("these steps begin a search each, of {STEPS_MAX} steps at most");
@@ -402,7 +424,6 @@ pub(crate) fn cleanup(yes: bool, server: OnServer<'_>) -> Result<()> {
     })
 }
 
-/// Compares the tables with what prepare and the runs since left there.
 pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -> Result<()> {
     // Records first: a step that ends meanwhile is then in both, or only in the summaries.
     let found = paths.to_vec();
@@ -461,8 +482,7 @@ fn consent(yes: bool, forced: bool) -> Consent {
     }
 }
 
-/// Asks for consent to drop those of the marked tables that are `named`, with load's own ones if `loaded`;
-/// any answer but yes is an error.
+/// Asks for the marked tables that are `named`, with load's own if `loaded`; any answer but yes is an error.
 async fn agree_to_drop(
     link: &ServerLink,
     consent: Consent,

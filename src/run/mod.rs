@@ -23,9 +23,10 @@ use console::Style;
 use jiff::Timestamp;
 
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
-use crate::mysql::ConnectionArgs;
+use crate::hosts::{self, ClientHosts, Ranks, Words};
+use crate::mysql::{ConnectOptions, ConnectionArgs};
 use crate::observe::raise_descriptor_limit;
-use crate::plan::defaults;
+use crate::plan::{Plan, defaults};
 use crate::progress::{Progress, has_colours, say};
 use crate::report::{self, Format, Gates, Layout, Notes, Options};
 use crate::sandbox::{Sandbox, Spec};
@@ -38,6 +39,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) stop: &'a Stop,
     pub(crate) out: PathBuf,
     pub(crate) calibration: Option<PathBuf>,
+    /// None where the clients are of this process.
+    pub(crate) hosts: Option<ClientHosts>,
 }
 
 impl Invocation<'_> {
@@ -45,6 +48,44 @@ impl Invocation<'_> {
         warn_of_debug_build(&mut self.progress);
         raise_descriptor_limit()?;
         Store::open(&self.out)
+    }
+
+    /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
+    fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
+        let plans: Vec<&Plan> = plans.collect();
+        if self.hosts.is_some() && plans.iter().any(|plan| plan.script.is_some()) {
+            return Err(Error::usage("--hosts: a script runs on this host alone")
+                .hint("leave out --hosts and --ranks, or measure a workload or a profile"));
+        }
+        let (runtime, progress) = (runtime()?, &mut self.progress);
+        let ranks = match &self.hosts {
+            None => return Ok(None),
+            Some(ClientHosts::Started(wanted)) => {
+                runtime.block_on(Ranks::start(wanted, self.stop, progress))
+            }
+            Some(ClientHosts::Launched(of)) => runtime.block_on(Ranks::gather(
+                of,
+                hosts::hash(plans.into_iter()),
+                self.stop,
+                progress,
+            )),
+        };
+        ranks.map(Some)
+    }
+
+    /// Serves a rank 0 that is another process; returns false where this one measures.
+    fn follow(
+        &self,
+        plans: Vec<Plan>,
+        find: impl FnOnce() -> Result<Vec<(Option<String>, ConnectOptions)>>,
+    ) -> Result<bool> {
+        match &self.hosts {
+            Some(ClientHosts::Launched(launched)) if launched.of.rank > 0 => {
+                let words = Words { plans, servers: find()? };
+                hosts::follow(launched, words, self.stop).map(|()| true)
+            }
+            _ => Ok(false),
+        }
     }
 }
 
@@ -252,8 +293,7 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
     Err(Error::new(Kind::Undecided, text).hint(hint))
 }
 
-/// Describes steps in these directories that began and left no summary; with `latest` those that began after
-/// the last of their label.
+/// Finds steps that began and left no summary; with `latest` only those after the last of their label.
 pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) -> Vec<String> {
     let dirs: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).cloned().collect();
     let records = match summary::records(&dirs) {
@@ -285,13 +325,35 @@ pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::hosts::Wanted;
+    use crate::plan::Script;
+    use crate::plan::knobs::Knobs;
+    use crate::workload::builtin;
 
     #[test]
     fn bars_alone_have_a_colour() {
         let text = with_coloured_bars("a █▌ 5\n▁▂\nb");
         assert_eq!(console::strip_ansi_codes(&text), "a █▌ 5\n▁▂\nb");
         assert_eq!(text.matches("\u{1b}[0m").count(), 2, "{text:?}");
+    }
+
+    #[test]
+    fn script_is_refused_when_its_clients_are_on_other_hosts() {
+        let workload = builtin().into_iter().next().expect("there are some");
+        let plan = Knobs::default().resolve(workload, 7).expect("a plan");
+        let script = Some(Arc::new(Script::of_text("function event() end")));
+        let mut invocation = Invocation {
+            progress: Progress::new(true, None),
+            stop: &Stop::default(),
+            out: PathBuf::new(),
+            calibration: None,
+            hosts: Some(ClientHosts::Started(Wanted::default())),
+        };
+        let refused = invocation.start_ranks(std::iter::once(&Plan { script, ..plan }));
+        assert_eq!(refused.err().map(|error| error.kind()), Some(Kind::Usage));
     }
 
     #[test]

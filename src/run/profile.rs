@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
-use super::servers::{AcquiredServer, Servers, check_addresses};
+use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
 use super::{
@@ -20,6 +20,7 @@ use super::{
     tell_saved, terminal, to_step_summary,
 };
 use crate::error::{Error, Kind, Result, line, ranked};
+use crate::hosts::Ranks;
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
 use crate::mysql::{ConnectionArgs, Env, resolve};
@@ -64,6 +65,19 @@ pub(crate) fn run(
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
     let mut experiment = experiment::build(&profile, &overrides)?;
+    if let Some(hosts) = &invocation.hosts {
+        check_parts(&experiment, hosts.flag(), &experiment.cells)?;
+    }
+    let find = || find_servers(&experiment, invocation.stop);
+    if invocation.follow(experiment.plans().cloned().collect(), find)? {
+        return Ok(());
+    }
+    let ranks = invocation.start_ranks(experiment.plans())?;
+    if let Some(ranks) = &ranks {
+        // Their cores are part of the plan, and of the keys of its cells.
+        overrides.host_threads = Some(ranks.threads());
+        experiment = experiment::build(&profile, &overrides)?;
+    }
     // Refuse before hours of measurement.
     let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
@@ -96,7 +110,7 @@ pub(crate) fn run(
         let store = invocation.begin()?;
         // A complete directory is only read: another run may hold it.
         let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
-        match Legs::new(&experiment, &mut invocation, store, &earlier) {
+        match Legs::new(&experiment, &mut invocation, store, &earlier, ranks) {
             Ok(mut legs) => {
                 errors = legs.run(&todo, &mut earlier);
                 saved = legs.saved;
@@ -112,6 +126,29 @@ pub(crate) fn run(
     let judged = judge_parts(&experiment, &earlier, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
+}
+
+/// Refuses cells that the clients of other hosts cannot run; `flag` names these.
+pub(super) fn check_parts<'a>(
+    experiment: &Experiment,
+    flag: &str,
+    cells: impl IntoIterator<Item = &'a Cell>,
+) -> Result<()> {
+    for cell in cells {
+        let (part, subject) = (&experiment.parts[cell.part], &experiment.subjects[cell.subject]);
+        if !matches!(part.what, What::Sweep(..)) {
+            let title = line(&part.title);
+            let text = format!("{flag}: {title} is a load or a suite, which one process runs");
+            return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
+        }
+        if subject.server.sandbox.is_some() {
+            let label = line(&subject.label);
+            let text = format!("{flag}: other hosts do not reach the private server of {label}");
+            let hint = format!("--host names a server that all of {flag} reach");
+            return Err(Error::usage(text).hint(hint));
+        }
+    }
+    Ok(())
 }
 
 fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progress) -> Result<()> {
@@ -163,8 +200,7 @@ pub(super) fn check_label(label: Option<&str>) -> Result<()> {
     }
 }
 
-/// Reads a profile, unless asked to stop first; refuses bad addresses in it. A file wins over a shipped
-/// profile of that name.
+/// Ends if asked to stop; refuses bad addresses. A file wins over a shipped profile of that name.
 pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
@@ -203,8 +239,7 @@ pub(super) struct Continued {
 }
 
 impl Earlier {
-    /// Sorts summaries into completed and fallen ones; warns of other files. Refuses keys of an earlier
-    /// version, unless `force`.
+    /// Warns of other files. Refuses keys of an earlier version, unless `force`.
     pub(super) fn collect(
         loaded: Loaded,
         experiment: &Experiment,
@@ -258,7 +293,6 @@ impl Earlier {
     }
 }
 
-/// The legs of an experiment: takes the servers in turn and measures what is not measured yet.
 pub(super) struct Legs<'a> {
     experiment: &'a Experiment,
     store: Store,
@@ -272,19 +306,20 @@ pub(super) struct Legs<'a> {
     /// Steps that fell before this invocation: their server may be another one.
     fell: usize,
     forecast: Forecast,
+    ranks: Option<Ranks>,
     pub(super) saved: usize,
 }
 
 impl<'a> Legs<'a> {
-    /// Starts a run, or continues one with its id and further numbers.
     pub(super) fn new(
         experiment: &'a Experiment,
         invocation: &'a mut Invocation<'_>,
         store: Store,
         earlier: &Earlier,
+        ranks: Option<Ranks>,
     ) -> Result<Legs<'a>> {
-        let Invocation { progress, stop, calibration, .. } = invocation;
-        let calibration = calibration::find(calibration.as_deref(), stop, progress)?;
+        let calibration = calibration::find(invocation)?;
+        let Invocation { progress, stop, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {
@@ -302,12 +337,12 @@ impl<'a> Legs<'a> {
             taken,
             fell,
             forecast: Forecast::default(),
+            ranks,
             saved: 0,
         })
     }
 
-    /// Measures the legs in order. After an error the next leg follows: one server that does not start must
-    /// not end a night's work.
+    /// Goes on with the next leg after an error: one server that does not start must not end a night's work.
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
@@ -328,12 +363,11 @@ impl<'a> Legs<'a> {
             let title = &self.experiment.parts[leg.part].title;
             self.progress.warn(&format!("{label}, {title}: {error}"));
             errors.push(error);
-            if matches!(kind, Kind::Interrupted | Kind::Terminated) {
+            if self.is_over(&errors) {
                 break;
             }
             if kind == Kind::Server {
-                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays
-                // written.
+                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays written.
                 if let Some(taken) = &mut self.taken {
                     self.servers.written_by = taken.written_by.take().filter(|by| !by.is_empty());
                 }
@@ -342,6 +376,12 @@ impl<'a> Legs<'a> {
         }
         errors.extend(self.give_back().err());
         errors
+    }
+
+    /// Returns whether no further leg can be measured: after a signal, or without a host of the clients.
+    pub(super) fn is_over(&self, errors: &[Error]) -> bool {
+        let is_signal = |e: &Error| matches!(e.kind(), Kind::Interrupted | Kind::Terminated);
+        errors.iter().any(is_signal) || self.ranks.as_ref().is_some_and(|all| all.check().is_err())
     }
 
     fn give_back(&mut self) -> Result<()> {
@@ -398,6 +438,7 @@ impl<'a> Legs<'a> {
             prefix: own.probe.clone(),
             flush,
             forecast: std::mem::take(&mut self.forecast),
+            ranks: self.ranks.as_mut(),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::profile::{Earlier, Legs, Source, check_label, read};
+use super::profile::{Earlier, Legs, Source, check_label, check_parts, read};
 use super::{Invocation, finish, leave_out, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
+use crate::hosts::Ranks;
 use crate::mysql::options::Address;
 use crate::mysql::{Env, resolve};
 use crate::plan::experiment::{self, Cell, Experiment, Overrides};
@@ -52,6 +53,8 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
+    let ranks = invocation.start_ranks(std::iter::empty())?;
+    overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let profile = replace_server(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {
         let mut experiment = experiment::build(&profile, overrides)?;
@@ -70,13 +73,17 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     overrides.seed = run.seed;
     let mut again = RecheckRun { args, experiment: &extended(&overrides)?, found };
     let mut open = again.find_pending()?;
+    if ranks.is_some() {
+        let is_open = |cell: &&Cell| open.0.contains_key(&again.cell_key(cell));
+        check_parts(again.experiment, "--hosts", again.experiment.cells.iter().filter(is_open))?;
+    }
     let (mut errors, mut saved) = (Vec::new(), 0);
     if !args.list && !open.0.is_empty() {
         let no_directory = || Error::usage("no PATH is a directory: the new summaries go into one");
         invocation.out = out.ok_or_else(no_directory)?;
         let _claimed = claimed.transpose()?;
         let store = invocation.begin()?;
-        let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found)?;
+        let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found, ranks)?;
         errors = again.measure(&mut legs, &mut open)?;
         saved = legs.saved;
     }
@@ -202,8 +209,7 @@ impl RecheckRun<'_> {
             running.progress.note(&format!("measuring again: {steps}"));
             let done_before = self.found.done.len();
             let ended = running.run(&legs, &mut self.found);
-            let stopped =
-                ended.iter().any(|e| matches!(e.kind(), Kind::Interrupted | Kind::Terminated));
+            let stopped = running.is_over(&ended);
             errors.extend(ended);
             *open = self.find_pending()?;
             if stopped || self.found.done.len() == done_before || open.0.is_empty() {

@@ -18,7 +18,7 @@ use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening,
     numeric, pairs, reach, resolve,
 };
-use crate::plan::experiment::{Dataset, Experiment, What};
+use crate::plan::experiment::{Dataset, Experiment, ServerSetup, What};
 use crate::plan::knobs::{LoadSource, LoadSpec};
 use crate::plan::profile::{self, Data, Profile};
 use crate::plan::{limits, units};
@@ -122,8 +122,7 @@ impl<'a> Servers<'a> {
         Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
     }
 
-    /// Starts a private server. Returns its data directory if that stays. A server that works on a copy has
-    /// these tables already.
+    /// Returns its data directory if that stays. A server that works on a copy has these tables already.
     fn start_private(
         &mut self,
         at: usize,
@@ -181,7 +180,6 @@ impl AcquiredServer<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
-    /// Fills missing tables. Returns whether it filled any.
     pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<bool> {
         if tables.tables == 0 {
             return Ok(false);
@@ -252,6 +250,19 @@ pub(super) fn check_addresses(profile: &Profile) -> Result<()> {
     Ok(())
 }
 
+/// Resolves the servers of a profile; asks for passwords.
+pub(super) fn find_servers(
+    of: &Experiment,
+    stop: &Stop,
+) -> Result<Vec<(Option<String>, ConnectOptions)>> {
+    let find = |subject: &ServerSetup| {
+        let (args, env) = address(&subject.server);
+        let found = resolve::find(&args, env, stop, &mut Progress::new(true, None));
+        found.map(|target| (Some(subject.label.clone()), target))
+    };
+    of.subjects.iter().map(find).collect()
+}
+
 /// Returns the server's address as flags would give it. Other verbs read a URL from the environment.
 fn address(server: &profile::Server) -> (ConnectionArgs, Env) {
     if let Some(given) = &server.given {
@@ -284,7 +295,6 @@ struct Controlled<'a> {
 }
 
 impl Controlled<'_> {
-    /// Stops, resets and starts the server with the profile's commands, and waits for the new one.
     fn renew(&mut self) -> Result<()> {
         let profile::Server { start, stop: end, reset, .. } = self.server;
         let within = self.server.within();

@@ -28,8 +28,7 @@ pub(super) fn describe_search(level: &[Gate], start: f64, resolution: f64) -> Ra
     RateSearch { level, number: 0, start, resolution }
 }
 
-/// Refuses a window that never holds enough operations for a level's percentiles. Returns a warning if only
-/// rates above the first one fill it.
+/// Refuses one that never holds enough ops for a level's percentiles; warns if only rates above the first fill it.
 pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>> {
     let (needed, gate) = operations_needed(level);
     let Some(gate) = gate else { return Ok(None) };
@@ -100,7 +99,6 @@ impl Slo {
         Ok(())
     }
 
-    /// Prints the result, also of an interrupted search.
     pub(super) fn print_result(&self, measured: &[Summary]) -> Result<()> {
         let Some(found) = searches(measured)?.into_iter().next() else { return Ok(()) };
         let ending = found.ending();

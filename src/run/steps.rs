@@ -24,6 +24,7 @@ use super::{finish, keep, random};
 use crate::commands::{self, beside};
 use crate::engine::{self, MeasuredStep, Readings, ServerReading, StepContext};
 use crate::error::{Error, Result};
+use crate::hosts::Ranks;
 use crate::judge::{self, is_another, no_result};
 use crate::load::reload::{LoadedTable, Reload, reload_error};
 use crate::mysql::{
@@ -68,12 +69,14 @@ pub struct Steps<'a> {
     /// True if dirty pages of the fill must be flushed before the next step.
     pub(crate) flush: bool,
     pub(crate) observer: Option<&'a dyn engine::Observer>,
+    /// The processes of other hosts that have the clients.
+    pub(crate) ranks: Option<&'a mut Ranks>,
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
 
 impl<'a> Steps<'a> {
-    /// Begins the only job of an invocation, without a label.
+    /// Makes those of the only job of an invocation, without a label.
     pub fn new(job: Job<'a>, store: &'a Store, progress: &'a mut Progress) -> Result<Steps<'a>> {
         Ok(Steps {
             job,
@@ -95,6 +98,7 @@ impl<'a> Steps<'a> {
             forecast: Forecast::default(),
             flush: false,
             observer: None,
+            ranks: None,
             saved: 0,
             summaries: Vec::new(),
         })
@@ -124,8 +128,7 @@ impl<'a> Steps<'a> {
         plan.charset.as_deref()
     }
 
-    /// Inspects the server for as long as it answers: reading random rows of many cold tables takes minutes.
-    /// Preloads them if the plan says so.
+    /// Reading random rows of many cold tables takes minutes. Preloads them if the plan says so.
     async fn survey<'l>(
         &mut self,
         link: &'l ServerLink,
@@ -147,6 +150,9 @@ impl<'a> Steps<'a> {
             let (tables, progress) = (at.dataset.tables, &mut *self.progress);
             let reading = async |control: &mut Session| read_all(tables, control, progress).await;
             with_liveness(link, control, reading).await?;
+        }
+        if let Some(ranks) = &mut self.ranks {
+            ranks.meet(link, self.facts.label.as_deref(), &at.found.server).await?;
         }
         at.control = Some(session);
         Ok(at)
@@ -342,12 +348,17 @@ impl<'a> Steps<'a> {
             first_write: &first_write,
             window,
             observer: self.observer,
+            elsewhere: None,
             later: self.forecast.later(step.place),
         };
         log_step(&context);
-        let run = engine::run_step(&context, &mut at.control, self.progress).await;
+        let window = context.window.clone();
+        let run = match &mut self.ranks {
+            Some(ranks) => ranks.run_step(context, &mut at.control, self.progress).await,
+            None => engine::run_step(&context, &mut at.control, self.progress).await,
+        };
         // Also if there was no window.
-        context.window.send_replace(None);
+        window.send_replace(None);
         let commands = beside::end(beside).await;
         let mut run = run?;
         let after = &mut run.readings.changed;
@@ -376,8 +387,7 @@ impl<'a> Steps<'a> {
         Ok((run, described))
     }
 
-    /// Brings the server into the state that a step starts from, and begins to watch it. Returns findings of
-    /// a changed server. Waits for a server that is gone if lost connections are opened again.
+    /// Begins to watch the server, too, and waits for one that is gone if lost connections are opened again.
     async fn make_ready(
         &mut self,
         plan: &Plan,
@@ -427,13 +437,17 @@ impl<'a> Steps<'a> {
             *at = self.survey(at.link, session).await?;
             return Ok(());
         }
-        at.control = Some(session);
         // A restarted server has another age.
         let server = Whereabouts { uptime_s: None, ..at.found.whereabouts.clone() };
         match probe(self.prefix.clone(), server, at.found.same_host).await {
             Ok(probe) => at.probe = probe,
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
+        // Its process is another one for the ranks, too.
+        if let Some(ranks) = &mut self.ranks {
+            ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server).await?;
+        }
+        at.control = Some(session);
         Ok(())
     }
 }
@@ -449,8 +463,7 @@ fn log_step(context: &StepContext) {
     locked(log).step(&about, step.rate.is_some(), &prefix);
 }
 
-/// Makes the record of a step that writes, kept from before the first write until the summary is saved; None
-/// if no table has an identity.
+/// Kept from before the first write until the summary is saved; None if no table has an identity.
 fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let at = facts.server;
     let (tables, server) = (at.dataset.tables, &at.found.server);
@@ -466,8 +479,7 @@ fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     writes.then_some(record)
 }
 
-/// Runs something between two readings of the server's identity and counters. A server that does not answer
-/// afterwards costs only the reading.
+/// A server that does not answer afterwards costs only the reading.
 async fn read_around<T>(
     at: &mut PreparedServer<'_>,
     doing: impl AsyncFnOnce() -> Result<(Instant, T)>,

@@ -7,13 +7,14 @@ use super::in_profile::InProfile;
 use crate::engine::{self, MeasuredStep, per_s};
 use crate::judge::{Calibration, changed_after};
 use crate::load::reload::{Loaded, LoadedTable};
+use crate::observe::{Host, HostFacts};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
-    self, Client, CommandRun, Conditions, RateSearch, Server, Share, StatementText, Summary,
-    TableRows, Thread,
+    self, Client, ClientHost, CommandRun, Conditions, RateSearch, Server, Share, StatementText,
+    Summary, TableRows, Thread,
 };
-use crate::terms::{Finding, OnError, StatementMode, finding};
+use crate::terms::{Finding, OnError, StatementMode, counted, finding, joined};
 use crate::workload::Schema;
 
 pub(crate) struct JobFacts<'a> {
@@ -80,8 +81,9 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         Measured::Load(of) => load = Some(of),
         Measured::Suite(of) => suite = Some(of),
     }
+    let (host, same_host) = client_host(server, run);
     let of_host = job.calibration.and_then(|kept| kept.ceiling(step.clients, plan.engine_threads));
-    let share = conditions.as_ref().map(|_| run.share(server.host.facts.cores, of_host));
+    let share = conditions.as_ref().map(|_| run.share(host.facts.cores, of_host));
     let experiment = job.in_profile.as_ref().map(|place| {
         let (part, found) = place.describe(step, commands);
         warnings.extend(found);
@@ -111,7 +113,8 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
             ..found.server.clone()
         },
         driver: found.driver.clone(),
-        client: client(server, run, share),
+        client: client(server, (host, same_host), run, share),
+        hosts: run.hosts.clone(),
         started_at: run.counted.started_at.to_string(),
         measured_s: run.counted.measured_s,
         totals: run.totals(),
@@ -129,23 +132,53 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
     }
 }
 
-fn client(server: &PreparedServer<'_>, run: &MeasuredStep, share: Option<Share>) -> Client {
-    let (host, ops, reading) =
-        (&server.host, run.counted.timeline.window.ops, &run.readings.client);
+fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) {
+    let hosts = &run.hosts;
+    if hosts.is_empty() {
+        return (server.host.clone(), server.found.same_host);
+    }
+    let count = |of: fn(&ClientHost) -> &String| {
+        let mut counts = BTreeMap::<&str, u32>::new();
+        for host in hosts {
+            *counts.entry(of(host)).or_default() += 1;
+        }
+        counts
+    };
+    let all = |of| count(of).into_keys().collect::<Vec<&str>>().join(", ");
+    let cores = hosts.iter().map(|host| host.cores).sum();
+    let kernel = all(|host| &host.kernel);
+    // Their numbers are a condition, too.
+    let of_each = count(|host| &host.cpu)
+        .into_iter()
+        .map(|(cpu, n)| Some(format!("{} of {cpu}", counted(u64::from(n), "host"))));
+    let cpu = joined(of_each, ", ").unwrap_or_default();
+    let facts = HostFacts { kernel, cpu, cores, memory_bytes: 0 };
+    let name = all(|host| &host.host);
+    (Host { name, cores_usable: cores, facts }, hosts.iter().any(|host| host.same_host))
+}
+
+fn client(
+    server: &PreparedServer<'_>,
+    (host, same_host): (Host, bool),
+    run: &MeasuredStep,
+    share: Option<Share>,
+) -> Client {
+    let (ops, reading) = (run.counted.timeline.window.ops, &run.readings.client);
+    let rtts = run.hosts.iter().filter_map(|host| host.rtt_us);
     let cost = run.counted.cost;
     let usage = run.counts.usage.iter();
     Client {
-        host: host.name.clone(),
-        kernel: host.facts.kernel.clone(),
-        cpu: host.facts.cpu.clone(),
+        host: host.name,
+        kernel: host.facts.kernel,
+        cpu: host.facts.cpu,
         cores: host.cores_usable,
-        same_host: server.found.same_host,
+        same_host,
         user_s: cost.user.as_secs_f64(),
         sys_s: cost.sys.as_secs_f64(),
         us_per_op: (ops > 0).then(|| cost.cpu().as_secs_f64() * 1e6 / ops as f64),
         threads: usage.map(|thread| Thread { busy: thread.share.busy }).collect(),
         max_rss_bytes: run.readings.max_rss_bytes,
-        rtt_us: server.found.rtt_us,
+        rtt_us: rtts.max_by(f64::total_cmp).or(server.found.rtt_us),
         net_rx_bytes: reading.traffic.map(|[received, _]| received),
         net_tx_bytes: reading.traffic.map(|[_, sent]| sent),
         share,
@@ -167,8 +200,13 @@ pub(super) fn describe_sweep(
     let search = search.map(|(of, number)| RateSearch { number, ..of });
     let mut warnings = engine::findings(run, plan, step);
     warnings.extend(at.warnings.iter().cloned().chain(found));
+    let mut workload = engine::workload(plan, at.spread);
+    if !run.lost.is_empty() && plan.workload.writes() {
+        let lost = || "a host was lost, and nobody knows its writes".to_owned();
+        workload.unfollowed.get_or_insert_with(lost);
+    }
     Described {
-        workload: engine::workload(plan, at.spread),
+        workload,
         plan: engine::plan(plan, step, at.spread, at.dataset.tables, seed, search),
         warnings,
         commands,
@@ -371,7 +409,27 @@ mod tests {
         assert!(
             summary.suite.is_some() && summary.load.is_none() && summary.client.share.is_none()
         );
-        assert_eq!(judge::all(&summary), (Some(Class::IoBound), Vec::new(), None));
+        let judged = judge::all(&summary);
+        assert_eq!((judged.class, judged.verdict), (Some(Class::IoBound), None));
+        assert!(judged.findings.is_empty());
+    }
+
+    #[test]
+    fn hosts_are_the_same_client_in_whatever_order_they_are_named() {
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let client = |cpus: [&str; 3]| {
+            let host =
+                |cpu: &str| ClientHost { cpu: cpu.to_owned(), cores: 2, ..Default::default() };
+            let run = MeasuredStep { hosts: cpus.map(host).into(), ..measured(8, None) };
+            let of = |facts: StepFacts<'_>| {
+                let sweep = Measured::Sweep(Box::default(), None);
+                describe_sweep(facts, &plan, &run, Vec::new(), Vec::new(), sweep)
+            };
+            let client = summary(&run, of).client;
+            (client.cpu, client.cores)
+        };
+        assert_eq!(client(["A", "B", "A"]), ("2 hosts of A, 1 host of B".to_owned(), 6));
+        assert_eq!(client(["B", "A", "A"]), client(["A", "B", "A"]));
     }
 
     #[test]

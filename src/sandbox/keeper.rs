@@ -168,8 +168,7 @@ impl Keeper {
         Ok(status)
     }
 
-    /// Waits for at most `limit` until the job and all that it started have ended by themselves; returns the
-    /// job's status then.
+    /// Waits for at most `limit` until the job and all that it started have ended; returns the job's status then.
     pub(super) fn own_end(&mut self, limit: Duration) -> Option<ExitStatus> {
         let job = self.job.as_mut()?;
         let (group, mut status) = (group(job), None);

@@ -98,7 +98,6 @@ struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// Makes the sandbox's directory, and asks the program about itself.
     fn new(
         spec: &'a Spec,
         say: &'a mut dyn FnMut(&str),
@@ -149,8 +148,7 @@ impl Start<'_> {
         }
     }
 
-    /// Returns the arguments of a run: no option file of this machine, every file in the directory, its own
-    /// options, and the user's that it `takes`.
+    /// No option file of this machine, every file in the directory, its own options, and the user's that it `takes`.
     fn arguments(&self, own: Vec<OsString>, takes: fn(&str) -> bool) -> Vec<OsString> {
         let directory = &self.directory;
         let mut arguments = vec![
@@ -184,7 +182,6 @@ impl Start<'_> {
         })
     }
 
-    /// Makes the error of a server that does not start, with the end of its log and hints.
     fn failure(&self, how: &str) -> Error {
         let (program, log) = (self.path.display(), self.keeper.tail());
         let mut error = Error::server(format!("sandbox: {program} {how}; {}", quote_log(&log)));
@@ -645,8 +642,7 @@ fn arguments(start: &Start, port: u16) -> Vec<OsString> {
     start.arguments(own, |_| true)
 }
 
-/// Waits for answers on socket and port. Returns the version, or how the server ended: the port may be taken.
-/// A server that runs but does not serve is an error.
+/// Returns the version, or how the server ended: the port may be taken. One that runs and does not serve is an error.
 fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     // First by the socket, which only this user reaches, to create the account.
     let socket = ConnectOptions {
@@ -679,7 +675,7 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
 /// A server's identity: data directory, pid file, port, version.
 type Identity = [String; 4];
 
-/// Creates account and database by the socket, then reads the server's identity by its port.
+/// Creates account and database by the socket, then asks by the port.
 fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(cannot("make a runtime"))?;

@@ -221,8 +221,7 @@ fn dated(
     )
 }
 
-/// Makes a part of a file name from a text: without separators, quotes, spaces, or anything special to a
-/// shell, a terminal or another file system.
+/// Without separators, quotes, spaces, or anything special to a shell, a terminal or another file system.
 pub(crate) fn part(text: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "+-.=@".contains(c) { c } else { '_' };
     let part: String = text.chars().take(PART_MAX).map(safe).collect();
@@ -252,7 +251,6 @@ pub struct Loaded {
     /// Summaries with their files, in the order of the paths; those of a directory by name.
     pub summaries: Vec<(PathBuf, Summary)>,
     pub imported: Vec<(PathBuf, Imported)>,
-    /// Files that were skipped, with the reason.
     pub skipped: Vec<(PathBuf, String)>,
 }
 

@@ -67,6 +67,10 @@ contract! {
         pub driver: Driver,
         /// The client host's fingerprint and the client's cost.
         pub client: Client,
+        /// The hosts of the clients with `--hosts` or `--ranks`: then `client` is all of them together; not there
+        /// otherwise.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub hosts: Vec<ClientHost>,
         /// The first instant of the step, RFC 3339 in UTC.
         pub started_at: String,
         /// Length of the measured window, seconds.
@@ -120,6 +124,8 @@ contract! {
         Aborted,
         /// The server's version, or a variable that is a condition, changed: it is no result.
         ServerChanged,
+        /// A host with clients was lost, with what it had counted: it is no result.
+        RankLost,
     }
 
     pub struct Workload {
@@ -252,6 +258,70 @@ contract! {
         pub net_tx_bytes: Option<u64>,
         /// The client's share in the numbers; null if it did not watch itself.
         pub share: Option<Share>,
+    }
+
+    /// A host with clients of a step that has several.
+    pub struct ClientHost {
+        /// Its number: from 1 with `--hosts`, from 0 with `--ranks`.
+        pub rank: u32,
+        /// As `--hosts` names it; with `--ranks` the name that the host has.
+        pub name: String,
+        /// Its own name.
+        pub host: String,
+        pub kernel: String,
+        pub cpu: String,
+        /// Cores that its process may use.
+        pub cores: u32,
+        /// Identity of its boot: processes on one host have the same; null where it is not known.
+        pub boot_id: Option<String>,
+        /// True if the server runs on this host.
+        pub same_host: bool,
+        pub clients: u32,
+        /// Engine threads with these clients.
+        pub threads: u32,
+        /// Ops of these clients in the window.
+        pub ops: u64,
+        /// User CPU of its process over the window, seconds.
+        pub user_s: f64,
+        /// System CPU of its process over the window, seconds.
+        pub sys_s: f64,
+        /// CPU of its process an op, microseconds; null without ops.
+        pub us_per_op: Option<f64>,
+        /// Peak resident size of its process so far, bytes.
+        pub max_rss_bytes: u64,
+        /// Median round trip of an empty query before the first step, microseconds.
+        pub rtt_us: Option<f64>,
+        /// Bytes that its interfaces but loopback received over the window, whoever for.
+        pub net_rx_bytes: Option<u64>,
+        /// Bytes that they sent.
+        pub net_tx_bytes: Option<u64>,
+        /// Its share in the numbers; null if it was lost, or had no clients.
+        pub share: Option<Share>,
+        /// Its state from the window's start to its end; null if it was lost, or had no clients.
+        pub state: Option<HostState>,
+        /// The worth of its part; null if that is not known.
+        pub verdict: Option<VerdictKind>,
+        pub clock: HostClock,
+        /// The longest time without a word from it, seconds.
+        pub silence_s: f64,
+        /// The longest time for which it was stopped, by its own clock, seconds; 0 if it was not.
+        pub paused_s: f64,
+        /// How much later than the start, at which the warm-up begins, it heard of it, microseconds; 0 if in time.
+        pub late_us: f64,
+    }
+
+    /// The clock of another host, by that of the measuring process.
+    #[derive(Copy)]
+    pub struct HostClock {
+        /// The other clock less the own one, microseconds.
+        pub offset_us: f64,
+        /// Bound of the error of the window's edges there, microseconds: half of what the round trips
+        /// leave open, and the change.
+        pub error_us: f64,
+        /// Change of the offset over the step, microseconds; null where nobody waited for it.
+        pub moved_us: Option<f64>,
+        /// The shortest round trip to it, microseconds.
+        pub round_trip_us: f64,
     }
 
     pub struct Thread {
@@ -439,6 +509,8 @@ contract! {
         /// Delay of all threads at sockets that were ready.
         #[serde(flatten)]
         pub turns: TurnDelay,
+        /// Cores of the client's host; of all, where several have the clients: then load and delays are those of
+        /// the worst.
         pub host_cores: Option<u32>,
         /// CPU time of this host that was used by anybody, interrupts included.
         pub host_busy: Option<f64>,
@@ -687,6 +759,7 @@ impl Outcome {
             Outcome::Interrupted => "interrupted",
             Outcome::Aborted => "aborted",
             Outcome::ServerChanged => "server-changed",
+            Outcome::RankLost => "rank-lost",
         }
     }
 
@@ -742,7 +815,6 @@ impl From<&Warning> for Finding {
 }
 
 impl Warning {
-    /// Returns whether it has this code.
     pub(crate) fn is(&self, code: Code) -> bool {
         self.code == code.name()
     }
@@ -787,13 +859,22 @@ impl ErrorCount {
     }
 }
 
-/// The class of the pages' source, findings, and the verdict.
-pub(crate) type Judgement = (Option<Class>, Vec<Finding>, Option<Verdict>);
+#[derive(Debug, PartialEq)]
+pub(crate) struct Judgement {
+    /// The class of the pages' source.
+    pub class: Option<Class>,
+    pub findings: Vec<Finding>,
+    pub verdict: Option<Verdict>,
+    /// The worth of each host's part, where there are several.
+    pub hosts: Vec<Option<VerdictKind>>,
+}
 
 impl Summary {
     /// Adds the judgement, the only part of a summary that comes later.
-    pub(crate) fn judged(mut self, (class, findings, verdict): Judgement) -> Summary {
+    pub(crate) fn judged(mut self, judgement: Judgement) -> Summary {
+        let Judgement { class, findings, verdict, hosts } = judgement;
         (self.server.class, self.verdict) = (class, verdict);
+        self.hosts.iter_mut().zip(hosts).for_each(|(host, verdict)| host.verdict = verdict);
         self.warnings.extend(findings.into_iter().map(Warning::from));
         self
     }
@@ -816,7 +897,6 @@ impl Summary {
         errors.map(|error| error.count).fold(0, u64::saturating_add)
     }
 
-    /// Counts failed attempts to reconnect.
     pub(crate) fn refused_reconnects(&self) -> u64 {
         let errors = self.totals.errors.iter().filter(|error| !error.is_of_op());
         errors.map(|error| error.count).fold(0, u64::saturating_add)

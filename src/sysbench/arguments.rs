@@ -171,7 +171,6 @@ impl<'a> Arguments<'a> {
         if self.script.is_some() { Some(Test::Script) } else { self.test.and_then(test_of) }
     }
 
-    /// Takes an option of the test, and checks the value of a switch.
     fn option(&mut self, name: &str, value: Option<&str>, test: Option<Test>) {
         let text = value.unwrap_or_default();
         let is_switch = value != Some("") && (ON.contains(&text) || OFF.contains(&text));
@@ -205,7 +204,6 @@ impl<'a> Arguments<'a> {
         self.values.set(entry, text);
     }
 
-    /// Reads the options of a config file up to its first error.
     fn config_file(&mut self, path: &str) {
         let bytes = fs::read(path).unwrap_or_else(|error| {
             let text = error.to_string();
@@ -381,7 +379,7 @@ impl<'a> Arguments<'a> {
         self.opening.stdout.push_str(&format!("WARNING: {text}\n"));
     }
 
-    /// Reads how long after its end a run is given up.
+    /// Returns the time after its end at which a run is given up.
     fn forced_shutdown(&self) -> Result<Option<Duration>, Opening> {
         let (text, time) = (self.values.text("forced-shutdown"), self.values.int("time") as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {
@@ -484,7 +482,6 @@ impl<'a> Arguments<'a> {
         unsupported("--tables leaves no table to run on").when(tables == 0 && needs_table)
     }
 
-    /// Returns the driver fault that sysbench reports at the first connection.
     fn driver_fault(&self) -> Result<Option<String>, Opening> {
         let (driver, mode) = (self.values.text("db-driver"), self.values.text("db-ps-mode"));
         let fault = format!("invalid database driver name: '{driver}'");
@@ -500,7 +497,6 @@ impl<'a> Arguments<'a> {
         Ok(faults.into_iter().find_map(|(is_so, fault)| is_so.then_some(fault)))
     }
 
-    /// Reads the server's address, and its name in messages.
     fn connect(&mut self, env: &Env<'_>) -> Result<(ConnectOptions, String), Opening> {
         let lists = ["mysql-host", "mysql-port", "mysql-socket"];
         for key in lists {
@@ -591,7 +587,6 @@ impl<'a> Arguments<'a> {
 }
 
 impl Opening {
-    /// Returns this as an error if the condition holds.
     fn when(self, is_so: bool) -> Result<(), Opening> {
         if is_so { Err(self) } else { Ok(()) }
     }
@@ -636,8 +631,7 @@ fn split(option: &str) -> (&str, Option<&str>) {
     option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)))
 }
 
-/// Splits a config file's value: blanks and commas separate, quotes group, `#` begins a comment. None
-/// for an open quote.
+/// Blanks and commas separate, quotes group, `#` begins a comment. None for an open quote.
 fn items(text: &str) -> Option<Vec<&str>> {
     let (mut items, mut rest) = (Vec::new(), text.trim_start());
     while let Some(first) = rest.chars().next().filter(|first| *first != '#') {

@@ -91,8 +91,7 @@ fn is_verb(word: &str) -> bool {
     COMMANDS.contains(&word) || named(word).is_some()
 }
 
-/// Returns whether the next word is a flag's value: `--threads 8` is not sysbench's grammar, but typed
-/// all the same.
+/// `--threads 8` is not sysbench's grammar, but typed all the same.
 fn takes_word(flag: &str, next: &str, loadgen: &[NativeVerb]) -> bool {
     let is_switch = ON.contains(&next) || OFF.contains(&next);
     match option(flag) {
@@ -167,7 +166,6 @@ impl<'a> NativeCommand<'a> {
         self.verb.flag(flag_of(flag)).is_some()
     }
 
-    /// Translates a flag, and notes those of other programs.
     pub(super) fn add_flag(&mut self, flag: &str, value: &str) {
         // Output never holds a password.
         if flag.starts_with("-p") || flag == "--password" {
@@ -232,7 +230,6 @@ impl<'a> NativeCommand<'a> {
         self.words.retain(|word| flag_of(word) != flag_of(words));
     }
 
-    /// Returns the flags for an option's value, or why there are none.
     fn native_flags(&self, option: &Entry, value: &str) -> Result<Vec<String>, String> {
         let (key, usual) = (option.key(), option.is_default(value));
         let own = format!("{key} @");

@@ -50,8 +50,7 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
     Err(Unreadable { line, what: what.into() })
 }
 
-/// Finds the runs of a text, at least one; unreadable ones are errors in their place. `told` holds the
-/// user's facts about them.
+/// Reads files, one at least; unreadable ones are errors in their place. `told` holds the user's facts about them.
 pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unreadable>> {
     let text = decode(bytes);
     let text = without_escapes(&text);
@@ -286,7 +285,6 @@ impl<'a> Lines<'a> {
         self.find(keys).is_some()
     }
 
-    /// Reads a value of the report, or returns an error.
     fn read<T>(self, keys: &str, read: fn(&str) -> Option<T>) -> Result<T, Unreadable> {
         let key = keys.rsplit('|').next().unwrap_or(keys);
         let Some((line, text)) = self.find(keys) else {
@@ -407,7 +405,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Names the workload with as many statements an op, if there is only one.
+/// Returns the workload with as many statements an op, if there is only one.
 fn only_workload(totals: &ImportedTotals) -> Option<&'static str> {
     match candidates(totals) {
         [only] => Some(only),

@@ -27,7 +27,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::mysql::ServerLink;
@@ -95,12 +95,12 @@ pub(crate) fn main(
     }
     settings.opening.write()?;
     settings.notes.iter().for_each(|note| say(note));
-    let log = Mutex::new(Log::new(Box::new(io::stdout()), settings.verbosity));
+    let log = Arc::new(Mutex::new(Log::new(Box::new(io::stdout()), settings.verbosity)));
     let ended = done(&settings, &log, &listen(true)?);
-    log.into_inner().unwrap_or_else(PoisonError::into_inner).exit_status(ended?)
+    locked(&log).exit_status(ended?)
 }
 
-fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
+fn done(settings: &Settings, log: &Arc<Mutex<Log>>, stop: &Stop) -> Result<Ended> {
     let work = async {
         if let Some(fault) = &settings.driver_fault {
             let mut log = locked(log);

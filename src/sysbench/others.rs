@@ -155,7 +155,6 @@ pub(super) fn split_glued(arg: &str) -> Option<(&str, &str)> {
     (known && value.starts_with(|c: char| c.is_ascii_digit())).then_some((flag, value))
 }
 
-/// Lists the loadgen flags that others become.
 #[cfg(test)]
 pub(crate) fn native_flags() -> impl Iterator<Item = String> {
     let entries = PROGRAMS.iter().flat_map(|program| program.flags);

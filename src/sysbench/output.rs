@@ -94,10 +94,9 @@ impl Log {
         self.notice(" ");
     }
 
-    /// Returns the exit status of a command whose log could not be written; after a closed pipe that
-    /// of the signal, of which a shell says nothing.
-    pub(crate) fn exit_status(self, status: Ended) -> Result<Ended> {
-        match self.broken {
+    /// Returns the status, also for a log that could not be written; after a closed pipe that of the signal.
+    pub(crate) fn exit_status(&self, status: Ended) -> Result<Ended> {
+        match &self.broken {
             None => Ok(status),
             Some(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
             Some(e) => Err(Error::failed(format!("standard output: {e}"))),
@@ -194,7 +193,6 @@ pub(crate) fn options(settings: &Settings) -> String {
     ])
 }
 
-/// Makes an interval's line, without its time.
 pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
     let counts = &part.counts;
     let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;
@@ -217,8 +215,7 @@ pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
     }
 }
 
-/// Makes the report of a run, or of its part up to a checkpoint. A forced shutdown gave up
-/// `unfinished` transactions.
+/// The part is up to a checkpoint, or all. A forced shutdown gave up `unfinished` transactions.
 pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64>) -> String {
     let EventCounts { reads, writes, others, events, ref times, ref by_client, .. } = part.counts;
     let [old, new] = [OutputVersion::V0_5, OutputVersion::V1_1].map(|of| of == settings.output);

@@ -28,7 +28,6 @@ struct RunEnd {
     abandoned: u64,
     /// Who was in the way of the client.
     warning: Option<String>,
-    /// The reason for an early end.
     error: Option<Error>,
 }
 
@@ -69,6 +68,7 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
     let step = plan.steps().remove(0);
     let (spread, tables) = assume_tables(plan);
     let context = StepContext {
+        elsewhere: None,
         later: None,
         plan,
         step: &step,
@@ -87,8 +87,7 @@ async fn run_unsaved(plan: &Plan, link: &ServerLink, report: &Report<'_>) -> Res
     Ok(RunEnd { outcome: run.outcome, abandoned: run.unfinished(), warning, error: run.error })
 }
 
-/// Judges a run by its client and the client's host. Nobody asked which process of this host is the server, so
-/// what other programs used there is unknown.
+/// Nobody asked which process of this host is the server: the use by other programs there is unknown.
 fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String> {
     let StepContext { plan, step, spread, tables, link, .. } = *context;
     let host = host::facts(Path::new(host::ROOT));
@@ -97,7 +96,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
     let busy = share.host_busy.unwrap_or(0.0) * 100.0;
     let client =
         Client { cores: host.cores_usable, same_host, share: Some(share), ..Client::default() };
-    let (_, _, verdict) = judge::all(&Summary {
+    let judgement = judge::all(&Summary {
         plan: engine::plan(plan, step, spread, tables, None, None),
         client,
         measured_s: run.counted.measured_s,
@@ -105,7 +104,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
         latency: run.latency(),
         ..Summary::default()
     });
-    let verdict = verdict?;
+    let verdict = judgement.verdict?;
     if verdict.kind == VerdictKind::SharedHost {
         return Some(format!(
             "this host was full: {busy:.0} % of its cores were busy; with --loadgen-out=DIR the warning says \
@@ -189,17 +188,18 @@ impl Report<'_> {
     fn write_due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
-        let mut log = locked(self.log);
+        // Not locked while a hook runs, which may write.
+        let log = || locked(self.log);
         if every > 0 && at_s.is_multiple_of(every) {
             let line = seen.line.take();
             let is_own = self.hooks.is_some_and(|hooks| hooks.intermediate(&line, at_s, queue));
             if !is_own {
-                log.stamped(output, at_s, &output::interval(self.settings, &line));
+                log().stamped(output, at_s, &output::interval(self.settings, &line));
             }
             if !is_own && rate > 0 && output != OutputVersion::V0_5 {
                 let QueueLength { waiting, busy } = queue;
                 let line = format!("queue length: {waiting}, concurrency: {busy}");
-                log.stamped(output, at_s, &line);
+                log().stamped(output, at_s, &line);
             }
         }
         // The report replaces the last one.
@@ -207,8 +207,8 @@ impl Report<'_> {
         if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
             let part = seen.part.take();
             if !self.hooks.is_some_and(|hooks| hooks.cumulative(&part)) {
-                log.stamped(output, at_s, "Checkpoint report:");
-                log.notice(&output::report(self.settings, &part, None));
+                log().stamped(output, at_s, "Checkpoint report:");
+                log().notice(&output::report(self.settings, &part, None));
             }
         }
     }
@@ -222,21 +222,22 @@ impl Report<'_> {
         let Settings { events, threads, forced_shutdown, .. } = *self.settings;
         let completed = outcome == Outcome::Completed;
         let forced = abandoned > 0 && completed && forced_shutdown.is_some();
-        let mut log = locked(self.log);
+        // Not locked while a hook runs, which may write.
+        let log = || locked(self.log);
         if forced {
-            log.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+            log().say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
         } else if completed {
             let of_events = events > 0 && seen.whole.counts.events >= events;
             let limit = if of_events { "Event" } else { "Time" };
             let line = format!("{limit} limit exceeded, exiting...");
-            (0..threads).for_each(|_| log.say(Level::Info, &line));
-            log.say(Level::Info, "Done.\n");
+            (0..threads).for_each(|_| log().say(Level::Info, &line));
+            log().say(Level::Info, "Done.\n");
         }
         if self.settings.values.on("histogram") {
-            log.histogram(&seen.part.counts.times);
+            log().histogram(&seen.part.counts.times);
         }
         if !self.hooks.is_some_and(|hooks| hooks.cumulative(&seen.part)) {
-            log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
+            log().notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
         }
         let wrong = seen.whole.counts.unexpected;
         if wrong > 0 {
@@ -291,6 +292,10 @@ impl Observer for Report<'_> {
             // Nobody reads the output.
             self.stop.ask(Kind::Terminated);
         }
+    }
+
+    fn said(&self, line: &str) {
+        locked(self.log).fatal(&[line.to_owned()]);
     }
 
     fn end(&self, reason: &EndReason) {

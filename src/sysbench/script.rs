@@ -32,7 +32,7 @@ pub(super) const SEED: u64 = 1;
 pub(super) async fn run(
     settings: &Settings,
     call: &ScriptCall,
-    log: &Mutex<Log>,
+    log: &Arc<Mutex<Log>>,
     stop: &Stop,
 ) -> Result<Ended> {
     let link = ServerLink::to(settings.connect.clone(), stop)?;
@@ -44,12 +44,17 @@ pub(super) async fn run(
 struct Program<'a> {
     settings: &'a Settings,
     call: &'a ScriptCall,
-    log: &'a Mutex<Log>,
+    log: &'a Arc<Mutex<Log>>,
     link: &'a ServerLink,
     inbox: Inbox,
 }
 
 impl Program<'_> {
+    fn vm(&self, script: &Arc<Script>) -> Result<Vm> {
+        let log = Arc::clone(self.log);
+        Vm::new(script, SEED, Box::new(move |line| locked(&log).fatal(&[line])))
+    }
+
     fn runner(&self, vm: &Vm, tid: u32) -> Result<Runner<'_>> {
         let server = (self.link, &self.inbox);
         let text = !self.settings.prepared;
@@ -90,13 +95,13 @@ impl Program<'_> {
 async fn run_command(
     settings: &Settings,
     call: &ScriptCall,
-    log: &Mutex<Log>,
+    log: &Arc<Mutex<Log>>,
     link: &ServerLink,
     stop: &Stop,
 ) -> Result<Ended> {
     let program = Program { settings, call, log, link, inbox: Inbox::default() };
     let mut script = Arc::new(read_script(settings, call)?);
-    let vm = Vm::new(&script, SEED)?;
+    let vm = program.vm(&script)?;
     let mut main = program.runner(&vm, 0)?;
     let status = program.run(&mut main, Entry::Chunk).await;
     let Some(command) = call.command.as_deref().filter(|_| status == 0) else { return Ok(status) };
@@ -177,7 +182,7 @@ async fn report_state(
     if !["report_intermediate", "report_cumulative"].iter().any(|name| main.state.has_hook(name)) {
         return Ok(None);
     }
-    let vm = Vm::new(script, SEED)?;
+    let vm = program.vm(script)?;
     let mut runner = program.runner(&vm, program.settings.threads)?;
     let status = program.run(&mut runner, Entry::Chunk).await;
     Ok(Some(runner.state).filter(|_| status == 0))

@@ -103,6 +103,20 @@ choices! {
         LoadData "load-data";
     }
 
+    /// The launcher that started this process as one of several ranks (`--ranks`).
+    Launcher = Auto {
+        /// The first of the others that has left its variables
+        Auto "auto";
+        /// Open MPI, MPICH or Intel MPI
+        Mpi "mpi";
+        /// A step of Slurm: srun
+        Slurm "slurm";
+        /// An Indexed Job
+        Kubernetes "kubernetes";
+        /// LOADGEN_RANK and LOADGEN_SIZE, or RANK and WORLD_SIZE as of torchrun
+        Env "env";
+    }
+
     /// The data that is read before the first step (`--warm`).
     Warm = None {
         /// Nothing is read
@@ -212,6 +226,8 @@ choices! {
         Peak "peak";
         /// Times without service: gaps, first success, back to 95 % of the earlier rate
         Outages "outages";
+        /// The hosts of --hosts or --ranks: what each did, its CPU, delay, verdict and clock
+        Hosts "hosts";
         /// The searches of --slo: the highest rate that held, and the steps that led to it
         Slo "slo";
         /// Suites of commands, test by test: wall, user and system seconds
@@ -234,15 +250,14 @@ choices! {
 }
 
 impl Layout {
-    /// Returns whether it compares two labels.
     pub(crate) fn compares(self) -> bool {
         matches!(self, Layout::Delta | Layout::Overhead)
     }
 
     /// Returns whether it shows a metric: others have their own columns.
     pub(crate) fn has_metric(self) -> bool {
-        use Layout::{Outages, PerOp, Settings, Slo, Suite};
-        !matches!(self, Outages | PerOp | Settings | Slo | Suite)
+        use Layout::{Hosts, Outages, PerOp, Settings, Slo, Suite};
+        !matches!(self, Hosts | Outages | PerOp | Settings | Slo | Suite)
     }
 
     /// Returns whether it relates all labels to one.

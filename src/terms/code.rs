@@ -107,7 +107,7 @@ codes! {
     SharedHost "shared_host" Doubt OfStep { reasons: Reasons }
         "client and server shared a full host: {reasons}" "for A/B only";
     ClientBound "client_bound" Doubt OfStep { reasons: Reasons }
-        "the client was the limit, not the server: {reasons}" "use more --engine-threads, or hosts";
+        "the client was the limit, not the server: {reasons}" "use more --engine-threads, or --hosts";
     Noisy "noisy" Doubt OfStep { reasons: Reasons } "it was noisy: {reasons}"
         "use a quiet host";
     DebugBuild "debug_build" Doubt Stored {}
@@ -130,6 +130,18 @@ codes! {
         "other programs used {part} of the cores of {host}" "";
     Steal "steal" Aside Stored { part: Share, host: Text }
         "the hypervisor gave {part} of the cores of {host} to others" "";
+    RankSkew "rank_skew" Doubt Stored { host: Text, error: Micros, part: Share }
+        "the clock of {host} may be off by {error}, {part} of the window"
+        "use a longer window, or a network with shorter round trips";
+    RankLate "rank_late" Doubt Stored { host: Text, late: Micros }
+        "{host} began {late} after the others" "look at the network to it";
+    RankPaused "rank_paused" Doubt Stored { host: Text, time: Seconds }
+        "loadgen on {host} stood still for {time}" "use a quiet host";
+    RanksShareHost "ranks_share_host" Doubt Stored { hosts: Text }
+        "these hosts of the clients are one: {hosts}" "name each host once";
+    RankUneven "rank_uneven" Doubt Stored { host: Text, other: Text, by: Share }
+        "a client on {host} did {by} fewer operations than one on {other}"
+        "compare the hosts, their load and their way to the server (--layout hosts)";
     Descheduled "descheduled" Aside Stored { part: Share }
         "an engine thread waited {part} of the time for a core" "";
 }

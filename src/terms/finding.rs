@@ -67,7 +67,6 @@ impl Finding {
         }
     }
 
-    /// Adds another finding of the same name.
     fn absorb(&mut self, other: &Finding) {
         match (&mut *self, other) {
             (Finding::Known(_, values), Finding::Known(_, others)) => {
@@ -139,7 +138,6 @@ impl Value {
         }
     }
 
-    /// Writes it in its unit.
     fn write(&self, unit: Unit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((least, most)) = self.bounds() {
             return unit.write(least, most, f);
@@ -199,7 +197,6 @@ impl Unit {
         }
     }
 
-    /// Formats a scaled number with its significant digits.
     fn digits(self, number: f64) -> String {
         let size = number.abs();
         let decimals = match self {

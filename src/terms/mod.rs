@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 pub use choice::{
-    Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Layout, OnError, Order, Picture,
-    Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
+    Ahi, Arrival, Choice, Class, Compared, Format, InsertWord, Launcher, Layout, OnError, Order,
+    Picture, Spread, SpreadChoice, StatementMode, VerdictKind, Warm,
 };
 pub use code::{Code, Raised, Rank, Unit};
 pub use error_class::ErrorClass;
@@ -43,7 +43,6 @@ macro_rules! contract {
 }
 pub(crate) use contract;
 
-/// Formats `8 clients`, `1 client`.
 pub(crate) fn clients(count: impl Into<u64>) -> String {
     counted(count, "client")
 }
@@ -155,7 +154,6 @@ pub const PLACES: &str = "\
     socket system_time_zone tmpdir wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address \
     wsrep_node_name wsrep_sst_receive_address";
 
-/// Returns whether a variable changes by itself.
 pub(crate) fn is_restless(name: &str) -> bool {
     RESTLESS.split(' ').any(|known| name.eq_ignore_ascii_case(known))
 }

@@ -29,7 +29,6 @@ impl<T: PartialEq + Clone> Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Returns whether both share one value, and so are equal.
     pub(crate) fn is_same(&self, other: &Shared<T>) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

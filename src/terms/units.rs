@@ -43,8 +43,7 @@ pub(crate) fn parse_thousandths(text: &str) -> Result<u64, String> {
     scaled(text, &units, "k M G (powers of 1000) or Ki Mi Gi (powers of 1024)", "rate")
 }
 
-/// Parses a duration: a number, then `ms s m h`; a bare number is seconds. The caller adds the flag's name to
-/// the error.
+/// A number, then `ms s m h`; a bare number is seconds. The caller adds the flag's name to the error.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     scaled(text, &DURATION_UNITS, "ms s m h, a bare number is seconds", "duration")
         .map(Duration::from_nanos)

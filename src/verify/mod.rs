@@ -46,7 +46,6 @@ pub(crate) struct Checked {
     pub history: History,
 }
 
-/// Reads all of prepare's tables, and compares them with the evidence.
 pub(crate) async fn verify(
     link: &ServerLink,
     evidence: &Evidence<'_>,
@@ -78,8 +77,7 @@ pub(crate) async fn verify(
     Ok(checked.chain(gone).collect())
 }
 
-/// Finds the tables with loadgen's mark and their histories, once all rollbacks are over; and missing tables,
-/// with a step that wrote to each.
+/// Begins once all rollbacks are over. Returns missing tables, too, with a step that wrote to each.
 async fn find_tables(
     server: &Liveness,
     evidence: &Evidence<'_>,
@@ -162,8 +160,7 @@ fn no_tables(database: &str, others: &str) -> Error {
     Error::data(format!("there is no table of prepare's in `{database}`{others}")).hint(hint)
 }
 
-/// Waits while a killed server rolls back uncommitted transactions, which it does after it lets clients in.
-/// XA's prepared ones stay, so the wait has an end.
+/// A killed server rolls back after it lets clients in. XA's prepared ones stay, so the wait has an end.
 async fn wait_for_rollbacks(session: &mut Session, progress: &mut Progress) -> Result<()> {
     let (began, mut told) = (Instant::now(), false);
     loop {
@@ -224,7 +221,6 @@ struct Reading {
     read: AtomicU64,
 }
 
-/// Reads the tables that are ready; returns the findings of each table, in order.
 async fn read(reading: &Arc<Reading>, progress: &mut Progress) -> Result<Vec<Found>> {
     let (jobs, server) = (default_jobs() as usize, &reading.server);
     let phases: [(&str, &str, Option<What>); 3] = [
@@ -335,8 +331,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads a table again that disagrees with the server's count: in one piece, as a row may have gained
-    /// between pieces.
+    /// Reads a table that disagrees with the server's count in one piece: a row may have gained between pieces.
     async fn settle(&self, session: &mut Session, slot: usize) -> Read<()> {
         let (table, TableScan { mut found, counts: before, .. }) =
             (&self.tables[slot], locked(&self.seen)[slot].clone());
@@ -480,8 +475,7 @@ impl Counts {
         self.0[0].1
     }
 
-    /// Finds the first index that disagrees with the rows, or rows with the server's count: by how many, in
-    /// words.
+    /// The first index that disagrees with the rows, or rows with the server's count: by how many, in words.
     fn find_torn_index(&self, read: &Count) -> Option<(u64, String)> {
         let rows = self.rows();
         let (other, what) = match self.0.iter().find(|(_, count)| !count.agrees(&rows)) {
@@ -509,8 +503,7 @@ async fn check_table(session: &mut Session, table: &str) -> Asked<String> {
     Ok(format!("CHECK TABLE: {report}"))
 }
 
-/// Counts transactions that were open when the server started, without XA's prepared ones: it rolls them back
-/// in the background. 0 if the server does not report them.
+/// Transactions of before the server's start, but XA's: it rolls them back in the background. 0 if not reported.
 async fn recovered(session: &mut Session) -> Asked<u64> {
     let sql = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
     Ok(optional(number(session, sql).await)?.unwrap_or(0))
@@ -532,7 +525,6 @@ struct Table {
 /// Names of a table's indexes, the rows' own first, and whether `k` is in each.
 type Indexes = Vec<(String, bool)>;
 
-/// Lists the secondary indexes of the tables of a kind.
 async fn indexes(session: &mut Session, schema: Schema) -> Result<BTreeMap<u32, Indexes>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
@@ -583,7 +575,6 @@ impl Table {
     }
 }
 
-/// Compares the rows of a table with what they must be.
 struct Contents<'a> {
     table: &'a Table,
     columns: Vec<&'static str>,
@@ -650,8 +641,7 @@ impl Contents<'_> {
         }
     }
 
-    /// Compares the columns with the filled ones, except `k`, which is summed. A `c` proves itself; only
-    /// built-in workloads keep its form.
+    /// All but `k`, which is summed. A `c` proves itself; only built-in workloads keep its form.
     fn content<'r>(&mut self, id: u64, own: impl Fn(usize) -> &'r [u8]) -> Content {
         let Some(filler) = self.filler else { return Content::Filled };
         self.line.clear();

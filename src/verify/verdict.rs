@@ -39,7 +39,6 @@ pub struct History {
 pub(super) type Known = (String, String);
 
 impl Evidence<'_> {
-    /// Returns the history of a table at this place since its mark.
     pub fn find_history(&self, here: &Location, table: &str, mark: &Mark) -> History {
         if mark.state == State::Filling {
             return History::unknown("its fill was not finished");
@@ -95,7 +94,6 @@ impl Evidence<'_> {
         history
     }
 
-    /// Counts the steps that wrote to other tables than these.
     pub(super) fn count_other_steps(&self, tables: &[Known]) -> usize {
         let other = |summary: &&&Summary| wrote(summary).iter().any(|it| !tables.contains(it));
         self.summaries.iter().filter(other).count()
@@ -112,7 +110,6 @@ impl Evidence<'_> {
         self.summaries.iter().filter_map(unjudged).collect()
     }
 
-    /// Returns whether a summary or a record names one of these tables.
     pub(super) fn names_any(&self, tables: &[Known]) -> bool {
         let is_known = |table: &str, id: &str| tables.iter().any(|(t, i)| t == table && i == id);
         let mut entries = self.summaries.iter().flat_map(|summary| &summary.ledger);

@@ -344,7 +344,7 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
     }
 }
 
-/// Makes zones of the ranks `from + 1 ..= to`.
+/// Makes zones of ranks; `share(from, to)` is that of the ranks from + 1 to `to`.
 fn ranks(rows: u64, share: impl Fn(u64, u64) -> f64) -> Vec<Zone> {
     let (mut zones, mut from) = (Vec::new(), 0);
     while from < rows {
@@ -364,8 +364,7 @@ fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     zones
 }
 
-/// Makes the zones of `special` where [`special`] draws keys: the upper part of a band, and the bell;
-/// they overlap.
+/// Lists the places where [`special`] draws keys: the upper part of a band, and the bell; they overlap.
 fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     let Special { iterations, band, within } = numbers;
     let t = (rows - 1) as f64;
@@ -395,8 +394,7 @@ fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
     scaled(zones)
 }
 
-/// Returns the chance that the mean of `count` uniform numbers is below one: Irwin and Hall's
-/// distribution, normal for many numbers.
+/// Irwin and Hall's distribution, normal for many: the chance that the mean of `count` uniform numbers is below one.
 fn mean_below(count: u32, mean: f64) -> f64 {
     let mean = mean.clamp(0.0, 1.0);
     if mean > 0.5 {

@@ -13,7 +13,8 @@ pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -59,7 +60,7 @@ pub struct Workload {
     pub(crate) table_a_client: bool,
     /// `name = 10` (a number), `name = false` (a switch) or `{ default = 10, about = "…" }`. Wherever a number is
     /// wanted in a statement, the name of an option does too
-    #[serde(default)]
+    #[serde(default, deserialize_with = "statement::declared")]
     pub(crate) options: Options,
     /// Required: `[[workload.transaction]]`, at least one; an operation draws one by weight
     #[serde(default, rename = "transaction")]
@@ -144,6 +145,16 @@ impl Workload {
         checked.map_err(|what| Error::usage(format!("{origin}: {what}")).hint(FORM))
     }
 
+    /// Reads one that was written down: unlike those of a file, its options have values.
+    pub(crate) fn read_written<'de, D: Deserializer<'de>>(from: D) -> Result<Workload, D::Error> {
+        let mut written = serde_json::Map::deserialize(from)?;
+        let options =
+            written.remove("options").ok_or_else(|| D::Error::missing_field("options"))?;
+        let options: Options = serde_json::from_value(options).map_err(D::Error::custom)?;
+        let read = serde_json::from_value(written.into());
+        read.map(|read| Workload { options, ..read }).map_err(D::Error::custom)
+    }
+
     pub(crate) fn check(&self) -> Result<(), String> {
         let missing = self.missing();
         ensure(missing.is_empty(), format_args!("missing: {}", missing.join(", ")))?;
@@ -215,7 +226,6 @@ impl Workload {
         serde_json::to_value(&transactions).expect("a workload is plain data")
     }
 
-    /// Returns whether each kind of statement draws its own table.
     pub(crate) fn table_each(&self, transaction: &Transaction) -> bool {
         transaction.table_each_if.as_ref().is_some_and(|name| self.is_on(name))
     }
@@ -237,7 +247,6 @@ impl Workload {
             || self.statements().any(Statement::is_begin)
     }
 
-    /// Returns whether running statements name tables of `prepare`.
     pub(crate) fn names_tables(&self) -> bool {
         self.table_a_client || self.has_table() || self.largest_table().is_some()
     }
@@ -294,8 +303,7 @@ impl Workload {
         passes
     }
 
-    /// Counts the statements that a client prepares for each table: equal SQL once, text statements
-    /// not at all.
+    /// Counts the statements that a client prepares for each table: equal SQL once, text statements not at all.
     pub(crate) fn prepared(&self) -> u32 {
         let kept = self.statements().filter(|statement| !statement.is_text());
         kept.map(|s| s.expanded(&self.options).0).collect::<BTreeSet<String>>().len() as u32

@@ -89,8 +89,7 @@ impl Permutation {
         Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
-    /// Maps `i`, which is below n. The walk ends, since the cycle through a value inside the range
-    /// comes back inside it.
+    /// `i` is below n. The walk ends, since the cycle through a value inside the range comes back inside it.
     pub(crate) fn apply(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut x = i;

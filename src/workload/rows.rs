@@ -72,7 +72,6 @@ pub(crate) fn pad(bits: impl FnMut() -> u64) -> [u8; PAD_LEN] {
     pad
 }
 
-/// Returns whether a `c` has the checksum of this table and id.
 pub fn proves(table: u32, id: u64, c: &[u8]) -> bool {
     if c.len() != C_LEN || c[C_LEN - GROUP_LEN - 1] != b'-' {
         return false;

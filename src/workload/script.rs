@@ -128,8 +128,7 @@ fn bind_placeholders(sql: &str) -> Result<(String, Vec<Param>), String> {
     Ok((text, params))
 }
 
-/// Parses the text after a brace: the parameter (None for `{table}`) and its length with the closing
-/// brace. Unknown forms stay, such as `{d '2026-01-01'}`.
+/// Finds it with its length and the closing brace, None for `{table}`. Unknown forms stay: `{d '2026-01-01'}`.
 fn placeholder(text: &str) -> Result<Option<(Option<Param>, usize)>, String> {
     let Some((inside, _)) = text.split_once('}') else { return Ok(None) };
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._".contains(c);

@@ -225,13 +225,11 @@ impl Statement {
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
-    /// Returns whether it makes or chooses what other statements name, which cannot be prepared
-    /// before.
+    /// Other statements name what it makes or chooses: these cannot be prepared before.
     pub(super) fn defines(&self) -> bool {
         DEFINING.contains(&first_word(&self.sql).as_str())
     }
 
-    /// Returns whether the affected rows are new ones.
     pub(crate) fn inserts(&self) -> bool {
         self.kind() == StatementKind::Insert
             || matches!(self.effect, Effect::Insert | Effect::InsertK(_))
@@ -429,7 +427,6 @@ impl Param {
         }
     }
 
-    /// Returns a copy with moved references.
     fn with_references(&self, place: impl Fn(usize) -> usize) -> Param {
         let mut moved = self.clone();
         moved.reference().into_iter().for_each(|of| *of = place(*of));
@@ -488,16 +485,23 @@ pub(crate) struct Expect {
     pub value: Option<Amount>,
 }
 
-/// Reads an expectation or the word `any`.
 fn or_any<'de, D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "\"any\", { rows = … } or { affected = … }")]
     enum Form {
         Word(String),
+        /// The written form of `any`; TOML has no null.
+        Written {
+            rows: (),
+            affected: (),
+            content: (),
+            value: (),
+        },
         Table(Expect),
     }
     match Form::deserialize(from)? {
         Form::Word(word) if word == "any" => Ok(Expect::default()),
+        Form::Written { rows: (), affected: (), content: (), value: () } => Ok(Expect::default()),
         Form::Table(expect) if expect != Expect::default() => Ok(expect),
         _ => Err(D::Error::custom("an expectation has rows or affected, or is \"any\"")),
     }
@@ -652,14 +656,14 @@ pub(crate) const OPTION_MAX: u64 = 1_000_000_000;
 
 /// An option: `name = 10`, `name = false`, or `name = { default = 10, about = "…" }`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Form")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Setting {
     /// A switch is 0 or 1.
     pub value: u64,
     pub default: u64,
     pub switch: bool,
     /// For `--help`; may be empty.
-    #[serde(skip_serializing)]
+    #[serde(skip)]
     pub about: String,
 }
 
@@ -674,6 +678,12 @@ enum Form {
     },
 }
 
+/// Reads options as files declare them: they have no value but their default.
+pub(super) fn declared<'de, D: Deserializer<'de>>(from: D) -> Result<Options, D::Error> {
+    let declared = BTreeMap::<String, Form>::deserialize(from)?;
+    Ok(declared.into_iter().map(|(name, form)| (name, form.into())).collect())
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Value {
@@ -683,11 +693,11 @@ enum Value {
 
 impl From<Form> for Setting {
     fn from(form: Form) -> Self {
-        let (value, about) = match form {
-            Form::Plain(value) => (value, String::new()),
+        let (default, about) = match form {
+            Form::Plain(default) => (default, String::new()),
             Form::Told { default, about } => (default, about),
         };
-        let (default, switch) = match value {
+        let (default, switch) = match default {
             Value::Number(number) => (number, false),
             Value::Switch(on) => (on.into(), true),
         };
@@ -739,7 +749,6 @@ impl Amount {
     }
 }
 
-/// Returns this text as an error unless the condition holds.
 pub(super) fn ensure(holds: bool, otherwise: impl fmt::Display) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise.to_string()) }
 }

@@ -240,8 +240,7 @@ impl Mark {
         }
     }
 
-    /// Reads a COMMENT; None for a foreign table, and for a mark of another version, which is not to
-    /// be touched either.
+    /// Returns None for a foreign table, and for a mark of another version, which is not to be touched either.
     pub fn parse(comment: &str) -> Option<Mark> {
         let mut words = comment.split_ascii_whitespace();
         words.next().filter(|first| *first == "loadgen:1")?;

@@ -244,6 +244,25 @@ fn contradictions_are_refused() {
 }
 
 #[test]
+fn option_of_a_file_is_refused_when_it_is_in_the_written_form() {
+    let read = |option: &str| {
+        let statement = "sql = 'DO 1'\nexpect = 'any'";
+        let text = format!(
+            "name = 'a'\n[options]\nn = {option}\n[[transaction]]\n[[transaction.statement]]\n{statement}"
+        );
+        Workload::parse(&text, "a file").map(|workload| workload.options["n"].value)
+    };
+    assert_eq!(read("{ default = 1, about = 'it' }"), Ok(1));
+    let written = serde_json::to_string(&with("read-write", &[("range_size", 5)]));
+    let written = written.expect("plain data");
+    let again = Workload::read_written(&mut serde_json::Deserializer::from_str(&written));
+    assert_eq!(again.expect(&written).options["range_size"].value, 5);
+    for option in ["{ default = 1, value = 5 }", "{ default = 1, switch = true }"] {
+        assert!(read(option).is_err(), "{option}");
+    }
+}
+
+#[test]
 fn a_statement_is_refused_when_a_semicolon_separates_it_from_another() {
     let check = |sql: &str, list: &str| one(&format!("sql = {sql:?}\nexpect = 'any'\n{list}"));
     for sql in [

@@ -223,6 +223,7 @@ pages! {
     from_sysbench "docs/user/from-sysbench.md";
     glossary "docs/user/glossary.md";
     install "docs/user/install.md";
+    many_hosts "docs/user/many-hosts.md";
     notes "docs/user/notes.md";
     open_loop "docs/user/open-loop.md";
     outages "docs/user/outages.md";

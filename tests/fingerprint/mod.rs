@@ -73,6 +73,7 @@ fn tables_are_found_as_they_are() {
                 rows: None,
                 seed: 1,
                 clients_max: 1,
+                clients_here: 1,
                 statements: &|_| (0, 1),
                 writes: false,
                 begins: false,

@@ -23,6 +23,7 @@ fn needs() -> Needs<'static> {
         rows: None,
         seed: 42,
         clients_max: 8,
+        clients_here: 8,
         statements: &|tables| (1, tables),
         schema: Schema::Sbtest,
         writes: true,
@@ -251,7 +252,8 @@ async fn all_at_once(admin: &mut Session, path: &Path) {
         "SET GLOBAL autocommit = 1",
         "RENAME TABLE sbtest_1 TO sbtest1",
     ];
-    let many = Needs { clients_max: 1_000_000, tables: Some(2), ..needs() };
+    let many =
+        Needs { clients_max: 1_000_000, clients_here: 1_000_000, tables: Some(2), ..needs() };
     let found = with!(*admin, &set, refused("all", path, "root", &many).await, &unset);
     has(
         &found,

@@ -7,6 +7,7 @@ mod explain;
 mod footnotes;
 mod formats;
 mod gates;
+mod hosts;
 mod invariants;
 mod layout;
 mod layouts;

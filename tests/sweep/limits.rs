@@ -170,7 +170,7 @@ fn rows_that_another_process_deletes_and_puts_back_are_no_part_of_an_answer() {
             // It is there for most of the time, so that few answers lack it again and again.
             while !over.load(Ordering::Relaxed) {
                 query(&sandbox, "CALL sbtest.renew()");
-                std::thread::sleep(Duration::from_millis(200));
+                std::thread::sleep(Duration::from_millis(50));
             }
         });
         let words = "read-only --skip-trx --point-selects 0 --range-size 1000 --clients 4 --warmup 0 \

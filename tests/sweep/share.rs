@@ -28,9 +28,11 @@ fn has(verdict: &Verdict, code: &str) -> bool {
 fn a_server_that_costs_nothing_leaves_the_client_as_the_limit() {
     let server = canned(Vec::new());
     let words = "point-select --tables 8 --clients 64 --engine-threads 1 --warmup 200ms --time 1s";
-    let ended = run_canned(words, &server);
+    // Unless other tests keep the cores full, each time.
+    let is_quiet = |ended: &Ended| !has(verdict(ended), "other_load");
+    let ended = (0..3).map(|_| run_canned(words, &server)).find(is_quiet);
+    let ended = ended.unwrap_or_else(|| run_canned(words, &server));
     let verdict = verdict(&ended);
-    // Unless other tests keep the cores full.
     let others = has(verdict, "other_load");
     assert!(others || verdict.kind >= VerdictKind::ClientBound, "{verdict:?}");
     // Not so on a machine with other work, where it waits for a server that waits for a core:

@@ -94,7 +94,7 @@ fn a_sweep_outlives_two_restarts_and_tells_the_outages() {
 fn outlives_two_restarts(mut server: Restarting) {
     let before = sum_of_k(&server.sandbox);
     // A rate, for four servers that are driven to their limit leave no time for the one that starts.
-    let words = "update-index --tables 4 --clients 4,8 --rate 200 --warmup 0 --time 20s \
+    let words = "update-index --tables 4 --clients 4,8 --rate 200 --warmup 0 --time 40s \
                  --interval 200ms --on-error reconnect --op-timeout 60s";
     let mut sweep = Sweep::start(&server, "root", words);
     for step in 0..2 {
@@ -125,7 +125,7 @@ fn outlives_two_restarts(mut server: Restarting) {
         let outage = &summary.outages[0];
         let back = outage.first_success_s.expect("it came back");
         assert!(outage.first_error_s <= outage.last_error_s && outage.last_error_s <= back);
-        assert!(outage.gap_s > 0.1 && outage.gap_s < 16.0, "{outage:?}");
+        assert!(outage.gap_s > 0.1 && outage.gap_s < 36.0, "{outage:?}");
         assert!(outage.errors >= clients, "{outage:?}");
         assert!(outage.recovered_s.is_none_or(|s| s >= back), "{outage:?}");
         assert_eq!(summary.totals.reconnects, clients, "{:?}", summary.totals);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::programs::{Ended, Place, Program, replaced};
+use super::summaries::summaries;
 use crate::common::databases::{SANDBOXES, everywhere};
 use crate::common::skipped;
 
@@ -110,7 +111,7 @@ fn events_count_as_in_sysbench() {
         return skipped("it is compared with itself");
     }
     let places = [Program::Ours, Program::Theirs].map(with_scripts);
-    for mode in ["plain", "hook", "ends", "idle", "counted", "sql", "lua"] {
+    for mode in ["plain", "hook", "repeats", "ends", "idle", "counted", "sql", "lua"] {
         let line = format!("events.lua {{at}} --mode={mode} --threads=1 --events=40 --time=60 run");
         // The table is there from the first run on, and then counts the same.
         let [ours, theirs] = places.each_ref().map(|place| {
@@ -125,6 +126,12 @@ fn events_count_as_in_sysbench() {
         };
         let named = theirs.stdout.clone();
         assert_eq!(failed(&ours), failed(&theirs), "{mode}: {named}");
+        let said = |place: &Place<'_>, ended: &Ended| -> Vec<String> {
+            let is_said =
+                |line: &&str| line.contains("mysql_drv_query()") || line.starts_with("(last ");
+            place.emptied(&ended.stdout).lines().filter(is_said).map(str::to_owned).collect()
+        };
+        assert_eq!(said(&places[0], &ours), said(&places[1], &theirs), "{mode}: {named}");
     }
 }
 
@@ -139,6 +146,22 @@ fn lost_connection_is_opened_again_and_the_event_begins_again() {
 }
 
 #[test]
+fn run_ends_as_aborted_with_what_was_measured_when_an_event_never_returns() {
+    let Some(place) = ours() else { return };
+    let ended =
+        place.run("events.lua {at} --mode=loops --threads=2 --time=2 --loadgen-out={dir}/out run");
+    assert_eq!(ended.status, 1, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("\ndone\n"), "{}", ended.stdout);
+    let summary = &summaries(&place)[0];
+    assert_eq!(summary["outcome"], "aborted");
+    assert_eq!(summary["measured_s"], 2.0);
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+        // The other client has a thread of its own.
+        assert!(summary["totals"]["ops"].as_u64() > Some(0), "{summary}");
+    }
+}
+
+#[test]
 fn reports_are_the_scripts_own_where_it_has_hooks() {
     let Some(place) = ours() else { return };
     let ended = place.well("reports.lua --threads=3 --time=3 --report-interval=1 run");
@@ -146,6 +169,8 @@ fn reports_are_the_scripts_own_where_it_has_hooks() {
     assert!(lines.contains(&"part 3 true"), "{}", ended.stdout);
     assert!(lines.iter().any(|line| line.starts_with("all ") && line.ends_with(" 0 true")));
     assert!(!ended.stdout.contains("SQL statistics:"), "{}", ended.stdout);
+    let ended = place.well("reports.lua --fails=on --time=2 --report-interval=1 run");
+    assert!(ended.stdout.contains("FATAL: `report_intermediate' function failed: "));
 }
 
 #[test]

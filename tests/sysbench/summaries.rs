@@ -103,7 +103,7 @@ impl Kept {
 }
 
 /// The summaries of a place, the oldest first.
-fn summaries(place: &Place) -> Vec<Value> {
+pub(crate) fn summaries(place: &Place) -> Vec<Value> {
     let files = std::fs::read_dir(place.dir().join("out")).into_iter().flatten();
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(path).expect("readable");

@@ -25,6 +25,7 @@ pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
         statements: plan::StatementMode::Prepared,
         seed: 1,
         engine_threads: None,
+        host_threads: Vec::new(),
         charset: None,
         interval: Duration::from_secs(1),
         before: crate::plan::Before::default(),

@@ -1,7 +1,7 @@
 //! Verdicts on recorded shares.
 
 use super::*;
-use crate::summary::{Ceiling, Probed, TurnDelay};
+use crate::summary::{Ceiling, ClientHost, Probed, TurnDelay};
 use serde_json::Value as Json;
 
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
@@ -428,4 +428,37 @@ fn the_server_s_host_counts_where_it_was_looked_at() {
         step.server.probed = Some(probed(210.0, 0.0, 0.0));
     });
     assert_eq!(here, ok, "one host, which the client's own share is of");
+}
+
+#[test]
+fn step_has_the_verdict_of_its_worst_host() {
+    let mut step = quiet();
+    let share = step.client.share.clone().expect("there is one");
+    let mut busy = share.clone();
+    busy.threads[0].busy = 0.95;
+    let host = |share| ClientHost { cores: 8, share, ..ClientHost::default() };
+    step.hosts = vec![host(Some(share)), host(Some(busy)), host(None)];
+    let (verdict, kinds) = of_hosts(&step, &[]);
+    assert_eq!(kinds, [Some(VerdictKind::Ok), Some(ClientBound), None]);
+    assert_eq!(verdict.expect("it has one").kind, ClientBound);
+}
+
+#[test]
+fn step_is_not_judged_by_a_mixture_of_its_hosts() {
+    let mut step = quiet();
+    let share = step.client.share.clone();
+    let host = || ClientHost { cores: 8, threads: 2, share: share.clone(), ..Default::default() };
+    step.hosts = vec![host(), host()];
+    // One host's delay and the other's load say nothing together.
+    let whole = step.client.share.as_mut().expect("there is one");
+    whole.threads[0].busy = 0.95;
+    whole.other_load = Some(0.5);
+    let ok = Some(VerdictKind::Ok);
+    let (verdict, kinds) = of_hosts(&step, &[]);
+    assert_eq!((verdict.map(|verdict| verdict.kind), kinds), (ok, vec![ok, ok]));
+    // The whole step was unsteady, no host alone.
+    let (verdict, kinds) = of_hosts(&step, &[finding!(Drift, "the rate", "fell", 0.2)]);
+    assert_eq!((verdict.map(|verdict| verdict.kind), kinds), (Some(Noisy), vec![ok, ok]));
+    step.hosts.iter_mut().for_each(|host| host.share = None);
+    assert_eq!(of_hosts(&step, &[]), (None, vec![None, None]));
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::summary::{
-    Conditions, ErrorCount, HostState, Interval, Keys, Levels, Link, Phase, Prepared, Sample,
-    Settled, Warning,
+    ClientHost, Conditions, ErrorCount, HostState, Interval, Keys, Levels, Link, Phase, Prepared,
+    Sample, Settled, Share, Warning,
 };
 use serde_json::Value as Json;
 
@@ -445,4 +445,35 @@ fn changes_are_told_apart_or_counted() {
     let shown = message.matches("name").count();
     assert!(message.ends_with(&format!("and {} more", 30 - shown)), "{message}");
     assert!(message.chars().count() <= 300, "a note cuts it otherwise: {message}");
+}
+
+#[test]
+fn hosts_of_which_something_is_wrong_are_told() {
+    let host = |rank: u32, change: fn(&mut ClientHost)| {
+        let mut host = ClientHost {
+            rank,
+            name: format!("c{rank}"),
+            boot_id: Some(rank.to_string()),
+            clients: 4,
+            ops: 40_000,
+            share: Some(Share::default()),
+            ..ClientHost::default()
+        };
+        change(&mut host);
+        host
+    };
+    let found = |change: fn(&mut ClientHost)| {
+        codes(|step, _| {
+            (step.plan.warmup_s, step.measured_s) = (10.0, 60.0);
+            step.hosts = vec![host(1, |_| {}), host(2, change)];
+        })
+    };
+    assert_eq!(found(|_| {}), [""; 0]);
+    assert_eq!(found(|host| host.clock.error_us = 59_000.0), [""; 0]);
+    assert_eq!(found(|host| host.clock.error_us = 61_000.0), ["rank_skew"]);
+    assert_eq!(found(|host| host.late_us = 200_000.0), ["rank_late"]);
+    assert_eq!(found(|host| host.paused_s = 1.5), ["rank_paused"]);
+    assert_eq!(found(|host| host.boot_id = Some("1".to_owned())), ["ranks_share_host"]);
+    assert_eq!(found(|host| host.ops = 30_000), ["rank_uneven"]);
+    assert_eq!(found(|host| host.clients = 0), [""; 0], "it had none");
 }

@@ -30,8 +30,7 @@ pub(super) struct Tokens {
 pub(super) const AMBIGUOUS: &str =
     "a comment with a version that servers of other versions read otherwise";
 
-/// Reads the tokens up to and including the first that `is_last`, or all. With `ansi` double quotes may
-/// enclose names.
+/// Up to and including the first that `is_last`, or all. With `ansi` double quotes may enclose names.
 pub(super) fn tokens(
     sql: &[u8],
     ansi: bool,

@@ -210,7 +210,6 @@ impl Variables {
         self.literal(name, &value)
     }
 
-    /// Takes the user variable that a variable is set to.
     fn restore(&mut self, name: &str, words: &mut Cursor) -> Result<(), String> {
         let user = user_variable(words)?;
         match self.saved.get(&user).cloned() {

@@ -93,8 +93,7 @@ fn read_file(path: &Path) -> io::Result<Text> {
     Ok(Text { bytes, mode, regular: meta.file_type().is_file() })
 }
 
-/// Reads the password of `--password-fd`, without a line end, and closes the descriptor: no child
-/// inherits it.
+/// Without a line end. Closes the descriptor: no child inherits it.
 pub(super) fn read_fd(fd: u32) -> Result<Secret> {
     let error = |why: &dyn fmt::Display| Error::usage(format!("--password-fd {fd}: {why}"));
     let path = PathBuf::from(format!("/proc/self/fd/{fd}"));
@@ -367,8 +366,7 @@ fn is_password(key: &str) -> bool {
     key.len() >= SHORTEST && "password".starts_with(key)
 }
 
-/// Cuts the line at the first `#` outside quotes. As in MySQL, a backslash escapes a quote only inside
-/// quotes.
+/// Splits as MySQL does: a backslash escapes a quote only inside quotes.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut escaped) = (None, false);
     for (i, c) in line.char_indices() {

@@ -51,9 +51,8 @@ pub(crate) fn mask_password(
 /// The flag in the password's place on a command line of sysbench's.
 const HANDED_OVER: &str = "--loadgen-password-fd=";
 
-/// Removes the password from a sysbench command line and, unless it is empty, executes the program
-/// again without it: nothing may be open or running yet. Returns the other words and the password that
-/// an earlier call removed.
+/// Removes the password from a sysbench command line and, unless it is empty, executes the program again without it:
+/// nothing may be open or running yet. Returns the other words and the password that an earlier call removed.
 pub(crate) fn take_off(
     mut args: Vec<OsString>,
     flag: &str,
@@ -96,8 +95,7 @@ struct Line {
 }
 
 impl Line {
-    /// Reads the words. `command` knows which short flags take the rest of their word; a word with a
-    /// dash is never a value.
+    /// `command` knows which short flags take the rest of their word; a word with a dash is never a value.
     fn read(args: Vec<OsString>, command: &Command) -> Result<Line> {
         let valued = valued_shorts(command);
         let mut args = args.into_iter().peekable();
@@ -201,7 +199,6 @@ impl Line {
     }
 }
 
-/// Lists the short flags that take the rest of their word, or the next one.
 fn valued_shorts(command: &Command) -> Vec<u8> {
     let takes = |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
     let short = |arg: &clap::Arg| arg.get_short().and_then(|c| u8::try_from(c).ok());
@@ -218,8 +215,7 @@ fn pipe(secret: &Secret) -> std::io::Result<std::os::fd::OwnedFd> {
     Ok(nix::unistd::dup(reader)?)
 }
 
-/// Executes this program again; returns only on failure. By its path first: the kernel names the
-/// process after it. `/proc/self/exe` also works for a program that was replaced.
+/// Tries its path first: the kernel names the process after it. `/proc/self/exe` also works for a replaced program.
 fn become_self(args: &[OsString]) -> std::io::Error {
     let (name, rest) = args.split_first().expect("a flag was read after the program's name");
     let exec = |path: PathBuf| std::process::Command::new(path).arg0(name).args(rest).exec();

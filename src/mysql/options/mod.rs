@@ -22,6 +22,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use mysql_async::{Opts, OptsBuilder, SslOpts};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::terms::units;
@@ -117,14 +118,12 @@ pub enum Protocol {
 
 pub(crate) const DEFAULT_PORT: u16 = 3306;
 
-/// The default of `--connect-timeout`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest password, bytes: no server takes more, and an empty pipe holds it without blocking.
 const SECRET_MAX: usize = 2048;
 
-/// Largest packet, bytes; no statement of loadgen's is longer. Stated, because the driver otherwise
-/// asks the server.
+/// Largest packet, bytes; no statement of loadgen's is longer. Stated, because the driver otherwise asks the server.
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
 
 /// Stated for the same reason, seconds; only a pool would use it.
@@ -133,10 +132,12 @@ const WAIT_TIMEOUT_S: usize = 28_800;
 /// Idle seconds after which the kernel checks that the server's host still lives.
 pub(crate) const KEEPALIVE: Duration = Duration::from_mins(1);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectOptions {
     pub address: Address,
     pub user: String,
+    /// Never written with the others.
+    #[serde(skip)]
     pub password: Secret,
     /// The database that connections start in; empty for none.
     pub database: String,
@@ -145,7 +146,7 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Address {
     Tcp {
         /// A name or an IP address, without brackets.
@@ -168,7 +169,6 @@ impl ConnectOptions {
         }
     }
 
-    /// Connects to a canned server on this host.
     pub(crate) fn canned(port: u16) -> ConnectOptions {
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
         ConnectOptions { address, ..ConnectOptions::private(Path::new("")) }
@@ -236,7 +236,7 @@ impl fmt::Display for Address {
 }
 
 /// A password, or a text that may hold one (`--url`). `Debug` shows `***`, or nothing if it is empty.
-#[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Secret(String);
 
 impl Secret {
@@ -267,7 +267,9 @@ impl fmt::Debug for Secret {
 }
 
 /// Modes, weakest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize,
+)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SslMode {
     // A comparison must not switch encryption on by itself.
@@ -298,7 +300,7 @@ impl fmt::Display for SslMode {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ssl {
     pub mode: SslMode,
     pub ca: Option<PathBuf>,

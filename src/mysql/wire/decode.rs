@@ -210,7 +210,6 @@ impl Decoder {
         self.state == State::Done && self.skip == 0 && !self.goes_on
     }
 
-    /// Returns the bytes of a payload that must be there before it is examined.
     fn bytes_needed(&self, first: Option<&u8>) -> usize {
         match (self.state, self.kind, first) {
             _ if self.goes_on => 0,
@@ -220,7 +219,6 @@ impl Decoder {
         }
     }
 
-    /// Returns whether the next definition, or row, is that of the first cell.
     fn is_at_first_cell(&self) -> bool {
         self.want == Want::First
             && self.results == 0
@@ -326,7 +324,6 @@ impl Decoder {
         self.outcome = Some(outcome);
     }
 
-    /// Begins to count the definitions after the answer to a PREPARE.
     fn read_prepared(&mut self, head: &[u8]) -> Option<()> {
         let packet: StmtPacket = ParseBuf(head).parse(()).ok()?;
         let left = self.definitions(packet.num_columns()) + self.definitions(packet.num_params());
@@ -338,8 +335,7 @@ impl Decoder {
         Some(())
     }
 
-    /// Walks over a row, which must hold exactly one value for each column; counts the NULLs of NOT
-    /// NULL columns. Ignores what lies behind the head.
+    /// A row must hold one value a column; counts NULLs of NOT NULL columns. Ignores all that is behind the head.
     #[inline]
     fn walk(&self, row: &[u8], length: usize) -> Option<u64> {
         let binary = self.kind == AnswerForm::Binary;
@@ -460,7 +456,7 @@ fn definition(packet: &[u8]) -> Option<Column> {
     }
 }
 
-/// Counts the bytes of a binary row's bitmap of NULLs, which begins at its third bit.
+/// Of a binary row's bitmap of NULLs, which begins at its third bit.
 fn bitmap_bytes(columns: usize) -> usize {
     (columns + 9) / 8
 }

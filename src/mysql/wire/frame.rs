@@ -89,8 +89,7 @@ pub fn end(out: &mut Vec<u8>, sequence: u8) -> u8 {
     sequence.wrapping_add(1)
 }
 
-/// Writes a COM_STMT_EXECUTE. Returns the answer's first number. The types are sent every time:
-/// without them old servers read NULL, and one crashes.
+/// Returns the answer's first number. Sends the types every time: else old servers read NULL, and one crashes.
 pub fn execute(out: &mut Vec<u8>, id: u32, params: &Params) -> u8 {
     begin(out, Command::COM_STMT_EXECUTE as u8);
     out.extend_from_slice(&id.to_le_bytes());

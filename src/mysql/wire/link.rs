@@ -59,7 +59,6 @@ pub struct LeanSession {
 }
 
 impl LeanSession {
-    /// Connects within the target's limit, then sets the character set if one is given.
     pub async fn open(link: &ServerLink, inbox: &Inbox, charset: Option<&str>) -> Result<Self> {
         let opened = connect(link, inbox).await;
         let opened = opened.map_err(|failure| explain(&failure, &link.target))?;
@@ -67,7 +66,7 @@ impl LeanSession {
         begun.map_err(|failure| charset_error(charset, &failure))
     }
 
-    /// Opens a session with a server that accepted one before; failures have no hints.
+    /// Opens one at a server that accepted one before: failures have no hints.
     pub async fn open_again(
         link: &ServerLink,
         inbox: &Inbox,
@@ -103,7 +102,6 @@ impl LeanSession {
         Ok(self)
     }
 
-    /// Lists the protocol features that change the cost of an answer.
     pub fn capabilities(&self) -> Vec<String> {
         self.decoder.deprecate_eof.then(|| "deprecate_eof".to_owned()).into_iter().collect()
     }
@@ -131,7 +129,6 @@ impl LeanSession {
         self.round_trip(AnswerForm::Binary, want, answer_starts).await
     }
 
-    /// Returns the buffer for SQL that [`Self::query`] runs.
     #[inline]
     pub fn text(&mut self) -> &mut Vec<u8> {
         frame::begin(&mut self.out, Command::COM_QUERY as u8);
@@ -169,7 +166,6 @@ impl LeanSession {
         String::from_utf8_lossy(text).into_owned()
     }
 
-    /// Ends the session with a goodbye, for at most `limit`.
     pub async fn close(self, limit: Duration) {
         self.close_with(Vec::new(), limit).await;
     }
@@ -253,8 +249,7 @@ impl LeanSession {
         }
     }
 
-    /// Reads what came unasked: the reason why a server ends the session, or something harmless such
-    /// as a ticket of TLS.
+    /// The reason why a server ends the session, or something harmless such as a ticket of TLS.
     fn read_unasked(&mut self, context: &mut Context<'_>) -> Asked<()> {
         if !self.rest.is_empty() {
             self.decoder.take(&self.rest)?;
@@ -311,8 +306,7 @@ async fn connect(link: &ServerLink, inbox: &Inbox) -> mysql_async::Result<LeanSe
     Ok(LeanSession::over(stream, inbox, login.deprecate_eof()))
 }
 
-/// Opens a connection and logs in. A driver at the other end of a socket gets the greeting and the
-/// server's OK, and its response is sent.
+/// A driver at the other end of a socket gets the greeting and the server's OK, and its response is sent.
 pub(crate) async fn log_in_for<'a>(
     link: &'a ServerLink,
     mut driver: Option<&mut UnixStream>,

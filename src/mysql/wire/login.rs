@@ -68,11 +68,9 @@ pub(crate) struct Login<'a> {
     target: &'a ConnectOptions,
     awaits: Awaits,
     packets: usize,
-    /// True after a switch to another method.
     switched: bool,
     /// True after a method that the driver does not know.
     beyond_driver: bool,
-    /// The reason why the last method was declined, if it was.
     declined: Option<Declined>,
     response: Option<Vec<u8>>,
     version: (u16, u16, u16),
@@ -82,8 +80,7 @@ pub(crate) struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    /// Reads the server's greeting. [`Self::tls_request`] and TLS follow if the target wants that, then
-    /// [`Self::response`].
+    /// [`Self::tls_request`] and TLS follow if the target wants that, then [`Self::response`].
     pub(crate) fn from_greeting(target: &'a ConnectOptions, packet: &[u8]) -> Result<Login<'a>> {
         let mut greeting = packet.to_vec();
         let greeting = self::greeting(&mut greeting).ok_or_else(|| too_old(packet))?;
@@ -116,7 +113,6 @@ impl<'a> Login<'a> {
         })
     }
 
-    /// Returns the beginning of the response, which asks for TLS.
     pub(crate) fn tls_request(&self) -> Vec<u8> {
         self.response()[..HEAD].to_vec()
     }
@@ -309,7 +305,6 @@ fn greeting(packet: &mut [u8]) -> Option<HandshakePacket<'_>> {
     sound.then_some(greeting)
 }
 
-/// Makes the error for a greeting from before 4.1, or for none.
 fn too_old(greeting: &[u8]) -> Error {
     let (protocol, rest) = greeting.split_first().unwrap_or((&0, &[]));
     let mut rest = ParseBuf(rest);

@@ -22,8 +22,7 @@ pub(crate) fn ed25519(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     sign(&ExpandedSecretKey::from_bytes(&Sha512::digest(password).into()), nonce)
 }
 
-/// Answers parsec's packet of rounds and salt: our nonce, and the signature of both nonces. None where the
-/// packet is none, or asks for too many rounds.
+/// Our nonce, and the signature of both. None where the packet is no parsec's, or asks for too many rounds.
 pub(crate) fn parsec(
     password: &[u8],
     theirs: &[u8],

@@ -103,7 +103,6 @@ fn authorities(path: &Path) -> Result<(Vec<u8>, RootCertStore)> {
     Ok((pem, roots))
 }
 
-/// Reads a file of certificates, as text and parsed.
 fn certificates(what: &str, path: &Path) -> Result<(Vec<u8>, Vec<CertificateDer<'static>>)> {
     let pem = read(what, path)?;
     match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {

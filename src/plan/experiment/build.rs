@@ -35,6 +35,7 @@ pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     for part in &mut parts {
         if let What::Sweep(plan, _) = &mut part.what {
             plan.scale(overrides.scale);
+            overrides.host_threads.iter().for_each(|hosts| plan.add_up_threads(hosts));
         }
     }
     let steps = parts.iter().map(RunSpec::count_steps).fold(0, u64::saturating_add);

@@ -65,6 +65,10 @@ pub struct Overrides {
     #[arg(skip)]
     pub seed: u64,
 
+    /// Engine threads of the hosts with the clients; none where these are of this process
+    #[arg(skip)]
+    pub host_threads: Option<Vec<u32>>,
+
     /// Directory of the summaries
     #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,
@@ -98,7 +102,6 @@ pub struct Experiment {
 pub struct ServerSetup {
     /// The label in the file, with its program's name.
     pub label: String,
-    /// The label of which it is a variant.
     pub base: Option<String>,
     /// The server with inherited settings, at this scale.
     pub server: Server,
@@ -194,7 +197,6 @@ impl RunSpec {
         self.sweep().map(|(_, dataset)| dataset).filter(|dataset| dataset.tables > 0)
     }
 
-    /// Lists the clients and rates of one repeat in the order of execution.
     fn steps(&self, repeat: u32) -> Vec<(u32, Option<f64>)> {
         self.sweep().map_or_else(|| vec![(1, None)], |(plan, _)| plan.cells(repeat))
     }
@@ -206,8 +208,14 @@ impl RunSpec {
 }
 
 impl Experiment {
-    /// Adds repeats of every cell for a recheck. Interleaves the labels whatever the profile says: compared
-    /// runs should be near each other in time.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.parts.iter().filter_map(|part| match &part.what {
+            What::Sweep(plan, _) => Some(&**plan),
+            What::Load(_) | What::Suite(_) => None,
+        })
+    }
+
+    /// Interleaves the labels whatever the profile says: compared runs should be near each other in time.
     pub(crate) fn extend(&mut self, repeats: u32, seed: u64) {
         self.profile.order = RepeatOrder::Interleaved;
         for part in &mut self.parts {
@@ -219,7 +227,6 @@ impl Experiment {
         self.make_cells(seed);
     }
 
-    /// Makes all cells in the profile's order of labels and repeats.
     fn make_cells(&mut self, seed: u64) {
         let mut cells = Vec::new();
         for (repeat, subject) in self.visits(seed) {
@@ -237,8 +244,7 @@ impl Experiment {
         self.all = cells;
     }
 
-    /// Orders labels and repeats. Repeats are outermost, except with [`RepeatOrder::InTurn`], so that a drift
-    /// or a lucky restart is not within a cell.
+    /// Repeats are outermost, except with [`RepeatOrder::InTurn`]: no drift or lucky restart is within a cell.
     fn visits(&self, seed: u64) -> Vec<(u32, usize)> {
         let repeats = self.parts.iter().map(|part| part.repeats).max().unwrap_or(0);
         let (order, subject_count) = (self.profile.order, self.subjects.len());
@@ -469,7 +475,6 @@ impl Experiment {
         (preparing, measuring, kept.into_values().fold(passing, u64::saturating_add))
     }
 
-    /// Lists the steps, with an estimate of time and disk.
     pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
         let mut text = String::new();
         let mut put = |name: &str, value: &str| text += &format!("{name:<10} {}\n", line(value));
@@ -520,7 +525,6 @@ impl Experiment {
     }
 }
 
-/// Estimates the bytes of a part's tables, the time to fill them, and the time of a cell.
 fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
     let bytes = |tables: u32, rows: u64, row: u64| {
         let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);

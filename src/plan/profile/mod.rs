@@ -381,7 +381,6 @@ impl Profile {
         options
     }
 
-    /// Finds a workload by name, in this file or built in.
     pub(crate) fn workload(&self, name: &str) -> Option<Workload> {
         let own = self.workloads.iter().find(|workload| workload.name == name).cloned();
         let named = |w: &Workload| w.name == name || w.aliases.iter().any(|alias| alias == name);
@@ -429,7 +428,6 @@ impl Server {
         self.within.map_or(WITHIN, |within| within.0)
     }
 
-    /// Returns whether its data can be restored.
     pub(crate) fn can_restore(&self) -> bool {
         match &self.sandbox {
             Some(sandbox) => !matches!(sandbox.data(), Data::Keep(_)),
@@ -455,8 +453,7 @@ struct File {
 }
 
 impl File {
-    /// Makes the error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line. Hides possible
-    /// passwords.
+    /// Makes the error at a byte of the text: `FILE:LINE:COLUMN: what`, then the line. Hides possible passwords.
     fn error(&self, at: usize, what: &str) -> Error {
         const SHOWN_MAX: usize = 100;
         let text = self.text.expose();
@@ -476,7 +473,6 @@ impl File {
             .hint("docs/reference/profile-keys.md lists every key")
     }
 
-    /// Makes the error of text that is no TOML, or has another form.
     fn wrong(&self, error: &toml::de::Error) -> Error {
         let end = self.text.expose().len();
         self.error(error.span().map_or(end, |span| span.start), error.message())

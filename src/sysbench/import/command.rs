@@ -52,7 +52,6 @@ pub(super) struct Command {
     is_cut: bool,
 }
 
-/// Returns loadgen's name of a test or of its script's path, if it has one.
 pub(crate) fn native(test: &str) -> Option<String> {
     Some(named(if test == "select" { "point-select" } else { test })?.name)
 }
@@ -68,7 +67,6 @@ pub(super) fn commands(lines: &[Line]) -> Vec<Command> {
     found
 }
 
-/// Finds positions after which a sysbench command line may follow.
 fn programs(line: &str) -> impl Iterator<Item = usize> {
     let program = |(at, name): (usize, &str)| {
         let is_begin = line[..at].chars().next_back().is_none_or(may_precede_name);
@@ -248,7 +246,6 @@ impl Command {
         })
     }
 
-    /// Returns loadgen's name of the test, if it has one.
     pub(super) fn workload(&self) -> Option<String> {
         let stem = self.stem()?;
         match self.stock() {
@@ -303,8 +300,7 @@ impl Command {
         names.chain(self.is_cut.then(|| "options".to_owned())).collect()
     }
 
-    /// Lists the options that decide on the work, by loadgen's names where the workload has them; of
-    /// others only changed ones. None where some are hidden.
+    /// Lists options by loadgen's names where the workload has them, of others changed ones; None where some are hidden.
     pub(super) fn options(&self) -> Option<BTreeMap<String, String>> {
         if self.is_cut {
             return None;
@@ -349,7 +345,6 @@ impl Command {
     }
 }
 
-/// Returns whether an option decides on an operation and its cost.
 fn of_work(entry: &Entry) -> bool {
     entry.is_of_test() || draws(entry) || OF_WORK.split(' ').any(|known| known == entry.key())
 }

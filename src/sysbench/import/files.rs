@@ -20,8 +20,7 @@ use crate::terms::{counted, finding, units};
 /// Largest file, bytes: a day's interval lines take less than 16 MiB.
 const FILE_MAX: u64 = 64 << 20;
 
-/// Imports all whole runs of the files, or nothing if one has none or is there already: the same
-/// command can be repeated. `told` holds the user's facts about them.
+/// Imports all whole runs, or nothing if a file has none or is there already: the command can be repeated.
 pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()> {
     let told = Imported {
         schema: IMPORTED.to_owned(),

@@ -1,0 +1,188 @@
+"""The two measurements of scripts/bench-hosts, and the rank that repeats what another one said."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+RATE_MIN = 0.99
+CPU_MAX = 1.03
+CORE_MAX = 0.25
+RSS_MAX_MIB = 200
+CLIENTS = [8, 64, 256]
+# Clients of each recorded rank.
+EACH = 256
+
+
+def sweep(loadgen, port, out, words):
+    """Runs a sweep; returns its summaries."""
+    base = [loadgen, "point-select", "-h", "127.0.0.1", "-P", port, "-u", "x", "--no-defaults"]
+    command = base + ["--tables", "8", "--quiet", "--out", str(out)] + words
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return [json.loads(path.read_text()) for path in sorted(out.glob("*.json"))]
+
+
+def compare(loadgen, port, work, pairs):
+    """Two ranks of one thread against two threads of one process, each first in every other pair."""
+    hosts = ["--hosts", "a,b", "--host-command", "env AT={host}", "--host-program", loadgen]
+    ways = {"process": ["--engine-threads", "2"], "ranks": [*hosts, "--engine-threads", "1"]}
+    missed = False
+    print("| clients | two ranks by one process, rate | CPU an operation | marks | result |")
+    print("| ------: | -----------------------------: | ---------------: | ----- | ------ |")
+    for clients in CLIENTS:
+        rates, costs = [], []
+        for pair in range(pairs):
+            step = {}
+            for way in sorted(ways, reverse=pair % 2 == 1):
+                out = work / f"{clients}-{pair}-{way}"
+                words = ["--clients", str(clients), "--warmup", "1s", "--time", "3s"]
+                step[way] = sweep(loadgen, port, out, words + ways[way])[0]
+            rates.append(step["ranks"]["totals"]["qps"] / step["process"]["totals"]["qps"])
+            costs.append(step["ranks"]["client"]["us_per_op"] / step["process"]["client"]["us_per_op"])
+            print(f"{clients} clients, pair {pair + 1}: {rates[-1]:.3f}", file=sys.stderr)
+        rate, cost = statistics.median(rates), statistics.median(costs)
+        well = rate >= RATE_MIN and cost <= CPU_MAX
+        missed |= not well
+        print(
+            f"| {clients} | {rate:.3f} [{min(rates):.2f}..{max(rates):.2f}]"
+            f" | {cost:.3f} [{min(costs):.2f}..{max(costs):.2f}]"
+            f" | ≥ {RATE_MIN}, ≤ {CPU_MAX} | {'ok' if well else 'MISSED'} |"
+        )
+    return missed
+
+
+def record(loadgen, port, work):
+    """Records what a rank with so many clients says in a step of ten seconds."""
+    said = work / "said.jsonl"
+    script = f'"$@" | tee {said}'
+    command = f"sh -c '{script}' sh env AT={{host}}"
+    words = ["--hosts", "a", "--host-command", command, "--host-program", loadgen]
+    words += ["--engine-threads", "1", "--clients", str(EACH), "--warmup", "1s", "--time", "10s"]
+    sweep(loadgen, port, work / "recorded", words)
+    return said
+
+
+def usage(pid):
+    """CPU seconds of a process, and its peak resident size in MiB."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    status = Path(f"/proc/{pid}/status").read_text()
+    peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), peak
+
+
+def lead(loadgen, port, work, ranks):
+    """Leads so many ranks that repeat a recording; reads the use of the process that leads."""
+    said = record(loadgen, port, work)
+    hosts = ",".join(f"h{n}" for n in range(ranks))
+    words = [loadgen, "point-select", "-h", "127.0.0.1", "-P", port, "-u", "x", "--no-defaults"]
+    words += ["--tables", "8", "--quiet", "--out", str(work / "led"), "--engine-threads", "1"]
+    words += ["--hosts", hosts, "--host-command", f"env AT={{host}} python3 {__file__} repeat {said}"]
+    words += ["--clients", str(EACH * ranks), "--warmup", "1s", "--time", "10s"]
+    errors = work / "errors"
+    with errors.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=file)
+    samples = []
+    while process.poll() is None:
+        try:
+            samples.append((time.monotonic(), *usage(process.pid)))
+        except (OSError, IndexError):
+            break
+        time.sleep(0.2)
+    if process.wait() != 0:
+        said = errors.read_text(encoding="utf-8")
+        sys.exit(f"the run with {ranks} ranks ended with {process.returncode}:\n{said}")
+    step = json.loads(next((work / "led").glob("*.json")).read_text())
+    # Those of the window of ten seconds, which ends about a second before the process.
+    began = samples[-1][0] - 11
+    inside = [sample for sample in samples if began <= sample[0] <= began + 10]
+    cores = (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
+    peak = max(sample[2] for sample in samples)
+    well = cores <= CORE_MAX and peak <= RSS_MAX_MIB
+    print(f"\n{len(step['hosts'])} ranks of {EACH} clients each, which repeat a recorded one:\n")
+    print("| cores of rank 0 in the window | peak MiB | its CPU s in all | marks | result |")
+    print("| ----------------------------: | -------: | ---------------: | ----- | ------ |")
+    print(
+        f"| {cores:.3f} | {peak:.0f} | {samples[-1][1]:.1f}"
+        f" | ≤ {CORE_MAX}, ≤ {RSS_MAX_MIB} | {'ok' if well else 'MISSED'} |"
+    )
+    return not well
+
+
+def repeat(path):
+    """Is a rank that says what another one said; only the answers about clocks are its own."""
+    with open(path, encoding="utf-8") as file:
+        lines = [line for line in file if line.strip() not in ('"Beat"', "") and '"Pong"' not in line]
+    kind = lambda line: next(iter(json.loads(line))) if line.startswith("{") else None
+    hello = next(line for line in lines if kind(line) == "Hello")
+    server = next(line for line in lines if kind(line) == "Server")
+    rest = [line for line in lines if kind(line) not in ("Hello", "Server")]
+    opened = [line for line in rest if json.loads(line) == {"Event": "Opened"}]
+    events = [line for line in rest if json.loads(line) != {"Event": "Opened"}]
+    # An interval or a report is said when it has ended.
+    timed, last = [], 0
+    for line in events:
+        event = json.loads(line).get("Event")
+        body = event if isinstance(event, dict) else {}
+        ends = body.get("Interval", {}).get("end", body.get("Service", {}).get("until", last))
+        last = max(last, ends) if ends < 1 << 62 else last
+        timed.append((last / 1e9, line))
+
+    def say(text):
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+
+    say(hello)
+    origin, todo = None, []
+    os.set_blocking(0, False)
+    pending, beat = b"", time.monotonic()
+    while True:
+        try:
+            more = os.read(0, 1 << 20)
+            if not more:
+                return
+            pending += more
+        except BlockingIOError:
+            time.sleep(0.001 if origin is None else 0.02)
+        *whole, pending = pending.split(b"\n")
+        for line in whole:
+            now = time.monotonic_ns()
+            message = json.loads(line)
+            name = message if isinstance(message, str) else next(iter(message))
+            if name == "Ping":
+                answer = {"sent": message["Ping"]["sent"], "received": now, "answered": time.monotonic_ns()}
+                say(json.dumps({"Pong": answer}))
+            elif name == "Server":
+                say(server)
+            elif name == "Open":
+                sys.stdout.write("".join(opened))
+                sys.stdout.flush()
+            elif name == "Go":
+                origin, todo = message["Go"]["start"] / 1e9, list(timed)
+            elif name == "Close":
+                origin, todo = None, []
+            elif name == "End":
+                return
+        now = time.monotonic()
+        while todo and origin is not None and now >= origin + todo[0][0]:
+            say(todo.pop(0)[1])
+        if now - beat >= 1:
+            say('"Beat"')
+            beat = now
+
+
+def main(words):
+    if words[0] == "repeat":
+        repeat(words[1])
+        return
+    loadgen, port, work, pairs, ranks = words
+    work = Path(work)
+    missed = compare(loadgen, port, work, int(pairs)) if int(pairs) else False
+    missed |= lead(loadgen, port, work, int(ranks)) if int(ranks) else False
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

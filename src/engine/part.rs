@@ -1,0 +1,250 @@
+//! Threads of a step, and the part of them that another process than the step's runs: the step hands
+//! its channels to who reaches that process, which there starts the threads.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::job::Job;
+use super::pacing::StepWindow;
+use super::setup::{Go, StepSetup, ThreadEvent, ThreadMessage, tick};
+use super::thread;
+use crate::error::{Error, Result};
+use crate::mysql::{ServerLink, Tables};
+use crate::observe::Ns;
+use crate::plan::{Plan, Spread, Step, limits};
+use crate::stop::within;
+use crate::terms::named;
+
+/// Names of hosts that the live line has.
+const NAMES_MAX: usize = 3;
+
+/// The other processes that run all threads of a step; each is one source of events.
+pub struct Elsewhere<'a> {
+    pub(crate) names: Vec<String>,
+    /// The bound of the error of the worst clock.
+    pub(crate) clock_error: Duration,
+    pub(crate) lead: Duration,
+    /// The time in which the last thread sees a moved window, beside `NOTICE`.
+    pub(crate) notice: Duration,
+    /// Takes the channels when the connections are to be opened.
+    pub(crate) open: &'a dyn Fn(PartChannels),
+}
+
+impl Elsewhere<'_> {
+    pub(super) fn describe(&self) -> String {
+        let (names, ms) =
+            (named(self.names.clone(), NAMES_MAX, ", "), self.clock_error.as_secs_f64() * 1e3);
+        format!("{names} (clocks within {ms:.3} ms)")
+    }
+}
+
+/// The ends of a step's channels that its threads have.
+#[derive(Clone)]
+pub(crate) struct PartChannels {
+    pub opening: Instant,
+    pub interval: Ns,
+    pub warm_check: Ns,
+    pub go: watch::Receiver<Go>,
+    pub window: watch::Receiver<StepWindow>,
+    pub events: mpsc::UnboundedSender<ThreadMessage>,
+    pub timed_statements: usize,
+}
+
+impl PartChannels {
+    pub(super) fn new(setup: &StepSetup) -> PartChannels {
+        PartChannels {
+            opening: setup.opening,
+            interval: setup.interval,
+            warm_check: setup.warm_check,
+            go: setup.go.clone(),
+            window: setup.window.clone(),
+            events: setup.events.clone(),
+            timed_statements: setup.job.timed_statements,
+        }
+    }
+}
+
+/// The plan of a step, for another process.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum OrderedPlan {
+    /// Without its seed.
+    Whole(Box<Plan>),
+    /// One of its own words, by its hash.
+    Own { hash: String, engine_threads: Option<u32> },
+}
+
+/// The facts of a step that another process needs for its part of the threads.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PartOrder {
+    pub plan: OrderedPlan,
+    pub seed: u64,
+    pub step: Step,
+    pub spread: Spread,
+    pub tables: Tables,
+    /// The threads by their numbers among all.
+    pub threads: Vec<usize>,
+    pub logins: usize,
+    pub interval: Ns,
+    pub warm_check: Ns,
+    pub window: StepWindow,
+}
+
+/// The threads of a step in this process, which another one leads.
+pub(crate) struct Part {
+    setup: Arc<StepSetup>,
+    pub go: watch::Sender<Go>,
+    pub window: watch::Sender<StepWindow>,
+    pub events: mpsc::UnboundedReceiver<ThreadMessage>,
+    handles: Vec<JoinHandle<()>>,
+    beside: JoinSet<()>,
+}
+
+impl Part {
+    /// Starts the threads; the first client of all logs in at `opening`.
+    pub(crate) fn start(
+        plan: Plan,
+        order: &PartOrder,
+        link: ServerLink,
+        opening: Instant,
+    ) -> Result<Part> {
+        let plan = Plan { seed: order.seed, ..plan };
+        let (go, window) = (watch::Sender::new(Go::Wait), watch::Sender::new(order.window));
+        let (told, events) = mpsc::unbounded_channel();
+        let setup = Arc::new(StepSetup {
+            job: Job::new(&plan, order.spread, order.tables, &order.step),
+            sources: order.threads.len(),
+            link,
+            logins: Semaphore::new(order.logins),
+            interval: order.interval,
+            opening,
+            warm_check: order.warm_check,
+            go: go.subscribe(),
+            window: window.subscribe(),
+            grants: Vec::new(),
+            events: told,
+        });
+        let handles = spawn(&setup, &order.threads)?;
+        let mut beside = JoinSet::new();
+        beside.spawn(tick(window.clone()));
+        Ok(Part { setup, go, window, events, handles, beside })
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.setup.sources
+    }
+
+    pub(crate) fn timed_statements(&self) -> usize {
+        self.setup.job.timed_statements
+    }
+
+    pub(crate) fn warmup(&self) -> Duration {
+        self.setup.job.plan.warmup
+    }
+
+    pub(crate) fn opening(&self) -> Instant {
+        self.setup.opening
+    }
+
+    pub(crate) async fn end(mut self) {
+        self.go.send_replace(Go::Cancel);
+        join(self.handles).await;
+        self.beside.shutdown().await;
+    }
+}
+
+/// Starts threads by their numbers among all of the step's: thread t has the clients t, t + all, …
+pub(super) fn spawn(setup: &Arc<StepSetup>, numbers: &[usize]) -> Result<Vec<JoinHandle<()>>> {
+    let start = |(index, number): (usize, &usize)| {
+        let setup = Arc::clone(setup);
+        let clients = *number as u32..setup.job.step.clients;
+        let share: Vec<u32> = clients.step_by(setup.job.threads).collect();
+        let run = move || {
+            let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
+            // Else the step would wait for its end.
+            if let Err(error) = catch_unwind(run).unwrap_or_else(|_| Err(broken())) {
+                setup.tell(index, ThreadEvent::Broken(error));
+            }
+        };
+        std::thread::Builder::new().name(format!("engine-{index}")).spawn(run).map_err(|e| {
+            Error::failed(format!("cannot start engine thread {index}: {e}"))
+                .hint("raise the limit on processes (ulimit -u), or use --engine-threads 1")
+        })
+    };
+    numbers.iter().enumerate().map(start).collect()
+}
+
+pub(super) fn broken() -> Error {
+    Error::failed(
+        "an engine thread stopped unexpectedly (this is a bug in loadgen: please report it)",
+    )
+}
+
+/// Waits until the threads have ended; those that hang are left behind.
+pub(super) async fn join(handles: Vec<JoinHandle<()>>) {
+    let ended = async {
+        while !handles.iter().all(JoinHandle::is_finished) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(limits::COURTESY, ended).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Policy;
+    use crate::plan::knobs::Knobs;
+    use crate::workload::{Distribution, Workload, builtin};
+
+    #[test]
+    fn order_is_read_back_as_equal_when_it_is_written_down() {
+        for workload in builtin() {
+            let plan = Knobs::default().resolve(workload, 7).expect("a plan");
+            // The other process needs none of what it does not get.
+            let workload = Workload { built_in: false, ..plan.workload };
+            let workload = serde_json::to_string(&workload).expect("plain data");
+            let mut written = serde_json::Deserializer::from_str(&workload);
+            let workload = Workload::read_written(&mut written).expect(&workload);
+            let plan = Plan {
+                workload,
+                distribution: Distribution::Zipf(0.99),
+                think: Some(Duration::from_millis(3)),
+                policy: Policy { op_timeout: Some(Duration::from_secs(1)), ..plan.policy },
+                clients: Vec::new(),
+                repeats: 0,
+                seed: 0,
+                ..plan
+            };
+            let step = plan.steps().first().copied();
+            let step = step.unwrap_or(Step {
+                number: 1,
+                place: 1,
+                of: 1,
+                clients: 8,
+                rate: Some(0.1 + 0.2),
+                repeat: 1,
+                search: None,
+            });
+            let order = PartOrder {
+                plan: OrderedPlan::Whole(Box::new(plan)),
+                seed: u64::MAX,
+                step,
+                spread: Spread::Random,
+                tables: Tables { count: 8, rows: 100, held: Some(100), ..Tables::default() },
+                threads: vec![1, 3],
+                logins: 16,
+                interval: 1,
+                warm_check: 2,
+                window: StepWindow { start: 0, end: Ns::MAX, early: false, last: 5 },
+            };
+            let text = serde_json::to_string(&order).expect("plain data");
+            assert_eq!(serde_json::from_str::<PartOrder>(&text).expect(&text), order);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Checks of what comes from a rank: its program is this one, and its events fit its part of a step. A step
+//! indexes and adds without looking.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::launch::Way;
+use super::protocol::{Hello, PROTOCOL};
+use crate::engine::{self, ThreadEvent};
+use crate::error::{Error, Result, clip, line};
+use crate::observe::Ns;
+use crate::summary::Program;
+
+/// The cores that Linux knows at most.
+const CORES_MAX: u32 = 8192;
+/// Characters of a line that an error shows.
+const SHOWN_MAX: usize = 200;
+
+/// Returns the hash of the running program where its revision does not tell what it was built from.
+pub(super) fn executable() -> Option<String> {
+    static HASH: LazyLock<Option<String>> = LazyLock::new(|| {
+        let mut file = BufReader::new(File::open("/proc/self/exe").ok()?);
+        let mut hash = Sha256::new();
+        loop {
+            let part = file.fill_buf().ok()?;
+            if part.is_empty() {
+                return Some(format!("{:x}", hash.finalize()));
+            }
+            hash.update(part);
+            let length = part.len();
+            file.consume(length);
+        }
+    });
+    let is_known = |revision: &String| !revision.ends_with('+');
+    if engine::program().revision.as_ref().is_some_and(is_known) { None } else { HASH.clone() }
+}
+
+/// Refuses another build: its messages and its work may differ.
+pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
+    let own = engine::program();
+    if (hello.protocol, &hello.program, &hello.executable) != (PROTOCOL, &own, &executable()) {
+        let told = |program: &Program| {
+            let revision = program.revision.as_deref().unwrap_or("no revision");
+            format!("{} ({revision}, {})", program.version, program.profile)
+        };
+        let mut theirs = told(&hello.program);
+        if hello.program == own {
+            theirs.push_str(" of another build");
+        }
+        return Err(another_build(of, &theirs, &told(&own)));
+    }
+    if !(1..=CORES_MAX).contains(&hello.threads) {
+        let (number, name, _) = of;
+        let text =
+            format!("rank {number} ({name}) has {} cores: no host has so many", hello.threads);
+        return Err(Error::failed(text));
+    }
+    Ok(())
+}
+
+fn another_build((number, name, way): (u32, &str, Way), theirs: &str, own: &str) -> Error {
+    let theirs = line(theirs);
+    Error::failed(format!("rank {number} ({name}) has loadgen {theirs}, and this is {own}"))
+        .hint(way.same_program(name))
+}
+
+/// Explains a line that is no message; it is shown only before the greeting, when the rank has no password
+/// yet that a launcher could send back.
+pub(super) fn explain_line(of: (u32, &str, Way), text: &[u8], greeted: bool) -> Result<String> {
+    let greeting = serde_json::from_slice::<Value>(text).ok();
+    let hello = greeting.as_ref().and_then(|greeting| greeting.get("Hello"));
+    if let Some(protocol) = hello.and_then(|hello| hello.get("protocol")?.as_u64()) {
+        let version = hello.and_then(|hello| hello.pointer("/program/version")?.as_str());
+        let version = version.unwrap_or("of another version");
+        let own = format!("{} with protocol {PROTOCOL}", engine::program().version);
+        let theirs = format!("{version} with protocol {protocol}");
+        return Err(another_build(of, &theirs, &own));
+    }
+    if greeted {
+        return Ok("it sent a line that is no message of loadgen's".to_owned());
+    }
+    let shown = clip(String::from_utf8_lossy(text).trim_end(), SHOWN_MAX);
+    Ok(format!("'{shown}' is no message of loadgen's"))
+}
+
+/// The part of a step that a rank has, and what it has reported of it.
+#[derive(Debug, Default)]
+pub(super) struct PartCheck {
+    threads: usize,
+    clients: usize,
+    statements: usize,
+    opened: usize,
+    is_warm: bool,
+    pub is_done: bool,
+    last_start: Ns,
+}
+
+impl PartCheck {
+    pub(super) fn new(threads: usize, clients: usize, statements: usize) -> PartCheck {
+        PartCheck { threads, clients, statements, ..PartCheck::default() }
+    }
+
+    /// Takes note of an event; returns what is wrong with it.
+    pub(super) fn check(&mut self, event: &ThreadEvent) -> Option<&'static str> {
+        let fits = match event {
+            _ if self.is_done => matches!(event, ThreadEvent::Service(_)),
+            ThreadEvent::Opened => {
+                self.opened += 1;
+                self.opened <= self.clients
+            }
+            ThreadEvent::Warm => !std::mem::replace(&mut self.is_warm, true),
+            ThreadEvent::Interval(interval) => {
+                // The end of one may be moved when the next has begun on another thread.
+                let follows = self.last_start <= interval.start && interval.start <= interval.end;
+                self.last_start = interval.start;
+                follows && interval.by_statement.len() == self.statements
+            }
+            ThreadEvent::Done(counts) => {
+                self.is_done = true;
+                counts.ops_by_client.len() == self.clients && counts.usage.len() == self.threads
+            }
+            ThreadEvent::NeedsOps | ThreadEvent::Lost(_) | ThreadEvent::Said(_) => false,
+            _ => true,
+        };
+        (!fits).then_some("it sent an event that does not fit its part of the step")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ThreadCounts;
+    use crate::observe::RecordedInterval;
+
+    #[test]
+    fn event_is_refused_when_it_does_not_fit_the_part() {
+        use ThreadEvent::{Lost, NeedsOps, Opened, Warm};
+        let interval = |start, end| {
+            ThreadEvent::Interval(Box::new(RecordedInterval { start, end, ..Default::default() }))
+        };
+        let done = |clients| {
+            let counts = ThreadCounts { ops_by_client: vec![7; clients], ..Default::default() };
+            ThreadEvent::Done(Box::new(counts))
+        };
+        let refused = |events: &[ThreadEvent]| {
+            let mut part = PartCheck::new(0, 1, 0);
+            events.iter().position(|event| part.check(event).is_some())
+        };
+        assert_eq!(refused(&[Opened, Warm, interval(0, 5), interval(5, 9), done(1)]), None);
+        assert_eq!(refused(&[Opened, Opened]), Some(1));
+        assert_eq!(refused(&[Warm, Warm]), Some(1));
+        assert_eq!(refused(&[interval(4, 9), interval(0, 5)]), Some(1));
+        assert_eq!(refused(&[interval(5, 4)]), Some(0));
+        assert_eq!(refused(&[done(2)]), Some(0));
+        assert_eq!(refused(&[done(1), done(1)]), Some(1));
+        assert_eq!(refused(&[NeedsOps]), Some(0));
+        assert_eq!(refused(&[Lost(Error::failed("x"))]), Some(0));
+    }
+
+    #[test]
+    fn line_is_shown_until_there_is_a_password_to_show() {
+        let explain =
+            |text: &str, greeted| explain_line((1, "c1", Way::Ssh), text.as_bytes(), greeted);
+        assert!(explain("Welcome to c1!\n", false).expect("a line").contains("Welcome"));
+        assert!(!explain("Welcome to c1!\n", true).expect("a line").contains("Welcome"));
+        let other = r#"{"Hello":{"protocol":99,"program":{"version":"9.1"}}}"#;
+        let error = explain(other, false).expect_err("another program").to_string();
+        assert!(error.contains("9.1") && error.contains("99"), "{error}");
+    }
+}

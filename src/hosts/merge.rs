@@ -1,0 +1,149 @@
+//! The events of a rank's threads as those of one: one interval a second instead of one a thread, one
+//! report of the service instead of fifty.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::{Part, QueueLength, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
+use crate::observe::{Ns, RecordedInterval, Timeline};
+use crate::terms::add;
+
+/// Time between two reports of the service.
+const REPORT: Duration = Duration::from_millis(200);
+
+pub(super) struct Merge {
+    /// By thread: how far it has reported, its ops, its queue.
+    reported: Vec<(Ns, u64, Option<QueueLength>)>,
+    /// Successes and errors since the last report.
+    report: ServiceReport,
+    reported_at: Instant,
+    timeline: Timeline,
+    warm: usize,
+    done: Vec<ThreadCounts>,
+}
+
+impl Merge {
+    pub(super) fn new(part: &Part) -> Merge {
+        Merge::of(part.threads(), part.timed_statements())
+    }
+
+    fn of(threads: usize, statements: usize) -> Merge {
+        Merge {
+            reported: vec![(0, 0, None); threads],
+            report: ServiceReport { until: 0, ops: 0, seen: Vec::new(), queue: None },
+            reported_at: Instant::now(),
+            timeline: Timeline::new(threads, statements, Ns::MAX),
+            warm: 0,
+            done: Vec::new(),
+        }
+    }
+
+    /// Takes an event of a thread; returns those of all that follow.
+    pub(super) fn take(&mut self, message: ThreadMessage) -> Vec<ThreadEvent> {
+        let ThreadMessage { thread, group: _, event } = message;
+        match event {
+            ThreadEvent::Service(report) => self.service(thread, report).into_iter().collect(),
+            ThreadEvent::Interval(interval) => intervals(self.timeline.add(thread, *interval)),
+            ThreadEvent::Warm => {
+                self.warm += 1;
+                Vec::from_iter((self.warm == self.reported.len()).then_some(ThreadEvent::Warm))
+            }
+            ThreadEvent::Done(counts) => {
+                self.done.push(*counts);
+                intervals(self.timeline.thread_done(thread))
+            }
+            other => vec![other],
+        }
+    }
+
+    fn service(&mut self, thread: usize, report: ServiceReport) -> Option<ThreadEvent> {
+        self.reported[thread] = (report.until, report.ops, report.queue);
+        self.report.seen.extend(report.seen);
+        let until =
+            self.reported.iter().map(|(until, ..)| *until).min().expect("a part has threads");
+        let due = self.reported_at.elapsed() >= REPORT || until == Ns::MAX;
+        due.then(|| {
+            self.reported_at = Instant::now();
+            let ops = self.reported.iter().map(|(_, ops, _)| ops).sum();
+            let mut queue = None;
+            for of in self.reported.iter().filter_map(|(.., queue)| queue.as_ref()) {
+                let all: &mut QueueLength = queue.get_or_insert_default();
+                add!(all, of; waiting, busy);
+            }
+            let seen = std::mem::take(&mut self.report.seen);
+            ThreadEvent::Service(ServiceReport { until, ops, seen, queue })
+        })
+    }
+
+    /// Returns the counts of all threads, once all have ended.
+    pub(super) fn take_counts(&mut self) -> Option<ThreadCounts> {
+        let all = self.done.len() == self.reported.len();
+        let done = if all { std::mem::take(&mut self.done) } else { Vec::new() };
+        done.into_iter().reduce(ThreadCounts::merge)
+    }
+}
+
+fn intervals(complete: Vec<RecordedInterval>) -> Vec<ThreadEvent> {
+    complete.into_iter().map(|interval| ThreadEvent::Interval(Box::new(interval))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{Phases, Recorder};
+    use crate::summary::Phase;
+
+    const S: Ns = 1_000_000_000;
+
+    /// Two whole intervals of a thread, with failures of this length.
+    fn recorded(took: Ns) -> Vec<RecordedInterval> {
+        let phases = Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: S };
+        let (told, intervals) = std::sync::mpsc::channel();
+        let mut recorder = Recorder::new(phases, 0, Box::new(move |one| drop(told.send(one))));
+        (1..200).for_each(|n| recorder.failed(n * S / 100 - took, true, n * S / 100));
+        recorder.roll(2 * S);
+        drop(recorder);
+        intervals.iter().collect()
+    }
+
+    fn message(thread: usize, event: ThreadEvent) -> ThreadMessage {
+        ThreadMessage { thread, group: crate::engine::MEASURED, event }
+    }
+
+    fn done() -> ThreadEvent {
+        let counts = ThreadCounts { ops_by_client: vec![7], ..ThreadCounts::default() };
+        ThreadEvent::Done(Box::new(counts))
+    }
+
+    #[test]
+    fn intervals_of_threads_are_one_with_the_sum_of_their_times() {
+        let (one, other) = (recorded(1_000), recorded(3_000_000));
+        let mut merge = Merge::of(2, 0);
+        let mut told = Vec::new();
+        for (thread, own) in [&one, &other].into_iter().enumerate() {
+            for interval in own {
+                let event = ThreadEvent::Interval(Box::new(interval.clone()));
+                told.extend(merge.take(message(thread, event)));
+            }
+        }
+        let sum = |at: usize| {
+            let mut sum: RecordedInterval = one[at].clone();
+            sum.merge(&other[at]);
+            ThreadEvent::Interval(Box::new(sum))
+        };
+        assert_eq!((one.len(), one[0].phase), (2, Phase::Measure));
+        assert_eq!(told, [sum(0), sum(1)]);
+        let text = serde_json::to_string(&told).expect("plain data");
+        assert_eq!(serde_json::from_str::<Vec<ThreadEvent>>(&text).expect("events"), told);
+    }
+
+    #[test]
+    fn threads_are_done_and_warm_when_all_of_them_are() {
+        let mut merge = Merge::of(2, 0);
+        assert!(merge.take(message(1, ThreadEvent::Warm)).is_empty());
+        assert_eq!(merge.take(message(0, ThreadEvent::Warm)), [ThreadEvent::Warm]);
+        merge.take(message(0, done()));
+        assert_eq!(merge.take_counts(), None);
+        merge.take(message(1, done()));
+        assert_eq!(merge.take_counts().expect("all are done").ops_by_client, [7, 7]);
+    }
+}

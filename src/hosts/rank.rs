@@ -1,0 +1,379 @@
+//! A process with clients of steps that another process leads, by lines over standard input and output.
+//! It ends with its input.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{Read, Write, stdin, stdout};
+use std::path::Path;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::check::executable;
+use super::clock;
+use super::link::{SILENCE, Unread, Writer, read, spawn};
+use super::merge::Merge;
+use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
+use super::words::Words;
+use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
+use crate::error::{Error, Result};
+use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
+use crate::observe::{
+    ClientReading, HostReading, Ns, Probe, ROOT, Whereabouts, host, peak_resident_bytes,
+    raise_descriptor_limit,
+};
+use crate::plan::Plan;
+use crate::stop::{COURTESY, Stop, or_stop};
+
+/// Serves over standard input and output.
+pub(crate) fn run(stop: &Stop) -> Result<()> {
+    serve(stdin(), stdout(), None, stop)
+}
+
+/// Serves until it is told that all is over; an error says that it was not. One with words of its own is
+/// told no plan and no server.
+pub(super) fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    words: Option<Words>,
+    stop: &Stop,
+) -> Result<()> {
+    raise_descriptor_limit()?;
+    let out: Writer<FromRank> = Writer::start(output)?;
+    let (told, lines) = unbounded_channel();
+    let answers = out.clone();
+    spawn("read-lines", move || {
+        let ended = read(input, |at, message| match message {
+            // At once: what comes later counts as time on the way.
+            ToRank::Ping { sent } => {
+                answers.send(FromRank::Pong { sent, received: at, answered: 0 });
+                let _ = told.send(Ok(ToRank::Beat));
+            }
+            other => drop(told.send(Ok(other))),
+        });
+        if let Err(unread) = ended {
+            let _ = told.send(Err(match unread {
+                Unread::Broken(what) => what,
+                // It may hold the password.
+                Unread::NoMessage(_) => "a line that is no message of loadgen's".to_owned(),
+            }));
+        }
+    })?;
+    out.send(FromRank::Hello(Box::new(hello())));
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Error::failed(format!("cannot make a runtime: {e}")))?;
+    let heard = Instant::now();
+    let (stop, asked) = (stop.clone(), false);
+    let kept = VecDeque::new();
+    let rank = Rank { out, lines, kept, heard, stop, asked, words, link: None, probe: None };
+    let ended = runtime.block_on(rank.serve());
+    runtime.shutdown_timeout(Duration::ZERO);
+    ended
+}
+
+fn hello() -> Hello {
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    Hello {
+        protocol: PROTOCOL,
+        program: engine::program(),
+        executable: executable(),
+        host: host::facts(Path::new(ROOT)),
+        boot_id: boot_id.map(|id| id.trim().to_owned()),
+        threads: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
+    }
+}
+
+struct Rank {
+    out: Writer<FromRank>,
+    lines: UnboundedReceiver<Result<ToRank, String>>,
+    /// Messages that came while other work was done.
+    kept: VecDeque<ToRank>,
+    /// When the last of them came.
+    heard: Instant,
+    stop: Stop,
+    /// The signal was passed on.
+    asked: bool,
+    words: Option<Words>,
+    link: Option<ServerLink>,
+    /// The server's process, if it is of this host.
+    probe: Option<Probe>,
+}
+
+impl Rank {
+    async fn serve(mut self) -> Result<()> {
+        loop {
+            let goes_on = match self.next().await? {
+                // One with words of its own obeys no others: its lines are not proved.
+                ToRank::Server { target, password } if self.words.is_none() => {
+                    self.meet(Ok(ConnectOptions { password, ..target })).await?
+                }
+                ToRank::Find { label } => {
+                    let own = self.words.as_ref().ok_or_else(no_words);
+                    let found = own.and_then(|own| own.server(label.as_deref()).cloned());
+                    self.meet(found).await?
+                }
+                ToRank::Open { at, order } => {
+                    Box::pin(self.step(clock::instant(at), order)).await?
+                }
+                ToRank::End => false,
+                // Those of a step that is over.
+                _ => true,
+            };
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<ToRank> {
+        match self.kept.pop_front() {
+            Some(message) => Ok(message),
+            None => self.hear().await,
+        }
+    }
+
+    /// Waits for a message; passes on a signal meanwhile.
+    async fn hear(&mut self) -> Result<ToRank> {
+        loop {
+            let left = || Error::failed("rank 0, the loadgen that measures, is gone");
+            tokio::select! {
+                // What has come was heard, however long nobody listened.
+                biased;
+                line = self.lines.recv() => {
+                    self.heard = Instant::now();
+                    let unread = |what| Error::failed(format!("rank 0 cannot be understood: {what}"));
+                    return line.ok_or_else(left)?.map_err(unread);
+                }
+                () = tokio::time::sleep_until((self.heard + SILENCE).into()) => return Err(left()),
+                kind = self.stop.wait(), if !self.asked => {
+                    self.asked = true;
+                    self.out.send(FromRank::Asked(kind));
+                }
+            }
+        }
+    }
+
+    /// Looks at a server, and tells who it is; returns whether steps may follow.
+    async fn meet(&mut self, target: Result<ConnectOptions>) -> Result<bool> {
+        let link = target.and_then(|target| ServerLink::to(target, &Stop::default()));
+        let (seen, stop) = (link.clone(), self.stop.clone());
+        let looking = async { or_stop(&stop, look(&seen?)).await };
+        let Some(looked) = self.listen_during(looking).await? else { return Ok(false) };
+        self.link = link.ok();
+        let seen = looked.map(|(seen, probe)| {
+            self.probe = probe;
+            seen
+        });
+        self.out.send(FromRank::Server(Box::new(seen)));
+        Ok(true)
+    }
+
+    /// Works while messages come; None if all is over.
+    async fn listen_during<T>(&mut self, work: impl Future<Output = T>) -> Result<Option<T>> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(Some(done)),
+                message = self.hear() => match message? {
+                    ToRank::End => return Ok(None),
+                    ToRank::Beat => {}
+                    other => self.kept.push_back(other),
+                },
+            }
+        }
+    }
+
+    /// Runs the own part of a step; returns whether others may follow.
+    async fn step(&mut self, opening: Instant, order: PartOrder) -> Result<bool> {
+        let link = self.link.clone().ok_or_else(|| Error::failed("no server was named"))?;
+        let started = ordered(&order.plan, self.words.as_ref());
+        let started = started.and_then(|plan| Part::start(plan, &order, link, opening));
+        let part = match started {
+            Ok(part) => part,
+            Err(error) => {
+                self.out.send(FromRank::Event(ThreadEvent::Broken(error)));
+                return Ok(true);
+            }
+        };
+        self.out.take_paused();
+        let mut step = RankStep {
+            merge: Merge::new(&part),
+            part,
+            out: self.out.clone(),
+            probe: self.probe.clone(),
+            host: Probe::below(Path::new(ROOT), &Whereabouts::default()),
+            origin: None,
+            late: 0,
+            first: None,
+            last: None,
+        };
+        loop {
+            let edge = step.edge();
+            tokio::select! {
+                message = step.part.events.recv() => {
+                    for event in message.map_or_else(Vec::new, |message| step.merge.take(message)) {
+                        self.out.send(FromRank::Event(event));
+                    }
+                    step.tell_done();
+                }
+                message = self.next() => match message? {
+                    ToRank::Go { start } => step.go(clock::instant(start)),
+                    ToRank::Window(window) => step.window(window),
+                    ToRank::Close => {
+                        return Ok(self.listen_during(step.part.end()).await?.is_some());
+                    }
+                    ToRank::End => {
+                        step.part.end().await;
+                        return Ok(false);
+                    }
+                    _ => {}
+                },
+                () = tokio::time::sleep_until(edge.unwrap_or_else(Instant::now).into()),
+                    if edge.is_some() => step.read(),
+            }
+        }
+    }
+}
+
+fn no_words() -> Error {
+    Error::failed("rank 0 asks for this rank's own command line, and it has none")
+}
+
+/// Returns the plan that is ordered: that of a rank's own words, where it has some.
+fn ordered(plan: &OrderedPlan, words: Option<&Words>) -> Result<Plan> {
+    match (plan, words) {
+        (OrderedPlan::Whole(plan), None) => Ok(Plan::clone(plan)),
+        (OrderedPlan::Whole(_), Some(_)) => {
+            Err(Error::failed("rank 0 sent a plan instead of the hash of this rank's own"))
+        }
+        (OrderedPlan::Own { hash, engine_threads }, words) => {
+            let own = words.ok_or_else(no_words)?.plan(hash)?.clone();
+            Ok(Plan { engine_threads: *engine_threads, ..own })
+        }
+    }
+}
+
+/// Connects to the server, and tells who it is, and its process if it is of this host.
+async fn look(link: &ServerLink) -> Result<(SeenServer, Option<Probe>)> {
+    let mut session = Box::pin(Session::open(link, None)).await?;
+    let found = Box::pin(fingerprint(&mut session, link, None)).await?;
+    session.close(COURTESY).await;
+    let mut probe = None;
+    if found.same_host {
+        let at = found.whereabouts;
+        // Reading many files must not keep messages waiting.
+        probe = engine::run_on_thread(move || Probe::below(Path::new(ROOT), &at)).await.ok();
+    }
+    let (server, same_host, rtt_us) = (found.server, found.same_host, found.rtt_us);
+    Ok((SeenServer { server, same_host, rtt_us }, probe))
+}
+
+type EdgeReading = (ClientReading, Option<HostReading>);
+
+struct RankStep {
+    part: Part,
+    merge: Merge,
+    out: Writer<FromRank>,
+    probe: Option<Probe>,
+    host: Probe,
+    origin: Option<Instant>,
+    late: Ns,
+    /// Readings at the window's edges.
+    first: Option<EdgeReading>,
+    last: Option<EdgeReading>,
+}
+
+impl RankStep {
+    /// Returns the next edge of the window that is known and not read.
+    fn edge(&self) -> Option<Instant> {
+        let window = *self.part.window.borrow();
+        let edge = if self.first.is_none() { window.start } else { window.end };
+        let known = edge < Ns::MAX && self.last.is_none();
+        let origin = self.origin.filter(|_| known)?;
+        origin.checked_add(Duration::from_nanos(edge))
+    }
+
+    fn read(&mut self) {
+        let unread = if self.first.is_none() { &mut self.first } else { &mut self.last };
+        let own = ClientReading::now(self.probe.as_ref());
+        // After it: this reads many files.
+        *unread = Some((own, self.host.state()));
+    }
+
+    fn go(&mut self, origin: Instant) {
+        let late = origin.elapsed();
+        self.origin = Some(origin);
+        let start = origin.saturating_duration_since(self.part.opening()).as_nanos() as Ns;
+        self.part.go.send_replace(Go::Start(start));
+        self.late = late.as_nanos() as Ns;
+        if late > self.part.warmup() {
+            self.tell_late("the start", late);
+        }
+    }
+
+    fn window(&mut self, window: StepWindow) {
+        let before = self.part.window.send_replace(window);
+        let now = self.origin.map_or(0, |origin| origin.elapsed().as_nanos() as Ns);
+        for (edge, then, what) in [
+            (window.start, before.start, "the window's start"),
+            (window.end, before.end, "the window's end"),
+        ] {
+            if edge != then && edge < now {
+                self.tell_late(what, Duration::from_nanos(now - edge));
+            }
+        }
+    }
+
+    fn tell_late(&self, what: &str, by: Duration) {
+        let text = format!("it heard of {what} {:.1} ms late", by.as_secs_f64() * 1e3);
+        self.out
+            .send(FromRank::Event(ThreadEvent::Late(Error::failed(text).hint(
+                "the way to this host has delays; the step is no result: measure it again",
+            ))));
+    }
+
+    /// Sends the counts and the readings, once all threads have ended.
+    fn tell_done(&mut self) {
+        let Some(counts) = self.merge.take_counts() else { return };
+        while self.last.is_none() {
+            self.read();
+        }
+        if let (Some((first, host_first)), Some((last, host_last))) = (&self.first, &self.last) {
+            let client = last.since(first);
+            let host_edges = host_first.as_ref().zip(host_last.as_ref());
+            let cores = host::facts(Path::new(ROOT)).facts.cores;
+            self.out.send(FromRank::Edges(Box::new(Edges {
+                share: engine::share(&counts, &client, cores, None),
+                state: host_edges.map(|(first, last)| last.state_since(first)),
+                ops: counts.ops_by_client.iter().sum(),
+                client,
+                max_rss_bytes: peak_resident_bytes(),
+                paused: self.out.take_paused(),
+                late: self.late,
+            })));
+        }
+        self.out.send(FromRank::Event(ThreadEvent::Done(Box::new(counts))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::hash_plan;
+    use super::*;
+    use crate::plan::knobs::Knobs;
+    use crate::workload::builtin;
+
+    #[test]
+    fn rank_with_words_of_its_own_takes_no_other_plan() {
+        let plan = |at| Knobs::default().resolve(builtin().remove(at), 1).expect("a plan");
+        let words = Words { plans: vec![plan(0)], servers: Vec::new() };
+        let whole = OrderedPlan::Whole(Box::new(plan(1)));
+        let own = |at| OrderedPlan::Own { hash: hash_plan(&plan(at)), engine_threads: Some(2) };
+        assert!(ordered(&whole, Some(&words)).is_err() && ordered(&whole, None).is_ok());
+        assert!(ordered(&own(1), Some(&words)).is_err() && ordered(&own(0), None).is_err());
+        let taken = ordered(&own(0), Some(&words)).expect("its own");
+        assert_eq!((taken.workload, taken.engine_threads), (plan(0).workload, Some(2)));
+    }
+}

@@ -1,0 +1,363 @@
+//! The measuring process's side: it leads the ranks through steps, and enters their parts in the results.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::task::JoinSet;
+
+use super::check::PartCheck;
+use super::clock::{self, Offset};
+use super::launch::{HERE, Wanted, Way};
+use super::link::Writer;
+use super::peer::{Rank, Starting, State, Watched, end_within, watch};
+use super::protocol::{Edges, ToRank};
+use super::rendezvous::{Launched, Proved, own_host};
+use super::words::hash_plan;
+use crate::engine::{
+    self, Elsewhere, Go, MeasuredStep, OrderedPlan, PartChannels, PartOrder, StepContext,
+};
+use crate::error::{Error, Result, line};
+use crate::mysql::{ServerLink, Session, Tables};
+use crate::observe::{ClientUse, Cost, Ns};
+use crate::plan::{Plan, Spread, Step, limits};
+use crate::progress::Progress;
+use crate::stop::{Stop, locked, or_stop};
+use crate::summary::Server;
+use crate::terms::{counted, joined};
+
+/// The least lead of a start.
+const LEAD_MIN: Duration = Duration::from_millis(250);
+/// The lead of a start in longest round trips.
+const LEAD_TRIPS: u32 = 20;
+/// The time in which a rank ends that was told to.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// The processes on other hosts.
+pub(crate) struct Ranks {
+    all: Vec<Rank>,
+    /// Those of all that were started, also of one that has not greeted.
+    started: Vec<(Writer<ToRank>, Arc<Mutex<State>>)>,
+    /// The watch over silence goes on.
+    watched: Watched,
+}
+
+/// A step that is dealt to the ranks.
+struct Dealt<'a> {
+    plan: &'a Plan,
+    step: &'a Step,
+    spread: Spread,
+    tables: Tables,
+    /// By rank: its threads, by their numbers among all.
+    threads: Vec<Vec<usize>>,
+    /// By rank: its clock.
+    offsets: Vec<Offset>,
+}
+
+/// Deals threads to ranks in turn while they have some: `all` of them, numbered from 0.
+fn deal(most: &[u32], all: usize) -> Vec<Vec<usize>> {
+    let mut dealt = vec![Vec::new(); most.len()];
+    let mut next = 0;
+    while next < all {
+        for (own, most) in dealt.iter_mut().zip(most) {
+            if own.len() < *most as usize && next < all {
+                own.push(next);
+                next += 1;
+            }
+        }
+    }
+    dealt
+}
+
+/// Counts the clients of some threads of all.
+fn count_clients(own: &[usize], all: usize, clients: u32) -> u32 {
+    own.iter().map(|thread| (*thread as u32..clients).step_by(all).count() as u32).sum()
+}
+
+impl<'a> Dealt<'a> {
+    fn new(context: &StepContext<'a>, most: &[u32], offsets: Vec<Offset>) -> Dealt<'a> {
+        let StepContext { plan, step, spread, tables, .. } = *context;
+        let all = most.iter().sum::<u32>().min(step.clients) as usize;
+        Dealt { plan, step, spread, tables, threads: deal(most, all), offsets }
+    }
+
+    /// Counts the threads of all ranks.
+    fn all(&self) -> usize {
+        self.threads.iter().map(Vec::len).sum()
+    }
+
+    /// Lists the places of the ranks with threads: each is a source of events.
+    fn sources(&self) -> impl Iterator<Item = usize> {
+        (0..self.threads.len()).filter(|at| !self.threads[*at].is_empty())
+    }
+
+    fn count_clients(&self, at: usize) -> u32 {
+        count_clients(&self.threads[at], self.all(), self.step.clients)
+    }
+
+    fn order(&self, at: usize, rank: &Rank, channels: &PartChannels) -> PartOrder {
+        let threads = self.threads[at].clone();
+        PartOrder {
+            plan: if rank.way == Way::Launcher {
+                let engine_threads = self.plan.engine_threads;
+                OrderedPlan::Own { hash: hash_plan(self.plan), engine_threads }
+            } else {
+                OrderedPlan::Whole(Box::new(self.plan.clone()))
+            },
+            seed: self.plan.seed,
+            step: *self.step,
+            spread: self.spread,
+            tables: self.tables,
+            logins: (limits::CONNECTS_AT_ONCE * threads.len() / self.all()).max(1),
+            threads,
+            interval: channels.interval,
+            warm_check: channels.warm_check,
+            window: *channels.window.borrow(),
+        }
+    }
+}
+
+impl Ranks {
+    /// Starts a rank on each host.
+    pub(crate) async fn start(
+        wanted: &Wanted,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Ranks> {
+        let (mut ranks, mut started) = (Ranks::none()?, Vec::with_capacity(wanted.hosts.len()));
+        for (number, host) in (1..).zip(&wanted.hosts) {
+            started.push(ranks.add(Starting::start(number, host, wanted, stop)?));
+        }
+        ranks.greet(started, stop, progress).await
+    }
+
+    /// Takes the ranks that a launcher has started. The clients of this host have a process of their own.
+    pub(crate) async fn gather(
+        launched: &Launched,
+        plan: String,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Ranks> {
+        let mut ranks = Ranks::none()?;
+        let mut gathering = launched.gather(plan, progress)?;
+        let here = Starting::start(0, HERE, &Wanted::default(), stop)?;
+        let mut started = vec![ranks.add(here.rename(own_host()))];
+        while !gathering.is_complete() {
+            if let Some(Proved { rank, host, stream }) = gathering.look(stop, progress)? {
+                let input = stream.try_clone();
+                let input = input.map_err(|e| Error::failed(format!("rank {rank}: {e}")))?;
+                let starting =
+                    Starting::lead((rank, host, Way::Launcher), None, (input, stream), stop)?;
+                started.push(ranks.add(starting));
+            }
+            started.iter().find_map(Starting::lost).map_or(Ok(()), Err)?;
+        }
+        started.sort_by_key(|starting| starting.number);
+        drop(gathering);
+        ranks.greet(started, stop, progress).await
+    }
+
+    fn none() -> Result<Ranks> {
+        let watched = Watched::new(Mutex::new(Some(Vec::new())));
+        watch(&watched)?;
+        Ok(Ranks { all: Vec::new(), started: Vec::new(), watched })
+    }
+
+    fn add(&mut self, starting: Starting) -> Starting {
+        let state = Arc::clone(&starting.state);
+        let heard = Arc::clone(&starting.heard);
+        if let Some(all) = &mut *locked(&self.watched) {
+            all.push((Arc::clone(&state), heard));
+        }
+        self.started.push((starting.to.clone(), state));
+        starting
+    }
+
+    async fn greet(
+        mut self,
+        started: Vec<Starting>,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Ranks> {
+        for starting in started {
+            self.all.push(or_stop(stop, starting.greet()).await?);
+        }
+        let told = |rank: &Rank| {
+            Some(format!("{} ({})", line(&rank.name), counted(rank.hello.threads, "core")))
+        };
+        let told = joined(self.all.iter().map(told), ", ");
+        progress.note(&format!("clients on {}", told.unwrap_or_default()));
+        Ok(self)
+    }
+
+    /// Returns the engine threads that each host takes by itself.
+    pub(crate) fn threads(&self) -> Vec<u32> {
+        self.all.iter().map(|rank| rank.hello.threads).collect()
+    }
+
+    /// Has all ranks look at the server; refuses where one sees another.
+    pub(crate) async fn meet(
+        &mut self,
+        link: &ServerLink,
+        label: Option<&str>,
+        server: &Server,
+    ) -> Result<()> {
+        self.check()?;
+        let all = join_all(self.all.iter_mut().map(|rank| rank.meet(link, label, server)));
+        or_stop(&link.stop, async { all.await.into_iter().collect() }).await
+    }
+
+    /// Refuses to go on without a rank that is lost.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.all.iter().find_map(Rank::lost).map_or(Ok(()), Err)
+    }
+
+    async fn measure_clocks(&mut self) -> Result<Vec<Offset>> {
+        join_all(self.all.iter_mut().map(Rank::measure_clock)).await.into_iter().collect()
+    }
+
+    /// Runs one step with the clients on all hosts.
+    pub(crate) async fn run_step(
+        &mut self,
+        context: StepContext<'_>,
+        control: &mut Option<Session>,
+        progress: &mut Progress,
+    ) -> Result<MeasuredStep> {
+        self.check()?;
+        let stop = &context.link.stop.clone();
+        let offsets = or_stop(stop, self.measure_clocks()).await?;
+        let most = |of: fn(&Offset) -> Ns| offsets.iter().map(of).max().unwrap_or(0);
+        let trip = Duration::from_nanos(most(|offset| offset.longest));
+        let clock_error = Duration::from_nanos(most(|offset| offset.error));
+        let dealt = Dealt::new(&context, &context.plan.host_threads, offsets);
+        let forwards = Mutex::new(JoinSet::new());
+        let open = |channels: PartChannels| *locked(&forwards) = self.open(&dealt, &channels);
+        let elsewhere = Elsewhere {
+            names: dealt.sources().map(|at| line(&self.all[at].name)).collect(),
+            clock_error,
+            lead: LEAD_MIN.max(trip * LEAD_TRIPS),
+            notice: trip * 2,
+            open: &open,
+        };
+        let context = StepContext { elsewhere: Some(&elsewhere), ..context };
+        let run = engine::run_step(&context, control, progress).await;
+        locked(&forwards).abort_all();
+        let edges = self.all.iter().map(Rank::leave_step).collect();
+        let mut run = run?;
+        // One that is lost by now has done its part, and after a signal nobody waits.
+        let clocks = async { Ok(join_all(self.all.iter_mut().map(Rank::measure_clock)).await) };
+        let clocks = or_stop(stop, clocks).await.unwrap_or_default();
+        self.enter(&mut run, &dealt, edges, &clocks);
+        Ok(run)
+    }
+
+    /// Has the ranks open the connections of a step; returns what passes on its start and window.
+    fn open(&self, dealt: &Dealt<'_>, channels: &PartChannels) -> JoinSet<()> {
+        let mut forwards = JoinSet::new();
+        for (source, at) in dealt.sources().enumerate() {
+            let (rank, offset) = (&self.all[at], dealt.offsets[at]);
+            let (threads, statements) = (dealt.threads[at].len(), channels.timed_statements);
+            let part = PartCheck::new(threads, dealt.count_clients(at) as usize, statements);
+            rank.join_step(source, part, &channels.events);
+            let opening = offset.apply(clock::from_instant(channels.opening));
+            rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, rank, channels) });
+            forwards.spawn(forward(rank.to.clone(), channels.clone(), offset));
+        }
+        forwards
+    }
+
+    /// Enters the ranks' parts in the results of a step.
+    fn enter(
+        &self,
+        run: &mut MeasuredStep,
+        dealt: &Dealt<'_>,
+        edges: Vec<Option<Box<Edges>>>,
+        clocks: &[Result<Offset>],
+    ) {
+        for (at, edges) in edges.into_iter().enumerate() {
+            let after = clocks.get(at).and_then(|clock| clock.as_ref().ok());
+            let clocks = (&dealt.offsets[at], after);
+            let part = (dealt.threads[at].len(), dealt.count_clients(at));
+            run.hosts.push(self.all[at].describe(part, clocks, edges.as_deref()));
+            if let Some(edges) = edges {
+                add_use(run, &edges);
+            }
+        }
+    }
+}
+
+/// Passes on when a step starts, and its window.
+async fn forward(to: Writer<ToRank>, mut channels: PartChannels, offset: Offset) {
+    let mut window = *channels.window.borrow();
+    loop {
+        let before = window;
+        tokio::select! {
+            Ok(()) = channels.go.changed() => {
+                if let Go::Start(ns) = *channels.go.borrow_and_update() {
+                    let start = clock::from_instant(channels.opening) + ns;
+                    to.send(ToRank::Go { start: offset.apply(start) });
+                }
+            }
+            Ok(now) = channels.window.wait_for(|now| *now != before) => {
+                window = *now;
+                to.send(ToRank::Window(window));
+            }
+            else => return,
+        }
+    }
+}
+
+/// Makes a rank's use part of the step's: costs and traffic in sum, the rest as it is worst. The process that
+/// measures has no clients.
+fn add_use(run: &mut MeasuredStep, edges: &Edges) {
+    let first = run.hosts.iter().filter(|host| host.share.is_some()).count() == 1;
+    let (readings, client) = (&mut run.readings, edges.client);
+    let all = if first { client } else { sum(&readings.client, &client) };
+    (readings.client, run.counted.cost) = (all, all.cost);
+    let before = if first { 0 } else { readings.max_rss_bytes };
+    readings.max_rss_bytes = before.max(edges.max_rss_bytes);
+}
+
+fn sum(one: &ClientUse, other: &ClientUse) -> ClientUse {
+    let worst = |of: fn(&ClientUse) -> Option<f64>| {
+        of(one).into_iter().chain(of(other)).max_by(f64::total_cmp)
+    };
+    let traffic = one.traffic.zip(other.traffic);
+    ClientUse {
+        cost: Cost {
+            user: one.cost.user.saturating_add(other.cost.user),
+            sys: one.cost.sys.saturating_add(other.cost.sys),
+        },
+        traffic: traffic.map(|(one, other)| [0, 1].map(|at| one[at].saturating_add(other[at]))),
+        busy: worst(|of| of.busy),
+        others: worst(|of| of.others),
+        steal: worst(|of| of.steal),
+        server_s: worst(|of| of.server_s),
+        throttled_s: worst(|of| of.throttled_s),
+    }
+}
+
+impl Drop for Ranks {
+    /// Ends all ranks; one that has not ended in time is killed.
+    fn drop(&mut self) {
+        *locked(&self.watched) = None;
+        self.started.iter().for_each(|(to, _)| to.send(ToRank::End));
+        let began = Instant::now();
+        for (_, state) in &self.started {
+            end_within(state, ENDING.saturating_sub(began.elapsed()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_dealt_in_turn_while_a_rank_has_some() {
+        assert_eq!(deal(&[2, 1, 3], 6), [vec![0, 3], vec![1], vec![2, 4, 5]]);
+        assert_eq!(deal(&[2, 2], 3), [vec![0, 2], vec![1]]);
+        assert_eq!(deal(&[2, 2, 2], 2), [vec![0], vec![1], vec![]]);
+        assert_eq!([count_clients(&[0, 2], 3, 8), count_clients(&[1], 3, 8)], [5, 3]);
+    }
+}
