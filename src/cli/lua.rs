@@ -1,10 +1,11 @@
 //! The verb for a script that is written for sysbench.
 
-use super::workload::{self, WorkloadArgs};
+use super::workload::WorkloadArgs;
 use crate::error::{Error, Result};
-use crate::plan::value::{RowsOrAuto, Whole};
-use crate::plan::{OnError, StatementMode};
-use crate::sysbench::NativeScript;
+use crate::plan::{Ahi, SpreadChoice, Warm};
+use crate::workload::Distribution;
+#[cfg(feature = "lua")]
+use own::run;
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
@@ -30,30 +31,87 @@ pub(crate) struct LuaArgs {
 }
 
 pub(super) fn lua(args: LuaArgs) -> Result<()> {
-    let LuaArgs { file, command, workload: mut args, options } = args;
-    let knobs = &mut args.knobs;
+    let knobs = &args.workload.knobs;
     let refused = [
         (knobs.tables.is_some(), "--tables", "-- --tables=N, if the script has this option"),
-        (knobs.rows.is_some(), "--rows", "-- --table-size=N, if the script has this option"),
-        (knobs.spread.is_some(), "--spread", "the script chooses the table"),
-        (knobs.distribution.is_some(), "--distribution", "-- --rand-type=NAME"),
-        (knobs.warm.is_some(), "--warm", "it reads the tables of loadgen prepare"),
-        (knobs.ahi.is_some(), "--ahi", "it reads the tables of loadgen prepare"),
+        (
+            knobs.rows.as_ref().is_some_and(|rows| rows.0.is_some()),
+            "--rows",
+            "-- --table-size=N, if the script has this option",
+        ),
+        (
+            knobs.spread.is_some_and(|spread| spread != SpreadChoice::default()),
+            "--spread",
+            "the script chooses the table",
+        ),
+        (
+            knobs.distribution.is_some_and(|keys| keys != Distribution::Uniform),
+            "--distribution",
+            "-- --rand-type=NAME",
+        ),
+        (knobs.warm == Some(Warm::Pool), "--warm", "it reads the tables of loadgen prepare"),
+        (knobs.ahi == Some(Ahi::Warm), "--ahi", "it reads the tables of loadgen prepare"),
     ];
     if let Some((_, flag, hint)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
         return Err(Error::usage(format!("{flag} is not for scripts")).hint(hint));
     }
-    if args.hosts.hosts.is_some() || args.ranks.ranks.is_some() {
-        return Err(Error::usage("scripts run on one host: --hosts and --ranks cannot run them yet")
-            .hint("leave them out"));
+    run(args)
+}
+
+#[cfg(not(feature = "lua"))]
+fn run(_: LuaArgs) -> Result<()> {
+    Err(Error::usage("this loadgen was built without Lua")
+        .hint("cargo build without --no-default-features has it"))
+}
+
+#[cfg(feature = "lua")]
+mod own {
+    use std::sync::Arc;
+
+    use super::super::shared::listen;
+    use super::super::workload::{MeasureArgs, sweep};
+    use super::{LuaArgs, WorkloadArgs};
+    use crate::error::{Error, Result};
+    use crate::mysql::{Env, resolve};
+    use crate::plan::value::{RowsOrAuto, Whole};
+    use crate::plan::{OnError, Plan, StatementMode};
+    use crate::run::runtime;
+    use crate::sysbench::{Asked, NativeScript};
+
+    pub(super) fn run(args: LuaArgs) -> Result<()> {
+        let LuaArgs { file, command, workload: mut args, options } = args;
+        let knobs = &mut args.knobs;
+        (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
+        let asked = Asked {
+            threads: knobs.clients().into_iter().max().unwrap_or(1),
+            database: args.measure.connection.database.as_deref(),
+            text: knobs.statements == Some(StatementMode::Text),
+            goes_on: knobs.on_error.is_some_and(|policy| policy != OnError::Abort),
+        };
+        let script = NativeScript::parse(&file, &options, asked)?;
+        match command {
+            Some(command) => run_command(script, &command, args.measure),
+            None => measure(&script, args),
+        }
     }
-    (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
-    let text = knobs.statements == Some(StatementMode::Text);
-    let goes_on = knobs.on_error.is_some_and(|policy| policy != OnError::Abort);
-    let threads = knobs.clients().into_iter().max().unwrap_or(1);
-    let script = NativeScript::parse(&file, &options, threads, text, goes_on)?;
-    if let Some(command) = command {
-        return workload::command(script, &command, args.measure);
+
+    /// Measures a script; with `--list`, nothing of it is run.
+    fn measure(script: &NativeScript, args: WorkloadArgs) -> Result<()> {
+        let knobs = &args.knobs;
+        let is_paced = knobs.rate.is_some() || !knobs.slo.is_empty();
+        let read = if args.measure.list { script.unread()? } else { script.read(is_paced)? };
+        let (rules, read) = (script.rules(), Some(Arc::new(read)));
+        sweep(script.workload(), args, |plan| Plan { rules, script: read, ..plan })
     }
-    workload::run_script(script, args)
+
+    fn run_command(script: NativeScript, name: &str, args: MeasureArgs) -> Result<()> {
+        if !args.sandbox.is_empty() {
+            return Err(Error::usage("--command: a private server ends with the command")
+                .hint("--host or --socket names a server that stays"));
+        }
+        let (mut progress, stop) = (args.display.progress(), listen()?);
+        let connect = resolve::find(&args.connection, Env::real(), &stop, &mut progress)?;
+        progress.clear();
+        runtime()?.block_on(script.run_command(name, connect, &stop))
+    }
 }

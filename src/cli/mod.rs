@@ -3,6 +3,7 @@
 mod help;
 mod host;
 mod import;
+mod lua;
 mod man;
 mod profile;
 mod shared;
@@ -57,6 +58,7 @@ fn verbs() -> Vec<(Command, Run)> {
     let others = [
         verb("workloads", "List the workloads with their SQL and expected outcome", workloads),
         verb("sql", "Measure your own SQL, from a file or the command line", sql::sql),
+        verb("lua", "Measure a script that is written for sysbench", lua::lua),
         verb("run", "Run an experiment from its profile", profile::run),
         verb(
             "profiles",

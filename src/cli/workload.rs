@@ -14,7 +14,7 @@ use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
 use crate::plan::value::{RowsOrAuto, Whole};
-use crate::plan::{defaults, value};
+use crate::plan::{Plan, defaults, value};
 use crate::run::measure::{self, MeasureRequest};
 use crate::run::steps::Job;
 use crate::run::{Invocation, Place, print_data, random};
@@ -166,6 +166,15 @@ impl MeasureArgs {
 }
 
 pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
+    sweep(workload, args, |plan| plan)
+}
+
+/// Measures a plan that `with_script` may change.
+pub(super) fn sweep(
+    workload: Workload,
+    args: WorkloadArgs,
+    with_script: impl FnOnce(Plan) -> Plan,
+) -> Result<()> {
     let mut knobs = args.knobs.clone();
     let own = !args.measure.sandbox.is_empty();
     if own && workload.schema.filled() {
@@ -177,7 +186,7 @@ pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
             .hint("another name: nothing is written over"));
     }
     // 53 bits: every reader of JSON reads the same number.
-    let mut plan = knobs.resolve(workload, random()? >> 11)?;
+    let mut plan = with_script(knobs.resolve(workload, random()? >> 11)?);
     if own {
         plan.tables = Some(plan.tables_or_default());
     }

@@ -46,7 +46,7 @@ pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
 pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};
 #[cfg(feature = "lua")]
-pub(crate) use script::Runner;
+pub(crate) use script::{Runner, begin_main, end_main};
 pub use setup::QueueLength;
 pub(crate) use setup::{Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
 pub use step::run_step;

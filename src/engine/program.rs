@@ -17,6 +17,10 @@ use crate::error;
 use crate::lua::Vm;
 use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
+#[cfg(feature = "lua")]
+use crate::plan::{Script, ScriptValue};
+#[cfg(feature = "lua")]
+use crate::workload::seed_of;
 
 /// Matched once an operation.
 #[cfg_attr(
@@ -39,13 +43,16 @@ pub(crate) struct ThreadPrograms {
 impl ThreadPrograms {
     #[cfg(feature = "lua")]
     pub(super) fn new(setup: &Arc<StepSetup>, thread: usize) -> error::Result<ThreadPrograms> {
-        let plan = &setup.job.plan;
-        let make = |script| {
+        let job = &setup.job;
+        let make = |script: &Arc<Script>| {
             let setup = Arc::clone(setup);
             let said = move |line| setup.tell(thread, ThreadEvent::Said(line));
-            Vm::new(script, plan.seed, Box::new(said))
+            let mut script = Script::clone(script);
+            // Each step of a sweep has its own.
+            script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
+            Vm::new(&Arc::new(script), seed_of(&job.seed_parts(0, true)), Box::new(said))
         };
-        Ok(ThreadPrograms { vm: plan.script.as_ref().map(make).transpose()? })
+        Ok(ThreadPrograms { vm: job.plan.script.as_ref().map(make).transpose()? })
     }
 
     #[cfg(not(feature = "lua"))]

@@ -4,11 +4,12 @@ use super::errors::{ClientAction, OpError, OpenError};
 use super::job::Job;
 use super::operation::{OpContext, OpDone};
 use super::requests::{AnswersSeen, Connections, Server};
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::lua::{Entry, Reply, Request, State, Turn, Vm};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
-use crate::plan::{AfterError, Ignored};
+use crate::plan::{AfterError, Ignored, Plan};
+use crate::progress::say;
 
 /// No script's error is ignored where the policy decides.
 static NONE: Ignored = Ignored::Codes(Vec::new());
@@ -249,4 +250,33 @@ impl ScriptProgram {
         std::mem::take(&mut self.connections).close_all().await;
         Ok(())
     }
+}
+
+/// Runs the file and `init` of a script before its first step; the state lives until [`end_main`].
+pub(crate) async fn begin_main<'a>(
+    plan: &'a Plan,
+    server: (&'a ServerLink, &'a Inbox),
+) -> error::Result<Option<Runner<'a>>> {
+    let Some(script) = &plan.script else { return Ok(None) };
+    let vm = Vm::new(script, plan.seed, Box::new(|line| say(&line)))?;
+    let ignored = plan.rules.ignored().unwrap_or(&NONE);
+    let mut main = Runner::new(vm.state(0)?, server, ignored, script.text_statements);
+    main.run(Entry::Chunk).await.map_err(Error::failed)?;
+    call(&mut main, "init").await?;
+    Ok(Some(main))
+}
+
+/// Runs `done` after the last step.
+pub(crate) async fn end_main(main: Option<Runner<'_>>) -> error::Result<()> {
+    let Some(mut main) = main else { return Ok(()) };
+    let ended = call(&mut main, "done").await;
+    main.close().await;
+    ended
+}
+
+async fn call(main: &mut Runner<'_>, name: &str) -> error::Result<()> {
+    if main.state.has(name) {
+        main.run(Entry::Call(name)).await.map_err(Error::failed)?;
+    }
+    Ok(())
 }

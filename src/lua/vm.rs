@@ -148,7 +148,8 @@ impl Vm {
         let settings = lua.create_table()?;
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
-        let entries: Table = prelude.call((host(&lua, fatal)?, settings.clone()))?;
+        let entries: Table =
+            prelude.call((host(&lua, fatal, script.is_native)?, settings.clone()))?;
         let start = entries.get("start")?;
         Ok(Vm { lua, script: Arc::clone(script), entries, settings, start, seed })
     }
@@ -376,7 +377,7 @@ pub(crate) fn is_null(value: &Value) -> bool {
 }
 
 /// Makes the functions that the prelude gets.
-fn host(lua: &Lua, fatal: FatalLines) -> mlua::Result<Table> {
+fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("marker", address(&MARKER))?;
     host.set("null", address(&NULL))?;
@@ -386,7 +387,10 @@ fn host(lua: &Lua, fatal: FatalLines) -> mlua::Result<Table> {
     }
     host.set("functions", functions)?;
     host.set("modules", lua.create_table_from(MODULES)?)?;
-    host.set("write", lua.create_function(|_, text: LuaString| write(&text.as_bytes()))?)?;
+    host.set(
+        "write",
+        lua.create_function(move |_, text: LuaString| write(&text.as_bytes(), to_stderr))?,
+    )?;
     let fatal = move |_: &Lua, text: LuaString| {
         fatal(text.to_string_lossy());
         Ok(())
@@ -398,8 +402,9 @@ fn host(lua: &Lua, fatal: FatalLines) -> mlua::Result<Table> {
 }
 
 /// Writes in order with the lines of the log; the script fails where nobody reads it.
-fn write(bytes: &[u8]) -> mlua::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn write(bytes: &[u8], to_stderr: bool) -> mlua::Result<()> {
+    let mut out: Box<dyn std::io::Write> =
+        if to_stderr { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout()) };
     out.write_all(bytes).and_then(|()| out.flush()).map_err(mlua::Error::external)
 }
 

@@ -30,10 +30,9 @@ pub struct Script {
 }
 
 impl Script {
-    /// Sets an option of sysbench's that is a number.
-    pub(crate) fn set_number(&mut self, name: &str, number: u32) {
-        let place = self.options.iter_mut().find(|(known, _)| known == name);
-        place.expect("sysbench has the option").1 = ScriptValue::Number(number.into());
+    pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {
+        self.options.retain(|(known, _)| known != name);
+        self.options.push((name.to_owned(), value));
     }
 }
 
@@ -59,6 +58,7 @@ impl Script {
                 zipfian_exp: 0.8,
             },
             text_statements: false,
+            is_native: false,
         }
     }
 }

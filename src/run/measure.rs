@@ -15,9 +15,13 @@ use super::{
     print_data, runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::run_on_thread;
+#[cfg(feature = "lua")]
+use crate::engine::{begin_main, end_main};
 use crate::error::{Error, Kind, Result, line};
 use crate::hosts::ClientHosts;
 use crate::load::{self, Numbers};
+#[cfg(feature = "lua")]
+use crate::mysql::wire::Inbox;
 use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
@@ -271,7 +275,17 @@ impl ServerTurn<'_> {
                 Some(slo) => slo.next(measured),
                 None => Ok(planned.next()),
             };
-            steps.run(&link, next).await
+            #[cfg(feature = "lua")]
+            let inbox = Inbox::default();
+            #[cfg(feature = "lua")]
+            let main = match args.job {
+                Job::Sweep(plan) => begin_main(plan, (&link, &inbox)).await?,
+                Job::Load { .. } | Job::Suite(_) => None,
+            };
+            let outcome = steps.run(&link, next).await;
+            #[cfg(feature = "lua")]
+            let outcome = outcome.and(end_main(main).await);
+            outcome
         });
         let stopped = sandbox.map_or(Ok(()), |sandbox| stop_private(sandbox, steps.progress));
         finish([outcome, stopped], steps.progress)

@@ -8,13 +8,13 @@ mod explain;
 mod failure;
 mod hints;
 mod import;
+#[cfg(feature = "lua")]
+mod native_script;
 mod options;
 mod others;
 mod output;
 mod plan;
 mod run;
-#[cfg(feature = "lua")]
-mod native_script;
 #[cfg(feature = "lua")]
 mod script;
 mod scripts;

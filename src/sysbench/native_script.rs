@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::lua::{Entry, Reply, Turn, Vm};
 use crate::mysql::ConnectOptions;
 use crate::plan::{AfterError, Rules, Script};
+use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::Workload;
 
@@ -117,7 +118,7 @@ impl NativeScript {
     pub(crate) fn read(&self, is_paced: bool) -> Result<Script> {
         let path = &self.call.path;
         let mut script = self.unread()?;
-        let vm = Vm::new(&Arc::new(script.clone()), SEED)?;
+        let vm = Vm::new(&Arc::new(script.clone()), SEED, Box::new(|line| say(&line)))?;
         let mut state = vm.state(0)?;
         state.begin(Entry::Chunk)?;
         match state.resume(Reply::Nothing) {
@@ -156,7 +157,8 @@ impl NativeScript {
     ) -> Result<()> {
         let call = ScriptCall { command: Some(name.to_owned()), ..self.call };
         let settings = Settings { connect, ..self.settings };
-        let log = Mutex::new(Log::new(Box::new(std::io::stdout()), settings.verbosity));
+        let log = Log::new(Box::new(std::io::stdout()), settings.verbosity);
+        let log = Arc::new(Mutex::new(log));
         let status = script::run(&settings, &call, &log, stop).await?;
         if status == 0 {
             return Ok(());
