@@ -270,10 +270,14 @@ impl<'a> Client<'a> {
                 thread.failed(state, issued, completed, &error);
                 let goes_on = self.rules().after_error == AfterError::Policy
                     && error.goes_on(job.plan.policy.on_error)
-                    && self.session.is_usable();
+                    && self.can_go_on();
                 if goes_on { Ok(completed) } else { Err(error) }
             }
         }
+    }
+
+    fn can_go_on(&self) -> bool {
+        self.session.is_usable() || !self.program.uses_session()
     }
 
     /// After an error that is to be ignored an op begins again until it succeeds, or the time is over for long.
@@ -301,7 +305,7 @@ impl<'a> Client<'a> {
             error.code().is_some_and(|code| ignored.has(code)) || self.program.restarts();
         // Without a time, it would go on for ever.
         let endless = ends_by_ops(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
-        if !is_ignored || endless || !self.session.is_usable() {
+        if !is_ignored || endless || !self.can_go_on() {
             return Attempt::Over(Err(error));
         }
         thread.count(now, |events| events.ignored += 1);

@@ -142,6 +142,11 @@ impl Program {
         either!(self, _ => false, script => script.restarts())
     }
 
+    /// Returns whether operations need the client's own session: a script may have others.
+    pub(super) fn uses_session(&self) -> bool {
+        either!(self, _ => true, script => script.uses_session())
+    }
+
     /// Returns whether no operation follows: the last one was none.
     #[inline]
     pub(super) fn has_ended(&self) -> bool {

@@ -6,7 +6,7 @@ use mlua::Value as Lua;
 
 use super::job::literals_into;
 use crate::lua::{Reply, Request, is_null};
-use crate::mysql::wire::{Inbox, LeanSession, Params, Value, Want};
+use crate::mysql::wire::{Inbox, KeptResult, LeanSession, Params, Value, Want};
 use crate::mysql::{Failure, ServerLink, connect_error};
 use crate::plan::{Ignored, limits};
 use crate::stop::within;
@@ -55,13 +55,20 @@ pub(crate) struct Connections {
 enum Opened {
     /// It has the client's own session.
     First {
-        row: usize,
+        at: Reading,
     },
     Own {
         session: Box<LeanSession>,
-        row: usize,
+        at: Reading,
     },
     Closed,
+}
+
+/// The place in the last answer: the result, and its next row.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reading {
+    result: usize,
+    row: usize,
 }
 
 struct Prepared {
@@ -131,6 +138,8 @@ impl Connections {
                 }
                 Reply::Nothing
             }
+            Request::HasMore(at) => Reply::Switch(self.next_result(server, at).is_some()),
+            Request::Further(at) => self.go_on(server, at),
             Request::Next(_) => Reply::Switch(false),
             Request::Restart => Reply::Nothing,
         }
@@ -151,7 +160,8 @@ impl Connections {
     async fn connect(&mut self, server: &mut Server<'_>) -> Reply {
         match LeanSession::open_again(server.link, server.inbox, None).await {
             Ok(session) => {
-                self.opened.push(Opened::Own { session: Box::new(session), row: 0 });
+                self.opened
+                    .push(Opened::Own { session: Box::new(session), at: Reading::default() });
                 Reply::Number(self.opened.len() - 1)
             }
             Err(failure) => {
@@ -164,10 +174,15 @@ impl Connections {
     pub(crate) fn take_first(&mut self) -> Option<LeanSession> {
         let is_open = |opened: &&mut Opened| matches!(opened, Opened::Own { .. });
         let opened = self.opened.iter_mut().find(is_open)?;
-        match std::mem::replace(opened, Opened::First { row: 0 }) {
+        match std::mem::replace(opened, Opened::First { at: Reading::default() }) {
             Opened::Own { session, .. } => Some(*session),
             Opened::First { .. } | Opened::Closed => None,
         }
+    }
+
+    /// Returns whether the client's own session is a connection of the script's.
+    pub(crate) fn has_first(&self) -> bool {
+        self.opened.iter().any(|opened| matches!(opened, Opened::First { .. }))
     }
 
     /// Forgets what was prepared over the client's own session.
@@ -190,7 +205,9 @@ impl Connections {
         self.seen.reconnects += 1;
         match (self.opened.get_mut(at), server.first.as_deref_mut()) {
             (Some(Opened::First { .. }), Some(first)) => *first = fresh,
-            (Some(opened), _) => *opened = Opened::Own { session: Box::new(fresh), row: 0 },
+            (Some(opened), _) => {
+                *opened = Opened::Own { session: Box::new(fresh), at: Reading::default() }
+            }
             (None, _) => {}
         }
     }
@@ -245,13 +262,13 @@ impl Connections {
         }
         let sent = if let Some(handle) = handle {
             let Some(session) = self.session(server, at) else { return closed() };
-            session.execute(handle, &params, Want::Count).await
+            session.execute(handle, &params, Want::Rows).await
         } else {
             let mut sql = Vec::new();
             literals_into(&mut sql, &self.statements[number].pieces, &params);
             let Some(session) = self.session(server, at) else { return closed() };
             session.text().extend_from_slice(&sql);
-            session.query(Want::Count).await
+            session.query(Want::Rows).await
         };
         self.params = params;
         self.answer(server, at, sent.map(|answer| (answer.rows, answer.affected)))
@@ -270,27 +287,51 @@ impl Connections {
         Reply::Nothing
     }
 
+    fn reading(&mut self, at: usize) -> Option<&mut Reading> {
+        match self.opened.get_mut(at)? {
+            Opened::First { at } | Opened::Own { at, .. } => Some(at),
+            Opened::Closed => None,
+        }
+    }
+
     fn fetch(&mut self, server: &mut Server<'_>, at: usize) -> Reply {
-        let row = match self.opened.get(at) {
-            Some(Opened::First { row } | Opened::Own { row, .. }) => *row,
-            _ => return closed(),
-        };
-        let fetched = match self.session(server, at) {
-            Some(session) => session.answer().row(row),
-            None => return closed(),
-        };
-        match fetched {
+        let Some(Reading { result, row }) = self.reading(at).copied() else { return closed() };
+        let Some(session) = self.session(server, at) else { return closed() };
+        match session.answer().row(result, row) {
             Ok(Some((cells, next))) => {
-                if let Some(Opened::First { row } | Opened::Own { row, .. }) =
-                    self.opened.get_mut(at)
-                {
-                    *row = next;
-                }
+                self.reading(at).into_iter().for_each(|place| place.row = next);
                 Reply::Row(cells)
             }
             Ok(None) => Reply::NoRow(String::new()),
             Err(why) => Reply::NoRow(why.to_owned()),
         }
+    }
+
+    /// Returns the result of the last answer behind the current one, and its number.
+    fn next_result(&mut self, server: &mut Server<'_>, at: usize) -> Option<(usize, KeptResult)> {
+        let number = self.reading(at)?.result + 1;
+        Some((number, self.session(server, at)?.answer().result(number)?))
+    }
+
+    /// Goes on to the next result of the last answer, and counts it.
+    fn go_on(&mut self, server: &mut Server<'_>, at: usize) -> Reply {
+        let Some((number, result)) = self.next_result(server, at) else {
+            return Reply::Switch(false);
+        };
+        let reading = Reading { result: number, row: result.begin };
+        self.reading(at).into_iter().for_each(|place| *place = reading);
+        self.count(result.columns, result.rows, result.affected)
+    }
+
+    fn count(&mut self, columns: usize, rows: u64, affected: u64) -> Reply {
+        let kind = match (columns, affected) {
+            (1.., _) => &mut self.seen.reads,
+            (0, 1..) => &mut self.seen.writes,
+            (0, 0) => &mut self.seen.others,
+        };
+        *kind += 1;
+        self.seen.rows += rows;
+        Reply::Answer { columns: columns as u64, rows: if columns > 0 { rows } else { affected } }
     }
 
     /// Counts an answer, or keeps its error.
@@ -303,24 +344,9 @@ impl Connections {
         let is_first = matches!(self.opened.get(at), Some(Opened::First { .. }));
         match sent {
             Ok((rows, affected)) => {
-                let columns =
-                    self.session(server, at).map_or(0, |session| session.answer().columns());
-                if let Some(Opened::First { row } | Opened::Own { row, .. }) =
-                    self.opened.get_mut(at)
-                {
-                    *row = 0;
-                }
-                let kind = match (columns, affected) {
-                    (1.., _) => &mut self.seen.reads,
-                    (0, 1..) => &mut self.seen.writes,
-                    (0, 0) => &mut self.seen.others,
-                };
-                *kind += 1;
-                self.seen.rows += rows;
-                Reply::Answer {
-                    columns: columns as u64,
-                    rows: if columns > 0 { rows } else { affected },
-                }
+                let first = self.session(server, at).and_then(|session| session.answer().result(0));
+                self.reading(at).into_iter().for_each(|place| *place = Reading::default());
+                self.count(first.map_or(0, |first| first.columns), rows, affected)
             }
             Err(failure) => {
                 let reply = failed(&failure, server.ignored);

@@ -148,6 +148,11 @@ impl ScriptProgram {
         self.restarts
     }
 
+    /// Returns whether the script uses the client's own session.
+    pub(super) fn uses_session(&self) -> bool {
+        self.connections.has_first()
+    }
+
     /// Returns whether the script has ended its thread: no event follows.
     pub(super) fn has_ended(&self) -> bool {
         self.ended

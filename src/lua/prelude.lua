@@ -3,8 +3,8 @@
 local host, settings = ...
 local ffi = require("ffi")
 local yield = coroutine.yield
-local CONNECT, QUERY, PREPARE, EXECUTE, CLOSE, FETCH, DISCONNECT, RECONNECT, SLEEP, NEXT, RESTART, COUNT =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local CONNECT, QUERY, PREPARE, EXECUTE, CLOSE, FETCH, DISCONNECT, RECONNECT, SLEEP, NEXT, RESTART, COUNT, MORE, FURTHER =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 -- A yield of the host's, as it passes through a coroutine of the script's.
 local HOST, NULL = host.marker, host.null
 
@@ -87,16 +87,25 @@ for name, class in pairs({
   class.__index, class.__tostring = class, named(name)
 end
 
+local function say_failed(call, sql, errno, message)
+  host.fatal(format("%s returned error %d (%s) for query '%s'", call, errno, message, sql))
+end
+
+-- Refuses what is no text where SQL is needed.
+local function need_text(sql, name, level)
+  if type(sql) ~= "string" then
+    error(format("bad argument #1 to '%s' (string expected, got %s)", name, type(sql)), level)
+  end
+end
+
 -- Raises the error of a request: level is that of the script's call.
-local function raise(con, call, query, errno, state, message, listed, level)
+local function raise(con, call, query, errno, state, message, listed, level, sql)
   local env = con.env
   con.error = listed and ERROR.IGNORABLE or ERROR.FATAL
   con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
   local description = { connection = con, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message }
   env.errdesc = description
-  if not listed then
-    host.fatal(format("%s returned error %d (%s) for query '%s'", call, errno, message, query))
-  end
+  if not listed then say_failed(call, sql or query, errno, message) end
   local hook = env.sysbench.hooks.sql_error_ignorable
   if listed or (hook and hook(description)) then
     description.errcode = RESTART_EVENT
@@ -130,6 +139,7 @@ function Driver:connect()
 end
 
 local function query(con, sql, level)
+  need_text(sql, "query", level)
   local columns, rows, a, b, listed = request(QUERY, con.id, sql)
   if columns then return result(con, columns, rows) end
   raise(con, "mysql_drv_query()", sql, rows, a, b, listed, level)
@@ -151,16 +161,20 @@ function Connection:check_error(rs, sql)
   raise(self, "mysql_drv_query()", sql, self.sql_errno, self.sql_state, self.sql_errmsg, self.error == ERROR.IGNORABLE, 3)
 end
 
-function Connection:prepare(sql)
+-- Prepares a statement, or raises an error with these words.
+local function prepare(self, sql, words, level)
+  need_text(sql, "prepare", level + 1)
   local id, errno, state, message = request(PREPARE, self.id, sql)
   if not id then
     self.sql_errno, self.sql_state, self.sql_errmsg = errno, state, message
     host.fatal("mysql_stmt_prepare() failed")
     host.fatal(format('MySQL error: %d "%s"', errno, message))
-    error("SQL API error", 2)
+    error(words, level)
   end
-  return setmetatable({ id = id, connection = self, params = {}, kinds = "" }, Statement)
+  return setmetatable({ id = id, connection = self, sql = sql, params = {}, kinds = "" }, Statement)
 end
+
+function Connection:prepare(sql) return prepare(self, sql, "SQL API error", 2) end
 
 function Connection:disconnect()
   request(DISCONNECT, self.id)
@@ -172,39 +186,47 @@ function Connection:reconnect()
   return true
 end
 
-function Connection:more_results() return false end
-function Connection:next_result() return nil end
+function Connection:more_results() return request(MORE, self.id) end
+
+function Connection:next_result()
+  local columns, rows = request(FURTHER, self.id)
+  return columns and result(self, columns, rows) or nil
+end
 
 function Connection:bulk_insert_init(sql)
+  need_text(sql, "bulk_insert_init", 3)
   self.bulk = { head = sql, rows = {}, n = 0, bytes = #sql }
 end
 
-local function flush(con, function_name)
+-- Sends the rows; returns false where that failed.
+local function flush(con)
   local bulk = con.bulk
-  if bulk.n == 0 then return end
+  if bulk.n == 0 then return true end
   local sql = bulk.head .. concat(bulk.rows, ",", 1, bulk.n)
   bulk.n, bulk.bytes = 0, #bulk.head
   local columns, errno, state, message, listed = request(QUERY, con.id, sql)
-  if columns then return end
+  if columns then return true end
   con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
-  if not listed then
-    host.fatal(format("mysql_drv_query() returned error %d (%s) for query '%s'", errno, message, sql))
-  end
-  error(function_name .. " failed", 3)
+  if not listed then say_failed("mysql_drv_query()", sql, errno, message) end
+  return false
 end
 
-function Connection:bulk_insert_next(row)
-  local bulk = self.bulk
-  if not bulk then error("db_bulk_insert_next() failed", 2) end
-  if bulk.bytes + #row + 1 > BULK_MAX then flush(self, "db_bulk_insert_next()") end
+local function add_row(con, row, level)
+  local bulk = con.bulk
+  need_text(row, "bulk_insert_next", level + 1)
+  if not bulk or bulk.bytes + #row + 1 > BULK_MAX and not flush(con) then
+    error("db_bulk_insert_next() failed", level)
+  end
   bulk.n = bulk.n + 1
   bulk.rows[bulk.n] = row
   bulk.bytes = bulk.bytes + #row + 1
 end
 
+function Connection:bulk_insert_next(row) add_row(self, row, 3) end
+
 function Connection:bulk_insert_done()
   if not self.bulk then return end
-  flush(self, "db_bulk_insert_done()")
+  if not flush(self) then error("db_bulk_insert_done() failed", 2) end
   self.bulk = nil
 end
 
@@ -247,10 +269,10 @@ function Statement:execute()
     columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds, values(params, 1, n))
   end
   if columns then return result(con, columns, rows) end
-  raise(con, "mysql_stmt_execute()", "<prepared statement>", rows, a, b, listed, 3)
+  raise(con, "mysql_stmt_execute()", "<prepared statement>", rows, a, b, listed, 3, self.sql)
 end
 
-function Statement:next_result() return nil end
+function Statement:next_result() return self.connection:next_result() end
 
 function Statement:close()
   request(CLOSE, self.connection.id, self.id)
@@ -576,32 +598,112 @@ local function set_options(env)
   end
 end
 
--- The interface of 0.5: functions over one connection, which the first of them opens.
+-- The interface of 0.5: functions over one connection, which the first of them opens. What fails has other words,
+-- and statements and bulk inserts go on after errors that are not listed.
+
+local function legacy_statement(value)
+  if getmetatable(value) == Statement then return value end
+  error("bad argument #1 (prepared statement expected, got " .. type(value) .. ")", 3)
+end
+
+-- Returns the kinds of the values that a statement takes from a table.
+local function legacy_kinds(list)
+  if type(list) ~= "table" then error("table was expected", 3) end
+  local kinds = {}
+  for i = 1, #list do
+    local kind = type(list[i])
+    if kind ~= "number" and kind ~= "string" then error("Unsupported variable type: " .. kind, 3) end
+    kinds[i] = kind == "number" and "i" or "s"
+  end
+  if #kinds == 0 then error("table is empty", 3) end
+  return concat(kinds)
+end
+
+local function legacy_values(stmt)
+  local params = {}
+  for i = 1, #stmt.kinds do
+    local value = stmt.bound[i]
+    if value ~= nil and sub(stmt.kinds, i, i) == "s" then
+      value = tostring(value)
+    elseif value ~= nil then
+      local number = tonumber(value)
+      if not number then error(format("bad value #%d (number expected, got %s)", i, type(value)), 3) end
+      value = number < 0 and math.ceil(number) or floor(number)
+    end
+    params[i] = { value = value }
+  end
+  return params
+end
+
+local function restart(con, sql, errno, state, message)
+  error({ connection = con, query = sql, sql_errno = errno, sql_state = state, sql_errmsg = message,
+    errcode = RESTART_EVENT }, 0)
+end
+
 local function add_legacy(env)
   local con
   local function open()
     con = con or env.sysbench.sql.driver():connect()
     return con
   end
-  local db = {
-    db_connect = function() open() end,
-    db_disconnect = function()
-      if con then con:disconnect() end
-      con = nil
-    end,
-    db_query = function(sql)
-      local rs = query(open(), sql, 3)
-      return rs
-    end,
-    db_bulk_insert_init = function(sql) open():bulk_insert_init(sql) end,
-    db_bulk_insert_next = function(row) open():bulk_insert_next(row) end,
-    db_bulk_insert_done = function() open():bulk_insert_done() end,
-  }
-  for _, name in ipairs({ "prepare", "bind_param", "bind_result", "execute", "store_results", "free_results", "close" }) do
-    db["db_" .. name] = function() error("loadgen has no db_" .. name .. "(): use sysbench.sql", 2) end
+  local db = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
+  function db.connect() open() end
+  function db.disconnect()
+    if con then con:disconnect() end
+    con = nil
   end
-  for name, f in pairs(db) do env[name] = f end
-  env.DB_ERROR_NONE, env.DB_ERROR_RESTART_TRANSACTION, env.DB_ERROR_FAILED = 0, 1, 2
+  function db.query(sql)
+    need_text(sql, "db_query", 3)
+    local at = open()
+    local columns, rows, state, message, listed = request(QUERY, at.id, sql)
+    if columns then
+      result(at, columns, rows)
+      return
+    end
+    if listed then restart(at, sql, rows, state, message) end
+    say_failed("mysql_drv_query()", sql, rows, message)
+    error("db_query() failed", 2)
+  end
+  function db.prepare(sql) return prepare(open(), sql, "db_prepare() failed", 2) end
+  function db.bind_param(stmt, params)
+    stmt = legacy_statement(stmt)
+    stmt.kinds, stmt.bound = legacy_kinds(params), params
+  end
+  -- No function reads what would be bound.
+  function db.bind_result(stmt, results)
+    legacy_statement(stmt)
+    legacy_kinds(results)
+  end
+  function db.execute(stmt)
+    stmt = legacy_statement(stmt)
+    local at, n = stmt.connection, #stmt.kinds
+    local columns, rows, state, message, listed
+    if n == 0 then
+      columns, rows, state, message, listed = request(EXECUTE, at.id, stmt.id, "")
+    else
+      columns, rows, state, message, listed =
+        request(EXECUTE, at.id, stmt.id, stmt.kinds, values(legacy_values(stmt), 1, n))
+    end
+    if columns then
+      result(at, columns, rows)
+    elseif listed then
+      restart(at, stmt.sql, rows, state, message)
+    else
+      say_failed("mysql_stmt_execute()", stmt.sql, rows, message)
+    end
+    return at.rs
+  end
+  function db.store_results() end
+  function db.free_results() end
+  function db.close(stmt) legacy_statement(stmt):close() end
+  function db.bulk_insert_init(sql) open():bulk_insert_init(sql) end
+  function db.bulk_insert_next(row) add_row(open(), row, 3) end
+  function db.bulk_insert_done()
+    if con and con.bulk then flush(con) end
+    if con then con.bulk = nil end
+  end
+  for name, value in pairs(db) do env[type(value) == "function" and "db_" .. name or name] = value end
+  env.test, env.mysql_table_engine, env.myisam_max_rows = settings.path, "innodb", 1000000
   env.sysbench.db = db
 end
 

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use mlua::{
@@ -14,6 +14,7 @@ use mlua::{
 use super::random;
 use crate::error::{Error, Result};
 use crate::plan::{Script, ScriptValue};
+use crate::progress::say;
 use crate::workload::{name_part, seed_of};
 
 const PRELUDE: &str = include_str!("prelude.lua");
@@ -21,6 +22,8 @@ const PRELUDE: &str = include_str!("prelude.lua");
 const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("modules/oltp_common.lua"))];
 /// The most that a VM may hold, bytes: LuaJIT ends a script that needs more with an error.
 const MEMORY_MAX: usize = 2 << 30;
+
+const OUT_OF_MEMORY: &str = "not enough memory";
 
 /// The values that mark a request, and NULL among the values of a statement.
 static MARKER: u8 = 0;
@@ -49,6 +52,9 @@ pub(crate) enum Request {
     Restart,
     /// One more of a counter of sysbench's.
     Count(u32),
+    /// Whether the last answer has further results, and the next of them.
+    HasMore(usize),
+    Further(usize),
 }
 
 /// One row: NULLs, and cells as text.
@@ -143,8 +149,13 @@ impl Vm {
             reason = "scripts are trusted as programs are: they have ffi and debug"
         )]
         let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
-        // LuaJIT may have been built without an allocator of ours; then its own limit holds.
-        let _ = lua.set_memory_limit(MEMORY_MAX);
+        if lua.set_memory_limit(MEMORY_MAX).is_err() {
+            // Once, not in each thread.
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                say("warning: this LuaJIT takes no limit: a script may use all memory")
+            });
+        }
         let settings = lua.create_table()?;
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
@@ -198,7 +209,7 @@ impl State {
         let turn = self.reply(reply).and_then(|values| thread.resume::<MultiValue>(values));
         let values = match turn {
             Ok(values) => values,
-            Err(error) => return Turn::Failed(error.to_string()),
+            Err(error) => return Turn::Failed(explain(error.to_string())),
         };
         if thread.is_resumable() {
             return read_request(values).map_or_else(
@@ -212,7 +223,7 @@ impl State {
             (Some(Value::Boolean(true)), value) => {
                 Turn::Done(!matches!(value, Some(Value::Boolean(false))))
             }
-            (_, Some(Value::String(message))) => Turn::Failed(message.to_string_lossy()),
+            (_, Some(Value::String(message))) => Turn::Failed(explain(message.to_string_lossy())),
             _ => Turn::Failed("the script failed".to_owned()),
         }
     }
@@ -323,6 +334,17 @@ impl State {
     }
 }
 
+/// Adds to LuaJIT's words for a lack of memory how much there is.
+fn explain(words: String) -> String {
+    if words.ends_with(OUT_OF_MEMORY) {
+        let max = MEMORY_MAX >> 20;
+        return format!(
+            "{words}: the clients of an engine thread have {max} MiB for their scripts"
+        );
+    }
+    words
+}
+
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("runtime error: ").to_owned()
 }
@@ -352,6 +374,8 @@ fn read_request(values: MultiValue) -> Option<Request> {
         10 => Request::Next(matches!(values.next(), Some(Value::Boolean(true)))),
         11 => Request::Restart,
         12 => Request::Count(index()? as u32),
+        13 => Request::HasMore(index()?),
+        14 => Request::Further(index()?),
         _ => return None,
     })
 }
@@ -451,4 +475,35 @@ fn set_settings(lua: &Lua, settings: &Table, script: &Script) -> mlua::Result<()
         }
     }
     settings.set("opt", options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(vm: &Vm) -> Turn {
+        let mut state = vm.state(0).expect("a state");
+        state.begin(Entry::Chunk).expect("a coroutine");
+        state.resume(Reply::Nothing)
+    }
+
+    #[test]
+    fn script_fails_with_words_when_it_needs_more_memory_than_there_is() {
+        for text in [
+            "local all = {} while true do all[#all + 1] = ('x'):rep(1000) .. #all end",
+            "local text = 'x' while true do text = text .. text end",
+            "local function deeper(n) return { n, deeper(n + 1) } end deeper(1)",
+            "local all = {} while true do all[#all + 1] = coroutine.create(function() end) end",
+            "local all = {} while true do all[#all + 1] = sysbench.rand.string('@@@@') .. #all end",
+        ] {
+            let vm = Vm::new(&Arc::new(Script::of_text(text)), 1, Box::new(drop)).expect("a VM");
+            vm.lua.set_memory_limit(16 << 20).expect("it takes a limit");
+            let turn = run(&vm);
+            let Turn::Failed(words) = turn else { panic!("{text}: {turn:?}") };
+            assert!(words.contains(OUT_OF_MEMORY) || words.contains("stack overflow"), "{words}");
+            // The others go on.
+            let next = Vm::new(&Arc::new(Script::of_text("")), 1, Box::new(drop)).expect("a VM");
+            assert!(matches!(run(&next), Turn::Done(true)));
+        }
+    }
 }

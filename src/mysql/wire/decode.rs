@@ -14,6 +14,8 @@ pub const HEAD_MAX: usize = 32 << 10;
 const CELL_MAX: usize = 4 << 10;
 /// Bytes of rows that are kept where they are wanted, at most.
 const ROWS_MAX: usize = 256 << 20;
+/// Results of an answer that are kept where rows are wanted, at most.
+const RESULTS_MAX: usize = 4096;
 /// Bytes of memory that are kept for the next rows.
 const ROWS_KEPT: usize = 1 << 20;
 /// Longest definitions that are known again, bytes.
@@ -47,7 +49,7 @@ pub enum Want {
     Count,
     /// Also the first cell of the first row.
     First,
-    /// Also all rows of the first result, of an answer in text.
+    /// Also each result by itself; of an answer in text all rows.
     Rows,
 }
 
@@ -57,6 +59,18 @@ pub enum AnswerForm {
     Text,
     Binary,
     Prepare,
+}
+
+/// One result of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeptResult {
+    /// 0 where it is an OK.
+    pub columns: usize,
+    pub rows: u64,
+    pub affected: u64,
+    /// The place of its first row, where they are kept.
+    pub begin: usize,
+    end: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,10 +105,10 @@ pub struct Decoder {
     column: Column,
     cell: Vec<u8>,
     found: Option<usize>,
-    /// Columns of the first result.
-    width: usize,
-    /// The rows that are wanted, each with its length before it; whether a part could not be kept.
+    /// The results that are wanted, and their rows, each with its length before it.
+    kept_results: Vec<KeptResult>,
     kept: Vec<u8>,
+    /// A part could not be kept.
     is_cut: bool,
     /// The server's number of the statement that was prepared.
     pub statement: u32,
@@ -113,7 +127,8 @@ impl Decoder {
         self.state = State::First;
         (self.out_of_turn, self.goes_on, self.skip) = (false, false, 0);
         (self.results, self.answer) = (0, Answer::default());
-        (self.width, self.is_cut) = (0, false);
+        self.is_cut = false;
+        self.kept_results.clear();
         self.kept.clear();
         self.kept.shrink_to(ROWS_KEPT);
         (self.column, self.found, self.statement) = (Column::default(), None, 0);
@@ -177,7 +192,7 @@ impl Decoder {
         let packets = self.columns.len() + 1 + usize::from(!self.deprecate_eof);
         self.number = self.number.wrapping_add(packets as u8);
         self.state = State::Rows;
-        self.width = self.columns.len();
+        self.keep_result(self.columns.len(), 0);
         rest
     }
 
@@ -254,6 +269,7 @@ impl Decoder {
             State::First if first == 0 => {
                 let (affected, status) = ok(head).ok_or("cut OK")?;
                 self.answer.affected = affected;
+                self.keep_result(0, affected);
                 self.end(status);
             }
             State::First if first == NULL => return Err("a file is asked for"),
@@ -261,9 +277,7 @@ impl Decoder {
                 let count = column_count(head).ok_or("no count of columns")?;
                 self.columns.clear();
                 self.known.clear();
-                if self.results == 0 {
-                    self.width = usize::from(count);
-                }
+                self.keep_result(usize::from(count), 0);
                 self.state = State::Columns(self.definitions(count));
             }
             State::Columns(1) if !self.deprecate_eof && !end => return Err("unknown packet"),
@@ -300,7 +314,7 @@ impl Decoder {
                     self.keep_cell(head).ok_or("no first cell")?;
                 }
                 let of_first = self.results == 0;
-                if of_first && self.want == Want::Rows {
+                if self.want == Want::Rows {
                     self.keep_row(head, length);
                 }
                 *if of_first { &mut self.answer.rows } else { &mut self.answer.more_rows } += 1;
@@ -372,7 +386,25 @@ impl Decoder {
         (at == length || (at > length && length == PACKET_MAX)).then_some(nulls)
     }
 
+    fn keep_result(&mut self, columns: usize, affected: u64) {
+        if self.want != Want::Rows {
+            return;
+        }
+        let at = self.kept.len();
+        if self.kept_results.len() < RESULTS_MAX {
+            let result = KeptResult { columns, rows: 0, affected, begin: at, end: at };
+            self.kept_results.push(result);
+        } else {
+            self.is_cut = true;
+        }
+    }
+
     fn keep_row(&mut self, row: &[u8], length: usize) {
+        let Some(result) = self.kept_results.last_mut() else { return };
+        result.rows += u64::from(!self.is_cut);
+        if self.kind != AnswerForm::Text {
+            return;
+        }
         if row.len() < length || self.kept.len() + length > ROWS_MAX {
             self.is_cut = true;
         }
@@ -380,23 +412,35 @@ impl Decoder {
             // At most HEAD_MAX.
             self.kept.extend_from_slice(&(length as u32).to_le_bytes());
             self.kept.extend_from_slice(row);
+            result.end = self.kept.len();
         }
     }
 
-    /// Counts the columns of the first result; 0 where the answer is an OK.
-    pub fn columns(&self) -> usize {
-        self.width
+    /// Returns a result by its number from 0, where results are wanted.
+    pub fn result(&self, number: usize) -> Option<KeptResult> {
+        self.kept_results.get(number).copied()
     }
 
-    /// Returns the kept row at a place, and the place of the next; an error where it was too long.
+    /// Returns the kept row of a result at a place, and the place of the next; an error where it was too long.
     #[expect(clippy::type_complexity, reason = "cells of a row, NULLs among them")]
-    pub fn row(&self, at: usize) -> Result<Option<(Vec<Option<Vec<u8>>>, usize)>, &'static str> {
-        let Some((length, rest)) = self.kept.get(at..).and_then(<[u8]>::split_first_chunk) else {
-            return if self.is_cut { Err("a row is too long to be kept") } else { Ok(None) };
+    pub fn row(
+        &self,
+        number: usize,
+        at: usize,
+    ) -> Result<Option<(Vec<Option<Vec<u8>>>, usize)>, &'static str> {
+        let Some(result) = self.result(number) else { return Ok(None) };
+        let rows = self.kept.get(at..result.end).unwrap_or_default();
+        let Some((length, rest)) = rows.split_first_chunk() else {
+            let is_last = number + 1 == self.kept_results.len();
+            return if self.is_cut && is_last {
+                Err("a row is too long to be kept")
+            } else {
+                Ok(None)
+            };
         };
         let length = u32::from_le_bytes(*length) as usize;
         let mut row = rest.get(..length).ok_or("a kept row is cut")?;
-        let mut cells = Vec::with_capacity(self.width);
+        let mut cells = Vec::with_capacity(result.columns);
         while let Some(first) = row.first() {
             if *first == NULL {
                 row = &row[1..];

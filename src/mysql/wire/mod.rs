@@ -11,7 +11,7 @@ mod rsa;
 mod signature;
 pub(crate) mod tls;
 
-pub use decode::{Answer, Want};
+pub use decode::{Answer, KeptResult, Want};
 pub use frame::{Params, Value};
 pub(super) use link::log_in_for;
 pub use link::{Inbox, LeanSession};
