@@ -16,6 +16,8 @@ mod page;
 mod ranks;
 mod replaced;
 mod resources;
+#[cfg(feature = "lua")]
+mod scripts;
 mod servers;
 mod share;
 mod signals;

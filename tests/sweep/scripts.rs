@@ -1,0 +1,114 @@
+//! Scripts of sysbench's under loadgen's own flags.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use loadgen::sandbox::Sandbox;
+use loadgen::summary::Outcome;
+
+use crate::common::program::{Ended, Results, command, wait};
+use crate::common::{local, query, sandbox};
+
+const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/events.lua");
+
+fn lua(sandbox: &Sandbox, words: &str, options: &[&str], results: &Results) -> Ended {
+    let path = sandbox.socket.to_str().expect("a path");
+    let start = Instant::now();
+    let mut command = command(&format!("lua {words}"), &["-S", path, "-u", "root"], results);
+    let child = command.arg("--").args(options).spawn().expect("it runs");
+    wait(child, start, results)
+}
+
+#[test]
+fn script_is_measured_in_a_sweep_and_its_options_are_conditions() {
+    let sandbox = sandbox(&local(), &[]);
+    let results = Results::new();
+    let words = format!("{EVENTS} --clients 1,2 --ops 20");
+    let ended = lua(&sandbox, &words, &["--mode=plain"], &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let [one, two] = &ended.summaries[..] else { panic!("{}", ended.stderr) };
+    for step in [one, two] {
+        assert_eq!((step.outcome, step.totals.ops), (Outcome::Completed, 20), "{}", ended.stderr);
+        assert_eq!(step.totals.statements, 80, "BEGIN, INSERT, SELECT and COMMIT each");
+        assert_eq!(step.workload.name, "events.lua");
+    }
+    assert_eq!(query(&sandbox, "SELECT COUNT(*) FROM sbtest.events")[0][0], "40");
+    // The script prints, and standard output is for data.
+    assert!(ended.stderr.contains("init\t0\n") && ended.stderr.contains("done\n"));
+    assert!(!ended.stdout.contains("init"), "{}", ended.stdout);
+}
+
+#[test]
+fn script_ends_its_step_by_an_error_that_is_not_listed() {
+    let sandbox = sandbox(&local(), &[]);
+    for (mode, words) in [("sql", "errno = 1064"), ("lua", "nil value")] {
+        let results = Results::new();
+        let ended =
+            lua(&sandbox, &format!("{EVENTS} --time 1"), &[&format!("--mode={mode}")], &results);
+        assert_eq!(ended.code, 1, "{mode}: {}", ended.stderr);
+        let at = format!("{EVENTS}:");
+        let is_named = |line: &str| line.contains(&at) && line.contains(words);
+        assert!(ended.stderr.lines().any(is_named), "{mode}: {}", ended.stderr);
+        assert_eq!(ended.only().outcome, Outcome::Aborted, "{mode}");
+    }
+    // The server's errors begin the event again, until the time is over.
+    let results = Results::new();
+    let words = format!("{EVENTS} --time 1 --warmup 0 --on-error continue");
+    let ended = lua(&sandbox, &words, &["--mode=sql"], &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.only().totals.errors.keys().any(|class| class.contains("1064")));
+}
+
+#[test]
+fn what_a_script_cannot_have_is_refused() {
+    let sandbox = sandbox(&local(), &[]);
+    let results = Results::new();
+    let write = |name: &str, text: &str| {
+        let path = results.dir().join(name);
+        fs::write(&path, text).expect("written");
+        path.to_str().expect("a path").to_owned()
+    };
+    let asks = write("asks.lua", "sysbench.sql.driver():connect() function event() end");
+    let paced = write("paced.lua", "function event() end function thread_run() end");
+    let empty = write("empty.lua", "function prepare() end");
+    let broken = write("broken.lua", "function event(");
+    for (words, options) in [
+        ("nosuch.lua", &[][..]),
+        (&format!("{EVENTS} --tables 3"), &[]),
+        (&format!("{EVENTS} --distribution zipfian"), &[]),
+        (EVENTS, &["--nosuch=1"]),
+        (EVENTS, &["--threads=3"]),
+        (EVENTS, &["word"]),
+        (&asks, &[]),
+        (&format!("{paced} --rate 10"), &[]),
+        (&empty, &[]),
+        (&broken, &[]),
+    ] {
+        let ended = lua(&sandbox, words, options, &results);
+        assert_eq!(ended.code, 2, "{words}: {}", ended.stderr);
+        assert!(ended.summaries.is_empty(), "{words}");
+    }
+}
+
+#[test]
+fn commands_of_a_script_have_their_own_flag() {
+    let sandbox = sandbox(&local(), &[]);
+    let results = Results::new();
+    let path = results.dir().join("made.lua");
+    let text = "sysbench.cmdline.options = { rows = { 'rows', 1 } } \
+                function prepare() local con = sysbench.sql.driver():connect() \
+                con:query('CREATE TABLE made (id INT)') \
+                for i = 1, sysbench.opt.rows do con:query('INSERT INTO made VALUES (' .. i .. ')') end end";
+    fs::write(&path, text).expect("written");
+    let run = |path: &Path, name: &str| {
+        let words = format!("{} --command {name}", path.display());
+        lua(&sandbox, &words, &["--rows=3"], &results)
+    };
+    let ended = run(&path, "prepare");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(query(&sandbox, "SELECT COUNT(*) FROM sbtest.made")[0][0], "3");
+    // The table is there already.
+    assert_eq!(run(&path, "prepare").code, 1);
+    assert_eq!(run(&path, "nosuch").code, 1);
+}
