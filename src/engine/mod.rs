@@ -20,6 +20,8 @@ mod requests;
 mod script;
 mod self_watch;
 mod setup;
+#[cfg(feature = "lua")]
+mod sleeps;
 mod state;
 mod step;
 mod summarise;

@@ -16,14 +16,14 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::{Workload, named};
 
-struct Ran {
-    step: Result<MeasuredStep>,
-    counts: Counts,
-    seen: Watched,
+pub(super) struct Ran {
+    pub step: Result<MeasuredStep>,
+    pub counts: Counts,
+    pub seen: Watched,
 }
 
 impl Ran {
-    fn step(&self) -> &MeasuredStep {
+    pub(super) fn step(&self) -> &MeasuredStep {
         self.step.as_ref().unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -33,8 +33,8 @@ impl Ran {
 }
 
 #[derive(Default)]
-struct Watched {
-    ends: Cell<usize>,
+pub(super) struct Watched {
+    pub ends: Cell<usize>,
     busy_max: Cell<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Observer for Watched {
     }
 }
 
-fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {
+pub(super) fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {
     let workload = named(workload).expect(workload);
     let policy = crate::plan::Policy { on_error: OnError::Continue, ..Default::default() };
     Plan { workload, policy, engine_threads: Some(1), ..a_plan(0, clients, stop) }
@@ -63,7 +63,7 @@ fn both(plan: &Plan, script: fn() -> Script, change: impl FnOnce(&mut Rules)) ->
     [Rules::loadgen(), changed].map(|rules| measure(&Plan { rules, ..plan.clone() }, script()))
 }
 
-fn measure(plan: &Plan, script: Script) -> Ran {
+pub(super) fn measure(plan: &Plan, script: Script) -> Ran {
     let server = Canned::start(script, Listen::Port(0)).expect("a server");
     let target = ConnectOptions::canned(server.port());
     let link = ServerLink::to(target, &Stop::default()).expect("options");

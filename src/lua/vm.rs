@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,33 +23,64 @@ const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("modules/oltp_c
 /// The most that a VM may hold, bytes: LuaJIT ends a script that needs more with an error.
 const MEMORY_MAX: usize = 2 << 30;
 
-/// The values that mark a request, and NULL among the values of a statement.
+/// Its address marks a request.
 static MARKER: u8 = 0;
-static NULL: u8 = 0;
 
-fn address(of: &'static u8) -> LightUserData {
-    LightUserData(std::ptr::from_ref(of).cast_mut().cast::<c_void>())
+fn marker() -> LightUserData {
+    LightUserData(std::ptr::from_ref(&MARKER).cast_mut().cast::<c_void>())
 }
 
-/// What a script asks of whoever runs it. Connections and statements have the numbers that replies gave.
+/// The requests of a script to its client. Connections and statements have the numbers that replies gave.
 #[derive(Debug)]
 pub(crate) enum Request {
     Connect,
     Query(usize, LuaString),
     Prepare(usize, LuaString),
-    /// With the kinds of the values: `i`, `d` or `s` each.
-    Execute(usize, usize, LuaString, Vec<Value>),
+    Execute(usize, usize, Values),
     Close(usize, usize),
     Fetch(usize),
+    /// The rows that are left are not wanted.
+    Free(usize),
     Disconnect(usize),
+    /// Nobody has the connection any more.
+    Forget(usize),
     Reconnect(usize),
     Sleep(Duration),
-    /// The next event, if there is one; true where the script ended its thread of its own will.
-    Next(bool),
-    /// The event begins again.
-    Restart,
+    /// The next event, if there is one.
+    Next {
+        /// The script ended its thread of its own will.
+        ends: bool,
+        /// All between two of these is an event; else it lies between `Start` and `Stop`.
+        counts: bool,
+    },
+    Start,
+    Stop,
+    /// The event begins again, after an error in these words.
+    Restart(String),
     /// One more of a counter of sysbench's.
     Count(u32),
+}
+
+/// The values of a statement that is executed, with their kinds: `i`, `d` or `s` each.
+#[derive(Debug)]
+pub(crate) struct Values {
+    kinds: LuaString,
+    values: Option<Table>,
+}
+
+impl Values {
+    pub(crate) fn count(&self) -> usize {
+        self.kinds.as_bytes().len()
+    }
+
+    /// Takes one after the other: the VM has room for some thousand values at once.
+    pub(crate) fn each(&self, mut take: impl FnMut(usize, u8, &Value)) {
+        let Some(values) = &self.values else { return };
+        for (at, kind) in self.kinds.as_bytes().iter().enumerate() {
+            let value = values.raw_get(at + 1).unwrap_or(Value::Nil);
+            take(at, *kind, &value);
+        }
+    }
 }
 
 /// One row: NULLs, and cells as text.
@@ -63,7 +95,7 @@ pub(crate) enum Reply {
         columns: u64,
         rows: u64,
     },
-    /// With whether the error is one of those that are to be ignored.
+    /// `listed`: the error is one of those that are to be ignored.
     Failed {
         code: u16,
         state: String,
@@ -74,17 +106,17 @@ pub(crate) enum Reply {
     NoRow(String),
 }
 
-/// How far a state has come.
+/// The end of a state's turn.
 #[derive(Debug)]
 pub(crate) enum Turn {
     Request(Request),
     /// False where a command returned false.
     Done(bool),
-    /// With sysbench's words, and where in the script.
+    /// Has sysbench's words, and the place in the script.
     Failed(String),
 }
 
-/// What a state runs.
+/// The parts of a script that a state runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Entry<'a> {
     /// The file, then `sysbench.opt`.
@@ -108,20 +140,24 @@ pub(crate) struct Declared {
 
 /// The VM of a thread; a clone is the same one.
 #[derive(Clone)]
-pub(crate) struct Vm {
+pub(crate) struct Vm(Rc<Host>);
+
+struct Host {
     lua: Lua,
     script: Arc<Script>,
     entries: Table,
     settings: Table,
     start: Function,
+    /// The environments and coroutines of states, by their streams: Rust may hold some thousand values only.
+    envs: Table,
+    threads: Table,
     seed: u64,
 }
 
 /// The environment of a client, and its coroutine.
 pub(crate) struct State {
     vm: Vm,
-    env: Table,
-    thread: Option<Thread>,
+    runs: bool,
     stream: usize,
 }
 
@@ -147,25 +183,28 @@ impl Vm {
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
         let entries: Table = prelude.call((host(&lua)?, settings.clone()))?;
         let start = entries.get("start")?;
-        Ok(Vm { lua, script: Arc::clone(script), entries, settings, start, seed })
+        let (envs, threads) = (lua.create_table()?, lua.create_table()?);
+        let script = Arc::clone(script);
+        Ok(Vm(Rc::new(Host { lua, script, entries, settings, start, envs, threads, seed })))
     }
 
     /// Gives `sysbench.opt` to the states whose chunk has not run yet.
     pub(crate) fn set_options(&self, script: &Script) -> Result<()> {
-        set_settings(&self.lua, &self.settings, script).map_err(|error| broken(&error))
+        set_settings(&self.0.lua, &self.0.settings, script).map_err(|error| broken(&error))
     }
 
     /// Makes the state of a thread of sysbench's (from 0).
     pub(crate) fn state(&self, tid: u32) -> Result<State> {
-        let seed = seed_of(&[self.seed, name_part("script"), u64::from(tid)]);
-        let stream = random::begin(self.script.random, seed);
-        let env = self.entry("new_state").and_then(|new_state| new_state.call(tid));
-        let env = env.map_err(|error| broken(&error))?;
-        Ok(State { vm: self.clone(), env, thread: None, stream })
+        let seed = seed_of(&[self.0.seed, name_part("script"), u64::from(tid)]);
+        let stream = random::begin(self.0.script.random, seed);
+        let env = self.entry("new_state").and_then(|new_state| new_state.call::<Table>(tid));
+        let kept = env.and_then(|env| self.0.envs.raw_set(stream, env));
+        kept.map_err(|error| broken(&error))?;
+        Ok(State { vm: self.clone(), runs: false, stream })
     }
 
     fn entry(&self, name: &str) -> mlua::Result<Function> {
-        self.entries.get(name)
+        self.0.entries.get(name)
     }
 }
 
@@ -178,43 +217,58 @@ impl State {
             Entry::Call(name) => ("call", self.text(name)?),
             Entry::Command(name) => ("command", self.text(name)?),
         };
-        let started = self.vm.start.call((name, &self.env, argument));
-        self.thread = Some(started.map_err(|error| broken(&error))?);
+        let Host { start, threads, .. } = &*self.vm.0;
+        let started = self.env().and_then(|env| start.call::<Thread>((name, env, argument)));
+        let kept = started.and_then(|thread| threads.raw_set(self.stream, thread));
+        kept.map_err(|error| broken(&error))?;
+        self.runs = true;
         Ok(())
     }
 
+    fn env(&self) -> mlua::Result<Table> {
+        self.vm.0.envs.raw_get(self.stream)
+    }
+
     fn text(&self, text: &str) -> Result<Value> {
-        text.into_lua(&self.vm.lua).map_err(|error| broken(&error))
+        text.into_lua(&self.vm.0.lua).map_err(|error| broken(&error))
     }
 
     /// Goes on with a reply until the next request, or the end.
     pub(crate) fn resume(&mut self, reply: Reply) -> Turn {
         random::select(self.stream);
-        let Some(thread) = &self.thread else { return Turn::Failed("no script runs".to_owned()) };
-        let turn = self.reply(reply).and_then(|values| thread.resume::<MultiValue>(values));
-        let values = match turn {
-            Ok(values) => values,
-            Err(error) => return Turn::Failed(error.to_string()),
+        if !self.runs {
+            return Turn::Failed("no script runs".to_owned());
+        }
+        let resumed = || -> mlua::Result<(Yielded, bool)> {
+            let thread: Thread = self.vm.0.threads.raw_get(self.stream)?;
+            let values = thread.resume(self.reply(reply)?)?;
+            Ok((values, thread.is_resumable()))
         };
-        if thread.is_resumable() {
+        let (values, goes_on) = match resumed() {
+            Ok(resumed) => resumed,
+            Err(error) => {
+                self.runs = false;
+                return Turn::Failed(error.to_string());
+            }
+        };
+        if goes_on {
             return read_request(values).map_or_else(
                 || Turn::Failed("coroutine.yield outside a coroutine of the script".to_owned()),
                 Turn::Request,
             );
         }
-        self.thread = None;
-        let mut values = values.into_iter();
-        match (values.next(), values.next()) {
-            (Some(Value::Boolean(true)), value) => {
-                Turn::Done(!matches!(value, Some(Value::Boolean(false))))
+        self.runs = false;
+        match values {
+            (Value::Boolean(true), value, ..) => {
+                Turn::Done(!matches!(value, Value::Boolean(false)))
             }
-            (_, Some(Value::String(message))) => Turn::Failed(message.to_string_lossy()),
+            (_, Value::String(message), ..) => Turn::Failed(message.to_string_lossy()),
             _ => Turn::Failed("the script failed".to_owned()),
         }
     }
 
     fn reply(&self, reply: Reply) -> mlua::Result<MultiValue> {
-        let lua = &self.vm.lua;
+        let lua = &self.vm.0.lua;
         let mut values = MultiValue::new();
         match reply {
             Reply::Nothing => {}
@@ -251,7 +305,7 @@ impl State {
 
     fn ask<T: mlua::FromLuaMulti>(&self, entry: &str, argument: Option<&str>) -> mlua::Result<T> {
         random::select(self.stream);
-        self.vm.entry(entry)?.call((&self.env, argument))
+        self.vm.entry(entry)?.call((self.env()?, argument))
     }
 
     /// Returns whether the script has a global function of this name.
@@ -282,8 +336,8 @@ impl State {
     }
 
     pub(crate) fn validates(&self, name: &str, value: &str) -> bool {
-        let validate = self.vm.entry("validate");
-        validate.and_then(|validate| validate.call((&self.env, name, value))).unwrap_or(false)
+        let validate = || self.vm.entry("validate")?.call((self.env()?, name, value));
+        validate().unwrap_or(false)
     }
 
     /// Ends the reports that this state has written.
@@ -305,11 +359,11 @@ impl State {
     pub(crate) fn hook(&self, name: &str, stat: &[(&str, f64)]) -> std::result::Result<(), String> {
         let call = || -> mlua::Result<(bool, Option<String>)> {
             random::select(self.stream);
-            let table = self.vm.lua.create_table()?;
+            let table = self.vm.0.lua.create_table()?;
             for (key, value) in stat {
                 table.raw_set(*key, *value)?;
             }
-            self.vm.entry("hook")?.call((&self.env, name, table))
+            self.vm.entry("hook")?.call((self.env()?, name, table))
         };
         match call() {
             Ok((true, _)) => Ok(()),
@@ -319,64 +373,82 @@ impl State {
     }
 }
 
+impl Drop for State {
+    fn drop(&mut self) {
+        let Host { envs, threads, .. } = &*self.vm.0;
+        for table in [envs, threads] {
+            // Nothing is left behind where it cannot be taken out.
+            let _ = table.raw_set(self.stream, Value::Nil);
+        }
+    }
+}
+
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("runtime error: ").to_owned()
 }
 
+/// A marker, the kind of a request, and its arguments; or the outcome of a coroutine that has ended.
+type Yielded = (Value, Value, Value, Value, Value, Value);
+
 /// Reads a request from what a coroutine yields; None if it is none of the prelude's.
-fn read_request(values: MultiValue) -> Option<Request> {
-    let mut values = values.into_iter();
-    let Some(Value::LightUserData(marker)) = values.next() else { return None };
-    if marker.0 != address(&MARKER).0 {
+fn read_request((mark, kind, a, b, c, d): Yielded) -> Option<Request> {
+    if !matches!(mark, Value::LightUserData(mark) if mark.0 == marker().0) {
         return None;
     }
-    let op = number(values.next())?;
-    let mut index = || number(values.next()).map(|n| n as usize);
-    Some(match op as u32 {
+    Some(match number(&kind)? as u32 {
         1 => Request::Connect,
-        2 => Request::Query(index()?, string(values.next())?),
-        3 => Request::Prepare(index()?, string(values.next())?),
-        4 => Request::Execute(index()?, index()?, string(values.next())?, values.collect()),
-        5 => Request::Close(index()?, index()?),
-        6 => Request::Fetch(index()?),
-        7 => Request::Disconnect(index()?),
-        8 => Request::Reconnect(index()?),
+        2 => Request::Query(index(&a)?, string(b)?),
+        3 => Request::Prepare(index(&a)?, string(b)?),
+        4 => {
+            let values = if let Value::Table(values) = d { Some(values) } else { None };
+            Request::Execute(index(&a)?, index(&b)?, Values { kinds: string(c)?, values })
+        }
+        5 => Request::Close(index(&a)?, index(&b)?),
+        6 => Request::Fetch(index(&a)?),
+        7 => Request::Disconnect(index(&a)?),
+        8 => Request::Reconnect(index(&a)?),
         9 => {
-            let seconds = number(values.next())?.clamp(0.0, 1e9);
+            let seconds = number(&a)?.clamp(0.0, 1e9);
             Request::Sleep(Duration::from_secs_f64(if seconds.is_nan() { 0.0 } else { seconds }))
         }
-        10 => Request::Next(matches!(values.next(), Some(Value::Boolean(true)))),
-        11 => Request::Restart,
-        12 => Request::Count(index()? as u32),
+        10 => Request::Next { ends: is_true(&a), counts: is_true(&b) },
+        11 => Request::Restart(string(a)?.to_string_lossy()),
+        12 => Request::Count(index(&a)? as u32),
+        13 => Request::Free(index(&a)?),
+        14 => Request::Forget(index(&a)?),
+        15 => Request::Start,
+        16 => Request::Stop,
         _ => return None,
     })
 }
 
-fn number(value: Option<Value>) -> Option<f64> {
-    match value? {
-        Value::Integer(number) => Some(number as f64),
-        Value::Number(number) => Some(number),
+fn is_true(value: &Value) -> bool {
+    matches!(value, Value::Boolean(true))
+}
+
+fn index(value: &Value) -> Option<usize> {
+    number(value).map(|number| number as usize)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
         _ => None,
     }
 }
 
-fn string(value: Option<Value>) -> Option<LuaString> {
-    match value? {
+fn string(value: Value) -> Option<LuaString> {
+    match value {
         Value::String(text) => Some(text),
         _ => None,
     }
 }
 
-/// Returns whether a value of a statement is NULL.
-pub(crate) fn is_null(value: &Value) -> bool {
-    matches!(value, Value::LightUserData(null) if null.0 == address(&NULL).0)
-}
-
 /// Makes the functions that the prelude gets.
 fn host(lua: &Lua) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    host.set("marker", address(&MARKER))?;
-    host.set("null", address(&NULL))?;
+    host.set("marker", marker())?;
     let functions = lua.create_table()?;
     for (name, function) in random::functions() {
         functions.set(name, LightUserData(function))?;
@@ -384,8 +456,12 @@ fn host(lua: &Lua) -> mlua::Result<Table> {
     host.set("functions", functions)?;
     host.set("modules", lua.create_table_from(MODULES)?)?;
     host.set("write", lua.create_function(|_, text: LuaString| write(&text.as_bytes()))?)?;
-    let fatal = |_: &Lua, text: LuaString| write(&[b"FATAL: ", &*text.as_bytes(), b"\n"].concat());
-    host.set("fatal", lua.create_function(fatal)?)?;
+    for (name, level) in [("fatal", "FATAL: "), ("alert", "ALERT: ")] {
+        let line = move |_: &Lua, text: LuaString| {
+            write(&[level.as_bytes(), &*text.as_bytes(), b"\n"].concat())
+        };
+        host.set(name, lua.create_function(line)?)?;
+    }
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
     host.set("compile", lua.create_function(|lua, (path, text)| Ok(compile(lua, path, text)))?)?;
     Ok(host)
@@ -440,4 +516,53 @@ fn set_settings(lua: &Lua, settings: &Table, script: &Script) -> mlua::Result<()
         }
     }
     settings.set("opt", options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{RandType, ScriptRandom};
+
+    #[test]
+    fn vm_has_room_for_more_clients_than_values_of_rust() {
+        const CLIENTS: u32 = 9_000;
+        let random = ScriptRandom {
+            usual: RandType::Uniform,
+            iterations: 12,
+            percent: 1,
+            within: 75,
+            pareto_h: 0.2,
+            zipfian_exp: 0.8,
+        };
+        let script = Arc::new(Script {
+            path: "test".to_owned(),
+            text: Some("n = 0 function event(tid) n = n + tid end".to_owned()),
+            command: None,
+            argv: Vec::new(),
+            options: Vec::new(),
+            package_path: String::new(),
+            stock_path: String::new(),
+            server: String::new(),
+            random,
+            text_statements: false,
+        });
+        let vm = Vm::new(&script, 1).expect("a VM");
+        let mut states: Vec<State> =
+            (0..CLIENTS).map(|tid| vm.state(tid).expect("a state")).collect();
+        for (tid, state) in (0..).zip(&mut states) {
+            state.begin(Entry::Thread(tid)).expect("it begins");
+        }
+        for reply in [false, true, true] {
+            for state in &mut states {
+                let turn = state.resume(Reply::Switch(reply));
+                assert!(matches!(turn, Turn::Request(Request::Next { .. })), "{turn:?}");
+            }
+        }
+        let last = states.pop().expect("the last one");
+        let n: f64 = last.env().and_then(|env| env.get("n")).expect("its own global");
+        assert_eq!(n, f64::from(2 * (CLIENTS - 1)));
+        drop(last);
+        states.clear();
+        assert!(vm.0.envs.is_empty() && vm.0.threads.is_empty());
+    }
 }

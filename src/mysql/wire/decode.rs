@@ -15,7 +15,7 @@ const CELL_MAX: usize = 4 << 10;
 /// Bytes of rows that are kept where they are wanted, at most.
 const ROWS_MAX: usize = 256 << 20;
 /// Bytes of memory that are kept for the next rows.
-const ROWS_KEPT: usize = 1 << 20;
+const ROWS_KEPT: usize = 64 << 10;
 /// Longest definitions that are known again, bytes.
 const KNOWN_MAX: usize = 512;
 
@@ -96,8 +96,9 @@ pub struct Decoder {
     /// The rows that are wanted, each with its length before it; whether a part could not be kept.
     kept: Vec<u8>,
     is_cut: bool,
-    /// The server's number of the statement that was prepared.
+    /// The server's number of the statement that was prepared, and its parameters.
     pub statement: u32,
+    pub parameters: u16,
     answer: Answer,
     outcome: Option<Asked<Answer>>,
 }
@@ -113,9 +114,11 @@ impl Decoder {
         self.state = State::First;
         (self.out_of_turn, self.goes_on, self.skip) = (false, false, 0);
         (self.results, self.answer) = (0, Answer::default());
-        (self.width, self.is_cut) = (0, false);
-        self.kept.clear();
-        self.kept.shrink_to(ROWS_KEPT);
+        // Rows outlive what is prepared between them.
+        if kind != AnswerForm::Prepare {
+            (self.width, self.is_cut) = (0, false);
+            self.free_rows();
+        }
         (self.column, self.found, self.statement) = (Column::default(), None, 0);
         self.outcome = None;
     }
@@ -330,7 +333,7 @@ impl Decoder {
     fn read_prepared(&mut self, head: &[u8]) -> Option<()> {
         let packet: StmtPacket = ParseBuf(head).parse(()).ok()?;
         let left = self.definitions(packet.num_columns()) + self.definitions(packet.num_params());
-        self.statement = packet.statement_id();
+        (self.statement, self.parameters) = (packet.statement_id(), packet.num_params());
         self.done(Ok(self.answer));
         if left > 0 {
             self.state = State::Columns(left);
@@ -385,6 +388,13 @@ impl Decoder {
             self.kept.extend_from_slice(&(length as u32).to_le_bytes());
             self.kept.extend_from_slice(row);
         }
+    }
+
+    /// Gives up the rows that are kept, and most of their memory.
+    #[inline]
+    pub fn free_rows(&mut self) {
+        self.kept.clear();
+        self.kept.shrink_to(ROWS_KEPT);
     }
 
     /// Counts the columns of the first result; 0 where the answer is an OK.
