@@ -152,6 +152,11 @@ impl Server<'_> {
         session
     }
 
+    /// Returns whether no event of the client goes on that met an error.
+    pub(super) fn is_over(&self) -> bool {
+        self.client.is_some_and(|(thread, _)| thread.now() >= thread.ends_at())
+    }
+
     async fn sleep(&self, time: Duration) {
         let Some((thread, _)) = self.client else { return self.sleeps.sleep(time).await };
         let _asleep = Asleep::begin(thread);

@@ -69,8 +69,16 @@ pub(crate) async fn drive(
         (reply, pended) = with_wait(connections.perform(server, request)).await;
         *waited |= pended;
         at_once = if pended { 0 } else { at_once + 1 };
-        // Nor would a script pend that tries again and again over a connection that is gone.
-        if at_once >= REPLIES || (!pended && matches!(reply, Reply::Failed { .. })) {
+        if let Reply::Failed { text, .. } = &reply
+            && !pended
+        {
+            // A script may try again and again over a connection that is gone: as if it began its event again.
+            if server.is_over() {
+                return Turn::Request(Request::Restart(text.clone()));
+            }
+            at_once = REPLIES;
+        }
+        if at_once >= REPLIES {
             tokio::task::yield_now().await;
             at_once = 0;
         }
@@ -296,8 +304,8 @@ impl ScriptProgram {
             Turn::Request(Request::Next { ends, .. }) => {
                 (self.next, self.ended) = (WaitsFor::Event, ends);
             }
+            Turn::Request(Request::Restart(_)) | Turn::Done(_) => self.ended = true,
             Turn::Request(_) => self.next = WaitsFor::Timer,
-            Turn::Done(_) => self.ended = true,
             Turn::Failed(words) => return Err(OpError::Script(ScriptPart::Run, words)),
         }
         op.state.answered.set(None);
