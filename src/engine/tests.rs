@@ -35,6 +35,8 @@ impl Ran {
 #[derive(Default)]
 pub(super) struct Watched {
     pub ends: Cell<usize>,
+    /// Those after the run.
+    pub late: Cell<usize>,
     busy_max: Cell<u64>,
 }
 
@@ -45,7 +47,9 @@ impl Observer for Watched {
         self.busy_max.set(self.busy_max.get().max(queue.busy));
     }
 
-    fn end(&self, _: &EndReason) {
+    fn end(&self, reason: &EndReason) {
+        let late = matches!(reason, EndReason::Client(action, _) if action.is_late());
+        self.late.set(self.late.get() + usize::from(late));
         self.ends.set(self.ends.get() + 1);
     }
 }

@@ -110,8 +110,11 @@ fn events_count_as_in_sysbench() {
         return skipped("it is compared with itself");
     }
     let places = [Program::Ours, Program::Theirs].map(with_scripts);
-    for mode in ["plain", "hook", "ends", "idle", "counted", "sql", "lua"] {
-        let line = format!("events.lua {{at}} --mode={mode} --threads=1 --events=40 --time=60 run");
+    let modes = ["plain", "hook", "ends", "idle", "counted", "errors", "caught", "sql", "lua"];
+    let lines = modes.map(|mode| format!("events.lua {{at}} --mode={mode}"));
+    for mode in lines.iter().map(String::as_str).chain(["loop.lua {at}"]) {
+        let options = "--threads=1 --events=40 --time=60 --mysql-ignore-errors=1062";
+        let line = format!("{mode} {options} run");
         // The table is there from the first run on, and then counts the same.
         let [ours, theirs] = places.each_ref().map(|place| {
             place.run(&line);

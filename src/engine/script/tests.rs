@@ -89,6 +89,40 @@ fn clients_get_their_turn_while_another_waits_for_nothing() {
 }
 
 #[test]
+fn time_of_an_event_has_no_turn_of_another_client() {
+    let text = "function event(tid)
+        local ends = os.clock() + 0.02
+        while tid == 0 and os.clock() < ends do end
+    end";
+    let ran = run(text, (2, 40), &[], Canned::default());
+    let [busy, idle] = counts(&ran).by_client[..] else { panic!("two clients") };
+    let [busy, idle] = [busy, idle].map(|of| of.busy_ns / of.events);
+    assert!(idle < busy / 2, "{idle} {busy}");
+}
+
+/// More clients than may log in at once.
+#[test]
+fn clients_wait_for_each_other_in_thread_init() {
+    let text = "local shared = getmetatable('')
+    function thread_init()
+        con = drv:connect()
+        shared.here = (shared.here or 0) + 1
+        while shared.here < 40 do ffi.C.usleep(1000) end
+    end
+    function event() con:query('SELECT 1') end";
+    let ran = run(text, (40, 40), &[], Canned::default());
+    assert_eq!((counts(&ran).reads, ran.counts.connections), (40, 40));
+}
+
+#[test]
+fn failure_of_thread_done_leaves_the_counts() {
+    let text = "function event() end function thread_done() error('late') end";
+    let ran = run(text, (1, 5), &[], Canned::default());
+    let events = ran.step().counted.timeline.window.events.as_deref().expect("counts");
+    assert_eq!((events.events, ran.seen.late.get()), (5, 1));
+}
+
+#[test]
 fn counters_are_those_of_sysbench() {
     let text = "function event(tid)
         for _, kind in ipairs({ 'TRX', 'ERROR', 'ERROR', 'RECONNECT' }) do

@@ -146,6 +146,7 @@ mod tests {
             Just(Theirs::NULL),
             any::<i64>().prop_map(Theirs::Int),
             any::<u64>().prop_map(Theirs::UInt),
+            any::<f64>().prop_map(Theirs::Double),
             (any::<u8>(), length).prop_map(|(byte, length)| Theirs::Bytes(vec![byte; length])),
         ]
     }
@@ -154,6 +155,7 @@ mod tests {
         match value {
             Theirs::Int(number) => params.set(at, Value::Int(*number)),
             Theirs::UInt(number) => params.set(at, Value::UInt(*number)),
+            Theirs::Double(number) => params.set(at, Value::Double(number.to_bits())),
             Theirs::Bytes(bytes) => params.set_bytes(at, |out| out.extend_from_slice(bytes)),
             _ => params.set(at, Value::Null),
         }
