@@ -631,7 +631,7 @@ pub(crate) fn literals_into(sql: &mut Vec<u8>, pieces: &[impl AsRef<[u8]>], valu
             Value::UInt(id) => write!(sql, "{id}").expect("a Vec takes everything"),
             Value::Int(n) => write!(sql, "{n}").expect("a Vec takes everything"),
             Value::Double(bits) => {
-                write!(sql, "{:.6}", f64::from_bits(bits)).expect("a Vec takes everything")
+                write!(sql, "{:.6}", f64::from_bits(bits)).expect("a Vec takes everything");
             }
             Value::Bytes { start, end } => {
                 sql.push(b'\'');

@@ -296,10 +296,8 @@ impl Connections {
     async fn prepare(&mut self, server: &Server<'_>, at: usize, sql: &[u8]) -> Reply {
         let Some(session) = self.session(at) else { return closed() };
         let gone = !session.is_usable();
-        let prepared = match server.text_statements {
-            true => Ok(None),
-            false => session.prepare(sql).await.map(Some),
-        };
+        let text = server.text_statements;
+        let prepared = if text { Ok(None) } else { session.prepare(sql).await.map(Some) };
         let statement = match prepared {
             Ok(Some(handle)) => {
                 let parameters = usize::from(session.answer().parameters);

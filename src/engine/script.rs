@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use super::errors::{ClientAction, OpError, OpenError, ScriptPart};
-use super::job::Job;
 use super::operation::{OpContext, OpDone};
 use super::requests::{AnswersSeen, Connections, Server};
 use super::setup::StepSetup;
@@ -33,7 +32,6 @@ pub(crate) struct ScriptProgram {
     /// It was an event that counts.
     counts: bool,
     ended: bool,
-    text_statements: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,10 +147,21 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn ignored(job: &Job) -> &Ignored {
-    match &job.plan.rules.after_error {
-        AfterError::Policy => &NONE,
-        AfterError::Restart(ignored) => ignored,
+/// Makes the place of the requests of a step's clients.
+fn server_of<'a>(setup: &'a StepSetup, inbox: &'a Inbox, sleeps: &'a Sleeps) -> Server<'a> {
+    let plan = &setup.job.plan;
+    Server {
+        link: &setup.link,
+        inbox,
+        ignored: match &plan.rules.after_error {
+            AfterError::Policy => &NONE,
+            AfterError::Restart(ignored) => ignored,
+        },
+        text_statements: plan.script.as_ref().is_some_and(|script| script.text_statements),
+        sleeps,
+        logins: Some(&setup.logins),
+        client: None,
+        defers_goodbyes: false,
     }
 }
 
@@ -164,21 +173,10 @@ impl ScriptProgram {
         client: u32,
         inbox: &Inbox,
     ) -> Result<ScriptProgram, OpenError> {
-        let job = &setup.job;
-        let text_statements = job.plan.script.as_ref().is_some_and(|script| script.text_statements);
         let mut state = vm.state(client)?;
         state.begin(Entry::Thread(client))?;
         let mut connections = Connections::default();
-        let server = Server {
-            link: &setup.link,
-            inbox,
-            ignored: ignored(job),
-            text_statements,
-            sleeps,
-            logins: Some(&setup.logins),
-            client: None,
-            defers_goodbyes: false,
-        };
+        let server = server_of(setup, inbox, sleeps);
         let mut waited = false;
         let opening = drive(&mut state, &mut connections, &server, Reply::Nothing, &mut waited);
         let limit = limits::THREAD_INIT;
@@ -196,16 +194,7 @@ impl ScriptProgram {
             }
         };
         let (sleeps, counts) = (Rc::clone(sleeps), false);
-        Ok(ScriptProgram {
-            state,
-            connections,
-            sleeps,
-            next,
-            waited,
-            counts,
-            ended,
-            text_statements,
-        })
+        Ok(ScriptProgram { state, connections, sleeps, next, waited, counts, ended })
     }
 
     /// Returns whether the last operation was an event of the script.
@@ -313,17 +302,9 @@ impl ScriptProgram {
     }
 
     async fn go_on(&mut self, op: &mut OpContext<'_>, reply: Reply, ends: bool) -> Turn {
-        let setup = &op.thread.setup;
-        let server = Server {
-            link: &setup.link,
-            inbox: &op.thread.inbox,
-            ignored: ignored(&setup.job),
-            text_statements: self.text_statements,
-            sleeps: &self.sleeps,
-            logins: Some(&setup.logins),
-            client: Some((op.thread, op.state)),
-            defers_goodbyes: ends,
-        };
+        let client = Some((op.thread, op.state));
+        let server = server_of(&op.thread.setup, &op.thread.inbox, &self.sleeps);
+        let server = Server { client, defers_goodbyes: ends, ..server };
         op.state.answered.set(None);
         drive(&mut self.state, &mut self.connections, &server, reply, &mut self.waited).await
     }

@@ -559,8 +559,8 @@ mod tests {
             }
         }
         let last = states.pop().expect("the last one");
-        let n: f64 = last.env().and_then(|env| env.get("n")).expect("its own global");
-        assert_eq!(n, f64::from(2 * (CLIENTS - 1)));
+        let n: u32 = last.env().and_then(|env| env.get("n")).expect("its own global");
+        assert_eq!(n, 2 * (CLIENTS - 1));
         drop(last);
         states.clear();
         assert!(vm.0.envs.is_empty() && vm.0.threads.is_empty());

@@ -204,7 +204,7 @@ fn event_that_tries_again_without_end_ends_with_the_time() {
         while not pcall(con.query, con, 'SELECT 1') do ffi.C.usleep(100000) end
     end
     function thread_done() error('it came to its end') end";
-    let rules = Rules::sysbench(Ignored::Codes(vec![1213]), None, Some(Duration::from_secs(60)));
+    let rules = Rules::sysbench(Ignored::Codes(vec![1213]), None, Some(Duration::from_mins(1)));
     let deadlocks = fault(At::EachStatement(1), Action::error(1213, "40001", "Deadlock"), "SELECT");
     let ran = run_by(rules, StopAt::Time(Duration::from_millis(200)), 2, text, deadlocks);
     assert_eq!((counts(&ran).events, ran.seen.ends.get()), (0, 0));
