@@ -148,6 +148,7 @@ impl Program {
         either!(self, _ => false, script => script.has_rest())
     }
 
+    #[cfg_attr(not(feature = "lua"), expect(unused_variables, reason = "scripts alone do so"))]
     pub(super) async fn rest(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
         either!(self, _ => Ok(()), script => Box::pin(script.rest(op)).await)
     }

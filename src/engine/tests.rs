@@ -27,7 +27,7 @@ impl Ran {
         self.step.as_ref().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn errors(&self) -> u64 {
+    pub(super) fn errors(&self) -> u64 {
         self.step().counted.errors.iter().map(|error| error.count).sum()
     }
 }

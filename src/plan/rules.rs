@@ -78,6 +78,7 @@ impl Ignored {
         Ignored::LOST.iter().any(|code| self.has(*code))
     }
 
+    #[cfg(feature = "lua")]
     pub(crate) fn is_lost(code: u16) -> bool {
         Ignored::LOST.contains(&code)
     }

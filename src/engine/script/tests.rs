@@ -212,6 +212,19 @@ fn event_that_tries_again_without_end_ends_with_the_time() {
 }
 
 #[test]
+fn run_ends_with_its_time_when_no_connection_comes_back() {
+    let mut canned = fault(At::EachStatement(1), Action::Close, "SELECT");
+    canned.faults.extend((2..3_000).map(|n| Fault::new(At::Connect(n), Action::Close)));
+    let text = "local con = drv:connect()
+    function event() con:query('SELECT 1') end
+    function thread_done() error('it came to its end') end";
+    let rules = Rules::sysbench(Ignored::Codes(vec![2013]), None, None);
+    let ran = run_by(rules, StopAt::Time(Duration::from_millis(200)), 1, text, canned);
+    assert_eq!((counts(&ran).events, counts(&ran).ignored, ran.seen.ends.get()), (0, 0, 0));
+    assert!(ran.errors() > 1, "the attempts are among them");
+}
+
+#[test]
 fn numbers_and_connections_are_given_back() {
     let text = "function event()
         local con = drv:connect()
