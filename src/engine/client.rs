@@ -3,13 +3,14 @@
 
 use std::rc::Rc;
 
-use super::connection::{ClosedSession, Connection, open_again, pauses};
+use super::connection::{Connection, open_again, pauses};
 use super::errors::OpError;
 use super::operation::{OpContext, OpDone};
 use super::pacing::Pacing;
-use super::program::Program;
+use super::program::{Goodbye, Program};
 use super::setup::ThreadEvent;
 use super::state::{ClientState, ThreadState};
+use crate::mysql::Failure;
 use crate::mysql::wire::LeanSession;
 use crate::observe::{Ns, Op};
 use crate::plan::{AfterError, AtEnd, Ignored, Rules, limits};
@@ -17,38 +18,46 @@ use crate::plan::{AfterError, AtEnd, Ignored, Rules, limits};
 /// The error of a deadlock: the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
 
-/// Runs ops until the window ends, or an error ends the step; returns the session that is left.
+/// Runs ops until the window ends, or an error ends the step; returns the sessions that are left.
 pub(crate) async fn run(
     thread: Rc<ThreadState>,
     state: Rc<ClientState>,
     connection: Connection,
-) -> Option<ClosedSession> {
+) -> Vec<Goodbye> {
     let mut client = Client::new(&thread, &state, connection);
     let plan = &thread.job().plan;
-    let is_reconnectable = |error: &OpError, restarts: bool| match &plan.rules.after_error {
+    let opens_again = client.program.opens_again();
+    let is_reconnectable = |error: &OpError| match &plan.rules.after_error {
+        _ if !opens_again => false,
         AfterError::Policy => plan.policy.reconnects(),
-        AfterError::Restart(ignored) => (ignored.has_lost() || restarts) && !error.keeps_session(),
+        AfterError::Restart(ignored) => ignored.has_lost() && !error.keeps_session(),
     };
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
             Ok(Ok(NextStep::End)) => {
                 let closes = thread.job().plan.rules.close_statements;
                 let Client { session, program, .. } = client;
-                return Some(Connection { session, program }.into_closed(closes));
+                return Connection { session, program }.into_goodbyes(closes);
             }
             Ok(Ok(NextStep::Reconnect)) => None,
             Ok(Err(error)) => Some(error),
             // The op ended without its client, which could not account for it.
             Err(error) => {
                 let now = thread.now();
+                // A script's connection was away until after the end.
+                let away = state.offline.get();
+                let lost = || Failure::Lost("no connection until the end".to_owned());
+                let error = if away { lost().into() } else { error };
                 thread.failed(&state, state.issued.get().unwrap_or(now), now, &error);
+                if away {
+                    return Vec::new();
+                }
                 Some(error)
             }
         };
-        let restarts = client.program.restarts();
-        if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error, restarts)) {
+        if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error)) {
             thread.tell(ThreadEvent::Abort(state.client, error.clone()));
-            return None;
+            return Vec::new();
         }
         // First the old connection goes: the server may have none to spare.
         drop(client.session);
@@ -57,7 +66,7 @@ pub(crate) async fn run(
             if let (Some(began), Some(error)) = (client.resumed, &error) {
                 thread.failed(&state, began, thread.now(), error);
             }
-            return None;
+            return Vec::new();
         };
         client.session = session;
         client.since_opened = 0;
@@ -162,6 +171,9 @@ impl<'a> Client<'a> {
                 }
             }
             now = self.op().await?;
+            if self.program.has_rest() {
+                now = self.rest().await?;
+            }
             if let Some((pause, pauses)) = thread.job().plan.think.zip(thread.pauses.as_ref()) {
                 // None follows the last op of a step with --ops: the window ends with its answer.
                 if self.state.measured.get() && self.quota == Some(0) {
@@ -178,6 +190,15 @@ impl<'a> Client<'a> {
     /// Reconnects as sysbench's `--reconnect` does.
     fn wants_reconnect(&self) -> bool {
         (1..=self.since_opened).contains(&self.rules().reconnect_every)
+            && self.program.opens_again()
+    }
+
+    /// Does what the program does between two ops.
+    async fn rest(&mut self) -> Result<Ns, OpError> {
+        let Client { thread, state, .. } = *self;
+        let mut context = OpContext { thread, state, session: &mut self.session };
+        self.program.rest(&mut context).await?;
+        Ok(thread.now())
     }
 
     #[inline]
@@ -203,6 +224,9 @@ impl<'a> Client<'a> {
             self.state.intended.set(Some(arrival.intended));
             self.state.answered.set(None);
             self.op().await?;
+            if self.program.has_rest() {
+                self.rest().await?;
+            }
             if self.wants_reconnect() {
                 return Ok(NextStep::Reconnect);
             }
@@ -248,7 +272,7 @@ impl<'a> Client<'a> {
             }
         };
         let issued = state.issued.take().unwrap_or(completed);
-        if outcome.is_ok() && self.program.has_ended() {
+        if outcome.is_ok() && !self.program.counts() {
             return Ok(completed);
         }
         match outcome {
@@ -270,14 +294,10 @@ impl<'a> Client<'a> {
                 thread.failed(state, issued, completed, &error);
                 let goes_on = self.rules().after_error == AfterError::Policy
                     && error.goes_on(job.plan.policy.on_error)
-                    && self.can_go_on();
+                    && self.session.is_usable();
                 if goes_on { Ok(completed) } else { Err(error) }
             }
         }
-    }
-
-    fn can_go_on(&self) -> bool {
-        self.session.is_usable() || !self.program.uses_session()
     }
 
     /// After an error that is to be ignored an op begins again until it succeeds, or the time is over for long.
@@ -294,18 +314,17 @@ impl<'a> Client<'a> {
             Err(error) => error,
         };
         if !error.keeps_session() {
-            if !ignored.has_lost() && !self.program.restarts() {
+            if !ignored.has_lost() || !self.program.opens_again() {
                 return Attempt::Over(Err(error));
             }
             self.resumed = Some(began);
             thread.note_error(state, now, &error);
             return Attempt::Resumes(error);
         }
-        let is_ignored =
-            error.code().is_some_and(|code| ignored.has(code)) || self.program.restarts();
+        let is_ignored = error.code().is_some_and(|code| ignored.has(code));
         // Without a time, it would go on for ever.
-        let endless = ends_by_ops(thread) && now - began > limits::SILENCE.as_nanos() as Ns;
-        if !is_ignored || endless || !self.can_go_on() {
+        let endless = thread.ends_by_ops() && now - began > limits::SILENCE.as_nanos() as Ns;
+        if !is_ignored || endless || !self.session.is_usable() {
             return Attempt::Over(Err(error));
         }
         thread.count(now, |events| events.ignored += 1);
@@ -323,8 +342,4 @@ impl<'a> Client<'a> {
         state.issued.set(Some(began));
         Attempt::Again
     }
-}
-
-fn ends_by_ops(thread: &ThreadState) -> bool {
-    thread.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
 }

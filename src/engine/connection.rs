@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::errors::{ClientAction, OpenError};
-use super::program::{Program, ThreadPrograms};
+use super::program::{Goodbye, Program, ThreadPrograms};
 use super::setup::StepSetup;
 use crate::error::Error;
 use crate::mysql::Failure;
@@ -23,16 +23,9 @@ pub(crate) struct Connection {
     pub program: Program,
 }
 
-/// A session that is over, and what is to be closed before it.
-pub(crate) struct ClosedSession {
-    session: LeanSession,
-    statements: Vec<u32>,
-}
-
 impl Connection {
-    pub(crate) fn into_closed(self, closes_statements: bool) -> ClosedSession {
-        let statements = if closes_statements { self.program.close() } else { Vec::new() };
-        ClosedSession { session: self.session, statements }
+    pub(crate) fn into_goodbyes(self, closes_statements: bool) -> Vec<Goodbye> {
+        self.program.close(self.session, closes_statements)
     }
 }
 
@@ -43,15 +36,11 @@ pub(crate) async fn open(
     client: u32,
 ) -> Result<Connection, OpenError> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
-    let _permit = setup.logins.acquire().await.expect("nobody closes it");
     let script = Box::pin(Program::open_script(setup, programs, inbox, client));
-    match within(limit, script).await {
-        None => return Err(late(limit)),
-        Some(None) => {}
-        Some(Some(opened)) => {
-            return opened.map(|(program, session)| Connection { session, program });
-        }
+    if let Some(opened) = script.await {
+        return opened.map(|(program, session)| Connection { session, program });
     }
+    let _permit = setup.logins.acquire().await.expect("nobody closes it");
     // Boxed: most clients wait for their turn, without room for a log-in.
     let charset = job.plan.charset.as_deref();
     let mut session = if job.plan.rules.raw_refusals {
@@ -64,12 +53,10 @@ pub(crate) async fn open(
         let program = Program::open(job, client, &mut session).await?;
         Ok(Connection { session, program })
     });
-    within(limit, opening).await.unwrap_or_else(|| Err(late(limit)))
-}
-
-fn late(limit: Duration) -> OpenError {
-    let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
-    error.passing(true).into()
+    within(limit, opening).await.unwrap_or_else(|| {
+        let error = Error::server(too_slow(limit)).hint("--connect-timeout waits longer");
+        Err(error.passing(true).into())
+    })
 }
 
 pub(super) async fn open_again(
@@ -91,9 +78,9 @@ fn too_slow(limit: Duration) -> String {
     format!("no answer within {} while preparing statements", units::duration(limit))
 }
 
-pub(crate) async fn close_all(sessions: Vec<ClosedSession>) {
+pub(crate) async fn close_all(sessions: Vec<Goodbye>) {
     let mut goodbyes = JoinSet::new();
-    for ClosedSession { session, statements } in sessions {
+    for Goodbye { session, statements } in sessions {
         goodbyes.spawn_local(session.close_with(statements, limits::COURTESY));
     }
     while goodbyes.join_next().await.is_some() {}

@@ -39,17 +39,20 @@ pub enum ClientAction {
     /// The last rows of a bulk statement, when the run is over.
     Rest(String),
     /// A function of a script, which failed in these words.
-    Script(String),
+    Script(ScriptPart, String),
+}
+
+/// The part of a thread of a script: up to its last event, or after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScriptPart {
+    Run,
+    End,
 }
 
 impl ClientAction {
     /// Returns whether it came when the run was over.
     pub(crate) fn is_late(&self) -> bool {
-        match self {
-            ClientAction::Rest(_) => true,
-            ClientAction::Script(words) => words.starts_with("`thread_done'"),
-            _ => false,
-        }
+        matches!(self, ClientAction::Rest(_) | ClientAction::Script(ScriptPart::End, _))
     }
 }
 
@@ -85,8 +88,8 @@ pub(crate) enum OpError {
     Timeout(Duration),
     /// This, and then ROLLBACK failed too: the next BEGIN would commit what is still open.
     LeftOpen(Box<OpError>),
-    /// A script failed, in these words, or begins its event again.
-    Script(String),
+    /// A script failed, in these words.
+    Script(ScriptPart, String),
 }
 
 impl OpError {
@@ -94,7 +97,7 @@ impl OpError {
         match self {
             OpError::Failure(Failure::Server { code, .. }, _) => class(*code),
             OpError::Failure(Failure::Lost(_), _) => ErrorClass::Lost,
-            OpError::Wrong(_) | OpError::Script(_) => ErrorClass::Wrong,
+            OpError::Wrong(_) | OpError::Script(..) => ErrorClass::Wrong,
             OpError::Timeout(_) => ErrorClass::Timeout,
             OpError::LeftOpen(error) => error.class(),
         }
@@ -134,7 +137,7 @@ impl OpError {
             }
             OpError::Failure(Failure::Lost(what), _)
             | OpError::Wrong(what)
-            | OpError::Script(what) => (None, what.clone()),
+            | OpError::Script(_, what) => (None, what.clone()),
             OpError::Timeout(_) => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
@@ -154,7 +157,7 @@ impl std::fmt::Display for OpError {
         match self {
             OpError::Failure(failure, _) => failure.fmt(f),
             OpError::Wrong(what) => write!(f, "wrong answer: {what}"),
-            OpError::Script(words) => f.write_str(words),
+            OpError::Script(_, words) => f.write_str(words),
             OpError::Timeout(limit) => {
                 write!(f, "no answer within {} (--op-timeout)", units::duration(*limit))
             }
@@ -222,7 +225,7 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
                 "the tables do not hold what the workload's `expect` says: one of both must change",
             ]
         }
-        OpError::Script(_) => Vec::new(),
+        OpError::Script(..) => Vec::new(),
         OpError::Timeout(_) | OpError::LeftOpen(_) => {
             vec!["--on-error reconnect drops the connection and goes on with another one"]
         }

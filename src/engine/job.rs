@@ -601,7 +601,7 @@ pub(crate) fn number(value: Value) -> u64 {
     match value {
         Value::UInt(id) => id,
         Value::Int(n) => u64::try_from(n).unwrap_or(0),
-        Value::Null | Value::Bytes { .. } => 0,
+        Value::Null | Value::Double(_) | Value::Bytes { .. } => 0,
     }
 }
 
@@ -609,13 +609,13 @@ fn signed(value: Value) -> i64 {
     match value {
         Value::UInt(n) => i64::try_from(n).unwrap_or(i64::MAX),
         Value::Int(n) => n,
-        Value::Null | Value::Bytes { .. } => 0,
+        Value::Null | Value::Double(_) | Value::Bytes { .. } => 0,
     }
 }
 
-pub(crate) fn literals_into(sql: &mut Vec<u8>, pieces: &[String], values: &Params) {
+pub(crate) fn literals_into(sql: &mut Vec<u8>, pieces: &[impl AsRef<[u8]>], values: &Params) {
     for (i, piece) in pieces.iter().enumerate() {
-        sql.extend_from_slice(piece.as_bytes());
+        sql.extend_from_slice(piece.as_ref());
         // The last piece stands behind the last value.
         if i == values.len() {
             break;
@@ -624,6 +624,9 @@ pub(crate) fn literals_into(sql: &mut Vec<u8>, pieces: &[String], values: &Param
             Value::Null => sql.extend_from_slice(b"NULL"),
             Value::UInt(id) => write!(sql, "{id}").expect("a Vec takes everything"),
             Value::Int(n) => write!(sql, "{n}").expect("a Vec takes everything"),
+            Value::Double(bits) => {
+                write!(sql, "{:.6}", f64::from_bits(bits)).expect("a Vec takes everything");
+            }
             Value::Bytes { start, end } => {
                 sql.push(b'\'');
                 for byte in values.bytes(start, end) {

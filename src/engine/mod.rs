@@ -22,6 +22,8 @@ mod script;
 mod self_watch;
 mod setup;
 mod silence;
+#[cfg(feature = "lua")]
+mod sleeps;
 mod state;
 mod step;
 mod summarise;

@@ -12,6 +12,8 @@ use super::script::ScriptProgram;
 use super::setup::StepSetup;
 #[cfg(feature = "lua")]
 use super::setup::ThreadEvent;
+#[cfg(feature = "lua")]
+use super::sleeps::Sleeps;
 use crate::error;
 #[cfg(feature = "lua")]
 use crate::lua::Vm;
@@ -33,11 +35,19 @@ pub(crate) enum Program {
     Script(Box<ScriptProgram>),
 }
 
-/// What the programs of a thread share: the VM of a script.
+/// A session that is over, and what is to be closed before it.
+pub(crate) struct Goodbye {
+    pub session: LeanSession,
+    pub statements: Vec<u32>,
+}
+
+/// The parts that the programs of a thread share: the VM of a script, and its timers.
 #[derive(Clone)]
 pub(crate) struct ThreadPrograms {
     #[cfg(feature = "lua")]
     vm: Option<Vm>,
+    #[cfg(feature = "lua")]
+    sleeps: std::rc::Rc<Sleeps>,
 }
 
 impl ThreadPrograms {
@@ -52,7 +62,8 @@ impl ThreadPrograms {
             script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
             Vm::new(&Arc::new(script), seed_of(&job.seed_parts(0, true)), Box::new(said))
         };
-        Ok(ThreadPrograms { vm: job.plan.script.as_ref().map(make).transpose()? })
+        let vm = job.plan.script.as_ref().map(make).transpose()?;
+        Ok(ThreadPrograms { vm, sleeps: std::rc::Rc::default() })
     }
 
     #[cfg(not(feature = "lua"))]
@@ -91,8 +102,10 @@ impl Program {
         client: u32,
     ) -> Option<Result<(Program, LeanSession), OpenError>> {
         let vm = programs.vm.as_ref()?;
-        let opened = ScriptProgram::open(&setup.job, vm, client, (&setup.link, inbox)).await;
-        Some(opened.map(|(script, session)| (Program::Script(Box::new(script)), session)))
+        let opened = ScriptProgram::open(setup, (vm, &programs.sleeps), client, inbox).await;
+        let with_session =
+            |script| (Program::Script(Box::new(script)), LeanSession::unconnected(inbox));
+        Some(opened.map(with_session))
     }
 
     #[cfg(not(feature = "lua"))]
@@ -112,10 +125,7 @@ impl Program {
         job: &Job,
         session: &mut LeanSession,
     ) -> Result<(), Failure> {
-        either!(self, compiled => compiled.reopen(job, session).await, script => {
-            script.reopen();
-            Ok(())
-        })
+        either!(self, compiled => compiled.reopen(job, session).await, _ => Ok(()))
     }
 
     /// Begins the values of a phase: those of the window are the same after any warm-up.
@@ -137,17 +147,29 @@ impl Program {
         })
     }
 
-    /// Returns whether it goes on after the last error, whichever that was.
-    pub(super) fn restarts(&self) -> bool {
-        either!(self, _ => false, script => script.restarts())
+    /// Returns whether it works over one session that the client opens again; a script has its own.
+    pub(super) fn opens_again(&self) -> bool {
+        either!(self, _ => true, _ => false)
     }
 
-    /// Returns whether operations need the client's own session: a script may have others.
-    pub(super) fn uses_session(&self) -> bool {
-        either!(self, _ => true, script => script.uses_session())
+    /// Returns whether the last operation was one: that which ends a script's thread is none.
+    #[inline]
+    pub(super) fn counts(&self) -> bool {
+        either!(self, _ => true, script => script.counts())
     }
 
-    /// Returns whether no operation follows: the last one was none.
+    /// Returns whether it does something before the next operation.
+    #[inline]
+    pub(super) fn has_rest(&self) -> bool {
+        either!(self, _ => false, script => script.has_rest())
+    }
+
+    #[cfg_attr(not(feature = "lua"), expect(unused_variables, reason = "scripts alone do so"))]
+    pub(super) async fn rest(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
+        either!(self, _ => Ok(()), script => Box::pin(script.rest(op)).await)
+    }
+
+    /// Returns whether no operation follows.
     #[inline]
     pub(super) fn has_ended(&self) -> bool {
         either!(self, _ => false, script => script.has_ended())
@@ -164,8 +186,14 @@ impl Program {
         })
     }
 
-    /// Ends with the statements that can be closed before the session.
-    pub(super) fn close(self) -> Vec<u32> {
-        either!(self, compiled => compiled.close(), _ => Vec::new())
+    /// Ends with the sessions that are to be closed, and the statements before them.
+    pub(super) fn close(self, session: LeanSession, closes_statements: bool) -> Vec<Goodbye> {
+        either!(self, compiled => {
+            let statements = if closes_statements { compiled.close() } else { Vec::new() };
+            vec![Goodbye { session, statements }]
+        }, script => {
+            let goodbye = |session| Goodbye { session, statements: Vec::new() };
+            script.into_sessions().map(goodbye).collect()
+        })
     }
 }

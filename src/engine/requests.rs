@@ -1,67 +1,79 @@
 //! The requests of a script, over sessions: connections and statements by number, and the values of statements.
+//!
+//! A number belongs to the script's object until that is closed, or nobody has it any more.
 
 use std::time::Duration;
 
 use mlua::Value as Lua;
+use tokio::sync::Semaphore;
 
+use super::errors::OpError;
 use super::job::literals_into;
-use crate::lua::{Reply, Request, is_null};
+use super::setup::ThreadEvent;
+use super::sleeps::Sleeps;
+use super::state::{ClientState, ThreadState};
+use crate::lua::{Reply, Request, Values};
 use crate::mysql::wire::{Inbox, KeptResult, LeanSession, Params, Value, Want};
-use crate::mysql::{Failure, ServerLink, connect_error};
+use crate::mysql::{Failure, ServerLink, class, connect_error};
 use crate::plan::{Ignored, limits};
 use crate::stop::within;
 use crate::workload::pieces;
 
 /// Statements that a server runs as text only.
 const UNPREPARABLE: u16 = 1295;
-/// Errors of the client library: no connection, a lost one, a statement that is not prepared.
+/// Errors of the client library.
 const NO_CONNECTION: u16 = 2002;
+const GONE: u16 = 2006;
 const LOST: u16 = 2013;
 const NOT_PREPARED: u16 = 2030;
+const NOT_BOUND: u16 = 2031;
 /// The pause between two attempts to open a connection again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where connections go, and the session that is there already, if any.
+/// The place to which connections go, and those that are told of them.
 pub(crate) struct Server<'a> {
     pub link: &'a ServerLink,
     pub inbox: &'a Inbox,
     pub ignored: &'a Ignored,
     pub text_statements: bool,
-    pub first: Option<&'a mut LeanSession>,
+    pub sleeps: &'a Sleeps,
+    pub logins: Option<&'a Semaphore>,
+    /// None outside the loop of a client.
+    pub client: Option<(&'a ThreadState, &'a ClientState)>,
+    /// Connections that the script closes stay until all clients have ended: their counters are read before.
+    pub defers_goodbyes: bool,
 }
 
-/// The kinds of answers since they were taken.
+/// The kinds of answers and errors since they were taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AnswersSeen {
     pub reads: u64,
     pub writes: u64,
     pub others: u64,
     pub rows: u64,
+    pub errors: u64,
     pub reconnects: u64,
+    /// Those that the script counts itself.
+    pub events: u64,
 }
 
 /// The connections of one state of a script.
 #[derive(Default)]
 pub(crate) struct Connections {
-    /// The number of each, from 0; the session of the first may be that of a client.
-    opened: Vec<Opened>,
-    statements: Vec<Prepared>,
+    /// None where a number is free.
+    opened: Vec<Option<Opened>>,
+    statements: Vec<Option<Prepared>>,
+    leaving: Vec<LeanSession>,
     params: Params,
     pub seen: AnswersSeen,
-    /// The last error that is to be ignored, and whether it was of the client's own session.
-    pub failure: Option<(Failure, bool)>,
+    /// The last error of an answer.
+    pub failure: Option<OpError>,
 }
 
-enum Opened {
-    /// It has the client's own session.
-    First {
-        at: Reading,
-    },
-    Own {
-        session: Box<LeanSession>,
-        at: Reading,
-    },
-    Closed,
+struct Opened {
+    /// None once it is closed.
+    session: Option<Box<LeanSession>>,
+    at: Reading,
 }
 
 /// The place in the last answer: the result, and its next row.
@@ -75,50 +87,137 @@ struct Prepared {
     connection: usize,
     /// None where it is sent as text.
     handle: Option<u32>,
-    pieces: Vec<String>,
-    closed: bool,
+    parameters: usize,
+    /// The text between its parameters, where it is sent as that.
+    pieces: Vec<Vec<u8>>,
+    /// Its connection is no more.
+    lost: bool,
 }
 
-fn failed(failure: &Failure, ignored: &Ignored) -> Reply {
-    let (code, state, text) = match failure {
-        Failure::Server { code, sqlstate, message } => (*code, sqlstate.clone(), message.clone()),
-        Failure::Lost(_) => {
-            (LOST, "HY000".to_owned(), "Lost connection to server during query".to_owned())
-        }
-    };
-    Reply::Failed { code, state, text, listed: ignored.has(code) }
+/// Puts something at the first free place.
+fn place<T>(list: &mut Vec<Option<T>>, item: T) -> usize {
+    let at = list.iter().position(Option::is_none).unwrap_or_else(|| {
+        list.push(None);
+        list.len() - 1
+    });
+    list[at] = Some(item);
+    at
 }
 
 fn refused(code: u16, text: &str) -> Reply {
     Reply::Failed { code, state: "HY000".to_owned(), text: text.to_owned(), listed: false }
 }
 
+fn failed(failure: Failure, gone: bool, listed: bool) -> Reply {
+    match failure {
+        Failure::Server { code, sqlstate, message } => {
+            Reply::Failed { code, state: sqlstate, text: message, listed }
+        }
+        Failure::Lost(_) => {
+            let (code, text) = if gone {
+                (GONE, "Server has gone away")
+            } else {
+                (LOST, "Lost connection to server during query")
+            };
+            Reply::Failed { code, state: "HY000".to_owned(), text: text.to_owned(), listed }
+        }
+    }
+}
+
+fn closed() -> Reply {
+    refused(GONE, "the connection is closed")
+}
+
+impl Server<'_> {
+    async fn open(&self) -> Result<LeanSession, Failure> {
+        let _permit = match self.logins {
+            Some(logins) => Some(logins.acquire().await.expect("nobody closes it")),
+            None => None,
+        };
+        LeanSession::open_again(self.link, self.inbox, None).await
+    }
+
+    /// Opens one again, however long it takes. A client that is given up meanwhile stays offline.
+    async fn open_again(&self) -> LeanSession {
+        let offline = |is: bool| self.client.iter().for_each(|(_, state)| state.offline.set(is));
+        offline(true);
+        let session = loop {
+            match self.open().await {
+                Ok(session) => break session,
+                Err(failure) => {
+                    if let Some((thread, _)) = self.client {
+                        thread.refused_reconnect(failure);
+                    }
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        offline(false);
+        if let Some((thread, _)) = self.client {
+            thread.tell(ThreadEvent::Reopened);
+            thread.failures.borrow_mut().reconnects += 1;
+        }
+        session
+    }
+
+    /// Returns whether no event of the client goes on that met an error.
+    pub(super) fn is_over(&self) -> bool {
+        self.client.is_some_and(|(thread, _)| thread.now() >= thread.ends_at())
+    }
+
+    async fn sleep(&self, time: Duration) {
+        let Some((thread, _)) = self.client else { return self.sleeps.sleep(time).await };
+        let _asleep = Asleep::begin(thread);
+        self.sleeps.sleep(time).await;
+    }
+}
+
+/// A client that sleeps, also until its sleep is given up.
+struct Asleep<'a>(&'a ThreadState);
+
+impl Asleep<'_> {
+    fn begin(thread: &ThreadState) -> Asleep<'_> {
+        thread.sleeping.set(thread.sleeping.get() + 1);
+        Asleep(thread)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.sleeping.set(self.0.sleeping.get() - 1);
+    }
+}
+
 impl Connections {
     /// Does a request to the server, or waits.
-    pub(crate) async fn perform(&mut self, server: &mut Server<'_>, request: Request) -> Reply {
+    pub(crate) async fn perform(&mut self, server: &Server<'_>, request: Request) -> Reply {
         match request {
             Request::Connect => Box::pin(self.connect(server)).await,
             Request::Query(at, sql) => {
-                let Some(session) = self.session(server, at) else { return closed() };
+                let Some(session) = self.session(at) else { return closed() };
+                let gone = !session.is_usable();
                 session.text().extend_from_slice(&sql.as_bytes());
                 let sent = session.query(Want::Rows).await;
-                self.answer(server, at, sent.map(|answer| (answer.rows, answer.affected)))
+                self.answer(server, at, gone, sent.map(|answer| (answer.rows, answer.affected)))
+                    .await
             }
-            Request::Prepare(at, sql) => self.prepare(server, at, &sql.to_string_lossy()).await,
-            Request::Execute(at, number, kinds, values) => {
-                self.execute(server, (at, number), &kinds.as_bytes(), &values).await
+            Request::Prepare(at, sql) => self.prepare(server, at, &sql.as_bytes()).await,
+            Request::Execute(at, number, values) => {
+                self.execute(server, (at, number), &values).await
             }
-            Request::Close(at, number) => self.close(server, at, number).await,
-            Request::Fetch(at) => self.fetch(server, at),
+            Request::Close(at, number) => self.close(at, number).await,
+            Request::Fetch(at) => self.fetch(at),
+            Request::Free(at) => {
+                self.free(at);
+                Reply::Nothing
+            }
             Request::Disconnect(at) => {
-                self.forget_statements(at);
-                // The client's own session stays open until its end.
-                if let Some(opened) = self.opened.get_mut(at)
-                    && !matches!(opened, Opened::First { .. })
-                    && let Opened::Own { session, .. } = std::mem::replace(opened, Opened::Closed)
-                {
-                    Box::pin(session.close(limits::COURTESY)).await;
-                }
+                self.disconnect(server, at).await;
+                Reply::Nothing
+            }
+            Request::Forget(at) => {
+                self.disconnect(server, at).await;
+                self.opened.get_mut(at).into_iter().for_each(|place| *place = None);
                 Reply::Nothing
             }
             Request::Reconnect(at) => {
@@ -126,43 +225,44 @@ impl Connections {
                 Reply::Nothing
             }
             Request::Sleep(time) => {
-                tokio::time::sleep(time).await;
+                server.sleep(time).await;
                 Reply::Nothing
             }
             Request::Count(kind) => {
-                match kind {
-                    0 => self.seen.others += 1,
-                    1 => self.seen.reads += 1,
-                    2 => self.seen.writes += 1,
-                    _ => {}
-                }
+                self.count(kind);
                 Reply::Nothing
             }
-            Request::HasMore(at) => Reply::Switch(self.next_result(server, at).is_some()),
-            Request::Further(at) => self.go_on(server, at),
-            Request::Next(_) => Reply::Switch(false),
-            Request::Restart => Reply::Nothing,
+            Request::HasMore(at) => Reply::Switch(self.next_result(at).is_some()),
+            Request::Further(at) => self.go_on(at),
+            Request::Next { .. } => Reply::Switch(false),
+            Request::Start | Request::Stop | Request::Restart(_) => Reply::Nothing,
         }
     }
 
-    fn session<'a>(
-        &'a mut self,
-        server: &'a mut Server<'_>,
-        at: usize,
-    ) -> Option<&'a mut LeanSession> {
-        match self.opened.get_mut(at)? {
-            Opened::First { .. } => server.first.as_deref_mut(),
-            Opened::Own { session, .. } => Some(session),
-            Opened::Closed => None,
-        }
+    /// Counts one more of a kind, in the order of sysbench's counters.
+    fn count(&mut self, kind: u32) {
+        let seen = &mut self.seen;
+        let counter = match kind {
+            0 => &mut seen.others,
+            1 => &mut seen.reads,
+            2 => &mut seen.writes,
+            3 => &mut seen.events,
+            4 => &mut seen.errors,
+            5 => &mut seen.reconnects,
+            _ => return,
+        };
+        *counter += 1;
     }
 
-    async fn connect(&mut self, server: &mut Server<'_>) -> Reply {
-        match LeanSession::open_again(server.link, server.inbox, None).await {
+    fn session(&mut self, at: usize) -> Option<&mut LeanSession> {
+        self.opened.get_mut(at)?.as_mut()?.session.as_deref_mut()
+    }
+
+    async fn connect(&mut self, server: &Server<'_>) -> Reply {
+        match server.open().await {
             Ok(session) => {
-                self.opened
-                    .push(Opened::Own { session: Box::new(session), at: Reading::default() });
-                Reply::Number(self.opened.len() - 1)
+                let opened = Opened { session: Some(Box::new(session)), at: Reading::default() };
+                Reply::Number(place(&mut self.opened, opened))
             }
             Err(failure) => {
                 refused(NO_CONNECTION, &connect_error(&server.link.target.address, &failure))
@@ -170,116 +270,97 @@ impl Connections {
         }
     }
 
-    /// Takes the session of the first connection that is open: it becomes the client's own.
-    pub(crate) fn take_first(&mut self) -> Option<LeanSession> {
-        let is_open = |opened: &&mut Opened| matches!(opened, Opened::Own { .. });
-        let opened = self.opened.iter_mut().find(is_open)?;
-        match std::mem::replace(opened, Opened::First { at: Reading::default() }) {
-            Opened::Own { session, .. } => Some(*session),
-            Opened::First { .. } | Opened::Closed => None,
+    async fn disconnect(&mut self, server: &Server<'_>, at: usize) {
+        self.lose_statements(at, true);
+        let opened = self.opened.get_mut(at).and_then(Option::as_mut);
+        match opened.and_then(|opened| opened.session.take()) {
+            Some(session) if server.defers_goodbyes => self.leaving.push(*session),
+            Some(session) => Box::pin(session.close(limits::COURTESY)).await,
+            None => {}
         }
     }
 
-    /// Returns whether the client's own session is a connection of the script's.
-    pub(crate) fn has_first(&self) -> bool {
-        self.opened.iter().any(|opened| matches!(opened, Opened::First { .. }))
-    }
-
-    /// Forgets what was prepared over the client's own session.
-    pub(crate) fn forget_first(&mut self) {
-        let is_first = |opened: &Opened| matches!(opened, Opened::First { .. });
-        if let Some(at) = self.opened.iter().position(is_first) {
-            self.forget_statements(at);
-        }
-    }
-
-    /// Opens a connection again, however long it takes.
-    async fn reopen(&mut self, server: &mut Server<'_>, at: usize) {
-        self.forget_statements(at);
-        let fresh = loop {
-            match LeanSession::open_again(server.link, server.inbox, None).await {
-                Ok(session) => break session,
-                Err(_) => tokio::time::sleep(PAUSE).await,
-            }
-        };
+    /// Opens a connection again. First the old one goes: the server may have none to spare.
+    async fn reopen(&mut self, server: &Server<'_>, at: usize) {
+        self.lose_statements(at, false);
+        let opened = self.opened.get_mut(at).and_then(Option::as_mut);
+        let Some(session) = opened.and_then(|opened| opened.session.take()) else { return };
+        session.close(limits::COURTESY).await;
+        let session = server.open_again().await;
         self.seen.reconnects += 1;
-        match (self.opened.get_mut(at), server.first.as_deref_mut()) {
-            (Some(Opened::First { .. }), Some(first)) => *first = fresh,
-            (Some(opened), _) => {
-                *opened = Opened::Own { session: Box::new(fresh), at: Reading::default() }
-            }
-            (None, _) => {}
-        }
+        self.opened[at] = Some(Opened { session: Some(Box::new(session)), at: Reading::default() });
     }
 
-    /// Opens the connections again that an error has lost, but for the client's own.
-    pub(crate) async fn reopen_lost(&mut self, server: &mut Server<'_>) {
-        for at in 0..self.opened.len() {
-            let is_lost =
-                matches!(&self.opened[at], Opened::Own { session, .. } if !session.is_usable());
-            if is_lost {
-                Box::pin(self.reopen(server, at)).await;
+    /// Loses what was prepared over a connection; what is sent as text, only where it is closed for good.
+    fn lose_statements(&mut self, at: usize, all: bool) {
+        let known = self.statements.iter_mut().flatten();
+        for statement in known.filter(|known| known.connection == at) {
+            if all || statement.handle.is_some() {
+                statement.lost = true;
+                statement.pieces = Vec::new();
             }
         }
     }
 
-    /// Forgets what was prepared over a connection.
-    fn forget_statements(&mut self, at: usize) {
-        for statement in self.statements.iter_mut().filter(|known| known.connection == at) {
-            statement.closed = true;
-        }
-    }
-
-    async fn prepare(&mut self, server: &mut Server<'_>, at: usize, sql: &str) -> Reply {
+    async fn prepare(&mut self, server: &Server<'_>, at: usize, sql: &[u8]) -> Reply {
+        let Some(session) = self.session(at) else { return closed() };
+        let gone = !session.is_usable();
         let text = server.text_statements;
-        let Some(session) = self.session(server, at) else { return closed() };
         let prepared = if text { Ok(None) } else { session.prepare(sql).await.map(Some) };
-        let handle = match prepared {
-            Ok(handle) => handle,
-            Err(Failure::Server { code: UNPREPARABLE, .. }) => None,
-            Err(failure) => return failed(&failure, server.ignored),
+        let statement = match prepared {
+            Ok(Some(handle)) => {
+                let parameters = usize::from(session.answer().parameters);
+                let (handle, pieces) = (Some(handle), Vec::new());
+                Prepared { connection: at, handle, parameters, pieces, lost: false }
+            }
+            Ok(None) | Err(Failure::Server { code: UNPREPARABLE, .. }) => {
+                let pieces = pieces_of(sql);
+                let parameters = pieces.len() - 1;
+                Prepared { connection: at, handle: None, parameters, pieces, lost: false }
+            }
+            Err(failure) => return failed(failure, gone, false),
         };
-        let pieces = pieces(sql).into_iter().map(str::to_owned).collect();
-        self.statements.push(Prepared { connection: at, handle, pieces, closed: false });
-        Reply::Number(self.statements.len() - 1)
+        Reply::Number(place(&mut self.statements, statement))
     }
 
     async fn execute(
         &mut self,
-        server: &mut Server<'_>,
+        server: &Server<'_>,
         (at, number): (usize, usize),
-        kinds: &[u8],
-        values: &[Lua],
+        values: &Values,
     ) -> Reply {
-        let known = self.statements.get(number).filter(|known| !known.closed);
-        let Some(handle) = known.map(|known| known.handle) else {
+        let Connections { opened, statements, params, .. } = self;
+        let known = statements.get(number).and_then(Option::as_ref).filter(|known| !known.lost);
+        let (Some(statement), Some(Some(Opened { session: Some(session), .. }))) =
+            (known, opened.get_mut(at))
+        else {
+            self.seen.errors += 1;
             return refused(NOT_PREPARED, "Statement not prepared");
         };
-        let mut params = std::mem::take(&mut self.params);
-        params.clear(values.len());
-        for (place, (value, kind)) in values.iter().zip(kinds).enumerate() {
-            set_value(&mut params, place, value, *kind, handle.is_none());
+        if values.count() != statement.parameters {
+            self.seen.errors += 1;
+            let text = "No data supplied for parameters in prepared statement";
+            return refused(NOT_BOUND, text);
         }
-        let sent = if let Some(handle) = handle {
-            let Some(session) = self.session(server, at) else { return closed() };
-            session.execute(handle, &params, Want::Rows).await
+        params.clear(statement.parameters);
+        values.each(|place, kind, value| {
+            set_value(params, place, value, kind, statement.handle.is_none());
+        });
+        let gone = !session.is_usable();
+        let sent = if let Some(handle) = statement.handle {
+            session.execute(handle, params, Want::Rows).await
         } else {
-            let mut sql = Vec::new();
-            literals_into(&mut sql, &self.statements[number].pieces, &params);
-            let Some(session) = self.session(server, at) else { return closed() };
-            session.text().extend_from_slice(&sql);
+            literals_into(session.text(), &statement.pieces, params);
             session.query(Want::Rows).await
         };
-        self.params = params;
-        self.answer(server, at, sent.map(|answer| (answer.rows, answer.affected)))
+        self.answer(server, at, gone, sent.map(|answer| (answer.rows, answer.affected))).await
     }
 
-    async fn close(&mut self, server: &mut Server<'_>, at: usize, number: usize) -> Reply {
-        let known = self.statements.get_mut(number).filter(|known| !known.closed);
-        let Some(statement) = known else { return Reply::Nothing };
-        statement.closed = true;
-        if let Some(handle) = statement.handle
-            && let Some(session) = self.session(server, at)
+    async fn close(&mut self, at: usize, number: usize) -> Reply {
+        let known = self.statements.get_mut(number);
+        let statement = known.and_then(|known| known.take_if(|known| known.connection == at));
+        if let Some(Prepared { handle: Some(handle), lost: false, .. }) = statement
+            && let Some(session) = self.session(at)
         {
             // Nothing answers it: a lost connection shows at the next request.
             let _ = session.close_statement(handle).await;
@@ -287,43 +368,49 @@ impl Connections {
         Reply::Nothing
     }
 
-    fn reading(&mut self, at: usize) -> Option<&mut Reading> {
-        match self.opened.get_mut(at)? {
-            Opened::First { at } | Opened::Own { at, .. } => Some(at),
-            Opened::Closed => None,
-        }
-    }
-
-    fn fetch(&mut self, server: &mut Server<'_>, at: usize) -> Reply {
-        let Some(Reading { result, row }) = self.reading(at).copied() else { return closed() };
-        let Some(session) = self.session(server, at) else { return closed() };
-        match session.answer().row(result, row) {
+    fn fetch(&mut self, at: usize) -> Reply {
+        let Some(Some(Opened { session: Some(session), at: place })) = self.opened.get_mut(at)
+        else {
+            return closed();
+        };
+        match session.answer().row(place.result, place.row) {
             Ok(Some((cells, next))) => {
-                self.reading(at).into_iter().for_each(|place| place.row = next);
+                place.row = next;
                 Reply::Row(cells)
             }
-            Ok(None) => Reply::NoRow(String::new()),
+            Ok(None) => {
+                self.free(at);
+                Reply::NoRow(String::new())
+            }
             Err(why) => Reply::NoRow(why.to_owned()),
         }
     }
 
     /// Returns the result of the last answer behind the current one, and its number.
-    fn next_result(&mut self, server: &mut Server<'_>, at: usize) -> Option<(usize, KeptResult)> {
-        let number = self.reading(at)?.result + 1;
-        Some((number, self.session(server, at)?.answer().result(number)?))
+    fn next_result(&mut self, at: usize) -> Option<(usize, KeptResult)> {
+        let Opened { session, at } = self.opened.get_mut(at)?.as_mut()?;
+        let number = at.result + 1;
+        Some((number, session.as_mut()?.answer().result(number)?))
     }
 
     /// Goes on to the next result of the last answer, and counts it.
-    fn go_on(&mut self, server: &mut Server<'_>, at: usize) -> Reply {
-        let Some((number, result)) = self.next_result(server, at) else {
-            return Reply::Switch(false);
-        };
+    fn go_on(&mut self, at: usize) -> Reply {
+        let Some((number, result)) = self.next_result(at) else { return Reply::Switch(false) };
         let reading = Reading { result: number, row: result.begin };
-        self.reading(at).into_iter().for_each(|place| *place = reading);
-        self.count(result.columns, result.rows, result.affected)
+        self.opened[at].iter_mut().for_each(|opened| opened.at = reading);
+        self.count_result(result.columns, result.rows, result.affected)
     }
 
-    fn count(&mut self, columns: usize, rows: u64, affected: u64) -> Reply {
+    /// Gives up the rows of the last answer, unless further results have some.
+    fn free(&mut self, at: usize) {
+        if self.next_result(at).is_none()
+            && let Some(session) = self.session(at)
+        {
+            session.answer().free_rows();
+        }
+    }
+
+    fn count_result(&mut self, columns: usize, rows: u64, affected: u64) -> Reply {
         let kind = match (columns, affected) {
             (1.., _) => &mut self.seen.reads,
             (0, 1..) => &mut self.seen.writes,
@@ -334,52 +421,88 @@ impl Connections {
         Reply::Answer { columns: columns as u64, rows: if columns > 0 { rows } else { affected } }
     }
 
-    /// Counts an answer, or keeps its error.
-    fn answer(
+    /// Counts an answer, or its error. A connection that an ignored error has lost is opened again at once.
+    async fn answer(
         &mut self,
-        server: &mut Server<'_>,
+        server: &Server<'_>,
         at: usize,
+        gone: bool,
         sent: Result<(u64, u64), Failure>,
     ) -> Reply {
-        let is_first = matches!(self.opened.get(at), Some(Opened::First { .. }));
         match sent {
             Ok((rows, affected)) => {
-                let first = self.session(server, at).and_then(|session| session.answer().result(0));
-                self.reading(at).into_iter().for_each(|place| *place = Reading::default());
-                self.count(first.map_or(0, |first| first.columns), rows, affected)
+                let first = self.session(at).and_then(|session| session.answer().result(0));
+                self.opened[at].iter_mut().for_each(|opened| opened.at = Reading::default());
+                self.count_result(first.map_or(0, |first| first.columns), rows, affected)
             }
-            Err(failure) => {
-                let reply = failed(&failure, server.ignored);
-                self.failure = Some((failure, is_first));
-                reply
-            }
+            Err(failure) => self.fail(server, at, gone, failure).await,
         }
     }
 
-    /// Says goodbye over all connections but the client's own.
+    async fn fail(
+        &mut self,
+        server: &Server<'_>,
+        at: usize,
+        gone: bool,
+        failure: Failure,
+    ) -> Reply {
+        let error = OpError::from(failure.clone());
+        if let Some((thread, _)) = server.client {
+            thread.see_error(thread.now(), &error);
+        }
+        self.failure = Some(error);
+        let code = match &failure {
+            Failure::Server { code, .. } => *code,
+            Failure::Lost(_) if gone => GONE,
+            Failure::Lost(_) => LOST,
+        };
+        let is_over = Ignored::is_lost(code)
+            || !class(code).keeps_session()
+            || self.session(at).is_none_or(|session| !session.is_usable());
+        if !is_over || !server.ignored.has_lost() {
+            self.seen.errors += 1;
+            return failed(failure, gone, server.ignored.has(code));
+        }
+        Box::pin(self.reopen(server, at)).await;
+        // Scripts prepare again after a code of a lost connection.
+        let failure =
+            if Ignored::is_lost(code) { failure } else { Failure::Lost(failure.to_string()) };
+        failed(failure, gone, true)
+    }
+
+    /// Ends with the sessions that are still to be closed.
+    pub(crate) fn into_sessions(self) -> impl Iterator<Item = LeanSession> {
+        let open = self.opened.into_iter().flatten().filter_map(|opened| opened.session);
+        self.leaving.into_iter().chain(open.map(|session| *session))
+    }
+
     pub(crate) async fn close_all(self) {
-        for opened in self.opened {
-            if let Opened::Own { session, .. } = opened {
-                let _ = within(limits::COURTESY, session.close(limits::COURTESY)).await;
-            }
+        for session in self.into_sessions() {
+            let _ = within(limits::COURTESY, session.close(limits::COURTESY)).await;
         }
     }
 }
 
-fn closed() -> Reply {
-    refused(LOST, "the connection is closed")
+/// Splits a statement at its parameters. All bytes that are no ASCII count alike.
+fn pieces_of(sql: &[u8]) -> Vec<Vec<u8>> {
+    let ascii: String =
+        sql.iter().map(|b| if b.is_ascii() { char::from(*b) } else { 'x' }).collect();
+    let mut rest = sql;
+    let piece = |piece: &str| {
+        let (of_piece, behind) = rest.split_at(piece.len());
+        rest = behind.get(1..).unwrap_or_default();
+        of_piece.to_vec()
+    };
+    pieces(&ascii).into_iter().map(piece).collect()
 }
 
 /// Sets a value as its parameter was bound; text has its backslashes doubled where it becomes a literal.
 fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: bool) {
     match value {
-        value if is_null(value) => {}
-        Lua::Integer(number) if kind != b's' => params.set(at, Value::Int(*number)),
+        Lua::Integer(number) if kind == b'i' => params.set(at, Value::Int(*number)),
         Lua::Number(number) if kind == b'i' => params.set(at, Value::Int(*number as i64)),
-        // The server reads the number from its text.
-        Lua::Number(number) => {
-            params.set_bytes(at, |out| out.extend_from_slice(number.to_string().as_bytes()));
-        }
+        Lua::Integer(number) => params.set(at, Value::Double((*number as f64).to_bits())),
+        Lua::Number(number) => params.set(at, Value::Double(number.to_bits())),
         Lua::String(text) => params.set_bytes(at, |out| {
             for byte in &*text.as_bytes() {
                 if literal && *byte == b'\\' {

@@ -1,66 +1,111 @@
 //! The program of a client that runs a script: an operation is one call of `event`, with all that it asks.
 
-use super::errors::{ClientAction, OpError, OpenError};
-use super::job::Job;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+
+use super::errors::{ClientAction, OpError, OpenError, ScriptPart};
 use super::operation::{OpContext, OpDone};
 use super::requests::{AnswersSeen, Connections, Server};
+use super::setup::StepSetup;
+use super::sleeps::Sleeps;
 use crate::error::{self, Error};
 use crate::lua::{Entry, Reply, Request, State, Turn, Vm};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
-use crate::plan::{AfterError, Ignored, Plan};
+use crate::observe::Ns;
+use crate::plan::{Ignored, Plan, limits};
 use crate::progress::say;
+use crate::stop::within;
 
 /// No script's error is ignored where the policy decides.
 static NONE: Ignored = Ignored::Codes(Vec::new());
+/// Replies without a wait, such as rows, after which others get their turn.
+const REPLIES: u32 = 64;
 
 pub(crate) struct ScriptProgram {
     state: State,
     connections: Connections,
-    /// What the coroutine waits for at the begin of an operation.
+    sleeps: Rc<Sleeps>,
+    /// The coroutine waits for it at the begin of an operation.
     next: WaitsFor,
-    /// The event began again of its own will, whatever the error.
-    restarts: bool,
+    /// The last operation waited for something.
+    waited: bool,
+    /// It was an event that counts.
+    counts: bool,
     ended: bool,
-    text_statements: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WaitsFor {
     Event,
-    /// Before the hook, which may use the connection.
-    Restart,
-    /// It failed, or is over.
+    /// Behind an event that the script has timed itself, or at the begin of one.
+    Timer,
+    /// It failed, is over, or was given up while it waited.
     Nothing,
 }
 
-/// Runs a state over connections until it wants the next event, begins one again, or ends.
+/// Runs a state over connections until it comes to an event's begin or end, or ends; says whether it waited.
 pub(crate) async fn drive(
     state: &mut State,
     connections: &mut Connections,
-    server: &mut Server<'_>,
+    server: &Server<'_>,
     mut reply: Reply,
-    asked: &mut bool,
+    waited: &mut bool,
 ) -> Turn {
+    let mut at_once = 0;
     loop {
-        match state.resume(reply) {
-            Turn::Request(request @ (Request::Next(_) | Request::Restart)) => {
-                return Turn::Request(request);
-            }
-            Turn::Request(request) => {
-                *asked = true;
-                reply = connections.perform(server, request).await;
-            }
+        let request = match state.resume(reply) {
+            Turn::Request(
+                request @ (Request::Next { .. }
+                | Request::Start
+                | Request::Stop
+                | Request::Restart(_)),
+            ) => return Turn::Request(request),
+            Turn::Request(request) => request,
             turn => return turn,
+        };
+        let pended;
+        (reply, pended) = with_wait(connections.perform(server, request)).await;
+        *waited |= pended;
+        at_once = if pended { 0 } else { at_once + 1 };
+        if let Reply::Failed { text, .. } = &reply
+            && !pended
+        {
+            // A script may try again and again over a connection that is gone: as if it began its event again.
+            if server.is_over() {
+                return Turn::Request(Request::Restart(text.clone()));
+            }
+            at_once = REPLIES;
+        }
+        if at_once >= REPLIES {
+            tokio::task::yield_now().await;
+            at_once = 0;
         }
     }
 }
 
-/// A state outside a step, as a command of a script runs: all its connections are its own.
+/// Does something; says whether it had to wait.
+async fn with_wait<T>(work: impl Future<Output = T>) -> (T, bool) {
+    let (mut work, mut waited) = (pin!(work), false);
+    let done = poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        waited |= polled.is_pending();
+        polled
+    });
+    let done = done.await;
+    (done, waited)
+}
+
+/// A state outside a step, as a command of a script runs.
 pub(crate) struct Runner<'a> {
     pub state: State,
     connections: Connections,
-    server: Server<'a>,
+    sleeps: Sleeps,
+    link: &'a ServerLink,
+    inbox: &'a Inbox,
+    ignored: &'a Ignored,
+    text_statements: bool,
 }
 
 impl<'a> Runner<'a> {
@@ -70,17 +115,27 @@ impl<'a> Runner<'a> {
         ignored: &'a Ignored,
         text_statements: bool,
     ) -> Runner<'a> {
-        let server = Server { link, inbox, ignored, text_statements, first: None };
-        Runner { state, connections: Connections::default(), server }
+        let (connections, sleeps) = (Connections::default(), Sleeps::default());
+        Runner { state, connections, sleeps, link, inbox, ignored, text_statements }
     }
 
     /// Runs something to its end; false where it returned false, and an error with its words where it failed.
     pub(crate) async fn run(&mut self, entry: Entry<'_>) -> Result<bool, String> {
         self.state.begin(entry).map_err(|error| error.to_string())?;
+        let server = Server {
+            link: self.link,
+            inbox: self.inbox,
+            ignored: self.ignored,
+            text_statements: self.text_statements,
+            sleeps: &self.sleeps,
+            logins: None,
+            client: None,
+            defers_goodbyes: false,
+        };
         let mut reply = Reply::Nothing;
         loop {
-            let Runner { state, connections, server } = self;
-            match drive(state, connections, server, reply, &mut false).await {
+            let (state, connections) = (&mut self.state, &mut self.connections);
+            match drive(state, connections, &server, reply, &mut false).await {
                 // There are no events here.
                 Turn::Request(_) => reply = Reply::Switch(false),
                 Turn::Done(value) => return Ok(value),
@@ -94,63 +149,60 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn ignored(job: &Job) -> &Ignored {
-    match &job.plan.rules.after_error {
-        AfterError::Policy => &NONE,
-        AfterError::Restart(ignored) => ignored,
+/// Makes the place of the requests of a step's clients.
+fn server_of<'a>(setup: &'a StepSetup, inbox: &'a Inbox, sleeps: &'a Sleeps) -> Server<'a> {
+    let plan = &setup.job.plan;
+    Server {
+        link: &setup.link,
+        inbox,
+        ignored: plan.rules.ignored().unwrap_or(&NONE),
+        text_statements: plan.script.as_ref().is_some_and(|script| script.text_statements),
+        sleeps,
+        logins: Some(&setup.logins),
+        client: None,
+        defers_goodbyes: false,
     }
 }
 
 impl ScriptProgram {
-    /// Runs the file and `thread_init`; the first connection that is open then has the client's own session.
+    /// Runs the file and `thread_init`, for a time that sysbench allows.
     pub(super) async fn open(
-        job: &Job,
-        vm: &Vm,
+        setup: &StepSetup,
+        (vm, sleeps): (&Vm, &Rc<Sleeps>),
         client: u32,
-        (link, inbox): (&ServerLink, &Inbox),
-    ) -> Result<(ScriptProgram, LeanSession), OpenError> {
-        let text_statements = job.plan.script.as_ref().is_some_and(|script| script.text_statements);
+        inbox: &Inbox,
+    ) -> Result<ScriptProgram, OpenError> {
         let mut state = vm.state(client)?;
         state.begin(Entry::Thread(client))?;
         let mut connections = Connections::default();
-        let mut server =
-            Server { link, inbox, ignored: ignored(job), text_statements, first: None };
-        let turn =
-            drive(&mut state, &mut connections, &mut server, Reply::Nothing, &mut false).await;
-        let next = match turn {
-            Turn::Request(Request::Next(false)) => WaitsFor::Event,
-            Turn::Request(_) | Turn::Done(_) => WaitsFor::Nothing,
+        let server = server_of(setup, inbox, sleeps);
+        let mut waited = false;
+        let opening = drive(&mut state, &mut connections, &server, Reply::Nothing, &mut waited);
+        let limit = limits::THREAD_INIT;
+        let turn = within(limit, opening).await.unwrap_or_else(|| {
+            let limit = limit.as_secs();
+            Turn::Failed(format!("Worker threads failed to initialize within {limit} seconds!"))
+        });
+        let (next, ended) = match turn {
+            Turn::Request(Request::Next { ends, .. }) => (WaitsFor::Event, ends),
+            Turn::Request(_) => (WaitsFor::Timer, false),
+            Turn::Done(_) => (WaitsFor::Nothing, true),
             Turn::Failed(words) => {
                 let none = Failure::Lost(String::new());
-                return Err(OpenError::refused(ClientAction::Script(words), none));
+                return Err(OpenError::refused(ClientAction::Script(ScriptPart::Run, words), none));
             }
         };
-        connections.failure = None;
-        let session = match connections.take_first() {
-            Some(session) => session,
-            None => LeanSession::unconnected(inbox).map_err(|error| {
-                Error::failed(format!("a client without a connection: {error}"))
-                    .hint("raise the limit on descriptors (ulimit -n)")
-            })?,
-        };
-        let ended = next == WaitsFor::Nothing;
-        let restarts = false;
-        Ok((ScriptProgram { state, connections, next, restarts, ended, text_statements }, session))
+        if !setup.job.plan.rules.count_answers {
+            // No operation has asked it.
+            connections.seen = AnswersSeen::default();
+        }
+        let (sleeps, counts) = (Rc::clone(sleeps), false);
+        Ok(ScriptProgram { state, connections, sleeps, next, waited, counts, ended })
     }
 
-    /// Takes another session; the script prepares its statements again in a hook.
-    pub(super) fn reopen(&mut self) {
-        self.connections.forget_first();
-    }
-
-    /// Returns whether the last error is one that the script goes on after.
-    pub(super) fn restarts(&self) -> bool {
-        self.restarts
-    }
-
-    /// Returns whether the script uses the client's own session.
-    pub(super) fn uses_session(&self) -> bool {
-        self.connections.has_first()
+    /// Returns whether the last operation was an event of the script.
+    pub(super) fn counts(&self) -> bool {
+        self.counts
     }
 
     /// Returns whether the script has ended its thread: no event follows.
@@ -158,102 +210,155 @@ impl ScriptProgram {
         self.ended
     }
 
+    /// Returns whether the script does something between two events.
+    pub(super) fn has_rest(&self) -> bool {
+        self.next == WaitsFor::Timer && !self.ended
+    }
+
     pub(super) async fn operation(&mut self, op: &mut OpContext<'_>) -> Result<OpDone, OpError> {
-        self.restarts = false;
-        self.connections.failure = None;
-        let reply = match self.next {
-            WaitsFor::Event => Reply::Switch(true),
-            WaitsFor::Restart => Reply::Nothing,
-            WaitsFor::Nothing => return Ok(OpDone::default()),
-        };
-        op.issue();
-        let mut asked = false;
-        let turn = self.go_on(op, reply, &mut asked).await;
-        let done = self.count(op);
-        if !asked {
-            // Nothing was waited for: the other clients of the thread get their turn.
+        if !self.waited {
+            // The other clients of the thread get their turn.
             tokio::task::yield_now().await;
+            op.state.answered.set(None);
         }
-        self.next = WaitsFor::Nothing;
+        (self.waited, self.counts) = (false, false);
+        self.connections.failure = None;
+        op.issue();
+        let mut reply = self.first_reply();
+        loop {
+            match self.go_on(op, reply, false).await {
+                Turn::Request(Request::Start) => {
+                    op.state.issued.set(Some(op.thread.now()));
+                    reply = Reply::Nothing;
+                }
+                Turn::Request(Request::Restart(words)) => {
+                    if let Some(ended) = self.may_not_restart(op, words) {
+                        return ended;
+                    }
+                    if !self.waited {
+                        tokio::task::yield_now().await;
+                    }
+                    reply = Reply::Nothing;
+                }
+                Turn::Request(Request::Next { ends, counts }) => {
+                    (self.next, self.ended) = (WaitsFor::Event, ends);
+                    self.counts = counts && !ends;
+                    return Ok(self.count(op));
+                }
+                Turn::Request(_) => {
+                    (self.next, self.counts) = (WaitsFor::Timer, true);
+                    return Ok(self.count(op));
+                }
+                Turn::Done(_) => {
+                    self.ended = true;
+                    return Ok(self.count(op));
+                }
+                Turn::Failed(words) => {
+                    self.count(op);
+                    return Err(OpError::Script(ScriptPart::Run, words));
+                }
+            }
+        }
+    }
+
+    /// Takes what the coroutine waits for; it waits for nothing while a request is out.
+    fn first_reply(&mut self) -> Reply {
+        match std::mem::replace(&mut self.next, WaitsFor::Nothing) {
+            WaitsFor::Event => Reply::Switch(true),
+            WaitsFor::Timer | WaitsFor::Nothing => Reply::Nothing,
+        }
+    }
+
+    /// Ends an event that would begin again after the time is over, or for ever; None while it may.
+    fn may_not_restart(
+        &mut self,
+        op: &OpContext<'_>,
+        words: String,
+    ) -> Option<Result<OpDone, OpError>> {
+        self.count(op);
+        let (thread, now) = (op.thread, op.thread.answered(op.state));
+        let began = op.state.issued.get().unwrap_or(now);
+        let failure = self.connections.failure.take();
+        if now >= thread.ends_at() {
+            let error = failure.unwrap_or(OpError::Script(ScriptPart::Run, words));
+            thread.failed(op.state, began, now, &error);
+            self.ended = true;
+            return Some(Ok(OpDone::default()));
+        }
+        let endless = thread.ends_by_ops() && now - began > limits::SILENCE.as_nanos() as Ns;
+        let error = OpError::Script(ScriptPart::Run, words);
+        if !endless && !op.rules().count_answers {
+            // Else it is counted where it is answered.
+            thread.failures.borrow_mut().count(failure.unwrap_or(error).count());
+            return None;
+        }
+        endless.then_some(Err(error))
+    }
+
+    /// Runs what the script does between two events.
+    pub(super) async fn rest(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
+        let reply = self.first_reply();
+        let turn = self.go_on(op, reply, false).await;
+        self.count(op);
         match turn {
-            Turn::Request(Request::Next(ended)) => {
-                (self.next, self.ended) = (WaitsFor::Event, ended);
-                Ok(done)
+            Turn::Request(Request::Next { ends, .. }) => {
+                (self.next, self.ended) = (WaitsFor::Event, ends);
             }
-            Turn::Request(_) => {
-                self.next = WaitsFor::Restart;
-                Err(self.restart(op).await)
-            }
-            Turn::Done(_) => {
-                self.ended = true;
-                Ok(done)
-            }
-            Turn::Failed(words) => Err(OpError::Script(words)),
+            Turn::Request(Request::Restart(_)) | Turn::Done(_) => self.ended = true,
+            Turn::Request(_) => self.next = WaitsFor::Timer,
+            Turn::Failed(words) => return Err(OpError::Script(ScriptPart::Run, words)),
         }
-    }
-
-    async fn go_on(&mut self, op: &mut OpContext<'_>, reply: Reply, asked: &mut bool) -> Turn {
-        let mut server = Server {
-            link: &op.thread.setup.link,
-            inbox: &op.thread.inbox,
-            ignored: ignored(op.job()),
-            text_statements: self.text_statements,
-            first: Some(&mut *op.session),
-        };
         op.state.answered.set(None);
-        drive(&mut self.state, &mut self.connections, &mut server, reply, asked).await
+        Ok(())
     }
 
-    /// Returns the error of the event that begins again; opens the connections that it lost, but the client's own.
-    async fn restart(&mut self, op: &mut OpContext<'_>) -> OpError {
-        self.restarts = true;
-        let mut server = Server {
-            link: &op.thread.setup.link,
-            inbox: &op.thread.inbox,
-            ignored: ignored(op.job()),
-            text_statements: self.text_statements,
-            first: None,
-        };
-        self.connections.reopen_lost(&mut server).await;
-        match self.connections.failure.take() {
-            Some((Failure::Lost(why), false)) => OpError::Script(why),
-            Some((failure, _)) => failure.into(),
-            None => OpError::Script("the script begins the event again".to_owned()),
-        }
+    async fn go_on(&mut self, op: &mut OpContext<'_>, reply: Reply, ends: bool) -> Turn {
+        let client = Some((op.thread, op.state));
+        let server = server_of(&op.thread.setup, &op.thread.inbox, &self.sleeps);
+        let server = Server { client, defers_goodbyes: ends, ..server };
+        op.state.answered.set(None);
+        drive(&mut self.state, &mut self.connections, &server, reply, &mut self.waited).await
     }
 
     /// Counts what was answered since the last time.
     fn count(&mut self, op: &OpContext<'_>) -> OpDone {
-        let AnswersSeen { reads, writes, others, rows, reconnects } =
-            std::mem::take(&mut self.connections.seen);
+        let seen = std::mem::take(&mut self.connections.seen);
+        let AnswersSeen { reads, writes, others, rows, .. } = seen;
         if op.rules().count_answers {
             op.count(|events| {
                 events.reads += reads;
                 events.writes += writes;
                 events.others += others;
-                events.reconnects += reconnects;
+                events.ignored += seen.errors;
+                events.reconnects += seen.reconnects;
+                events.events += seen.events;
             });
         }
         let statements = (reads + writes + others) as u32;
         OpDone { statements, rows, ..OpDone::default() }
     }
 
-    /// Runs `thread_done`.
+    /// Lets the script leave its loop, and runs `thread_done`.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
-        if self.next == WaitsFor::Nothing && !self.ended {
-            return Ok(());
-        }
-        let mut reply = Reply::Switch(false);
+        let mut reply = match std::mem::replace(&mut self.next, WaitsFor::Nothing) {
+            WaitsFor::Nothing => return Ok(()),
+            WaitsFor::Event => Reply::Switch(false),
+            WaitsFor::Timer => Reply::Nothing,
+        };
         loop {
-            match self.go_on(op, reply, &mut false).await {
+            match self.go_on(op, reply, true).await {
+                // It would begin its event again, without end.
+                Turn::Request(Request::Restart(_)) | Turn::Done(_) => break,
                 Turn::Request(_) => reply = Reply::Switch(false),
-                Turn::Failed(words) => return Err(OpError::Script(words)),
-                Turn::Done(_) => break,
+                Turn::Failed(words) => return Err(OpError::Script(ScriptPart::End, words)),
             }
         }
         self.count(op);
-        std::mem::take(&mut self.connections).close_all().await;
         Ok(())
+    }
+
+    pub(super) fn into_sessions(self) -> impl Iterator<Item = LeanSession> {
+        self.connections.into_sessions()
     }
 }
 
@@ -285,3 +390,5 @@ async fn call(main: &mut Runner<'_>, name: &str) -> error::Result<()> {
     }
     Ok(())
 }
+#[cfg(test)]
+mod tests;

@@ -100,6 +100,8 @@ pub(crate) struct ServiceReport {
     pub seen: Events,
     /// None in a closed loop.
     pub queue: Option<QueueLength>,
+    /// A client sleeps because its script says so: no server is silent then.
+    pub asleep: bool,
 }
 
 /// The approximate queue of an open loop.
@@ -234,7 +236,13 @@ mod tests {
             ThreadEvent::Reopened,
             ThreadEvent::Warm,
             ThreadEvent::NeedsOps,
-            ThreadEvent::Service(ServiceReport { until: Ns::MAX, ops: 12, seen, queue }),
+            ThreadEvent::Service(ServiceReport {
+                until: Ns::MAX,
+                ops: 12,
+                seen,
+                queue,
+                asleep: true,
+            }),
             ThreadEvent::Interval(Box::new(interval())),
             ThreadEvent::Abort(7, OpError::Failure(refusal(), asked)),
             ThreadEvent::Abort(7, OpError::Timeout(Duration::from_millis(1500))),

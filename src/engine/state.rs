@@ -40,6 +40,8 @@ pub(crate) struct ThreadState {
     pub pacing: Option<Pacing>,
     pub pauses: Option<Pauses>,
     share: Option<OpShare>,
+    /// Clients whose scripts sleep.
+    pub sleeping: Cell<u32>,
     pub clients: Vec<Rc<ClientState>>,
 }
 
@@ -109,6 +111,7 @@ impl ThreadState {
             pacing: pacing.transpose()?,
             share: setup.grants.get(index).map(|grant| OpShare::new(grant, clients.len())),
             pauses: job.plan.think.map(|_| Pauses::new(window.end)).transpose()?,
+            sleeping: Cell::default(),
             clients: clients.iter().map(client).collect(),
         })
     }
@@ -133,6 +136,11 @@ impl ThreadState {
         self.report(now, self.pacing.as_ref().map(|pacing| self.queue(pacing, now)));
         self.sample(now);
         self.recorder.borrow_mut().roll(now);
+    }
+
+    /// Returns whether nothing but the number of its ops ends the step.
+    pub(super) fn ends_by_ops(&self) -> bool {
+        self.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
     }
 
     /// Returns the instant from which no op goes on that met an error.
@@ -198,7 +206,8 @@ impl ThreadState {
         let mut seen = std::mem::take(&mut *self.seen.borrow_mut());
         seen.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
         let ops = recorder.ops();
-        self.tell(ThreadEvent::Service(ServiceReport { until, ops, seen, queue }));
+        let asleep = self.sleeping.get() > 0;
+        self.tell(ThreadEvent::Service(ServiceReport { until, ops, seen, queue, asleep }));
     }
 
     fn queue(&self, pacing: &Pacing, now: Ns) -> QueueLength {
@@ -270,8 +279,13 @@ impl ThreadState {
         }
         client.issued.set(None);
         client.answered.set(None);
-        add_error(&mut self.seen.borrow_mut(), now, error.code(), &error.to_string());
+        self.see_error(now, error);
         self.enter_doubt(client)
+    }
+
+    /// Notes an error for the watch over outages.
+    pub(crate) fn see_error(&self, now: Ns, error: &OpError) {
+        add_error(&mut self.seen.borrow_mut(), now, error.code(), &error.to_string());
     }
 
     /// Enters in the ledger what a client's writes left in doubt; returns whether there is something.

@@ -419,7 +419,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Takes one event; says whether it shows that the server answers.
+    /// Takes one event; says whether it shows that the server answers, or is not asked.
     fn take(&mut self, message: Option<ThreadMessage>) -> Result<bool> {
         let ThreadMessage { thread, group: _, event } = message.ok_or_else(broken)?;
         self.explain_wait();
@@ -460,8 +460,8 @@ impl<'a> Running<'a> {
                 if let OpError::Failure(failure, Some(action)) = &error {
                     self.tell_end(&EndReason::Client(*action.clone(), failure.clone()));
                 }
-                if let OpError::Script(words) = &error {
-                    let action = ClientAction::Script(words.clone());
+                if let OpError::Script(part, words) = &error {
+                    let action = ClientAction::Script(*part, words.clone());
                     self.tell_end(&EndReason::Client(action, Failure::Lost(String::new())));
                 }
                 let plan = &self.context.plan;
@@ -478,7 +478,11 @@ impl<'a> Running<'a> {
                 let complete = self.timeline.thread_done(thread);
                 self.complete(&complete);
             }
-            ThreadEvent::Service(report) => self.take_report(thread, report),
+            ThreadEvent::Service(report) => {
+                let asleep = report.asleep;
+                self.take_report(thread, report);
+                return Ok(asleep);
+            }
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
@@ -543,7 +547,7 @@ impl<'a> Running<'a> {
     }
 
     fn take_report(&mut self, thread: usize, report: ServiceReport) {
-        let ServiceReport { until, ops, seen, queue } = report;
+        let ServiceReport { until, ops, seen, queue, asleep: _ } = report;
         let end = self.window_end();
         self.seen.outages.report(thread, (until, ops), seen, end);
         let Some(queue) = queue else { return };

@@ -18,25 +18,27 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::{Workload, named};
 
-struct Ran {
-    step: Result<MeasuredStep>,
-    counts: Counts,
-    seen: Watched,
+pub(super) struct Ran {
+    pub step: Result<MeasuredStep>,
+    pub counts: Counts,
+    pub seen: Watched,
 }
 
 impl Ran {
-    fn step(&self) -> &MeasuredStep {
+    pub(super) fn step(&self) -> &MeasuredStep {
         self.step.as_ref().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn errors(&self) -> u64 {
+    pub(super) fn errors(&self) -> u64 {
         self.step().counted.errors.iter().map(|error| error.count).sum()
     }
 }
 
 #[derive(Default)]
-struct Watched {
-    ends: Cell<usize>,
+pub(super) struct Watched {
+    pub ends: Cell<usize>,
+    /// Those after the run.
+    pub late: Cell<usize>,
     busy_max: Cell<u64>,
 }
 
@@ -47,14 +49,16 @@ impl Observer for Watched {
         self.busy_max.set(self.busy_max.get().max(queue.busy));
     }
 
-    fn end(&self, _: &EndReason) {
+    fn end(&self, reason: &EndReason) {
+        let late = matches!(reason, EndReason::Client(action, _) if action.is_late());
+        self.late.set(self.late.get() + usize::from(late));
         self.ends.set(self.ends.get() + 1);
     }
 
     fn said(&self, _: &str) {}
 }
 
-fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {
+pub(super) fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {
     let workload = named(workload).expect(workload);
     let policy = crate::plan::Policy { on_error: OnError::Continue, ..Default::default() };
     Plan { workload, policy, engine_threads: Some(1), ..a_plan(0, clients, stop) }
@@ -67,7 +71,7 @@ fn both(plan: &Plan, script: fn() -> Script, change: impl FnOnce(&mut Rules)) ->
     [Rules::loadgen(), changed].map(|rules| measure(&Plan { rules, ..plan.clone() }, script()))
 }
 
-fn measure(plan: &Plan, script: Script) -> Ran {
+pub(super) fn measure(plan: &Plan, script: Script) -> Ran {
     measure_with(plan, script, None)
 }
 

@@ -12,9 +12,9 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::alarm::NEVER;
 use super::client;
-use super::connection::{self, ClosedSession, Connection, close_all, pauses};
+use super::connection::{self, Connection, close_all, pauses};
 use super::pacing::Pacing;
-use super::program::ThreadPrograms;
+use super::program::{Goodbye, ThreadPrograms};
 use super::self_watch::EVERY;
 use super::setup::{Go, StepSetup, ThreadEvent};
 use super::state::ThreadState;
@@ -43,7 +43,8 @@ async fn step(setup: &Arc<StepSetup>, index: usize, clients: &[u32]) -> Result<(
     let mut go = setup.go.clone();
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(start)) = start else {
-        close_all(connections.into_iter().map(|opened| opened.into_closed(false)).collect()).await;
+        let opened = connections.into_iter();
+        close_all(opened.flat_map(|opened| opened.into_goodbyes(false)).collect()).await;
         return Ok(());
     };
     let origin = setup.opening + Duration::from_nanos(start);
@@ -115,14 +116,14 @@ async fn open_one(
     opened
 }
 
-async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<ClosedSession>> {
+async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<Vec<Goodbye>> {
     // Without a warm-up the window opens here: tokio's timers would be a millisecond or two late.
     let start = Timer::new().map_err(|e| no_timer(&e))?;
     while state.origin > Instant::now() {
         start.set(state.origin);
         start.expired().await.map_err(|e| no_timer(&e))?;
     }
-    let mut tasks: JoinSet<Option<ClosedSession>> = JoinSet::new();
+    let mut tasks: JoinSet<Vec<Goodbye>> = JoinSet::new();
     for (client, connection) in state.clients.iter().zip(connections) {
         tasks.spawn_local(client::run(Rc::clone(state), Rc::clone(client), connection));
     }
@@ -135,7 +136,7 @@ async fn work(state: &Rc<ThreadState>, connections: Vec<Connection>) -> Result<V
         tokio::select! {
             ended = tasks.join_next() => match ended {
                 None => break,
-                Some(Ok(session)) => sessions.extend(session),
+                Some(Ok(goodbyes)) => sessions.extend(goodbyes),
                 Some(Err(panic)) => return Err(Error::failed(format!("a client: {panic}"))),
             },
             // Without it an open loop would issue nothing more, and a probe see nothing.

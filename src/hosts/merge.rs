@@ -13,7 +13,7 @@ const REPORT: Duration = Duration::from_millis(200);
 pub(super) struct Merge {
     /// By thread: how far it has reported, its ops, its queue.
     reported: Vec<(Ns, u64, Option<QueueLength>)>,
-    /// Successes and errors since the last report.
+    /// Successes and errors since the last report, and whether a client slept.
     report: ServiceReport,
     reported_at: Instant,
     timeline: Timeline,
@@ -29,7 +29,13 @@ impl Merge {
     fn of(threads: usize, statements: usize) -> Merge {
         Merge {
             reported: vec![(0, 0, None); threads],
-            report: ServiceReport { until: 0, ops: 0, seen: Vec::new(), queue: None },
+            report: ServiceReport {
+                until: 0,
+                ops: 0,
+                seen: Vec::new(),
+                queue: None,
+                asleep: false,
+            },
             reported_at: Instant::now(),
             timeline: Timeline::new(threads, statements, Ns::MAX),
             warm: 0,
@@ -58,6 +64,7 @@ impl Merge {
     fn service(&mut self, thread: usize, report: ServiceReport) -> Option<ThreadEvent> {
         self.reported[thread] = (report.until, report.ops, report.queue);
         self.report.seen.extend(report.seen);
+        self.report.asleep |= report.asleep;
         let until =
             self.reported.iter().map(|(until, ..)| *until).min().expect("a part has threads");
         let due = self.reported_at.elapsed() >= REPORT || until == Ns::MAX;
@@ -70,7 +77,8 @@ impl Merge {
                 add!(all, of; waiting, busy);
             }
             let seen = std::mem::take(&mut self.report.seen);
-            ThreadEvent::Service(ServiceReport { until, ops, seen, queue })
+            let asleep = std::mem::take(&mut self.report.asleep);
+            ThreadEvent::Service(ServiceReport { until, ops, seen, queue, asleep })
         })
     }
 

@@ -3,10 +3,10 @@
 local host, settings = ...
 local ffi = require("ffi")
 local yield = coroutine.yield
-local CONNECT, QUERY, PREPARE, EXECUTE, CLOSE, FETCH, DISCONNECT, RECONNECT, SLEEP, NEXT, RESTART, COUNT, MORE, FURTHER =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+local CONNECT, QUERY, PREPARE, EXECUTE, CLOSE, FETCH, DISCONNECT, RECONNECT, SLEEP, NEXT, RESTART, COUNT, FREE, FORGET,
+  START, STOP, MORE, FURTHER = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
 -- A yield of the host's, as it passes through a coroutine of the script's.
-local HOST, NULL = host.marker, host.null
+local HOST = host.marker
 
 ffi.cdef [[
 typedef enum { SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_TRX, SB_CNT_ERROR, SB_CNT_RECONNECT, SB_CNT_MAX } sb_counter_type;
@@ -124,9 +124,34 @@ local function result(con, columns, rows)
   return rs
 end
 
+-- The host's numbers of connections and statements that nobody has any more are given back with the next request
+-- that makes one: the collector cannot yield.
+local number_of = ffi.typeof("struct { double id; }")
+
+local function collected(list, connection)
+  return function(handle) list[#list + 1] = { handle.id, connection } end
+end
+
+local function give_back(driver)
+  local list = driver.dropped
+  while #list > 0 do
+    local item = table.remove(list)
+    if item[2] then request(CLOSE, item[2], item[1]) else request(FORGET, item[1]) end
+  end
+end
+
+local function is_closed(con, verb)
+  if not con.closed then return false end
+  host.alert(format("attempt to %s an already closed connection", verb or "use"))
+  -- A script that tries again and again lets others have their turn.
+  request(FREE, con.id)
+  return true
+end
+
 function Driver:name() return "mysql" end
 
 function Driver:connect()
+  give_back(self)
   local id, _, _, message = request(CONNECT)
   if not id then
     host.fatal(format("unable to connect to MySQL server %s, aborting...", settings.server))
@@ -134,12 +159,14 @@ function Driver:connect()
     error("connection creation failed", 2)
   end
   local con = setmetatable({ id = id, env = self.env, driver = self, error = ERROR.NONE, serial = 0 }, Connection)
+  con.handle = ffi.gc(number_of(id), collected(self.dropped))
   con.rs = setmetatable({ con = con, nfields = 0, nrows = 0 }, Result)
   return con
 end
 
 local function query(con, sql, level)
   need_text(sql, "query", level)
+  if is_closed(con) then error("SQL API error", level) end
   local columns, rows, a, b, listed = request(QUERY, con.id, sql)
   if columns then return result(con, columns, rows) end
   raise(con, "mysql_drv_query()", sql, rows, a, b, listed, level)
@@ -164,6 +191,8 @@ end
 -- Prepares a statement, or raises an error with these words.
 local function prepare(self, sql, words, level)
   need_text(sql, "prepare", level + 1)
+  if is_closed(self) then return nil end
+  give_back(self.driver)
   local id, errno, state, message = request(PREPARE, self.id, sql)
   if not id then
     self.sql_errno, self.sql_state, self.sql_errmsg = errno, state, message
@@ -171,17 +200,22 @@ local function prepare(self, sql, words, level)
     host.fatal(format('MySQL error: %d "%s"', errno, message))
     error(words, level)
   end
-  return setmetatable({ id = id, connection = self, sql = sql, params = {}, kinds = "" }, Statement)
+  local handle = ffi.gc(number_of(id), collected(self.driver.dropped, self.id))
+  return setmetatable({ id = id, handle = handle, connection = self, sql = sql, params = {}, values = {}, kinds = "" },
+    Statement)
 end
 
 function Connection:prepare(sql) return prepare(self, sql, "SQL API error", 2) end
 
 function Connection:disconnect()
+  if is_closed(self, "close") then return true end
+  self.closed = true
   request(DISCONNECT, self.id)
   return true
 end
 
 function Connection:reconnect()
+  if is_closed(self, "close") then return true end
   request(RECONNECT, self.id)
   return true
 end
@@ -249,33 +283,25 @@ function Statement:bind_param(...)
   self.kinds = concat(kinds)
 end
 
-local function values(params, i, n)
-  if i > n then return end
-  local value = params[i].value
-  if value == nil then value = NULL end
-  if i == n then return value end
-  return value, values(params, i + 1, n)
-end
-
 function Statement:execute()
-  local con, params = self.connection, self.params
-  local n = #params
-  local columns, rows, a, b, listed
-  if n == 0 then
-    columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds)
-  elseif n == 1 then
-    columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds, values(params, 1, 1))
-  else
-    columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds, values(params, 1, n))
-  end
+  local con, params, values = self.connection, self.params, self.values
+  if is_closed(con) then return nil end
+  for i = 1, #params do values[i] = params[i].value end
+  local columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds, values)
   if columns then return result(con, columns, rows) end
   raise(con, "mysql_stmt_execute()", "<prepared statement>", rows, a, b, listed, 3, self.sql)
 end
 
 function Statement:next_result() return self.connection:next_result() end
 
+-- Any number that no statement has.
+local NO_STATEMENT = 2 ^ 52
+
 function Statement:close()
+  if is_closed(self.connection) or self.id == NO_STATEMENT then return 0 end
+  ffi.gc(self.handle, nil)
   request(CLOSE, self.connection.id, self.id)
+  self.id = NO_STATEMENT
   return 0
 end
 
@@ -297,6 +323,7 @@ end
 function Param:set_rand_str(pattern) self:set(random_string(pattern)) end
 
 function Result:fetch_row()
+  if is_closed(self.con) then return nil end
   if self.serial ~= self.con.serial then return nil end
   local more, row = request(FETCH, self.con.id)
   if more == nil then error(row, 2) end
@@ -305,8 +332,9 @@ function Result:fetch_row()
 end
 
 function Result:free()
-  if self.serial ~= self.con.serial then error("db_free_results() failed", 2) end
+  if is_closed(self.con) or self.serial ~= self.con.serial then error("db_free_results() failed", 2) end
   self.con.serial = self.con.serial + 1
+  request(FREE, self.con.id)
   return true
 end
 
@@ -485,9 +513,10 @@ local C = setmetatable({
   sb_rand_uniform = uniform, sb_rand_default = default, sb_rand_gaussian = gaussian, sb_rand_special = special,
   sb_rand_pareto = pareto, sb_rand_zipfian = zipfian, sb_rand_unique = unique,
   sb_rand_uniform_double = uniform_double, sb_rand_uniform_uint64 = uniform_uint64,
-  sb_event_start = function() end,
-  sb_event_stop = function() end,
-  sb_more_events = function() return request(NEXT) end,
+  sb_event_start = function() request(START) end,
+  sb_event_stop = function() request(STOP) end,
+  -- The script says itself when its events begin and end.
+  sb_more_events = function() return request(NEXT, false, false) end,
 }, { __index = ffi.C })
 
 local proxy = setmetatable({ C = C, cdef = cdef }, { __index = ffi })
@@ -620,7 +649,7 @@ local function legacy_kinds(list)
 end
 
 local function legacy_values(stmt)
-  local params = {}
+  local values = {}
   for i = 1, #stmt.kinds do
     local value = stmt.bound[i]
     if value ~= nil and sub(stmt.kinds, i, i) == "s" then
@@ -630,9 +659,9 @@ local function legacy_values(stmt)
       if not number then error(format("bad value #%d (number expected, got %s)", i, type(value)), 3) end
       value = number < 0 and math.ceil(number) or floor(number)
     end
-    params[i] = { value = value }
+    values[i] = value
   end
-  return params
+  return values
 end
 
 local function restart(con, sql, errno, state, message)
@@ -676,14 +705,8 @@ local function add_legacy(env)
   end
   function db.execute(stmt)
     stmt = legacy_statement(stmt)
-    local at, n = stmt.connection, #stmt.kinds
-    local columns, rows, state, message, listed
-    if n == 0 then
-      columns, rows, state, message, listed = request(EXECUTE, at.id, stmt.id, "")
-    else
-      columns, rows, state, message, listed =
-        request(EXECUTE, at.id, stmt.id, stmt.kinds, values(legacy_values(stmt), 1, n))
-    end
+    local at = stmt.connection
+    local columns, rows, state, message, listed = request(EXECUTE, at.id, stmt.id, stmt.kinds, legacy_values(stmt))
     if columns then
       result(at, columns, rows)
     elseif listed then
@@ -707,10 +730,13 @@ local function add_legacy(env)
   env.sysbench.db = db
 end
 
+local run_events
+
 local function new_state(tid)
   local env = {}
   env._G = env
   env.thread_id = tid
+  env.thread_run = function(id) return run_events(env, id) end
   local driver
   local sql = { type = TYPE, error = ERROR }
   function sql.driver(name)
@@ -719,7 +745,7 @@ local function new_state(tid)
       host.fatal(format("invalid database driver name: '%s'", name))
       error("failed to initialize the DB driver", 2)
     end
-    driver = driver or setmetatable({ env = env }, Driver)
+    driver = driver or setmetatable({ env = env, dropped = {} }, Driver)
     return driver
   end
   local argv = {}
@@ -747,7 +773,7 @@ local function new_state(tid)
   return setmetatable(env, { __index = base })
 end
 
--- What a client's coroutine runs. Each returns true and a result, or false and the message of the failure.
+-- The entries that a client's coroutine runs. Each returns true and a result, or false and the message of the failure.
 
 local function message_of(message)
   return type(message) == "string" and message or type(message) == "table" and message.sql_errmsg
@@ -806,17 +832,16 @@ function entries.hook(env, name, stat)
   return ok, not ok and message or nil
 end
 
-local function thread_run(env, tid)
-  local event = env.event
-  while request(NEXT) do
+function run_events(env, tid)
+  while request(NEXT, false, true) do
     local ok, value
     repeat
-      ok, value = pcall(event, tid)
+      ok, value = pcall(env.event, tid)
       if not ok then
         if type(value) ~= "table" or value.errcode ~= RESTART_EVENT then error(value, 0) end
-        request(RESTART)
         local hook = env.sysbench.hooks.before_restart_event
         if hook then hook(value) end
+        request(RESTART, message_of(value))
       end
     until ok
     if value then return end
@@ -827,7 +852,7 @@ function entries.thread(env, tid)
   local ok, message = entries.chunk(env)
   if ok and env.thread_init then ok, message = guard("thread_init", env.thread_init, tid) end
   if not ok then return false, message end
-  ok, message = guard("thread_run", env.thread_run or thread_run, env.thread_run and tid or env, tid)
+  ok, message = guard("thread_run", env.thread_run, tid)
   if not ok then return false, message end
   -- The client stands at its end: nothing is asked before it says so.
   request(NEXT, true)
@@ -838,7 +863,7 @@ end
 function entries.start(entry, ...)
   local arguments, n = { ... }, select("#", ...)
   return coroutine.create(function()
-    -- What loadstring makes here has this environment.
+    -- Chunks that loadstring makes here have this environment.
     setfenv(0, arguments[1])
     return entries[entry](unpack(arguments, 1, n))
   end)

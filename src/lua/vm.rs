@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -25,36 +26,67 @@ const MEMORY_MAX: usize = 2 << 30;
 
 const OUT_OF_MEMORY: &str = "not enough memory";
 
-/// The values that mark a request, and NULL among the values of a statement.
+/// Its address marks a request.
 static MARKER: u8 = 0;
-static NULL: u8 = 0;
 
-fn address(of: &'static u8) -> LightUserData {
-    LightUserData(std::ptr::from_ref(of).cast_mut().cast::<c_void>())
+fn marker() -> LightUserData {
+    LightUserData(std::ptr::from_ref(&MARKER).cast_mut().cast::<c_void>())
 }
 
-/// What a script asks of whoever runs it. Connections and statements have the numbers that replies gave.
+/// The requests of a script to its client. Connections and statements have the numbers that replies gave.
 #[derive(Debug)]
 pub(crate) enum Request {
     Connect,
     Query(usize, LuaString),
     Prepare(usize, LuaString),
-    /// With the kinds of the values: `i`, `d` or `s` each.
-    Execute(usize, usize, LuaString, Vec<Value>),
+    Execute(usize, usize, Values),
     Close(usize, usize),
     Fetch(usize),
+    /// The rows that are left are not wanted.
+    Free(usize),
     Disconnect(usize),
+    /// Nobody has the connection any more.
+    Forget(usize),
     Reconnect(usize),
     Sleep(Duration),
-    /// The next event, if there is one; true where the script ended its thread of its own will.
-    Next(bool),
-    /// The event begins again.
-    Restart,
+    /// The next event, if there is one.
+    Next {
+        /// The script ended its thread of its own will.
+        ends: bool,
+        /// All between two of these is an event; else it lies between `Start` and `Stop`.
+        counts: bool,
+    },
+    Start,
+    Stop,
+    /// The event begins again, after an error in these words.
+    Restart(String),
     /// One more of a counter of sysbench's.
     Count(u32),
     /// Whether the last answer has further results, and the next of them.
     HasMore(usize),
     Further(usize),
+}
+
+/// The values of a statement that is executed, with their kinds: `i`, `d` or `s` each.
+#[derive(Debug)]
+pub(crate) struct Values {
+    kinds: LuaString,
+    values: Option<Table>,
+}
+
+impl Values {
+    pub(crate) fn count(&self) -> usize {
+        self.kinds.as_bytes().len()
+    }
+
+    /// Takes one after the other: the VM has room for some thousand values at once.
+    pub(crate) fn each(&self, mut take: impl FnMut(usize, u8, &Value)) {
+        let Some(values) = &self.values else { return };
+        for (at, kind) in self.kinds.as_bytes().iter().enumerate() {
+            let value = values.raw_get(at + 1).unwrap_or(Value::Nil);
+            take(at, *kind, &value);
+        }
+    }
 }
 
 /// One row: NULLs, and cells as text.
@@ -69,7 +101,7 @@ pub(crate) enum Reply {
         columns: u64,
         rows: u64,
     },
-    /// With whether the error is one of those that are to be ignored.
+    /// `listed`: the error is one of those that are to be ignored.
     Failed {
         code: u16,
         state: String,
@@ -80,17 +112,17 @@ pub(crate) enum Reply {
     NoRow(String),
 }
 
-/// How far a state has come.
+/// The end of a state's turn.
 #[derive(Debug)]
 pub(crate) enum Turn {
     Request(Request),
     /// False where a command returned false.
     Done(bool),
-    /// With sysbench's words, and where in the script.
+    /// Has sysbench's words, and the place in the script.
     Failed(String),
 }
 
-/// What a state runs.
+/// The parts of a script that a state runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Entry<'a> {
     /// The file, then `sysbench.opt`.
@@ -117,20 +149,24 @@ pub(crate) type FatalLines = Box<dyn Fn(String)>;
 
 /// The VM of a thread; a clone is the same one.
 #[derive(Clone)]
-pub(crate) struct Vm {
+pub(crate) struct Vm(Rc<Host>);
+
+struct Host {
     lua: Lua,
     script: Arc<Script>,
     entries: Table,
     settings: Table,
     start: Function,
+    /// The environments and coroutines of states, by their streams: Rust may hold some thousand values only.
+    envs: Table,
+    threads: Table,
     seed: u64,
 }
 
 /// The environment of a client, and its coroutine.
 pub(crate) struct State {
     vm: Vm,
-    env: Table,
-    thread: Option<Thread>,
+    runs: bool,
     stream: usize,
 }
 
@@ -162,25 +198,28 @@ impl Vm {
         let entries: Table =
             prelude.call((host(&lua, fatal, script.is_native)?, settings.clone()))?;
         let start = entries.get("start")?;
-        Ok(Vm { lua, script: Arc::clone(script), entries, settings, start, seed })
+        let (envs, threads) = (lua.create_table()?, lua.create_table()?);
+        let script = Arc::clone(script);
+        Ok(Vm(Rc::new(Host { lua, script, entries, settings, start, envs, threads, seed })))
     }
 
     /// Gives `sysbench.opt` to the states whose chunk has not run yet.
     pub(crate) fn set_options(&self, script: &Script) -> Result<()> {
-        set_settings(&self.lua, &self.settings, script).map_err(|error| broken(&error))
+        set_settings(&self.0.lua, &self.0.settings, script).map_err(|error| broken(&error))
     }
 
     /// Makes the state of a thread of sysbench's (from 0).
     pub(crate) fn state(&self, tid: u32) -> Result<State> {
-        let seed = seed_of(&[self.seed, name_part("script"), u64::from(tid)]);
-        let stream = random::begin(self.script.random, seed);
-        let env = self.entry("new_state").and_then(|new_state| new_state.call(tid));
-        let env = env.map_err(|error| broken(&error))?;
-        Ok(State { vm: self.clone(), env, thread: None, stream })
+        let seed = seed_of(&[self.0.seed, name_part("script"), u64::from(tid)]);
+        let stream = random::begin(self.0.script.random, seed);
+        let env = self.entry("new_state").and_then(|new_state| new_state.call::<Table>(tid));
+        let kept = env.and_then(|env| self.0.envs.raw_set(stream, env));
+        kept.map_err(|error| broken(&error))?;
+        Ok(State { vm: self.clone(), runs: false, stream })
     }
 
     fn entry(&self, name: &str) -> mlua::Result<Function> {
-        self.entries.get(name)
+        self.0.entries.get(name)
     }
 }
 
@@ -193,43 +232,58 @@ impl State {
             Entry::Call(name) => ("call", self.text(name)?),
             Entry::Command(name) => ("command", self.text(name)?),
         };
-        let started = self.vm.start.call((name, &self.env, argument));
-        self.thread = Some(started.map_err(|error| broken(&error))?);
+        let Host { start, threads, .. } = &*self.vm.0;
+        let started = self.env().and_then(|env| start.call::<Thread>((name, env, argument)));
+        let kept = started.and_then(|thread| threads.raw_set(self.stream, thread));
+        kept.map_err(|error| broken(&error))?;
+        self.runs = true;
         Ok(())
     }
 
+    fn env(&self) -> mlua::Result<Table> {
+        self.vm.0.envs.raw_get(self.stream)
+    }
+
     fn text(&self, text: &str) -> Result<Value> {
-        text.into_lua(&self.vm.lua).map_err(|error| broken(&error))
+        text.into_lua(&self.vm.0.lua).map_err(|error| broken(&error))
     }
 
     /// Goes on with a reply until the next request, or the end.
     pub(crate) fn resume(&mut self, reply: Reply) -> Turn {
         random::select(self.stream);
-        let Some(thread) = &self.thread else { return Turn::Failed("no script runs".to_owned()) };
-        let turn = self.reply(reply).and_then(|values| thread.resume::<MultiValue>(values));
-        let values = match turn {
-            Ok(values) => values,
-            Err(error) => return Turn::Failed(explain(error.to_string())),
+        if !self.runs {
+            return Turn::Failed("no script runs".to_owned());
+        }
+        let resumed = || -> mlua::Result<(Yielded, bool)> {
+            let thread: Thread = self.vm.0.threads.raw_get(self.stream)?;
+            let values = thread.resume(self.reply(reply)?)?;
+            Ok((values, thread.is_resumable()))
         };
-        if thread.is_resumable() {
+        let (values, goes_on) = match resumed() {
+            Ok(resumed) => resumed,
+            Err(error) => {
+                self.runs = false;
+                return Turn::Failed(explain(error.to_string()));
+            }
+        };
+        if goes_on {
             return read_request(values).map_or_else(
                 || Turn::Failed("coroutine.yield outside a coroutine of the script".to_owned()),
                 Turn::Request,
             );
         }
-        self.thread = None;
-        let mut values = values.into_iter();
-        match (values.next(), values.next()) {
-            (Some(Value::Boolean(true)), value) => {
-                Turn::Done(!matches!(value, Some(Value::Boolean(false))))
+        self.runs = false;
+        match values {
+            (Value::Boolean(true), value, ..) => {
+                Turn::Done(!matches!(value, Value::Boolean(false)))
             }
-            (_, Some(Value::String(message))) => Turn::Failed(explain(message.to_string_lossy())),
+            (_, Value::String(message), ..) => Turn::Failed(explain(message.to_string_lossy())),
             _ => Turn::Failed("the script failed".to_owned()),
         }
     }
 
     fn reply(&self, reply: Reply) -> mlua::Result<MultiValue> {
-        let lua = &self.vm.lua;
+        let lua = &self.vm.0.lua;
         let mut values = MultiValue::new();
         match reply {
             Reply::Nothing => {}
@@ -266,7 +320,7 @@ impl State {
 
     fn ask<T: mlua::FromLuaMulti>(&self, entry: &str, argument: Option<&str>) -> mlua::Result<T> {
         random::select(self.stream);
-        self.vm.entry(entry)?.call((&self.env, argument))
+        self.vm.entry(entry)?.call((self.env()?, argument))
     }
 
     /// Returns whether the script has a global function of this name.
@@ -297,8 +351,8 @@ impl State {
     }
 
     pub(crate) fn validates(&self, name: &str, value: &str) -> bool {
-        let validate = self.vm.entry("validate");
-        validate.and_then(|validate| validate.call((&self.env, name, value))).unwrap_or(false)
+        let validate = || self.vm.entry("validate")?.call((self.env()?, name, value));
+        validate().unwrap_or(false)
     }
 
     /// Ends the reports that this state has written.
@@ -320,16 +374,26 @@ impl State {
     pub(crate) fn hook(&self, name: &str, stat: &[(&str, f64)]) -> std::result::Result<(), String> {
         let call = || -> mlua::Result<(bool, Option<String>)> {
             random::select(self.stream);
-            let table = self.vm.lua.create_table()?;
+            let table = self.vm.0.lua.create_table()?;
             for (key, value) in stat {
                 table.raw_set(*key, *value)?;
             }
-            self.vm.entry("hook")?.call((&self.env, name, table))
+            self.vm.entry("hook")?.call((self.env()?, name, table))
         };
         match call() {
             Ok((true, _)) => Ok(()),
             Ok((false, why)) => Err(why.unwrap_or_default()),
             Err(error) => Err(first_line(&error.to_string())),
+        }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let Host { envs, threads, .. } = &*self.vm.0;
+        for table in [envs, threads] {
+            // Nothing is left behind where it cannot be taken out.
+            let _ = table.raw_set(self.stream, Value::Nil);
         }
     }
 }
@@ -349,62 +413,70 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("runtime error: ").to_owned()
 }
 
+/// A marker, the kind of a request, and its arguments; or the outcome of a coroutine that has ended.
+type Yielded = (Value, Value, Value, Value, Value, Value);
+
 /// Reads a request from what a coroutine yields; None if it is none of the prelude's.
-fn read_request(values: MultiValue) -> Option<Request> {
-    let mut values = values.into_iter();
-    let Some(Value::LightUserData(marker)) = values.next() else { return None };
-    if marker.0 != address(&MARKER).0 {
+fn read_request((mark, kind, a, b, c, d): Yielded) -> Option<Request> {
+    if !matches!(mark, Value::LightUserData(mark) if mark.0 == marker().0) {
         return None;
     }
-    let op = number(values.next())?;
-    let mut index = || number(values.next()).map(|n| n as usize);
-    Some(match op as u32 {
+    Some(match number(&kind)? as u32 {
         1 => Request::Connect,
-        2 => Request::Query(index()?, string(values.next())?),
-        3 => Request::Prepare(index()?, string(values.next())?),
-        4 => Request::Execute(index()?, index()?, string(values.next())?, values.collect()),
-        5 => Request::Close(index()?, index()?),
-        6 => Request::Fetch(index()?),
-        7 => Request::Disconnect(index()?),
-        8 => Request::Reconnect(index()?),
+        2 => Request::Query(index(&a)?, string(b)?),
+        3 => Request::Prepare(index(&a)?, string(b)?),
+        4 => {
+            let values = if let Value::Table(values) = d { Some(values) } else { None };
+            Request::Execute(index(&a)?, index(&b)?, Values { kinds: string(c)?, values })
+        }
+        5 => Request::Close(index(&a)?, index(&b)?),
+        6 => Request::Fetch(index(&a)?),
+        7 => Request::Disconnect(index(&a)?),
+        8 => Request::Reconnect(index(&a)?),
         9 => {
-            let seconds = number(values.next())?.clamp(0.0, 1e9);
+            let seconds = number(&a)?.clamp(0.0, 1e9);
             Request::Sleep(Duration::from_secs_f64(if seconds.is_nan() { 0.0 } else { seconds }))
         }
-        10 => Request::Next(matches!(values.next(), Some(Value::Boolean(true)))),
-        11 => Request::Restart,
-        12 => Request::Count(index()? as u32),
-        13 => Request::HasMore(index()?),
-        14 => Request::Further(index()?),
+        10 => Request::Next { ends: is_true(&a), counts: is_true(&b) },
+        11 => Request::Restart(string(a)?.to_string_lossy()),
+        12 => Request::Count(index(&a)? as u32),
+        13 => Request::Free(index(&a)?),
+        14 => Request::Forget(index(&a)?),
+        15 => Request::Start,
+        16 => Request::Stop,
+        17 => Request::HasMore(index(&a)?),
+        18 => Request::Further(index(&a)?),
         _ => return None,
     })
 }
 
-fn number(value: Option<Value>) -> Option<f64> {
-    match value? {
-        Value::Integer(number) => Some(number as f64),
-        Value::Number(number) => Some(number),
+fn is_true(value: &Value) -> bool {
+    matches!(value, Value::Boolean(true))
+}
+
+fn index(value: &Value) -> Option<usize> {
+    number(value).map(|number| number as usize)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
         _ => None,
     }
 }
 
-fn string(value: Option<Value>) -> Option<LuaString> {
-    match value? {
+fn string(value: Value) -> Option<LuaString> {
+    match value {
         Value::String(text) => Some(text),
         _ => None,
     }
 }
 
-/// Returns whether a value of a statement is NULL.
-pub(crate) fn is_null(value: &Value) -> bool {
-    matches!(value, Value::LightUserData(null) if null.0 == address(&NULL).0)
-}
-
 /// Makes the functions that the prelude gets.
 fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    host.set("marker", address(&MARKER))?;
-    host.set("null", address(&NULL))?;
+    host.set("marker", marker())?;
     let functions = lua.create_table()?;
     for (name, function) in random::functions() {
         functions.set(name, LightUserData(function))?;
@@ -420,6 +492,10 @@ fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool) -> mlua::Result<Table> {
         Ok(())
     };
     host.set("fatal", lua.create_function(fatal)?)?;
+    let alert = move |_: &Lua, text: LuaString| {
+        write(&[b"ALERT: ", &*text.as_bytes(), b"\n"].concat(), to_stderr)
+    };
+    host.set("alert", lua.create_function(alert)?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
     host.set("compile", lua.create_function(|lua, (path, text)| Ok(compile(lua, path, text)))?)?;
     Ok(host)
@@ -487,6 +563,10 @@ mod tests {
         state.resume(Reply::Nothing)
     }
 
+    fn vm_of(text: &str) -> Vm {
+        Vm::new(&Arc::new(Script::of_text(text)), 1, Box::new(drop)).expect("a VM")
+    }
+
     #[test]
     fn script_fails_with_words_when_it_needs_more_memory_than_there_is() {
         for text in [
@@ -496,14 +576,36 @@ mod tests {
             "local all = {} while true do all[#all + 1] = coroutine.create(function() end) end",
             "local all = {} while true do all[#all + 1] = sysbench.rand.string('@@@@') .. #all end",
         ] {
-            let vm = Vm::new(&Arc::new(Script::of_text(text)), 1, Box::new(drop)).expect("a VM");
-            vm.lua.set_memory_limit(16 << 20).expect("it takes a limit");
+            let vm = vm_of(text);
+            vm.0.lua.set_memory_limit(16 << 20).expect("it takes a limit");
             let turn = run(&vm);
             let Turn::Failed(words) = turn else { panic!("{text}: {turn:?}") };
             assert!(words.contains(OUT_OF_MEMORY) || words.contains("stack overflow"), "{words}");
             // The others go on.
-            let next = Vm::new(&Arc::new(Script::of_text("")), 1, Box::new(drop)).expect("a VM");
-            assert!(matches!(run(&next), Turn::Done(true)));
+            assert!(matches!(run(&vm_of("")), Turn::Done(true)));
         }
+    }
+
+    #[test]
+    fn vm_has_room_for_more_clients_than_values_of_rust() {
+        const CLIENTS: u32 = 9_000;
+        let vm = vm_of("n = 0 function event(tid) n = n + tid end");
+        let mut states: Vec<State> =
+            (0..CLIENTS).map(|tid| vm.state(tid).expect("a state")).collect();
+        for (tid, state) in (0..).zip(&mut states) {
+            state.begin(Entry::Thread(tid)).expect("it begins");
+        }
+        for reply in [false, true, true] {
+            for state in &mut states {
+                let turn = state.resume(Reply::Switch(reply));
+                assert!(matches!(turn, Turn::Request(Request::Next { .. })), "{turn:?}");
+            }
+        }
+        let last = states.pop().expect("the last one");
+        let n: u32 = last.env().and_then(|env| env.get("n")).expect("its own global");
+        assert_eq!(n, 2 * (CLIENTS - 1));
+        drop(last);
+        states.clear();
+        assert!(vm.0.envs.is_empty() && vm.0.threads.is_empty());
     }
 }

@@ -77,6 +77,11 @@ impl Ignored {
     pub(crate) fn has_lost(&self) -> bool {
         Ignored::LOST.iter().any(|code| self.has(*code))
     }
+
+    #[cfg(feature = "lua")]
+    pub(crate) fn is_lost(code: u16) -> bool {
+        Ignored::LOST.contains(&code)
+    }
 }
 
 impl fmt::Display for Ignored {

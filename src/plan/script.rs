@@ -29,6 +29,7 @@ pub struct Script {
     pub is_native: bool,
 }
 
+#[cfg(feature = "lua")]
 impl Script {
     pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {
         self.options.retain(|(known, _)| known != name);

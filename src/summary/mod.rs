@@ -346,8 +346,8 @@ contract! {
         /// UPDATEs and DELETEs of these ops that found no row; null of loads, suites and old versions.
         pub unmatched: Option<u64>,
         /// Errors of all phases by code; with class `connect`, attempts to open a lost connection
-        /// again, which are no ops. Ops that were given up are in `abandoned`; errors after which an
-        /// op began again are in `retried` alone.
+        /// again, which are no ops. Ops that were given up are in `abandoned`. Errors after which an
+        /// op began again are in `retried` alone, unless that is null.
         pub errors: Vec<ErrorCount>,
         /// Errors of the window after which an op began again, the ignored errors of sysbench's text;
         /// null in a run by loadgen's own rules.

@@ -37,7 +37,7 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
         ClientAction::Rows(sql) => {
             (of_query("mysql_drv_query()", sql), "db_bulk_insert_next() failed")
         }
-        ClientAction::Script(words) => return vec![words.clone()],
+        ClientAction::Script(_, words) => return vec![words.clone()],
         ClientAction::Rest(sql) => {
             (of_query("mysql_drv_query()", sql), "db_bulk_insert_done() failed")
         }

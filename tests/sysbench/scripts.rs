@@ -125,11 +125,15 @@ fn events_count_as_in_sysbench() {
         return skipped("it is compared with itself");
     }
     let places = [Program::Ours, Program::Theirs].map(with_scripts);
-    for mode in ["plain", "hook", "repeats", "old", "ends", "idle", "counted", "sql", "lua"] {
-        let ignored = if mode == "old" { "--mysql-ignore-errors=1146" } else { "" };
-        let line = format!(
-            "events.lua {{at}} --mode={mode} --threads=1 --events=40 --time=60 {ignored} run"
-        );
+    let modes = [
+        "plain", "hook", "repeats", "old", "ends", "idle", "counted", "errors", "caught", "sql",
+        "lua",
+    ];
+    let lines = modes.map(|mode| format!("events.lua {{at}} --mode={mode}"));
+    for mode in lines.iter().map(String::as_str).chain(["loop.lua {at}"]) {
+        let ignored = if mode.ends_with("=old") { 1146 } else { 1062 };
+        let options = "--threads=1 --events=40 --time=60";
+        let line = format!("{mode} {options} --mysql-ignore-errors={ignored} run");
         // The table is there from the first run on, and then counts the same.
         let [ours, theirs] = places.each_ref().map(|place| {
             place.run(&line);

@@ -269,14 +269,15 @@ fn a_number_is_unsigned_when_no_signed_one_holds_its_range() {
 #[test]
 fn literals_stand_where_the_parameters_were() {
     let mut sql = Vec::new();
-    let pieces = ["UPDATE t SET c=", ", k=", " WHERE id=", ""].map(str::to_owned);
+    let pieces = ["UPDATE t SET c=", ", k=", " WHERE id=", " LIMIT ", ""];
     let mut values = Params::default();
-    values.clear(3);
+    values.clear(4);
     values.set_bytes(0, |bytes| bytes.extend_from_slice(b"o'clock"));
     values.set(1, Value::Int(-1));
     values.set(2, Value::UInt(7));
+    values.set(3, Value::Double(2.5_f64.to_bits()));
     literals_into(&mut sql, &pieces, &values);
-    assert_eq!(sql, b"UPDATE t SET c='o\'\'clock', k=-1 WHERE id=7");
+    assert_eq!(sql, b"UPDATE t SET c='o\'\'clock', k=-1 WHERE id=7 LIMIT 2.500000");
 }
 
 #[test]

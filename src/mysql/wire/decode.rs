@@ -17,7 +17,7 @@ const ROWS_MAX: usize = 256 << 20;
 /// Results of an answer that are kept where rows are wanted, at most.
 const RESULTS_MAX: usize = 4096;
 /// Bytes of memory that are kept for the next rows.
-const ROWS_KEPT: usize = 1 << 20;
+const ROWS_KEPT: usize = 64 << 10;
 /// Longest definitions that are known again, bytes.
 const KNOWN_MAX: usize = 512;
 
@@ -110,8 +110,9 @@ pub struct Decoder {
     kept: Vec<u8>,
     /// A part could not be kept.
     is_cut: bool,
-    /// The server's number of the statement that was prepared.
+    /// The server's number of the statement that was prepared, and its parameters.
     pub statement: u32,
+    pub parameters: u16,
     answer: Answer,
     outcome: Option<Asked<Answer>>,
 }
@@ -127,10 +128,12 @@ impl Decoder {
         self.state = State::First;
         (self.out_of_turn, self.goes_on, self.skip) = (false, false, 0);
         (self.results, self.answer) = (0, Answer::default());
-        self.is_cut = false;
-        self.kept_results.clear();
-        self.kept.clear();
-        self.kept.shrink_to(ROWS_KEPT);
+        // Rows outlive what is prepared between them.
+        if kind != AnswerForm::Prepare {
+            self.is_cut = false;
+            self.kept_results.clear();
+            self.free_rows();
+        }
         (self.column, self.found, self.statement) = (Column::default(), None, 0);
         self.outcome = None;
     }
@@ -341,7 +344,7 @@ impl Decoder {
     fn read_prepared(&mut self, head: &[u8]) -> Option<()> {
         let packet: StmtPacket = ParseBuf(head).parse(()).ok()?;
         let left = self.definitions(packet.num_columns()) + self.definitions(packet.num_params());
-        self.statement = packet.statement_id();
+        (self.statement, self.parameters) = (packet.statement_id(), packet.num_params());
         self.done(Ok(self.answer));
         if left > 0 {
             self.state = State::Columns(left);
@@ -414,6 +417,13 @@ impl Decoder {
             self.kept.extend_from_slice(row);
             result.end = self.kept.len();
         }
+    }
+
+    /// Gives up the rows that are kept, and most of their memory.
+    #[inline]
+    pub fn free_rows(&mut self) {
+        self.kept.clear();
+        self.kept.shrink_to(ROWS_KEPT);
     }
 
     /// Returns a result by its number from 0, where results are wanted.

@@ -15,7 +15,12 @@ pub enum Value {
     Null,
     Int(i64),
     UInt(u64),
-    Bytes { start: u32, end: u32 },
+    /// The bits of a float.
+    Double(u64),
+    Bytes {
+        start: u32,
+        end: u32,
+    },
 }
 
 /// The parameters of one operation; a client uses them again and again.
@@ -104,6 +109,7 @@ pub fn execute(out: &mut Vec<u8>, id: u32, params: &Params) -> u8 {
                 Value::Null => &[0x06, 0],
                 Value::Int(_) => &[0x08, 0],
                 Value::UInt(_) => &[0x08, 0x80],
+                Value::Double(_) => &[0x05, 0],
                 Value::Bytes { .. } => &[0xfd, 0],
             });
             out[nulls + at / 8] |= u8::from(*value == Value::Null) << (at % 8);
@@ -112,7 +118,9 @@ pub fn execute(out: &mut Vec<u8>, id: u32, params: &Params) -> u8 {
             match *value {
                 Value::Null => {}
                 Value::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
-                Value::UInt(number) => out.extend_from_slice(&number.to_le_bytes()),
+                Value::UInt(number) | Value::Double(number) => {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
                 Value::Bytes { start, end } => out.put_lenenc_str(params.bytes(start, end)),
             }
         }
@@ -137,6 +145,7 @@ mod tests {
             Just(Theirs::NULL),
             any::<i64>().prop_map(Theirs::Int),
             any::<u64>().prop_map(Theirs::UInt),
+            any::<f64>().prop_map(Theirs::Double),
             (any::<u8>(), length).prop_map(|(byte, length)| Theirs::Bytes(vec![byte; length])),
         ]
     }
@@ -145,6 +154,7 @@ mod tests {
         match value {
             Theirs::Int(number) => params.set(at, Value::Int(*number)),
             Theirs::UInt(number) => params.set(at, Value::UInt(*number)),
+            Theirs::Double(number) => params.set(at, Value::Double(number.to_bits())),
             Theirs::Bytes(bytes) => params.set_bytes(at, |out| out.extend_from_slice(bytes)),
             _ => params.set(at, Value::Null),
         }

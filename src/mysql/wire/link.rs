@@ -75,14 +75,11 @@ impl LeanSession {
         connect(link, inbox).await?.set_up_session(link, charset).await
     }
 
-    /// Makes one without a server, for a client that asks none: every request fails.
+    /// Makes one without a server, for a client whose program has its own: every request fails.
     #[cfg(feature = "lua")]
-    pub(crate) fn unconnected(inbox: &Inbox) -> io::Result<LeanSession> {
-        let (stream, _) = std::os::unix::net::UnixStream::pair()?;
-        stream.set_nonblocking(true)?;
-        let stream = TcpStream::from_std(OwnedFd::from(stream).into())?;
-        let session = LeanSession::over(Box::new(stream), inbox, false);
-        Ok(LeanSession { waiting: true, ..session })
+    pub(crate) fn unconnected(inbox: &Inbox) -> LeanSession {
+        let session = LeanSession::over(Box::new(tokio::io::empty()), inbox, false);
+        LeanSession { waiting: true, ..session }
     }
 
     fn over(stream: Box<dyn Stream>, inbox: &Inbox, deprecate_eof: bool) -> LeanSession {
@@ -115,9 +112,9 @@ impl LeanSession {
         self.sent == self.out.len()
     }
 
-    pub async fn prepare(&mut self, sql: &str) -> Asked<u32> {
+    pub async fn prepare(&mut self, sql: impl AsRef<[u8]>) -> Asked<u32> {
         frame::begin(&mut self.out, Command::COM_STMT_PREPARE as u8);
-        self.out.extend_from_slice(sql.as_bytes());
+        self.out.extend_from_slice(sql.as_ref());
         let answer_starts = frame::end(&mut self.out, 0);
         self.round_trip(AnswerForm::Prepare, Want::Count, answer_starts).await?;
         Ok(self.decoder.statement)
@@ -157,8 +154,8 @@ impl LeanSession {
 
     /// The decoder of the last answer: its columns, and its rows where they were wanted.
     #[cfg(feature = "lua")]
-    pub(crate) fn answer(&self) -> &Decoder {
-        &self.decoder
+    pub(crate) fn answer(&mut self) -> &mut Decoder {
+        &mut self.decoder
     }
 
     pub(crate) fn sent_text(&self) -> String {
@@ -228,9 +225,7 @@ impl LeanSession {
     }
 
     fn poll_round_trip(&mut self, context: &mut Context<'_>) -> Poll<Asked<Answer>> {
-        // Checks for bytes, or the end, that have come already. No system call.
-        let is_readable = |tcp: &TcpStream| tcp.try_io(Interest::READABLE, || Ok(())).is_ok();
-        if self.sent == 0 && (!self.rest.is_empty() || is_readable(self.stream.tcp())) {
+        if self.sent == 0 && (!self.rest.is_empty() || self.stream.is_readable()) {
             self.read_unasked(context)?;
         }
         while self.sent < self.out.len() {
@@ -285,19 +280,27 @@ impl LeanSession {
 }
 
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
-    fn tcp(&self) -> &TcpStream;
+    /// Returns whether bytes, or the end, have come already. No system call.
+    fn is_readable(&self) -> bool;
 }
 
 impl Stream for TcpStream {
     #[inline]
-    fn tcp(&self) -> &TcpStream {
-        self
+    fn is_readable(&self) -> bool {
+        self.try_io(Interest::READABLE, || Ok(())).is_ok()
     }
 }
 
 impl Stream for TlsStream<TcpStream> {
-    fn tcp(&self) -> &TcpStream {
-        self.get_ref().0
+    fn is_readable(&self) -> bool {
+        self.get_ref().0.is_readable()
+    }
+}
+
+#[cfg(feature = "lua")]
+impl Stream for tokio::io::Empty {
+    fn is_readable(&self) -> bool {
+        false
     }
 }
 
