@@ -75,7 +75,7 @@ pub(crate) fn main(
         Some(password) if name == PASSWORD => Some(password.expose().into()),
         _ => std::env::var_os(name),
     };
-    let settings = match parse(&args[begin..], &env) {
+    let mut settings = match parse(&args[begin..], &env) {
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
             let mut real = std::process::Command::new(&program);
@@ -86,6 +86,9 @@ pub(crate) fn main(
         }
         Err(opening) => return opening.write(),
     };
+    if let Some(call) = &mut settings.script {
+        call.argv.insert(0, args[0].to_string_lossy().into_owned());
+    }
     if settings.values.on("explain") {
         return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);
     }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 
+use super::arguments::{invalid_option, invalid_value};
 use super::options::{OFF, ON, OPTIONS, OptionKind, OptionValues, int};
 use super::output::{Counted, INITIALIZING, Log};
 use super::run::{self, ReportHooks};
-use super::scripts::STOCK_PATH;
 use super::settings::{Ended, ScriptCall, Settings};
 use crate::engine::{QueueLength, Runner};
 use crate::error::Result;
@@ -238,7 +238,7 @@ fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
         argv: call.argv.clone(),
         options: own_options(values),
         package_path: call.package_path.clone(),
-        stock_path: STOCK_PATH.to_owned(),
+        stock_path: call.stock_path.clone(),
         server: settings.server.clone(),
         random: ScriptRandom {
             usual,
@@ -280,6 +280,9 @@ fn script_options(
     call: &ScriptCall,
     state: &State,
 ) -> std::result::Result<Vec<(String, ScriptValue)>, String> {
+    if let Some(wrong) = &call.wrong {
+        return Err(wrong.clone());
+    }
     let mut options = Vec::new();
     let Some(declared) = declared else {
         for (name, value) in &call.given {
@@ -291,11 +294,10 @@ fn script_options(
     let is =
         |option: &Declared, name: &str| option.name.replace('-', "_") == name.replace('-', "_");
     for (name, value) in &call.given {
-        let wrong = || super::arguments::invalid_option(name, value.as_deref());
+        let wrong = || invalid_option(name, value.as_deref());
         let option = declared.iter().find(|option| is(option, name)).ok_or_else(wrong)?;
-        let text = value.as_deref().unwrap_or_default();
-        if !state.validates(&option.name, text) {
-            return Err(format!("Invalid value for the '{}' option: '{text}'", option.name));
+        if !state.validates(&option.name, value.as_deref().unwrap_or_default()) {
+            return Err(wrong());
         }
     }
     for option in declared {
@@ -313,16 +315,16 @@ fn read_value(
     option: &Declared,
     text: Option<&str>,
 ) -> std::result::Result<Option<ScriptValue>, String> {
-    let wrong = |text: &str| format!("Invalid value for the '{}' option: '{text}'", option.name);
     let value = match (option.kind, text) {
         (FILE, _) => return Ok(None),
         (BOOL, None) => ScriptValue::Switch(false),
         (BOOL, Some(text)) if ON.contains(&text) => ScriptValue::Switch(true),
         (BOOL, Some(text)) if OFF.contains(&text) => ScriptValue::Switch(false),
-        (BOOL, Some(text)) => return Err(format!("invalid option: --{}={text}", option.name)),
+        (BOOL, Some(text)) => return Err(invalid_option(&option.name, Some(text))),
         (INT, text) => {
             let text = text.unwrap_or_default();
-            ScriptValue::Number(int(text).ok_or_else(|| wrong(text))?.into())
+            let wrong = || invalid_value(&option.name, text);
+            ScriptValue::Number(int(text).ok_or_else(wrong)?.into())
         }
         (SIZE, text) => ScriptValue::Number(size(text.unwrap_or_default())),
         (DOUBLE, text) => ScriptValue::Number(leading_number(text.unwrap_or_default())),

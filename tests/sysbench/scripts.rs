@@ -149,6 +149,20 @@ fn reports_are_the_scripts_own_where_it_has_hooks() {
 }
 
 #[test]
+fn refused_value_is_masked_when_the_option_may_be_a_password() {
+    let Some(place) = ours() else { return };
+    let text = "local c = sysbench.cmdline \
+                c.options = { my_password = { 'd', 1, c.ARG_INT }, pw = { 'd', false }, \
+                    pass = { 'd', 'x', nil, function(_, value) return value ~= 'hush' end } }";
+    fs::write(place.dir().join("hush.lua"), text).expect("written");
+    for option in ["my_password", "pw", "pass"] {
+        let ended = place.run(&format!("hush.lua --{option}=hush run"));
+        assert_eq!(ended.status, 1, "{option}");
+        assert!(!(ended.stdout + &ended.stderr).contains("hush"), "{option}");
+    }
+}
+
+#[test]
 fn script_under_a_stock_name_runs_as_itself_unless_its_text_is_the_stock_one() {
     let Some(place) = ours() else { return };
     let write = |name: &str, text: &str| {
@@ -172,8 +186,22 @@ fn script_under_a_stock_name_runs_as_itself_unless_its_text_is_the_stock_one() {
     if stock.exists() {
         // It would load the module of this directory.
         assert!(place.well("oltp_point_select help").stdout.contains("own"));
-        fs::remove_file(place.dir().join("oltp_common.lua")).expect("removed");
+        // An installed sysbench, wherever it is, has a changed module beside its scripts.
+        let installed = place.dir().join("share/sysbench");
+        fs::create_dir_all(&installed).expect("made");
+        fs::copy(stock, installed.join("oltp_point_select.lua")).expect("copied");
+        fs::rename(place.dir().join("oltp_common.lua"), installed.join("oltp_common.lua"))
+            .expect("moved");
         assert!(place.well("oltp_point_select help").stdout.contains("point_selects"));
+        let by_path = "share/sysbench/oltp_point_select.lua help";
+        assert!(place.well(by_path).stdout.contains("own"));
+        // A stock text under another stock name is that of the text.
+        fs::copy(stock, place.dir().join("oltp_read_only.lua")).expect("copied");
+        let line = "oltp_read_only.lua {at} {t} --threads=1 --time=60";
+        place.well(&format!("{line} prepare"));
+        let ended = place.well(&format!("{line} --events=20 run"));
+        assert_eq!(counts(&ended)[0], "read:                            20");
+        place.well(&format!("{line} cleanup"));
     }
 }
 
