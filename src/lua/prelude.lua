@@ -371,18 +371,22 @@ local ARG = { ARG_NULL = 0, ARG_BOOL = 1, ARG_INT = 2, ARG_SIZE = 3, ARG_DOUBLE 
 local TYPE_OF_DEFAULT = { boolean = ARG.ARG_BOOL, string = ARG.ARG_STRING, number = ARG.ARG_DOUBLE,
   table = ARG.ARG_LIST, ["nil"] = ARG.ARG_STRING }
 
+local function ensure(condition, message)
+  if not condition then error(message, 0) end
+end
+
 -- Lists the options of a script, sorted by name: { name, description, default as text or nil, type }.
 local function declared(env)
   local options = env.sysbench.cmdline.options
   if options == nil then return nil end
-  assert(type(options) == "table", "sysbench.cmdline.options must be a table")
+  ensure(type(options) == "table", "wrong type for sysbench.cmdline.options: " .. type(options))
   local list = {}
   for name, option in pairs(options) do
-    assert(type(option) == "table" and type(name) == "string", "wrong table structure in sysbench.cmdline.options")
+    ensure(type(option) == "table" and type(name) == "string", "wrong table structure in sysbench.cmdline.options")
     local about, value, kind = option[1], option[2], option[3]
-    assert(about ~= nil, "nil description for option " .. name)
+    ensure(about ~= nil, "nil description for option " .. name)
     kind = kind ~= nil and tonumber(kind) or TYPE_OF_DEFAULT[type(value)]
-    assert(kind, "cannot determine type for option " .. name)
+    ensure(kind, "cannot determine type for option " .. name)
     if type(value) == "table" then value = concat(value, ",") end
     if type(value) == "boolean" then value = value and "on" or "off" end
     list[#list + 1] = { name, tostring(about), value ~= nil and tostring(value) or nil, kind }
@@ -414,9 +418,11 @@ local function validate(env, name, value)
   return not (option and option[4]) or option[4](name, value) and true or false
 end
 
+-- Returns the entry of a command of the script's own, nil if it has none.
 local function command(env, name)
   local own = env.sysbench.cmdline.commands
-  return own and own[name]
+  own = type(own) == "table" and own[name] or nil
+  return own and own[1] ~= nil and own or nil
 end
 
 -- Environments.
@@ -679,27 +685,33 @@ end
 
 function entries.has(env, name) return type(env[name]) == "function" end
 
-function entries.kind_of(env, name)
+function entries.own_command(env, name)
   local own = command(env, name)
   if not own then return nil end
-  return own[2] == true and "parallel" or "own"
+  return own[2] == true
 end
 
-function entries.has_hook(env, name) return env.sysbench.hooks[name] ~= nil end
+function entries.has_hook(env, name) return type(env.sysbench.hooks[name]) == "function" end
 
 function entries.chunk(env)
   local ok, message = guard(nil, run_script, env)
-  if ok then set_options(env) end
-  return ok, message
+  if not ok then return false, message end
+  set_options(env)
+  return true
 end
 
-function entries.call(env, name) return guard(name, env[name]) end
+-- Only an error of a function counts, not its result.
+function entries.call(env, name)
+  local ok, message = guard(name, env[name])
+  return ok, not ok and message or nil
+end
 
 function entries.command(env, name)
   return guard("sysbench.cmdline.call_command", env.sysbench.cmdline.call_command, name)
 end
 
 function entries.hook(env, name, stat)
+  if not entries.has_hook(env, name) then return true end
   local ok, message = guard(name, env.sysbench.hooks[name], stat)
   return ok, not ok and message or nil
 end

@@ -26,17 +26,17 @@ const MEMORY_MAX: usize = 2 << 30;
 static MARKER: u8 = 0;
 static NULL: u8 = 0;
 
-fn address(of: &'static u8) -> LightUserData {
-    LightUserData(std::ptr::from_ref(of).cast_mut().cast::<c_void>())
+fn address(mark: &'static u8) -> LightUserData {
+    LightUserData(std::ptr::from_ref(mark).cast_mut().cast::<c_void>())
 }
 
-/// What a script asks of whoever runs it. Connections and statements have the numbers that replies gave.
+/// Requests of a script to whoever runs it. Connections and statements have the numbers that replies gave.
 #[derive(Debug)]
 pub(crate) enum Request {
     Connect,
     Query(usize, LuaString),
     Prepare(usize, LuaString),
-    /// With the kinds of the values: `i`, `d` or `s` each.
+    /// The kinds of the values are `i`, `d` or `s` each.
     Execute(usize, usize, LuaString, Vec<Value>),
     Close(usize, usize),
     Fetch(usize),
@@ -63,7 +63,7 @@ pub(crate) enum Reply {
         columns: u64,
         rows: u64,
     },
-    /// With whether the error is one of those that are to be ignored.
+    /// `listed` if the error is one of those that are to be ignored.
     Failed {
         code: u16,
         state: String,
@@ -74,17 +74,17 @@ pub(crate) enum Reply {
     NoRow(String),
 }
 
-/// How far a state has come.
+/// The point that a state has come to.
 #[derive(Debug)]
 pub(crate) enum Turn {
     Request(Request),
     /// False where a command returned false.
     Done(bool),
-    /// With sysbench's words, and where in the script.
+    /// sysbench's words, and the place in the script.
     Failed(String),
 }
 
-/// What a state runs.
+/// A part of a script that a state runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Entry<'a> {
     /// The file, then `sysbench.opt`.
@@ -95,6 +95,8 @@ pub(crate) enum Entry<'a> {
     Call(&'a str),
     /// A command of the script's own.
     Command(&'a str),
+    /// A hook that gets a table of numbers.
+    Hook(&'a str, &'a [(&'static str, f64)]),
 }
 
 /// An option that a script declares.
@@ -177,8 +179,16 @@ impl State {
             Entry::Thread(tid) => ("thread", Value::Number(f64::from(tid))),
             Entry::Call(name) => ("call", self.text(name)?),
             Entry::Command(name) => ("command", self.text(name)?),
+            Entry::Hook(name, _) => ("hook", self.text(name)?),
         };
-        let started = self.vm.start.call((name, &self.env, argument));
+        let numbers = match entry {
+            Entry::Hook(_, numbers) => {
+                let table = self.vm.lua.create_table_from(numbers.iter().copied());
+                Some(table.map_err(|error| broken(&error))?)
+            }
+            _ => None,
+        };
+        let started = self.vm.start.call((name, &self.env, argument, numbers));
         self.thread = Some(started.map_err(|error| broken(&error))?);
         Ok(())
     }
@@ -249,30 +259,36 @@ impl State {
         Ok(values)
     }
 
-    fn ask<T: mlua::FromLuaMulti>(&self, entry: &str, argument: Option<&str>) -> mlua::Result<T> {
+    /// Calls a function of the prelude that requests nothing.
+    fn call<T: mlua::FromLuaMulti>(
+        &self,
+        entry: &str,
+        arguments: impl mlua::IntoLuaMulti,
+    ) -> mlua::Result<T> {
         random::select(self.stream);
-        self.vm.entry(entry)?.call((&self.env, argument))
+        let mut values = arguments.into_lua_multi(&self.vm.lua)?;
+        values.push_front(Value::Table(self.env.clone()));
+        self.vm.entry(entry)?.call(values)
     }
 
-    /// Returns whether the script has a global function of this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.ask("has", Some(name)).unwrap_or(false)
+    /// Looks for a global function of this name.
+    pub(crate) fn has(&self, name: &str) -> Result<bool> {
+        self.call("has", name).map_err(|error| broken(&error))
     }
 
-    pub(crate) fn has_hook(&self, name: &str) -> bool {
-        self.ask("has_hook", Some(name)).unwrap_or(false)
+    pub(crate) fn has_hook(&self, name: &str) -> Result<bool> {
+        self.call("has_hook", name).map_err(|error| broken(&error))
     }
 
-    /// Returns whether a command of the script's own runs in every thread; None if it has none of the name.
-    pub(crate) fn own_command(&self, name: &str) -> Option<bool> {
-        let kind: Option<String> = self.ask("kind_of", Some(name)).ok()?;
-        kind.map(|kind| kind == "parallel")
+    /// Looks for a command of the script's own: true if it runs in every thread, None if there is none.
+    pub(crate) fn own_command(&self, name: &str) -> Result<Option<bool>> {
+        self.call("own_command", name).map_err(|error| broken(&error))
     }
 
     /// Lists the options that the script declares, None where it knows of none; its own words if they are malformed.
     pub(crate) fn declared(&self) -> std::result::Result<Option<Vec<Declared>>, String> {
         let list: Option<Vec<Table>> =
-            self.ask("declared", None).map_err(|error| first_line(&error.to_string()))?;
+            self.call("declared", ()).map_err(|error| first_line(&error.to_string()))?;
         let Some(list) = list else { return Ok(None) };
         let read = |option: Table| -> mlua::Result<Declared> {
             Ok(Declared { name: option.get(1)?, default: option.get(3)?, kind: option.get(4)? })
@@ -281,41 +297,23 @@ impl State {
         list.into_iter().map(read).collect::<std::result::Result<_, _>>().map(Some)
     }
 
-    pub(crate) fn validates(&self, name: &str, value: &str) -> bool {
-        let validate = self.vm.entry("validate");
-        validate.and_then(|validate| validate.call((&self.env, name, value))).unwrap_or(false)
+    /// Checks a value by the function of its option; an error has the script's words.
+    pub(crate) fn validates(&self, name: &str, value: &str) -> std::result::Result<bool, String> {
+        self.call("validate", (name, value)).map_err(|error| first_line(&error.to_string()))
     }
 
     /// Ends the reports that this state has written.
-    pub(crate) fn close(&self) {
-        let _: mlua::Result<()> = self.ask("close", None);
+    pub(crate) fn close(&self) -> Result<()> {
+        self.call("close", ()).map_err(|error| broken(&error))
     }
 
-    pub(crate) fn print_options(&self) {
-        // An option that cannot be printed was refused before.
-        let _: mlua::Result<()> = self.ask("print_options", None);
+    pub(crate) fn print_options(&self) -> Result<()> {
+        self.call("print_options", ()).map_err(|error| broken(&error))
     }
 
     /// Sets `sysbench.opt` of this state anew.
-    pub(crate) fn take_options(&self) {
-        let _: mlua::Result<()> = self.ask("set_options", None);
-    }
-
-    /// Calls a hook with a table of numbers; a failure has the script's words.
-    pub(crate) fn hook(&self, name: &str, stat: &[(&str, f64)]) -> std::result::Result<(), String> {
-        let call = || -> mlua::Result<(bool, Option<String>)> {
-            random::select(self.stream);
-            let table = self.vm.lua.create_table()?;
-            for (key, value) in stat {
-                table.raw_set(*key, *value)?;
-            }
-            self.vm.entry("hook")?.call((&self.env, name, table))
-        };
-        match call() {
-            Ok((true, _)) => Ok(()),
-            Ok((false, why)) => Err(why.unwrap_or_default()),
-            Err(error) => Err(first_line(&error.to_string())),
-        }
+    pub(crate) fn take_options(&self) -> Result<()> {
+        self.call("set_options", ()).map_err(|error| broken(&error))
     }
 }
 

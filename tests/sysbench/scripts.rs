@@ -141,11 +141,20 @@ fn lost_connection_is_opened_again_and_the_event_begins_again() {
 #[test]
 fn reports_are_the_scripts_own_where_it_has_hooks() {
     let Some(place) = ours() else { return };
-    let ended = place.well("reports.lua --threads=3 --time=3 --report-interval=1 run");
+    let line = "reports.lua {at} --threads=3 --time=3 --report-interval=1 --report-checkpoints=1";
+    let ended = place.well(&format!("{line} run"));
     let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert!(lines.contains(&"part 3 true"), "{}", ended.stdout);
-    assert!(lines.iter().any(|line| line.starts_with("all ") && line.ends_with(" 0 true")));
+    assert!(lines.contains(&"part 3 42 true"), "{}", ended.stdout);
+    // The report at the end is the main state's, that of a checkpoint another one's.
+    assert!(lines.contains(&"all 42 nil true"), "{}", ended.stdout);
+    assert!(lines.contains(&"all 42 true true"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("SQL statistics:"), "{}", ended.stdout);
+    // A hook that fails ends nothing.
+    let ended = place.well(&format!("{line} --fail run"));
+    for name in ["report_intermediate", "report_cumulative"] {
+        let fatal = format!("FATAL: `{name}' function failed: reports.lua:");
+        assert!(ended.stdout.contains(&fatal), "{}", ended.stdout);
+    }
 }
 
 #[test]
