@@ -30,22 +30,59 @@ local unique = c("unique", "uint32_t (*)(void)")
 local uniform_double = c("uniform_double", "double (*)(void)")
 local uniform_uint64 = c("uniform_uint64", "uint64_t (*)(void)")
 
-local byte, char, sub, gsub, format = string.byte, string.char, string.sub, string.gsub, string.format
-local concat, insert = table.concat, table.insert
-local floor = math.floor
+local byte, sub, gsub, format = string.byte, string.sub, string.gsub, string.format
+local concat, floor = table.concat, math.floor
 
-local function random_string(pattern)
-  local out = {}
-  for i = 1, #pattern do
+-- Refuses an argument that is no text; level is that of the script's call.
+local function check_text(value, name, level)
+  if type(value) ~= "string" then
+    error(format("bad argument to '%s' (string expected, got %s)", name, type(value)), level)
+  end
+end
+
+local function check_number(value, name, level)
+  local number = tonumber(value)
+  if not number then
+    error(format("bad argument to '%s' (number expected, got %s)", name, type(value)), level)
+  end
+  return number
+end
+
+-- Bytes that are being drawn: nothing yields meanwhile.
+local room, buffer = 256, ffi.new("uint8_t[?]", 256)
+
+local function make_room(n)
+  if n > room then room, buffer = n, ffi.new("uint8_t[?]", n) end
+end
+
+-- Draws the bytes of a pattern into the buffer; returns their number.
+local function draw_pattern(pattern)
+  local n = #pattern
+  make_room(n)
+  for i = 1, n do
     local b = byte(pattern, i)
     if b == 35 then
       b = uniform(48, 57)
     elseif b == 64 then
       b = uniform(97, 122)
     end
-    out[i] = char(b)
+    buffer[i - 1] = b
   end
-  return concat(out)
+  return n
+end
+
+local function random_string(pattern)
+  check_text(pattern, "string", 3)
+  local n = draw_pattern(pattern)
+  return ffi.string(buffer, n)
+end
+
+local function draw_varstring(min, max)
+  if min > max then error("bad argument: the least length is above the most", 3) end
+  local n = uniform(min, max)
+  make_room(n)
+  for i = 0, n - 1 do buffer[i] = uniform(48, 122) end
+  return n
 end
 
 local rand = {
@@ -58,10 +95,8 @@ local rand = {
   unique = function() return unique() end,
   string = random_string,
   varstring = function(min, max)
-    assert(min <= max)
-    local out = {}
-    for i = 1, uniform(min, max) do out[i] = char(uniform(48, 122)) end
-    return concat(out)
+    local n = draw_varstring(min, max)
+    return ffi.string(buffer, n)
   end,
   uniform_double = function() return uniform_double() end,
   uniform_uint64 = function() return uniform_uint64() end,
@@ -87,22 +122,27 @@ for name, class in pairs({
   class.__index, class.__tostring = class, named(name)
 end
 
--- Raises the error of a request: level is that of the script's call.
-local function raise(con, call, query, errno, state, message, listed, level)
-  local env = con.env
+-- Keeps the error of a request in its connection, and writes one that is not to be ignored.
+local function note_error(con, call, sql, errno, state, message, listed)
   con.error = listed and ERROR.IGNORABLE or ERROR.FATAL
   con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
-  local description = { connection = con, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message }
-  env.errdesc = description
   if not listed then
-    host.fatal(format("%s returned error %d (%s) for query '%s'", call, errno, message, query))
+    host.fatal(format("%s returned error %d (%s) for query '%s'", call, errno, message, sql))
   end
+end
+
+-- Raises the error that a connection has; level is that of the script's call.
+local function raise(con, sql, level)
+  local env = con.env
+  local description = { connection = con, query = sql, sql_errno = con.sql_errno, sql_state = con.sql_state,
+    sql_errmsg = con.sql_errmsg }
+  env.errdesc = description
   local hook = env.sysbench.hooks.sql_error_ignorable
-  if listed or (hook and hook(description)) then
+  if con.error == ERROR.IGNORABLE or (type(hook) == "function" and hook(description)) then
     description.errcode = RESTART_EVENT
     error(description, level)
   end
-  error(format("SQL error, errno = %d, state = '%s': %s", errno, state, message), level)
+  error(format("SQL error, errno = %d, state = '%s': %s", con.sql_errno, con.sql_state, con.sql_errmsg), level)
 end
 
 -- Makes a result of an answer; nil where it has no columns.
@@ -117,22 +157,29 @@ end
 
 function Driver:name() return "mysql" end
 
-function Driver:connect()
+-- Opens a connection; nil where that fails.
+local function connect(driver)
   local id, _, _, message = request(CONNECT)
   if not id then
     host.fatal(format("unable to connect to MySQL server %s, aborting...", settings.server))
     host.fatal("error " .. message)
-    error("connection creation failed", 2)
+    return nil
   end
-  local con = setmetatable({ id = id, env = self.env, driver = self, error = ERROR.NONE, serial = 0 }, Connection)
+  local con = setmetatable({ id = id, env = driver.env, driver = driver, error = ERROR.NONE, serial = 0 }, Connection)
   con.rs = setmetatable({ con = con, nfields = 0, nrows = 0 }, Result)
   return con
 end
 
+function Driver:connect()
+  return connect(self) or error("connection creation failed", 2)
+end
+
 local function query(con, sql, level)
+  check_text(sql, "query", level)
   local columns, rows, a, b, listed = request(QUERY, con.id, sql)
   if columns then return result(con, columns, rows) end
-  raise(con, "mysql_drv_query()", sql, rows, a, b, listed, level)
+  note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
+  raise(con, sql, level)
 end
 
 -- The level counts the frames up to the script: a tail call leaves none.
@@ -147,19 +194,26 @@ function Connection:query_row(sql)
 end
 
 function Connection:check_error(rs, sql)
-  if rs or self.error == ERROR.NONE then return end
-  raise(self, "mysql_drv_query()", sql, self.sql_errno, self.sql_state, self.sql_errmsg, self.error == ERROR.IGNORABLE, 3)
+  if rs ~= nil or self.error == ERROR.NONE then return rs end
+  if not self.sql_state then error("SQL API error", 2) end
+  raise(self, sql, 3)
+end
+
+-- Prepares a statement; nil where that fails.
+local function prepare(con, sql)
+  local id, errno, state, message = request(PREPARE, con.id, sql)
+  if not id then
+    con.error, con.sql_errno, con.sql_state, con.sql_errmsg = ERROR.FATAL, errno, state, message
+    host.fatal("mysql_stmt_prepare() failed")
+    host.fatal(format('MySQL error: %d "%s"', errno, message))
+    return nil
+  end
+  return setmetatable({ id = id, connection = con, params = {}, values = {}, kinds = "" }, Statement)
 end
 
 function Connection:prepare(sql)
-  local id, errno, state, message = request(PREPARE, self.id, sql)
-  if not id then
-    self.sql_errno, self.sql_state, self.sql_errmsg = errno, state, message
-    host.fatal("mysql_stmt_prepare() failed")
-    host.fatal(format('MySQL error: %d "%s"', errno, message))
-    error("SQL API error", 2)
-  end
-  return setmetatable({ id = id, connection = self, params = {}, kinds = "" }, Statement)
+  check_text(sql, "prepare", 3)
+  return prepare(self, sql) or error("SQL API error", 2)
 end
 
 function Connection:disconnect()
@@ -176,7 +230,9 @@ function Connection:more_results() return false end
 function Connection:next_result() return nil end
 
 function Connection:bulk_insert_init(sql)
+  check_text(sql, "bulk_insert_init", 3)
   self.bulk = { head = sql, rows = {}, n = 0, bytes = #sql }
+  return true
 end
 
 local function flush(con, function_name)
@@ -186,26 +242,25 @@ local function flush(con, function_name)
   bulk.n, bulk.bytes = 0, #bulk.head
   local columns, errno, state, message, listed = request(QUERY, con.id, sql)
   if columns then return end
-  con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
-  if not listed then
-    host.fatal(format("mysql_drv_query() returned error %d (%s) for query '%s'", errno, message, sql))
-  end
+  note_error(con, "mysql_drv_query()", sql, errno, state, message, listed)
   error(function_name .. " failed", 3)
 end
 
 function Connection:bulk_insert_next(row)
+  check_text(row, "bulk_insert_next", 3)
   local bulk = self.bulk
   if not bulk then error("db_bulk_insert_next() failed", 2) end
   if bulk.bytes + #row + 1 > BULK_MAX then flush(self, "db_bulk_insert_next()") end
   bulk.n = bulk.n + 1
   bulk.rows[bulk.n] = row
   bulk.bytes = bulk.bytes + #row + 1
+  return true
 end
 
 function Connection:bulk_insert_done()
-  if not self.bulk then return end
-  flush(self, "db_bulk_insert_done()")
+  if self.bulk then flush(self, "db_bulk_insert_done()") end
   self.bulk = nil
+  return true
 end
 
 local KIND = {
@@ -222,32 +277,39 @@ end
 function Statement:bind_param(...)
   local n, kinds = select("#", ...), {}
   if n == 0 then return nil end
-  self.params = { ... }
-  for i = 1, n do kinds[i] = self.params[i].kind end
-  self.kinds = concat(kinds)
+  local params = { ... }
+  for i = 1, n do
+    if getmetatable(params[i]) ~= Param then error(format("parameter %d is none of bind_create()", i), 2) end
+    kinds[i] = params[i].kind
+  end
+  self.params, self.kinds = params, concat(kinds)
 end
 
-local function values(params, i, n)
-  if i > n then return end
-  local value = params[i].value
-  if value == nil then value = NULL end
-  if i == n then return value end
-  return value, values(params, i + 1, n)
+-- Executes a statement with its first values; numbers of columns and rows, or nil where that fails.
+local function execute(stmt, n)
+  local con, columns, rows, a, b, listed = stmt.connection, nil, nil, nil, nil, nil
+  if n == 0 then
+    columns, rows, a, b, listed = request(EXECUTE, con.id, stmt.id, stmt.kinds)
+  elseif n == 1 then
+    columns, rows, a, b, listed = request(EXECUTE, con.id, stmt.id, stmt.kinds, stmt.values[1])
+  else
+    columns, rows, a, b, listed = request(EXECUTE, con.id, stmt.id, stmt.kinds, unpack(stmt.values, 1, n))
+  end
+  if not columns then note_error(con, "mysql_stmt_execute()", "<prepared statement>", rows, a, b, listed) end
+  return columns, rows
 end
 
 function Statement:execute()
-  local con, params = self.connection, self.params
+  local params, values = self.params, self.values
   local n = #params
-  local columns, rows, a, b, listed
-  if n == 0 then
-    columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds)
-  elseif n == 1 then
-    columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds, values(params, 1, 1))
-  else
-    columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds, values(params, 1, n))
+  for i = 1, n do
+    local value = params[i].value
+    if value == nil then value = NULL end
+    values[i] = value
   end
-  if columns then return result(con, columns, rows) end
-  raise(con, "mysql_stmt_execute()", "<prepared statement>", rows, a, b, listed, 3)
+  local columns, rows = execute(self, n)
+  if columns then return result(self.connection, columns, rows) end
+  raise(self.connection, "<prepared statement>", 3)
 end
 
 function Statement:next_result() return nil end
@@ -463,12 +525,23 @@ local function cdef(text, ...)
 end
 
 local C = setmetatable({
-  usleep = function(us) return sleep(tonumber(us) / 1e6) end,
-  sleep = function(s) return sleep(tonumber(s)) end,
-  sb_counter_inc = function(_, kind) request(COUNT, tonumber(kind)) end,
+  usleep = function(us) return sleep(check_number(us, "usleep", 3) / 1e6) end,
+  sleep = function(s) return sleep(check_number(s, "sleep", 3)) end,
+  sb_counter_inc = function(_, kind) request(COUNT, check_number(kind, "sb_counter_inc", 3)) end,
   sb_rand_uniform = uniform, sb_rand_default = default, sb_rand_gaussian = gaussian, sb_rand_special = special,
   sb_rand_pareto = pareto, sb_rand_zipfian = zipfian, sb_rand_unique = unique,
   sb_rand_uniform_double = uniform_double, sb_rand_uniform_uint64 = uniform_uint64,
+  sb_rand_str = function(pattern, out)
+    local n = draw_pattern(type(pattern) == "cdata" and ffi.string(pattern) or pattern)
+    ffi.copy(out, buffer, n)
+  end,
+  sb_rand_varstr = function(out, min, max)
+    local n = draw_varstring(min, max)
+    ffi.copy(out, buffer, n)
+    return n
+  end,
+  sb_histogram_new = new_histogram, sb_histogram_update = Histogram.update, sb_histogram_print = Histogram.print,
+  sb_histogram_delete = function() end,
   sb_event_start = function() end,
   sb_event_stop = function() end,
   sb_more_events = function() return request(NEXT) end,
@@ -490,7 +563,28 @@ local function write_all(...)
 end
 
 io.stdout:setvbuf("no")
-local io_proxy = setmetatable({ write = function(...) write_all(...) return io.stdout end }, { __index = io })
+
+-- Makes the io of a client, whose default output is its own.
+local function make_io()
+  local out = io.stdout
+  return setmetatable({
+    output = function(file)
+      if type(file) == "string" then
+        local message
+        file, message = io.open(file, "w")
+        if not file then error(message, 2) end
+      end
+      out = file or out
+      return out
+    end,
+    write = function(...)
+      if out ~= io.stdout then return out:write(...) end
+      write_all(...)
+      return out
+    end,
+    close = function(file) return (file or out):close() end,
+  }, { __index = io })
+end
 
 local function print_line(...)
   local words = {}
@@ -498,19 +592,29 @@ local function print_line(...)
   host.write(concat(words, "\t") .. "\n")
 end
 
-local wrappers = {}
+local texts, wrappers = {}, {}
 
--- Runs a file in an environment; each is compiled once a VM.
-local function run_file(env, path, text, ...)
-  local wrapper = wrappers[path]
-  if not wrapper then
-    local message
-    wrapper, message = host.compile(path, text)
-    if not wrapper then error(message, 0) end
-    wrappers[path] = wrapper
+-- Makes the chunk of a file in an environment, else nil and why not. A text is compiled once a VM.
+local function load_file(env, path, text)
+  local message
+  if not text then
+    text, message = host.read(path)
+    if not text then return nil, message end
   end
-  setfenv(wrapper, env)
-  return wrapper()(...)
+  if texts[path] ~= text then
+    local wrapper
+    wrapper, message = host.compile(path, text)
+    if not wrapper then return nil, message end
+    texts[path], wrappers[path] = text, wrapper
+  end
+  setfenv(wrappers[path], env)
+  return wrappers[path]()
+end
+
+local function run_file(env, path, text)
+  local chunk, message = load_file(env, path, text)
+  if not chunk then error(message, 0) end
+  return chunk()
 end
 
 local function find_module(path, name)
@@ -524,6 +628,7 @@ local function find_module(path, name)
   return nil, concat(tried)
 end
 
+-- Finds a module: its path, and its text where that is not in the file.
 local function find(env, name)
   local found, tried = find_module(env.package.path, name)
   if found then return found end
@@ -533,34 +638,92 @@ local function find(env, name)
   return found, nil, tried
 end
 
-local function require_in(env)
-  return function(name)
-    local package = env.package
-    local loaded = package.loaded[name]
-    if loaded ~= nil then return loaded end
-    local value
-    local preload = package.preload[name]
-    if preload then
-      value = preload(name)
-    else
+-- Makes the loaders of a client: those of modules in C are left out.
+local function make_loaders(env)
+  return {
+    function(name)
+      return env.package.preload[name] or "\n\tno field package.preload['" .. name .. "']"
+    end,
+    function(name)
       local path, text, tried = find(env, name)
-      if not path then error("module '" .. name .. "' not found:" .. tried, 2) end
-      package.loaded[name] = true
-      value = run_file(env, path, text, name)
+      if not path then return tried end
+      local chunk, message = load_file(env, path, text)
+      if chunk then return chunk end
+      error(format("error loading module '%s' from file '%s':\n\t%s", name, path, message), 0)
+    end,
+  }
+end
+
+-- Stands for a module that is being loaded.
+local LOADING = {}
+
+local function make_require(env)
+  local function load_module(name)
+    local tried = {}
+    for _, loader in ipairs(env.package.loaders) do
+      local chunk = loader(name)
+      if type(chunk) == "function" then return chunk(name) end
+      if type(chunk) == "string" then tried[#tried + 1] = chunk end
     end
-    if value ~= nil then package.loaded[name] = value end
-    return package.loaded[name]
+    error(format("module '%s' not found:%s", name, concat(tried)), 4)
+  end
+  return function(name)
+    check_text(name, "require", 3)
+    local loaded = env.package.loaded
+    if loaded[name] == LOADING then error("loop or previous error loading module '" .. name .. "'", 2) end
+    if loaded[name] then return loaded[name] end
+    loaded[name] = LOADING
+    local ok, value = pcall(load_module, name)
+    if loaded[name] == LOADING then loaded[name] = nil end
+    if not ok then
+      loaded[name] = nil
+      error(value, 0)
+    end
+    if value ~= nil then loaded[name] = value end
+    if loaded[name] == nil then loaded[name] = true end
+    return loaded[name]
+  end
+end
+
+-- Makes `module` of Lua 5.1, whose tables are a client's own.
+local function make_module(env)
+  return function(name, ...)
+    local made = env.package.loaded[name]
+    if type(made) ~= "table" or made == LOADING then
+      made = env
+      for part in name:gmatch("[^.]+") do
+        made[part] = rawget(made, part) or {}
+        made = made[part]
+      end
+      env.package.loaded[name] = made
+    end
+    if made._NAME == nil then made._M, made._NAME, made._PACKAGE = made, name, name:match("^(.*%.)[^.]*$") or "" end
+    setfenv(2, made)
+    for i = 1, select("#", ...) do select(i, ...)(made) end
   end
 end
 
 local LIBRARIES = { "string", "table", "math", "debug", "jit", "bit" }
-local loaded_at_first = { ffi = proxy, io = io_proxy, os = os_proxy, coroutine = co }
+local loaded_at_first = { ffi = proxy, os = os_proxy, coroutine = co, ["jit.opt"] = package.loaded["jit.opt"] }
 for _, name in ipairs(LIBRARIES) do loaded_at_first[name] = _G[name] end
+
+-- In 0.5 a bound may be a text, as options are that the script does not declare.
+local function take_texts(draw)
+  return function(a, b) return draw(tonumber(a), tonumber(b)) end
+end
+
 local base = setmetatable({
-  ffi = proxy, coroutine = co, os = os_proxy, io = io_proxy, print = print_line,
-  sb_rand = rand.default, sb_rnd = function() return uniform(0, 0x3fffffff) end, sb_rand_str = random_string,
-  sb_rand_uniform = rand.uniform, sb_rand_gaussian = rand.gaussian, sb_rand_special = rand.special,
-  sb_rand_uniq = rand.unique,
+  ffi = proxy, coroutine = co, os = os_proxy, print = print_line,
+  sb_rand = take_texts(default), sb_rand_uniform = take_texts(uniform), sb_rand_gaussian = take_texts(gaussian),
+  sb_rand_special = take_texts(special), sb_rand_str = random_string,
+  sb_rnd = function() return tonumber(uniform_uint64() % 4294967296ULL) end,
+  sb_rand_uniq = function(a, b)
+    a, b = tonumber(a) or 0, tonumber(b) or 4294967295
+    if a > b then error("bad argument: the first bound is above the second", 2) end
+    local number
+    repeat number = unique() until number >= a and number <= b
+    return number
+  end,
 }, { __index = _G })
 
 local function copy(value)
@@ -575,40 +738,150 @@ local function set_options(env)
   for name, value in pairs(settings.opt) do opt[name] = copy(value) end
   env.sysbench.opt = opt
   if env.sysbench.cmdline.options == nil then
-    -- The interface of 0.5: every option is a global.
+    -- The interface of 0.5: every option is a global, but where that is a function.
     for name, value in pairs(opt) do
-      if rawget(env, name) == nil then env[name] = value end
+      if type(env[name]) ~= "function" then env[name] = value end
     end
   end
 end
 
+-- Finds the driver of a name, or that of the command line; nil where it cannot be.
+local function find_driver(env, name)
+  name = name or settings.opt.db_driver
+  local fault = name ~= nil and name ~= "" and name ~= "mysql" and format("invalid database driver name: '%s'", name)
+  fault = fault or settings.fault
+  if fault then
+    host.fatal(fault)
+    return nil
+  end
+  return setmetatable({ env = env }, Driver)
+end
+
 -- The interface of 0.5: functions over one connection, which the first of them opens.
-local function add_legacy(env)
+
+local OldResult = {}
+
+local function check_old(value, class, name)
+  if getmetatable(value) ~= class then error(format("bad argument #1 to '%s'", name), 3) end
+end
+
+-- Binds a table, whose values are read again at each execution.
+local function bind_old(stmt, params)
+  if type(params) ~= "table" then error("table was expected", 3) end
+  local kinds = {}
+  for i, value in ipairs(params) do
+    local kind = type(value)
+    kinds[i] = kind == "number" and "i" or kind == "string" and "s" or error("Unsupported variable type: " .. kind, 3)
+  end
+  if #kinds == 0 then error("table is empty", 3) end
+  stmt.source, stmt.kinds = params, concat(kinds)
+end
+
+local function execute_old(stmt)
+  local n = #stmt.kinds
+  for i = 1, n do
+    local value = stmt.source[i]
+    if value == nil then
+      value = NULL
+    elseif byte(stmt.kinds, i) == 105 then
+      value = check_number(value, "db_execute", 4)
+      value = value < 0 and math.ceil(value) or floor(value)
+    else
+      value = tostring(value)
+    end
+    stmt.values[i] = value
+  end
+  return execute(stmt, n)
+end
+
+local function add_old_interface(env)
   local con
   local function open()
-    con = con or env.sysbench.sql.driver():connect()
-    return con
+    local driver = find_driver(env) or error("DB initialization failed", 3)
+    env.db_driver = driver:name()
+    con = con or connect(driver) or error("Failed to connect to the database", 3)
   end
-  local db = {
-    db_connect = function() open() end,
-    db_disconnect = function()
-      if con then con:disconnect() end
-      con = nil
-    end,
-    db_query = function(sql)
-      local rs = query(open(), sql, 3)
-      return rs
-    end,
-    db_bulk_insert_init = function(sql) open():bulk_insert_init(sql) end,
-    db_bulk_insert_next = function(row) open():bulk_insert_next(row) end,
-    db_bulk_insert_done = function() open():bulk_insert_done() end,
-  }
-  for _, name in ipairs({ "prepare", "bind_param", "bind_result", "execute", "store_results", "free_results", "close" }) do
-    db["db_" .. name] = function() error("loadgen has no db_" .. name .. "(): use sysbench.sql", 2) end
+  local function check_connection()
+    if not con then error("Uninitialized database connection", 3) end
   end
-  for name, f in pairs(db) do env[name] = f end
+  local function fail(name)
+    if con.error == ERROR.IGNORABLE then error({ errcode = RESTART_EVENT }) end
+    error(name .. "() failed", 3)
+  end
+  local db = {}
+  function db.connect() open() end
+  function db.disconnect()
+    if con then con:disconnect() end
+    con = nil
+  end
+  function db.query(sql)
+    check_text(sql, "db_query", 3)
+    open()
+    local columns, rows, a, b, listed = request(QUERY, con.id, sql)
+    if not columns then
+      note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
+      fail("db_query")
+    end
+    result(con, columns, rows)
+  end
+  function db.bulk_insert_init(sql)
+    open()
+    return con:bulk_insert_init(sql)
+  end
+  function db.bulk_insert_next(row)
+    check_connection()
+    return con:bulk_insert_next(row)
+  end
+  function db.bulk_insert_done()
+    check_connection()
+    return con:bulk_insert_done()
+  end
+  function db.prepare(sql)
+    check_text(sql, "db_prepare", 3)
+    open()
+    return prepare(con, sql) or error("db_prepare() failed", 2)
+  end
+  function db.bind_param(stmt, params)
+    check_old(stmt, Statement, "db_bind_param")
+    bind_old(stmt, params)
+  end
+  -- sysbench gives no values to the table, either.
+  function db.bind_result(stmt) check_old(stmt, Statement, "db_bind_result") end
+  function db.execute(stmt)
+    check_connection()
+    check_old(stmt, Statement, "db_execute")
+    local columns, rows = execute_old(stmt)
+    if not columns then fail("db_execute") end
+    result(con, columns, rows)
+    return setmetatable({}, OldResult)
+  end
+  function db.store_results(rs) check_old(rs, OldResult, "db_store_results") end
+  function db.free_results(rs) check_old(rs, OldResult, "db_free_results") end
+  function db.close(stmt)
+    check_old(stmt, Statement, "db_close")
+    stmt:close()
+  end
+  for name, f in pairs(db) do env["db_" .. name] = f end
+  db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2
   env.DB_ERROR_NONE, env.DB_ERROR_RESTART_TRANSACTION, env.DB_ERROR_FAILED = 0, 1, 2
   env.sysbench.db = db
+  env.test, env.mysql_table_engine, env.myisam_max_rows = settings.path, "innodb", 1000000
+end
+
+local function thread_run(env, tid)
+  while request(NEXT) do
+    local ok, value
+    repeat
+      ok, value = pcall(env.event, tid)
+      if not ok then
+        if type(value) ~= "table" or value.errcode ~= RESTART_EVENT then error(value, 0) end
+        request(RESTART)
+        local hook = env.sysbench.hooks.before_restart_event
+        if hook then hook(value) end
+      end
+    until ok
+    if value then return end
+  end
 end
 
 local function new_state(tid)
@@ -618,12 +891,8 @@ local function new_state(tid)
   local driver
   local sql = { type = TYPE, error = ERROR }
   function sql.driver(name)
-    name = name or settings.opt.db_driver
-    if name ~= nil and name ~= "" and name ~= "mysql" then
-      host.fatal(format("invalid database driver name: '%s'", name))
-      error("failed to initialize the DB driver", 2)
-    end
-    driver = driver or setmetatable({ env = env }, Driver)
+    local found = find_driver(env, name) or error("failed to initialize the DB driver", 2)
+    driver = driver or found
     return driver
   end
   local argv = {}
@@ -636,27 +905,46 @@ local function new_state(tid)
     local own = command(env, name)
     return own ~= nil and own[2] == true
   end
-  function cmdline.call_command(name) return command(env, name)[1]() end
+  function cmdline.call_command(name)
+    local own = command(env, name)
+    if not own then return false end
+    local value = own[1]()
+    return value == nil or value ~= false
+  end
   env.sysbench = {
     tid = tid, version = "1.0.20", version_string = "sysbench 1.0.20", error = { NONE = 0, RESTART_EVENT = RESTART_EVENT },
     hooks = {}, cmdline = cmdline, rand = rand, sql = sql, histogram = { new = new_histogram },
     report_csv = report_csv, report_json = report_json, report_default = report_default,
   }
-  add_legacy(env)
-  env.package = { path = settings.package_path, cpath = package.cpath, preload = {}, config = package.config,
-    loaded = setmetatable({ _G = env, sysbench = env.sysbench }, { __index = loaded_at_first }) }
-  env.require = require_in(env)
-  env.dofile = function(path) return run_file(env, path) end
-  env.loadfile = function(path) return function(...) return run_file(env, path, nil, ...) end end
+  add_old_interface(env)
+  env.io = make_io()
+  env.package = {
+    path = settings.package_path, cpath = package.cpath, config = package.config, loaders = make_loaders(env),
+    preload = setmetatable({}, { __index = package.preload }),
+    seeall = function(made) setmetatable(made, { __index = env }) end,
+  }
+  env.package.loaded = setmetatable({ _G = env, io = env.io, package = env.package, sysbench = env.sysbench },
+    { __index = loaded_at_first })
+  env.require = make_require(env)
+  env.module = make_module(env)
+  env.dofile = function(path)
+    check_text(path, "dofile", 3)
+    return run_file(env, path)
+  end
+  env.loadfile = function(path)
+    check_text(path, "loadfile", 3)
+    return load_file(env, path)
+  end
+  env.thread_run = function(thread) return thread_run(env, thread) end
   return setmetatable(env, { __index = base })
 end
 
--- What a client's coroutine runs. Each returns true and a result, or false and the message of the failure.
+-- Entries of a client's coroutine. Each returns true and a result, or false and the message of the failure.
 
 local function message_of(message)
   return type(message) == "string" and message or type(message) == "table" and message.sql_errmsg
     and format("SQL error, errno = %d, state = '%s': %s", message.sql_errno, message.sql_state, message.sql_errmsg)
-    or tostring(message)
+    or type(message) == "number" and tostring(message) or "(not a string)"
 end
 
 local function guard(where, f, ...)
@@ -716,28 +1004,11 @@ function entries.hook(env, name, stat)
   return ok, not ok and message or nil
 end
 
-local function thread_run(env, tid)
-  local event = env.event
-  while request(NEXT) do
-    local ok, value
-    repeat
-      ok, value = pcall(event, tid)
-      if not ok then
-        if type(value) ~= "table" or value.errcode ~= RESTART_EVENT then error(value, 0) end
-        request(RESTART)
-        local hook = env.sysbench.hooks.before_restart_event
-        if hook then hook(value) end
-      end
-    until ok
-    if value then return end
-  end
-end
-
 function entries.thread(env, tid)
   local ok, message = entries.chunk(env)
   if ok and env.thread_init then ok, message = guard("thread_init", env.thread_init, tid) end
   if not ok then return false, message end
-  ok, message = guard("thread_run", env.thread_run or thread_run, env.thread_run and tid or env, tid)
+  ok, message = guard("thread_run", env.thread_run, tid)
   if not ok then return false, message end
   -- The client stands at its end: nothing is asked before it says so.
   request(NEXT, true)
@@ -748,7 +1019,7 @@ end
 function entries.start(entry, ...)
   local arguments, n = { ... }, select("#", ...)
   return coroutine.create(function()
-    -- What loadstring makes here has this environment.
+    -- Chunks that loadstring makes here have this environment.
     setfenv(0, arguments[1])
     return entries[entry](unpack(arguments, 1, n))
   end)

@@ -385,7 +385,9 @@ fn host(lua: &Lua) -> mlua::Result<Table> {
     let fatal = |_: &Lua, text: LuaString| write(&[b"FATAL: ", &*text.as_bytes(), b"\n"].concat());
     host.set("fatal", lua.create_function(fatal)?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
-    host.set("compile", lua.create_function(|lua, (path, text)| Ok(compile(lua, path, text)))?)?;
+    host.set("read", lua.create_function(|lua, path: String| read(lua, &path))?)?;
+    let compile = |lua: &Lua, (path, text): (String, LuaString)| Ok(compile(lua, path, &text));
+    host.set("compile", lua.create_function(compile)?)?;
     Ok(host)
 }
 
@@ -395,16 +397,21 @@ fn write(bytes: &[u8]) -> mlua::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(mlua::Error::external)
 }
 
-/// Compiles a file, or the text given, into a function that makes its chunk; else returns why not. Lines keep
-/// their numbers.
-fn compile(lua: &Lua, path: String, text: Option<LuaString>) -> (Option<Function>, Option<String>) {
-    let bytes = match text {
-        Some(text) => text.as_bytes().to_vec(),
-        None => match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) => return (None, Some(format!("cannot open {path}: {error}"))),
-        },
-    };
+/// Reads a file; else returns why not, in the words of Lua.
+fn read(lua: &Lua, path: &str) -> mlua::Result<(Option<LuaString>, Option<String>)> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok((Some(lua.create_string(bytes)?), None)),
+        Err(error) => {
+            let why = error.to_string();
+            let why = why.split(" (os error").next().unwrap_or(&why);
+            Ok((None, Some(format!("cannot open {path}: {why}"))))
+        }
+    }
+}
+
+/// Compiles the text of a file into a function that makes its chunk; else returns why not. Lines keep their numbers.
+fn compile(lua: &Lua, path: String, text: &LuaString) -> (Option<Function>, Option<String>) {
+    let bytes = text.as_bytes();
     // The first line may name the program that runs the file.
     let skipped = if bytes.first() == Some(&b'#') {
         bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())
@@ -428,6 +435,7 @@ fn set_settings(lua: &Lua, settings: &Table, script: &Script) -> mlua::Result<()
     settings.set("package_path", &*script.package_path)?;
     settings.set("stock_path", &*script.stock_path)?;
     settings.set("server", &*script.server)?;
+    settings.set("fault", script.fault.as_deref())?;
     let options = lua.create_table()?;
     for (name, value) in &script.options {
         match value {

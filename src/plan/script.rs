@@ -22,6 +22,8 @@ pub struct Script {
     pub stock_path: String,
     /// The server in messages.
     pub server: String,
+    /// The words of the driver that cannot connect to any server.
+    pub fault: Option<String>,
     pub random: ScriptRandom,
     pub text_statements: bool,
 }
@@ -40,10 +42,11 @@ pub enum ScriptValue {
     List(Vec<String>),
 }
 
-/// The distributions of `sysbench.rand`, and the one that is `default`.
+/// The distributions of `sysbench.rand`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScriptRandom {
-    pub usual: RandType,
+    /// The one of `sysbench.rand.default`.
+    pub rand_type: RandType,
     pub iterations: u32,
     pub percent: u32,
     pub within: u32,

@@ -101,7 +101,8 @@ pub(crate) fn main(
 
 fn done(settings: &Settings, log: &Mutex<Log>, stop: &Stop) -> Result<Ended> {
     let work = async {
-        if let Some(fault) = &settings.driver_fault {
+        // A script finds out by itself, if it connects at all.
+        if let (Some(fault), None) = (&settings.driver_fault, &settings.script) {
             let mut log = locked(log);
             if settings.command == Command::Run {
                 log.notice(&output::options(settings));

@@ -305,7 +305,7 @@ fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
         text = Some(read);
     }
     let values = &settings.values;
-    let usual = match values.text("rand-type") {
+    let rand_type = match values.text("rand-type") {
         "uniform" => RandType::Uniform,
         "gaussian" => RandType::Gaussian,
         "pareto" => RandType::Pareto,
@@ -322,8 +322,10 @@ fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
         package_path: call.package_path.clone(),
         stock_path: call.stock_path.clone(),
         server: settings.server.clone(),
+        // The driver's name is the script's matter.
+        fault: settings.driver_fault.clone().filter(|_| values.text("db-driver") == "mysql"),
         random: ScriptRandom {
-            usual,
+            rand_type,
             iterations: number("rand-spec-iter"),
             percent: number("rand-spec-pct"),
             within: number("rand-spec-res"),

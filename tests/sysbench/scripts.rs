@@ -42,6 +42,7 @@ const SHOWN: &str = "\
 options | 9 | other | true | x+y+z | 5 | 1024
 global | 1 | mysql | special | 95 | 1213
 version | 1.0.20 | prepare | 0
+program | sysbench | api.lua
 names | <sql_connection> | mysql
 none | nil
 row | 9 | 1 | nil | x
@@ -62,11 +63,27 @@ statements | <sql_statement> | <sql_param>
 error | false | SQL error, errno = 1146, state = '42S02': Table 'nowhere_at_all' doesn't exist
 fields | 1146 | 42S02
 object | 7
+refused | false | true
+refused | false | true
+refused | false | true
+refused | false | true
+refused | false | true
+refused | false | true
+failed | true | true
+checked | true | nil
+inserted | true | true | true
 numbers | cdata | 5
 coroutine | 2 | 42
 loadstring | 0
 libraries | table | table | table | number | true
-old | 1 | false | loadgen has no db_prepare(): use sysbench.sql
+luajit | 0 | function | table | table
+no file | nil | cannot open nowhere_at_all.lua: No such file or directory
+made | 1 | 0 | nil | true
+again | false | whole
+output | written
+drawn | true | 999
+bounds | 5 | 7 | true
+old | nil | old
 module | 42 | true
 inner | 42
 reconnected | true | 1
@@ -110,7 +127,7 @@ fn events_count_as_in_sysbench() {
         return skipped("it is compared with itself");
     }
     let places = [Program::Ours, Program::Theirs].map(with_scripts);
-    for mode in ["plain", "hook", "ends", "idle", "counted", "sql", "lua"] {
+    for mode in ["plain", "hook", "ends", "idle", "replaced", "counted", "sql", "lua"] {
         let line = format!("events.lua {{at}} --mode={mode} --threads=1 --events=40 --time=60 run");
         // The table is there from the first run on, and then counts the same.
         let [ours, theirs] = places.each_ref().map(|place| {
@@ -154,6 +171,94 @@ fn reports_are_the_scripts_own_where_it_has_hooks() {
     for name in ["report_intermediate", "report_cumulative"] {
         let fatal = format!("FATAL: `{name}' function failed: reports.lua:");
         assert!(ended.stdout.contains(&fatal), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn old_interface_does_as_in_sysbench() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    for line in [
+        "--rows=30 prepare",
+        "--threads=1 --events=20 --time=60 run",
+        "cleanup",
+        "--time=9 cleanup",
+    ] {
+        let [ours, theirs] =
+            places.each_ref().map(|place| place.run(&format!("old.lua {{at}} {line}")));
+        let shown = |ended: &Ended| {
+            let mut lines: Vec<String> = ended.stdout.lines().map(str::to_owned).collect();
+            lines.retain(|line| line.contains(" | ") || line.contains("function failed:"));
+            lines
+        };
+        assert_eq!(ours.status, theirs.status, "{line}: {}{}", ours.stdout, ours.stderr);
+        assert_eq!(shown(&ours), shown(&theirs), "{line}");
+        assert_eq!(counts(&ours), counts(&theirs), "{line}: {}", ours.stdout);
+    }
+}
+
+/// Scripts, each with command lines whose statuses and errors are sysbench's.
+const COMPARED: [(&str, &[&str]); 8] = [
+    (
+        "function prepare() return false end function help() return false end return false",
+        &["prepare", "help", "cleanup", "", "--histogram=maybe prepare", "--histogram=maybe"],
+    ),
+    ("function init() print('init') return false end", &["run", "nosuch"]),
+    ("sysbench.cmdline.options = 'x'", &["", "run"]),
+    ("sysbench.cmdline.options = { a = { 'd' }, b = 1 }", &["help"]),
+    ("sysbench.cmdline.options = { a = { 'd', 'x' } }", &["help", "--a run", "--b=1 help"]),
+    (
+        "function thread_init() error({}) end function event() end",
+        &["--time=9 run", "--histogram=maybe run"],
+    ),
+    (
+        "print('chunk') function prepare() print('well') end function cleanup() sysbench.sql.driver() end",
+        &[
+            "--mysql-host= prepare",
+            "--db-driver=foo prepare",
+            "--mysql-host= cleanup",
+            "--db-driver=foo cleanup",
+            "--db-ps-mode=foo cleanup",
+        ],
+    ),
+    (
+        "sysbench.cmdline.commands = { own = { function() error({}) end } } function prepare() error(7) end",
+        &["own", "prepare"],
+    ),
+];
+
+#[test]
+fn script_fails_in_sysbenchs_words() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    for (text, lines) in COMPARED {
+        for line in lines {
+            let [ours, theirs] = places.each_ref().map(|place| {
+                fs::write(place.dir().join("case.lua"), text).expect("written");
+                place.run(&format!("./case.lua {line}"))
+            });
+            let words = |ended: &Ended| {
+                let told = ended.stdout.lines().chain(ended.stderr.lines());
+                let told = told.filter(|line| !line.starts_with("sysbench 1.0.20"));
+                let mut told: Vec<String> = told.map(str::to_owned).collect();
+                // The line of sysbench's own Lua file is not ours.
+                for line in &mut told {
+                    if let Some((function, why)) =
+                        line.split_once(": [string \"sysbench.cmdline.lua\"]:")
+                    {
+                        *line = format!("{function}: {}", why.split_once(": ").expect("a line").1);
+                    }
+                }
+                told.retain(|line| !line.is_empty());
+                told
+            };
+            assert_eq!(words(&ours), words(&theirs), "{text} {line}");
+            assert_eq!(ours.status, theirs.status, "{text} {line}");
+        }
     }
 }
 
