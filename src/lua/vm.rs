@@ -420,10 +420,17 @@ fn compile(lua: &Lua, path: String, text: &LuaString) -> (Option<Function>, Opti
     };
     let code = [b"return function(...) ", &bytes[skipped..], b"\nend"].concat();
     let name = if path.starts_with('=') { path } else { format!("@{path}") };
-    match lua.load(code).set_name(name).into_function() {
+    let load = |code: &[u8]| lua.load(code).set_name(&*name).into_function();
+    match load(&code) {
         Ok(function) => (Some(function), None),
-        Err(mlua::Error::SyntaxError { message, .. }) => (None, Some(message)),
-        Err(error) => (None, Some(error.to_string())),
+        Err(error) => {
+            // The text alone ends where its author sees its end.
+            let error = load(&bytes[skipped..]).err().unwrap_or(error);
+            let mlua::Error::SyntaxError { message, .. } = error else {
+                return (None, Some(error.to_string()));
+            };
+            (None, Some(message))
+        }
     }
 }
 

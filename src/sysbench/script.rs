@@ -268,7 +268,7 @@ impl<'a> Hooks<'a> {
 impl ReportHooks for Hooks<'_> {
     fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool {
         let Some(due) = &self.intermediate else { return false };
-        let mut stat = part.stat(self.settings, at_s as f64);
+        let mut stat = part.stat(self.settings, self.settings.threads, at_s as f64);
         stat.push(("queue_length", queue.waiting as f64));
         stat.push(("concurrency", queue.busy as f64));
         due.add(stat);
@@ -277,13 +277,13 @@ impl ReportHooks for Hooks<'_> {
 
     fn checkpoint(&self, part: &Counted) -> bool {
         let Some(due) = &self.cumulative else { return false };
-        due.add(part.stat(self.settings, seconds(part.to)));
+        due.add(part.stat(self.settings, self.settings.threads, seconds(part.to)));
         true
     }
 
     fn last(&self, part: &Counted) -> bool {
         let is_own = self.cumulative.is_some();
-        self.last.set(is_own.then(|| part.stat(self.settings, seconds(part.to))));
+        self.last.set(is_own.then(|| part.stat(self.settings, 0, seconds(part.to))));
         is_own
     }
 
@@ -401,7 +401,8 @@ fn read_value(
 ) -> std::result::Result<Option<ScriptValue>, String> {
     let value = match (option.kind, text) {
         (FILE, _) => return Ok(None),
-        (BOOL, None) => ScriptValue::Switch(false),
+        // As in sysbench.
+        (BOOL, None) => ScriptValue::Switch(true),
         (BOOL, Some(text)) if ON.contains(&text) => ScriptValue::Switch(true),
         (BOOL, Some(text)) if OFF.contains(&text) => ScriptValue::Switch(false),
         (BOOL, Some(text)) => return Err(invalid_option(&option.name, Some(text))),
