@@ -385,7 +385,7 @@ pub(crate) async fn end_main(main: Option<Runner<'_>>) -> error::Result<()> {
 }
 
 async fn call(main: &mut Runner<'_>, name: &str) -> error::Result<()> {
-    if main.state.has(name) {
+    if main.state.has(name)? {
         main.run(Entry::Call(name)).await.map_err(Error::failed)?;
     }
     Ok(())

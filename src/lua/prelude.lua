@@ -30,22 +30,59 @@ local unique = c("unique", "uint32_t (*)(void)")
 local uniform_double = c("uniform_double", "double (*)(void)")
 local uniform_uint64 = c("uniform_uint64", "uint64_t (*)(void)")
 
-local byte, char, sub, gsub, format = string.byte, string.char, string.sub, string.gsub, string.format
-local concat, insert = table.concat, table.insert
-local floor = math.floor
+local byte, sub, gsub, format = string.byte, string.sub, string.gsub, string.format
+local concat, floor = table.concat, math.floor
 
-local function random_string(pattern)
-  local out = {}
-  for i = 1, #pattern do
+-- Refuses an argument that is no text; level is that of the script's call.
+local function check_text(value, name, level)
+  if type(value) ~= "string" then
+    error(format("bad argument to '%s' (string expected, got %s)", name, type(value)), level)
+  end
+end
+
+local function check_number(value, name, level)
+  local number = tonumber(value)
+  if not number then
+    error(format("bad argument to '%s' (number expected, got %s)", name, type(value)), level)
+  end
+  return number
+end
+
+-- Bytes that are being drawn: nothing yields meanwhile.
+local room, buffer = 256, ffi.new("uint8_t[?]", 256)
+
+local function make_room(n)
+  if n > room then room, buffer = n, ffi.new("uint8_t[?]", n) end
+end
+
+-- Draws the bytes of a pattern into the buffer; returns their number.
+local function draw_pattern(pattern)
+  local n = #pattern
+  make_room(n)
+  for i = 1, n do
     local b = byte(pattern, i)
     if b == 35 then
       b = uniform(48, 57)
     elseif b == 64 then
       b = uniform(97, 122)
     end
-    out[i] = char(b)
+    buffer[i - 1] = b
   end
-  return concat(out)
+  return n
+end
+
+local function random_string(pattern)
+  check_text(pattern, "string", 3)
+  local n = draw_pattern(pattern)
+  return ffi.string(buffer, n)
+end
+
+local function draw_varstring(min, max)
+  if min > max then error("bad argument: the least length is above the most", 3) end
+  local n = uniform(min, max)
+  make_room(n)
+  for i = 0, n - 1 do buffer[i] = uniform(48, 122) end
+  return n
 end
 
 local rand = {
@@ -58,10 +95,8 @@ local rand = {
   unique = function() return unique() end,
   string = random_string,
   varstring = function(min, max)
-    assert(min <= max)
-    local out = {}
-    for i = 1, uniform(min, max) do out[i] = char(uniform(48, 122)) end
-    return concat(out)
+    local n = draw_varstring(min, max)
+    return ffi.string(buffer, n)
   end,
   uniform_double = function() return uniform_double() end,
   uniform_uint64 = function() return uniform_uint64() end,
@@ -87,31 +122,27 @@ for name, class in pairs({
   class.__index, class.__tostring = class, named(name)
 end
 
-local function say_failed(call, sql, errno, message)
-  host.fatal(format("%s returned error %d (%s) for query '%s'", call, errno, message, sql))
-end
-
--- Refuses what is no text where SQL is needed.
-local function need_text(sql, name, level)
-  if type(sql) ~= "string" then
-    error(format("bad argument #1 to '%s' (string expected, got %s)", name, type(sql)), level)
+-- Keeps the error of a request in its connection, and writes one that is not to be ignored.
+local function note_error(con, call, sql, errno, state, message, listed)
+  con.error = listed and ERROR.IGNORABLE or ERROR.FATAL
+  con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
+  if not listed then
+    host.fatal(format("%s returned error %d (%s) for query '%s'", call, errno, message, sql))
   end
 end
 
--- Raises the error of a request: level is that of the script's call.
-local function raise(con, call, query, errno, state, message, listed, level, sql)
+-- Raises the error that a connection has; level is that of the script's call.
+local function raise(con, sql, level)
   local env = con.env
-  con.error = listed and ERROR.IGNORABLE or ERROR.FATAL
-  con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
-  local description = { connection = con, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message }
+  local description = { connection = con, query = sql, sql_errno = con.sql_errno, sql_state = con.sql_state,
+    sql_errmsg = con.sql_errmsg }
   env.errdesc = description
-  if not listed then say_failed(call, sql or query, errno, message) end
   local hook = env.sysbench.hooks.sql_error_ignorable
-  if listed or (hook and hook(description)) then
+  if con.error == ERROR.IGNORABLE or (type(hook) == "function" and hook(description)) then
     description.errcode = RESTART_EVENT
     error(description, level)
   end
-  error(format("SQL error, errno = %d, state = '%s': %s", errno, state, message), level)
+  error(format("SQL error, errno = %d, state = '%s': %s", con.sql_errno, con.sql_state, con.sql_errmsg), level)
 end
 
 -- Makes a result of an answer; nil where it has no columns.
@@ -150,26 +181,32 @@ end
 
 function Driver:name() return "mysql" end
 
-function Driver:connect()
-  give_back(self)
+-- Opens a connection; nil where that fails.
+local function connect(driver)
+  give_back(driver)
   local id, _, _, message = request(CONNECT)
   if not id then
     host.fatal(format("unable to connect to MySQL server %s, aborting...", settings.server))
     host.fatal("error " .. message)
-    error("connection creation failed", 2)
+    return nil
   end
-  local con = setmetatable({ id = id, env = self.env, driver = self, error = ERROR.NONE, serial = 0 }, Connection)
-  con.handle = ffi.gc(number_of(id), collected(self.dropped))
+  local con = setmetatable({ id = id, env = driver.env, driver = driver, error = ERROR.NONE, serial = 0 }, Connection)
+  con.handle = ffi.gc(number_of(id), collected(driver.dropped))
   con.rs = setmetatable({ con = con, nfields = 0, nrows = 0 }, Result)
   return con
 end
 
+function Driver:connect()
+  return connect(self) or error("connection creation failed", 2)
+end
+
 local function query(con, sql, level)
-  need_text(sql, "query", level)
-  if is_closed(con) then error("SQL API error", level) end
+  check_text(sql, "query", level)
+  if is_closed(con) then error("SQL API error", level - 1) end
   local columns, rows, a, b, listed = request(QUERY, con.id, sql)
   if columns then return result(con, columns, rows) end
-  raise(con, "mysql_drv_query()", sql, rows, a, b, listed, level)
+  note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
+  raise(con, sql, level)
 end
 
 -- The level counts the frames up to the script: a tail call leaves none.
@@ -184,28 +221,31 @@ function Connection:query_row(sql)
 end
 
 function Connection:check_error(rs, sql)
-  if rs or self.error == ERROR.NONE then return end
-  raise(self, "mysql_drv_query()", sql, self.sql_errno, self.sql_state, self.sql_errmsg, self.error == ERROR.IGNORABLE, 3)
+  if rs ~= nil or self.error == ERROR.NONE then return rs end
+  if not self.sql_state then error("SQL API error", 2) end
+  raise(self, sql, 3)
 end
 
--- Prepares a statement, or raises an error with these words.
-local function prepare(self, sql, words, level)
-  need_text(sql, "prepare", level + 1)
-  if is_closed(self) then return nil end
-  give_back(self.driver)
-  local id, errno, state, message = request(PREPARE, self.id, sql)
+-- Prepares a statement; nil where that fails.
+local function prepare(con, sql)
+  give_back(con.driver)
+  local id, errno, state, message = request(PREPARE, con.id, sql)
   if not id then
-    self.sql_errno, self.sql_state, self.sql_errmsg = errno, state, message
+    con.error, con.sql_errno, con.sql_state, con.sql_errmsg = ERROR.FATAL, errno, state, message
     host.fatal("mysql_stmt_prepare() failed")
     host.fatal(format('MySQL error: %d "%s"', errno, message))
-    error(words, level)
+    return nil
   end
-  local handle = ffi.gc(number_of(id), collected(self.driver.dropped, self.id))
-  return setmetatable({ id = id, handle = handle, connection = self, sql = sql, params = {}, values = {}, kinds = "" },
+  local handle = ffi.gc(number_of(id), collected(con.driver.dropped, con.id))
+  return setmetatable({ id = id, handle = handle, connection = con, sql = sql, params = {}, values = {}, kinds = "" },
     Statement)
 end
 
-function Connection:prepare(sql) return prepare(self, sql, "SQL API error", 2) end
+function Connection:prepare(sql)
+  check_text(sql, "prepare", 3)
+  if is_closed(self) then return nil end
+  return prepare(self, sql) or error("SQL API error", 2)
+end
 
 function Connection:disconnect()
   if is_closed(self, "close") then return true end
@@ -228,8 +268,9 @@ function Connection:next_result()
 end
 
 function Connection:bulk_insert_init(sql)
-  need_text(sql, "bulk_insert_init", 3)
+  check_text(sql, "bulk_insert_init", 3)
   self.bulk = { head = sql, rows = {}, n = 0, bytes = #sql }
+  return true
 end
 
 -- Sends the rows; returns false where that failed.
@@ -240,28 +281,29 @@ local function flush(con)
   bulk.n, bulk.bytes = 0, #bulk.head
   local columns, errno, state, message, listed = request(QUERY, con.id, sql)
   if columns then return true end
-  con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
-  if not listed then say_failed("mysql_drv_query()", sql, errno, message) end
+  note_error(con, "mysql_drv_query()", sql, errno, state, message, listed)
   return false
 end
 
-local function add_row(con, row, level)
+-- Adds a row; returns false where that failed.
+local function add_row(con, row)
   local bulk = con.bulk
-  need_text(row, "bulk_insert_next", level + 1)
-  if not bulk or bulk.bytes + #row + 1 > BULK_MAX and not flush(con) then
-    error("db_bulk_insert_next() failed", level)
-  end
+  if not bulk or bulk.bytes + #row + 1 > BULK_MAX and not flush(con) then return false end
   bulk.n = bulk.n + 1
   bulk.rows[bulk.n] = row
   bulk.bytes = bulk.bytes + #row + 1
+  return true
 end
 
-function Connection:bulk_insert_next(row) add_row(self, row, 3) end
+function Connection:bulk_insert_next(row)
+  check_text(row, "bulk_insert_next", 3)
+  return add_row(self, row) or error("db_bulk_insert_next() failed", 2)
+end
 
 function Connection:bulk_insert_done()
-  if not self.bulk then return end
-  if not flush(self) then error("db_bulk_insert_done() failed", 2) end
+  if self.bulk and not flush(self) then error("db_bulk_insert_done() failed", 2) end
   self.bulk = nil
+  return true
 end
 
 local KIND = {
@@ -278,18 +320,29 @@ end
 function Statement:bind_param(...)
   local n, kinds = select("#", ...), {}
   if n == 0 then return nil end
-  self.params = { ... }
-  for i = 1, n do kinds[i] = self.params[i].kind end
-  self.kinds = concat(kinds)
+  local params = { ... }
+  for i = 1, n do
+    if getmetatable(params[i]) ~= Param then error(format("parameter %d is none of bind_create()", i), 2) end
+    kinds[i] = params[i].kind
+  end
+  self.params, self.kinds = params, concat(kinds)
+end
+
+-- Executes a statement with its values; numbers of columns and rows, or nil where that fails.
+local function execute(stmt)
+  local con = stmt.connection
+  local columns, rows, a, b, listed = request(EXECUTE, con.id, stmt.id, stmt.kinds, stmt.values)
+  if not columns then note_error(con, "mysql_stmt_execute()", stmt.sql, rows, a, b, listed) end
+  return columns, rows
 end
 
 function Statement:execute()
   local con, params, values = self.connection, self.params, self.values
   if is_closed(con) then return nil end
   for i = 1, #params do values[i] = params[i].value end
-  local columns, rows, a, b, listed = request(EXECUTE, con.id, self.id, self.kinds, values)
+  local columns, rows = execute(self)
   if columns then return result(con, columns, rows) end
-  raise(con, "mysql_stmt_execute()", "<prepared statement>", rows, a, b, listed, 3, self.sql)
+  raise(con, "<prepared statement>", 3)
 end
 
 function Statement:next_result() return self.connection:next_result() end
@@ -421,18 +474,22 @@ local ARG = { ARG_NULL = 0, ARG_BOOL = 1, ARG_INT = 2, ARG_SIZE = 3, ARG_DOUBLE 
 local TYPE_OF_DEFAULT = { boolean = ARG.ARG_BOOL, string = ARG.ARG_STRING, number = ARG.ARG_DOUBLE,
   table = ARG.ARG_LIST, ["nil"] = ARG.ARG_STRING }
 
+local function ensure(condition, message)
+  if not condition then error(message, 0) end
+end
+
 -- Lists the options of a script, sorted by name: { name, description, default as text or nil, type }.
 local function declared(env)
   local options = env.sysbench.cmdline.options
   if options == nil then return nil end
-  assert(type(options) == "table", "sysbench.cmdline.options must be a table")
+  ensure(type(options) == "table", "wrong type for sysbench.cmdline.options: " .. type(options))
   local list = {}
   for name, option in pairs(options) do
-    assert(type(option) == "table" and type(name) == "string", "wrong table structure in sysbench.cmdline.options")
+    ensure(type(option) == "table" and type(name) == "string", "wrong table structure in sysbench.cmdline.options")
     local about, value, kind = option[1], option[2], option[3]
-    assert(about ~= nil, "nil description for option " .. name)
+    ensure(about ~= nil, "nil description for option " .. name)
     kind = kind ~= nil and tonumber(kind) or TYPE_OF_DEFAULT[type(value)]
-    assert(kind, "cannot determine type for option " .. name)
+    ensure(kind, "cannot determine type for option " .. name)
     if type(value) == "table" then value = concat(value, ",") end
     if type(value) == "boolean" then value = value and "on" or "off" end
     list[#list + 1] = { name, tostring(about), value ~= nil and tostring(value) or nil, kind }
@@ -464,9 +521,11 @@ local function validate(env, name, value)
   return not (option and option[4]) or option[4](name, value) and true or false
 end
 
+-- Returns the entry of a command of the script's own, nil if it has none.
 local function command(env, name)
   local own = env.sysbench.cmdline.commands
-  return own and own[name]
+  own = type(own) == "table" and own[name] or nil
+  return own and own[1] ~= nil and own or nil
 end
 
 -- Environments.
@@ -507,12 +566,23 @@ local function cdef(text, ...)
 end
 
 local C = setmetatable({
-  usleep = function(us) return sleep(tonumber(us) / 1e6) end,
-  sleep = function(s) return sleep(tonumber(s)) end,
-  sb_counter_inc = function(_, kind) request(COUNT, tonumber(kind)) end,
+  usleep = function(us) return sleep(check_number(us, "usleep", 3) / 1e6) end,
+  sleep = function(s) return sleep(check_number(s, "sleep", 3)) end,
+  sb_counter_inc = function(_, kind) request(COUNT, check_number(kind, "sb_counter_inc", 3)) end,
   sb_rand_uniform = uniform, sb_rand_default = default, sb_rand_gaussian = gaussian, sb_rand_special = special,
   sb_rand_pareto = pareto, sb_rand_zipfian = zipfian, sb_rand_unique = unique,
   sb_rand_uniform_double = uniform_double, sb_rand_uniform_uint64 = uniform_uint64,
+  sb_rand_str = function(pattern, out)
+    local n = draw_pattern(type(pattern) == "cdata" and ffi.string(pattern) or pattern)
+    ffi.copy(out, buffer, n)
+  end,
+  sb_rand_varstr = function(out, min, max)
+    local n = draw_varstring(min, max)
+    ffi.copy(out, buffer, n)
+    return n
+  end,
+  sb_histogram_new = new_histogram, sb_histogram_update = Histogram.update, sb_histogram_print = Histogram.print,
+  sb_histogram_delete = function() end,
   sb_event_start = function() request(START) end,
   sb_event_stop = function() request(STOP) end,
   -- The script says itself when its events begin and end.
@@ -535,7 +605,28 @@ local function write_all(...)
 end
 
 io.stdout:setvbuf("no")
-local io_proxy = setmetatable({ write = function(...) write_all(...) return io.stdout end }, { __index = io })
+
+-- Makes the io of a client, whose default output is its own.
+local function make_io()
+  local out = io.stdout
+  return setmetatable({
+    output = function(file)
+      if type(file) == "string" then
+        local message
+        file, message = io.open(file, "w")
+        if not file then error(message, 2) end
+      end
+      out = file or out
+      return out
+    end,
+    write = function(...)
+      if out ~= io.stdout then return out:write(...) end
+      write_all(...)
+      return out
+    end,
+    close = function(file) return (file or out):close() end,
+  }, { __index = io })
+end
 
 local function print_line(...)
   local words = {}
@@ -543,19 +634,29 @@ local function print_line(...)
   host.write(concat(words, "\t") .. "\n")
 end
 
-local wrappers = {}
+local texts, wrappers = {}, {}
 
--- Runs a file in an environment; each is compiled once a VM.
-local function run_file(env, path, text, ...)
-  local wrapper = wrappers[path]
-  if not wrapper then
-    local message
-    wrapper, message = host.compile(path, text)
-    if not wrapper then error(message, 0) end
-    wrappers[path] = wrapper
+-- Makes the chunk of a file in an environment, else nil and why not. A text is compiled once a VM.
+local function load_file(env, path, text)
+  local message
+  if not text then
+    text, message = host.read(path)
+    if not text then return nil, message end
   end
-  setfenv(wrapper, env)
-  return wrapper()(...)
+  if texts[path] ~= text then
+    local wrapper
+    wrapper, message = host.compile(path, text)
+    if not wrapper then return nil, message end
+    texts[path], wrappers[path] = text, wrapper
+  end
+  setfenv(wrappers[path], env)
+  return wrappers[path]()
+end
+
+local function run_file(env, path, text)
+  local chunk, message = load_file(env, path, text)
+  if not chunk then error(message, 0) end
+  return chunk()
 end
 
 local function find_module(path, name)
@@ -569,6 +670,7 @@ local function find_module(path, name)
   return nil, concat(tried)
 end
 
+-- Finds a module: its path, and its text where that is not in the file.
 local function find(env, name)
   local found, tried = find_module(env.package.path, name)
   if found then return found end
@@ -578,34 +680,92 @@ local function find(env, name)
   return found, nil, tried
 end
 
-local function require_in(env)
-  return function(name)
-    local package = env.package
-    local loaded = package.loaded[name]
-    if loaded ~= nil then return loaded end
-    local value
-    local preload = package.preload[name]
-    if preload then
-      value = preload(name)
-    else
+-- Makes the loaders of a client: those of modules in C are left out.
+local function make_loaders(env)
+  return {
+    function(name)
+      return env.package.preload[name] or "\n\tno field package.preload['" .. name .. "']"
+    end,
+    function(name)
       local path, text, tried = find(env, name)
-      if not path then error("module '" .. name .. "' not found:" .. tried, 2) end
-      package.loaded[name] = true
-      value = run_file(env, path, text, name)
+      if not path then return tried end
+      local chunk, message = load_file(env, path, text)
+      if chunk then return chunk end
+      error(format("error loading module '%s' from file '%s':\n\t%s", name, path, message), 0)
+    end,
+  }
+end
+
+-- Stands for a module that is being loaded.
+local LOADING = {}
+
+local function make_require(env)
+  local function load_module(name)
+    local tried = {}
+    for _, loader in ipairs(env.package.loaders) do
+      local chunk = loader(name)
+      if type(chunk) == "function" then return chunk(name) end
+      if type(chunk) == "string" then tried[#tried + 1] = chunk end
     end
-    if value ~= nil then package.loaded[name] = value end
-    return package.loaded[name]
+    error(format("module '%s' not found:%s", name, concat(tried)), 4)
+  end
+  return function(name)
+    check_text(name, "require", 3)
+    local loaded = env.package.loaded
+    if loaded[name] == LOADING then error("loop or previous error loading module '" .. name .. "'", 2) end
+    if loaded[name] then return loaded[name] end
+    loaded[name] = LOADING
+    local ok, value = pcall(load_module, name)
+    if loaded[name] == LOADING then loaded[name] = nil end
+    if not ok then
+      loaded[name] = nil
+      error(value, 0)
+    end
+    if value ~= nil then loaded[name] = value end
+    if loaded[name] == nil then loaded[name] = true end
+    return loaded[name]
+  end
+end
+
+-- Makes `module` of Lua 5.1, whose tables are a client's own.
+local function make_module(env)
+  return function(name, ...)
+    local made = env.package.loaded[name]
+    if type(made) ~= "table" or made == LOADING then
+      made = env
+      for part in name:gmatch("[^.]+") do
+        made[part] = rawget(made, part) or {}
+        made = made[part]
+      end
+      env.package.loaded[name] = made
+    end
+    if made._NAME == nil then made._M, made._NAME, made._PACKAGE = made, name, name:match("^(.*%.)[^.]*$") or "" end
+    setfenv(2, made)
+    for i = 1, select("#", ...) do select(i, ...)(made) end
   end
 end
 
 local LIBRARIES = { "string", "table", "math", "debug", "jit", "bit" }
-local loaded_at_first = { ffi = proxy, io = io_proxy, os = os_proxy, coroutine = co }
+local loaded_at_first = { ffi = proxy, os = os_proxy, coroutine = co, ["jit.opt"] = package.loaded["jit.opt"] }
 for _, name in ipairs(LIBRARIES) do loaded_at_first[name] = _G[name] end
+
+-- In 0.5 a bound may be a text, as options are that the script does not declare.
+local function take_texts(draw)
+  return function(a, b) return draw(tonumber(a), tonumber(b)) end
+end
+
 local base = setmetatable({
-  ffi = proxy, coroutine = co, os = os_proxy, io = io_proxy, print = print_line,
-  sb_rand = rand.default, sb_rnd = function() return uniform(0, 0x3fffffff) end, sb_rand_str = random_string,
-  sb_rand_uniform = rand.uniform, sb_rand_gaussian = rand.gaussian, sb_rand_special = rand.special,
-  sb_rand_uniq = rand.unique,
+  ffi = proxy, coroutine = co, os = os_proxy, print = print_line,
+  sb_rand = take_texts(default), sb_rand_uniform = take_texts(uniform), sb_rand_gaussian = take_texts(gaussian),
+  sb_rand_special = take_texts(special), sb_rand_str = random_string,
+  sb_rnd = function() return tonumber(uniform_uint64() % 4294967296ULL) end,
+  sb_rand_uniq = function(a, b)
+    a, b = tonumber(a) or 0, tonumber(b) or 4294967295
+    if a > b then error("bad argument: the first bound is above the second", 2) end
+    local number
+    repeat number = unique() until number >= a and number <= b
+    return number
+  end,
 }, { __index = _G })
 
 local function copy(value)
@@ -620,133 +780,173 @@ local function set_options(env)
   for name, value in pairs(settings.opt) do opt[name] = copy(value) end
   env.sysbench.opt = opt
   if env.sysbench.cmdline.options == nil then
-    -- The interface of 0.5: every option is a global.
+    -- The interface of 0.5: every option is a global, but where that is a function.
     for name, value in pairs(opt) do
-      if rawget(env, name) == nil then env[name] = value end
+      if type(env[name]) ~= "function" then env[name] = value end
     end
   end
 end
 
--- The interface of 0.5: functions over one connection, which the first of them opens. What fails has other words,
--- and statements and bulk inserts go on after errors that are not listed.
+-- Makes what finds the driver of a name, or that of the command line: there is one. It returns nil where it cannot be.
+local function make_driver(env)
+  local driver = setmetatable({ env = env, dropped = {} }, Driver)
+  return function(name)
+    name = name or settings.opt.db_driver
+    local fault = name ~= nil and name ~= "" and name ~= "mysql" and format("invalid database driver name: '%s'", name)
+    fault = fault or settings.fault
+    if not fault then return driver end
+    host.fatal(fault)
+  end
+end
 
-local function legacy_statement(value)
-  if getmetatable(value) == Statement then return value end
-  error("bad argument #1 (prepared statement expected, got " .. type(value) .. ")", 3)
+-- The interface of 0.5: functions over one connection, which the first of them opens. Statements and bulk inserts go
+-- on after errors that are not listed.
+
+local OldResult = {}
+
+local function check_old(value, class, name)
+  if getmetatable(value) ~= class then error(format("bad argument #1 to '%s'", name), 3) end
 end
 
 -- Returns the kinds of the values that a statement takes from a table.
-local function legacy_kinds(list)
-  if type(list) ~= "table" then error("table was expected", 3) end
+local function kinds_of(params)
+  if type(params) ~= "table" then error("table was expected", 3) end
   local kinds = {}
-  for i = 1, #list do
-    local kind = type(list[i])
-    if kind ~= "number" and kind ~= "string" then error("Unsupported variable type: " .. kind, 3) end
-    kinds[i] = kind == "number" and "i" or "s"
+  for i = 1, #params do
+    local kind = type(params[i])
+    kinds[i] = kind == "number" and "i" or kind == "string" and "s" or error("Unsupported variable type: " .. kind, 3)
   end
   if #kinds == 0 then error("table is empty", 3) end
   return concat(kinds)
 end
 
-local function legacy_values(stmt)
-  local values = {}
+-- Takes the values of a statement from its table, as they are now.
+local function take_values(stmt)
   for i = 1, #stmt.kinds do
-    local value = stmt.bound[i]
-    if value ~= nil and sub(stmt.kinds, i, i) == "s" then
-      value = tostring(value)
+    local value = stmt.source[i]
+    if value ~= nil and byte(stmt.kinds, i) == 105 then
+      value = check_number(value, "db_execute", 4)
+      value = value < 0 and math.ceil(value) or floor(value)
     elseif value ~= nil then
-      local number = tonumber(value)
-      if not number then error(format("bad value #%d (number expected, got %s)", i, type(value)), 3) end
-      value = number < 0 and math.ceil(number) or floor(number)
+      value = tostring(value)
     end
-    values[i] = value
+    stmt.values[i] = value
   end
-  return values
 end
 
-local function restart(con, sql, errno, state, message)
-  error({ connection = con, query = sql, sql_errno = errno, sql_state = state, sql_errmsg = message,
-    errcode = RESTART_EVENT }, 0)
-end
-
-local function add_legacy(env)
+local function add_old_interface(env, find_driver)
   local con
   local function open()
-    con = con or env.sysbench.sql.driver():connect()
-    return con
+    local driver = find_driver() or error("DB initialization failed", 3)
+    env.db_driver = driver:name()
+    con = con or connect(driver) or error("Failed to connect to the database", 3)
   end
-  local db = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
+  local function check_connection()
+    if not con then error("Uninitialized database connection", 3) end
+  end
+  local function begin_again()
+    if con.error == ERROR.IGNORABLE then error({ errcode = RESTART_EVENT }) end
+  end
+  local db = {}
   function db.connect() open() end
   function db.disconnect()
     if con then con:disconnect() end
     con = nil
   end
   function db.query(sql)
-    need_text(sql, "db_query", 3)
-    local at = open()
-    local columns, rows, state, message, listed = request(QUERY, at.id, sql)
-    if columns then
-      result(at, columns, rows)
-      return
+    check_text(sql, "db_query", 3)
+    open()
+    local columns, rows, a, b, listed = request(QUERY, con.id, sql)
+    if not columns then
+      note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
+      begin_again()
+      error("db_query() failed", 2)
     end
-    if listed then restart(at, sql, rows, state, message) end
-    say_failed("mysql_drv_query()", sql, rows, message)
-    error("db_query() failed", 2)
+    result(con, columns, rows)
   end
-  function db.prepare(sql) return prepare(open(), sql, "db_prepare() failed", 2) end
+  function db.bulk_insert_init(sql)
+    check_text(sql, "db_bulk_insert_init", 3)
+    open()
+    con:bulk_insert_init(sql)
+  end
+  function db.bulk_insert_next(row)
+    check_connection()
+    check_text(row, "db_bulk_insert_next", 3)
+    if not add_row(con, row) then error("db_bulk_insert_next() failed", 2) end
+  end
+  function db.bulk_insert_done()
+    check_connection()
+    if con.bulk then flush(con) end
+    con.bulk = nil
+  end
+  function db.prepare(sql)
+    check_text(sql, "db_prepare", 3)
+    open()
+    return prepare(con, sql) or error("db_prepare() failed", 2)
+  end
   function db.bind_param(stmt, params)
-    stmt = legacy_statement(stmt)
-    stmt.kinds, stmt.bound = legacy_kinds(params), params
+    check_old(stmt, Statement, "db_bind_param")
+    stmt.kinds, stmt.source = kinds_of(params), params
   end
-  -- No function reads what would be bound.
+  -- sysbench gives no values to the table, either.
   function db.bind_result(stmt, results)
-    legacy_statement(stmt)
-    legacy_kinds(results)
+    check_old(stmt, Statement, "db_bind_result")
+    kinds_of(results)
   end
   function db.execute(stmt)
-    stmt = legacy_statement(stmt)
-    local at = stmt.connection
-    local columns, rows, state, message, listed = request(EXECUTE, at.id, stmt.id, stmt.kinds, legacy_values(stmt))
-    if columns then
-      result(at, columns, rows)
-    elseif listed then
-      restart(at, stmt.sql, rows, state, message)
-    else
-      say_failed("mysql_stmt_execute()", stmt.sql, rows, message)
-    end
-    return at.rs
+    check_connection()
+    check_old(stmt, Statement, "db_execute")
+    take_values(stmt)
+    local columns, rows = execute(stmt)
+    if columns then result(con, columns, rows) else begin_again() end
+    return setmetatable({}, OldResult)
   end
-  function db.store_results() end
-  function db.free_results() end
-  function db.close(stmt) legacy_statement(stmt):close() end
-  function db.bulk_insert_init(sql) open():bulk_insert_init(sql) end
-  function db.bulk_insert_next(row) add_row(open(), row, 3) end
-  function db.bulk_insert_done()
-    if con and con.bulk then flush(con) end
-    if con then con.bulk = nil end
+  function db.store_results(rs) check_old(rs, OldResult, "db_store_results") end
+  function db.free_results(rs) check_old(rs, OldResult, "db_free_results") end
+  function db.close(stmt)
+    check_old(stmt, Statement, "db_close")
+    stmt:close()
   end
-  for name, value in pairs(db) do env[type(value) == "function" and "db_" .. name or name] = value end
-  env.test, env.mysql_table_engine, env.myisam_max_rows = settings.path, "innodb", 1000000
+  for name, f in pairs(db) do env["db_" .. name] = f end
+  db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2
+  env.DB_ERROR_NONE, env.DB_ERROR_RESTART_TRANSACTION, env.DB_ERROR_FAILED = 0, 1, 2
   env.sysbench.db = db
+  env.test, env.mysql_table_engine, env.myisam_max_rows = settings.path, "innodb", 1000000
 end
 
-local run_events
+local function message_of(message)
+  return type(message) == "string" and message or type(message) == "table" and message.sql_errmsg
+    and format("SQL error, errno = %s, state = '%s': %s", message.sql_errno, message.sql_state, message.sql_errmsg)
+    or type(message) == "number" and tostring(message) or "(not a string)"
+end
+
+local function thread_run(env, tid)
+  while request(NEXT, false, true) do
+    local ok, value
+    repeat
+      ok, value = pcall(env.event, tid)
+      if not ok then
+        if type(value) ~= "table" or value.errcode ~= RESTART_EVENT then error(value, 0) end
+        local hook = env.sysbench.hooks.before_restart_event
+        if hook then hook(value) end
+        request(RESTART, value.sql_errmsg and message_of(value) or "the script begins the event again")
+      end
+    until ok
+    if value then return end
+  end
+end
+
+-- A script may replace it, or wrap it.
+function base.thread_run(tid) return thread_run(getfenv(0), tid) end
 
 local function new_state(tid)
   local env = {}
   env._G = env
   env.thread_id = tid
-  env.thread_run = function(id) return run_events(env, id) end
-  local driver
+  local find_driver = make_driver(env)
   local sql = { type = TYPE, error = ERROR }
   function sql.driver(name)
-    name = name or settings.opt.db_driver
-    if name ~= nil and name ~= "" and name ~= "mysql" then
-      host.fatal(format("invalid database driver name: '%s'", name))
-      error("failed to initialize the DB driver", 2)
-    end
-    driver = driver or setmetatable({ env = env, dropped = {} }, Driver)
-    return driver
+    return find_driver(name) or error("failed to initialize the DB driver", 2)
   end
   local argv = {}
   for i, word in ipairs(settings.argv) do argv[i - 1] = word end
@@ -758,28 +958,40 @@ local function new_state(tid)
     local own = command(env, name)
     return own ~= nil and own[2] == true
   end
-  function cmdline.call_command(name) return command(env, name)[1]() end
+  function cmdline.call_command(name)
+    local own = command(env, name)
+    if not own then return false end
+    local value = own[1]()
+    return value == nil or value ~= false
+  end
   env.sysbench = {
     tid = tid, version = "1.0.20", version_string = "sysbench 1.0.20", error = { NONE = 0, RESTART_EVENT = RESTART_EVENT },
     hooks = {}, cmdline = cmdline, rand = rand, sql = sql, histogram = { new = new_histogram },
     report_csv = report_csv, report_json = report_json, report_default = report_default,
   }
-  add_legacy(env)
-  env.package = { path = settings.package_path, cpath = package.cpath, preload = {}, config = package.config,
-    loaded = setmetatable({ _G = env, sysbench = env.sysbench }, { __index = loaded_at_first }) }
-  env.require = require_in(env)
-  env.dofile = function(path) return run_file(env, path) end
-  env.loadfile = function(path) return function(...) return run_file(env, path, nil, ...) end end
+  add_old_interface(env, find_driver)
+  env.io = make_io()
+  env.package = {
+    path = settings.package_path, cpath = package.cpath, config = package.config, loaders = make_loaders(env),
+    preload = setmetatable({}, { __index = package.preload }),
+    seeall = function(made) setmetatable(made, { __index = env }) end,
+  }
+  env.package.loaded = setmetatable({ _G = env, io = env.io, package = env.package, sysbench = env.sysbench },
+    { __index = loaded_at_first })
+  env.require = make_require(env)
+  env.module = make_module(env)
+  env.dofile = function(path)
+    check_text(path, "dofile", 3)
+    return run_file(env, path)
+  end
+  env.loadfile = function(path)
+    check_text(path, "loadfile", 3)
+    return load_file(env, path)
+  end
   return setmetatable(env, { __index = base })
 end
 
--- The entries that a client's coroutine runs. Each returns true and a result, or false and the message of the failure.
-
-local function message_of(message)
-  return type(message) == "string" and message or type(message) == "table" and message.sql_errmsg
-    and format("SQL error, errno = %d, state = '%s': %s", message.sql_errno, message.sql_state, message.sql_errmsg)
-    or tostring(message)
-end
+-- Entries of a client's coroutine. Each returns true and a result, or false and the message of the failure.
 
 local function guard(where, f, ...)
   local ok, value = pcall(f, ...)
@@ -805,47 +1017,40 @@ function entries.close()
   objects = 0
 end
 
-function entries.has(env, name) return type(env[name]) == "function" end
-
-function entries.kind_of(env, name)
-  local own = command(env, name)
-  if not own then return nil end
-  return own[2] == true and "parallel" or "own"
+function entries.has(env, name)
+  local f = env[name]
+  return type(f) == "function" and f ~= base[name]
 end
 
-function entries.has_hook(env, name) return env.sysbench.hooks[name] ~= nil end
+function entries.own_command(env, name)
+  local own = command(env, name)
+  if not own then return nil end
+  return own[2] == true
+end
+
+function entries.has_hook(env, name) return type(env.sysbench.hooks[name]) == "function" end
 
 function entries.chunk(env)
   local ok, message = guard(nil, run_script, env)
-  if ok then set_options(env) end
-  return ok, message
+  if not ok then return false, message end
+  set_options(env)
+  return true
 end
 
-function entries.call(env, name) return guard(name, env[name]) end
+-- Only an error of a function counts, not its result.
+function entries.call(env, name)
+  local ok, message = guard(name, env[name])
+  return ok, not ok and message or nil
+end
 
 function entries.command(env, name)
   return guard("sysbench.cmdline.call_command", env.sysbench.cmdline.call_command, name)
 end
 
 function entries.hook(env, name, stat)
+  if not entries.has_hook(env, name) then return true end
   local ok, message = guard(name, env.sysbench.hooks[name], stat)
   return ok, not ok and message or nil
-end
-
-function run_events(env, tid)
-  while request(NEXT, false, true) do
-    local ok, value
-    repeat
-      ok, value = pcall(env.event, tid)
-      if not ok then
-        if type(value) ~= "table" or value.errcode ~= RESTART_EVENT then error(value, 0) end
-        local hook = env.sysbench.hooks.before_restart_event
-        if hook then hook(value) end
-        request(RESTART, message_of(value))
-      end
-    until ok
-    if value then return end
-  end
 end
 
 function entries.thread(env, tid)

@@ -1,5 +1,5 @@
 //! The numbers of `sysbench.rand`: one stream a client, drawn by C functions that a compiled loop calls
-//! directly. None of them may panic.
+//! directly.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -19,7 +19,7 @@ static UNIQUE: AtomicU32 = AtomicU32::new(0);
 
 struct Draws {
     state: [u64; 2],
-    of: ScriptRandom,
+    options: ScriptRandom,
 }
 
 impl Draws {
@@ -42,36 +42,36 @@ impl Draws {
         (drawn as u64) as u32
     }
 
-    fn mean(&mut self) -> f64 {
-        let n = self.of.iterations.max(1);
+    fn draw_mean(&mut self) -> f64 {
+        let n = self.options.iterations.max(1);
         (0..n).map(|_| self.unit()).sum::<f64>() / f64::from(n)
     }
 
     fn gaussian(&mut self, a: u32, b: u32) -> u32 {
         let width = f64::from(b.wrapping_sub(a).wrapping_add(1));
-        a.wrapping_add((self.mean() * width) as u32)
+        a.wrapping_add((self.draw_mean() * width) as u32)
     }
 
     fn special(&mut self, a: u32, b: u32) -> u32 {
-        let (t, within) = (f64::from(b.wrapping_sub(a)), f64::from(self.of.within));
-        let (u, percent) = (self.unit(), f64::from(self.of.percent));
+        let (t, within) = (f64::from(b.wrapping_sub(a)), f64::from(self.options.within));
+        let (u, percent) = (self.unit(), f64::from(self.options.percent));
         let all = if within < 100.0 { 100.0 / (100.0 - within) } else { f64::INFINITY };
         if u * t * all < t {
-            return a.wrapping_add((t * self.mean()) as u32);
+            return a.wrapping_add((t * self.draw_mean()) as u32);
         }
         let width = t * percent / 100.0;
         a.wrapping_add((u * (width + 1.0) + t / 2.0 - width / 2.0) as u32)
     }
 
     fn pareto(&mut self, a: u32, b: u32) -> u32 {
-        let (h, width) = (self.of.pareto_h, f64::from(b.wrapping_sub(a).wrapping_add(1)));
+        let (h, width) = (self.options.pareto_h, f64::from(b.wrapping_sub(a).wrapping_add(1)));
         let power = h.ln() / (1.0 - h).ln();
         a.wrapping_add((width * self.unit().powf(power)) as u32)
     }
 
     /// Draws by rejection inversion (Hörmann and Derflinger 1996).
     fn zipfian(&mut self, least: u32, most: u32) -> u32 {
-        let exponent = self.of.zipfian_exp;
+        let exponent = self.options.zipfian_exp;
         let count = f64::from(most.wrapping_sub(least)) + 1.0;
         let flat = |x: f64| if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 };
         let steep = |x: f64| if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x / 2.0 };
@@ -92,8 +92,8 @@ impl Draws {
         least
     }
 
-    fn usual(&mut self, a: u32, b: u32) -> u32 {
-        match self.of.usual {
+    fn draw_default(&mut self, a: u32, b: u32) -> u32 {
+        match self.options.rand_type {
             RandType::Uniform => self.uniform(a, b),
             RandType::Gaussian => self.gaussian(a, b),
             RandType::Special => self.special(a, b),
@@ -104,9 +104,9 @@ impl Draws {
 }
 
 /// Begins the stream of a new client of this thread; returns its place.
-pub(super) fn begin(of: ScriptRandom, seed: u64) -> usize {
+pub(super) fn begin(options: ScriptRandom, seed: u64) -> usize {
     STREAMS.with_borrow_mut(|streams| {
-        streams.push(Draws { state: [mix(seed), mix(seed ^ 0x5bf0_3635) | 1], of });
+        streams.push(Draws { state: [mix(seed), mix(seed ^ 0x5bf0_3635) | 1], options });
         streams.len() - 1
     })
 }
@@ -117,17 +117,17 @@ pub(super) fn select(place: usize) {
     CURRENT.set(place);
 }
 
-fn draw<T: Default>(with: impl FnOnce(&mut Draws) -> T) -> T {
-    let place = CURRENT.get();
-    STREAMS.with_borrow_mut(|streams| streams.get_mut(place).map(with)).unwrap_or_default()
+/// Draws from the stream of the client that runs: Lua runs only after one was selected.
+fn draw<T>(from: impl FnOnce(&mut Draws) -> T) -> T {
+    STREAMS.with_borrow_mut(|streams| from(&mut streams[CURRENT.get()]))
 }
 
 extern "C" fn uniform(a: u32, b: u32) -> u32 {
     draw(|stream| stream.uniform(a, b))
 }
 
-extern "C" fn usual(a: u32, b: u32) -> u32 {
-    draw(|stream| stream.usual(a, b))
+extern "C" fn draw_default(a: u32, b: u32) -> u32 {
+    draw(|stream| stream.draw_default(a, b))
 }
 
 extern "C" fn gaussian(a: u32, b: u32) -> u32 {
@@ -174,7 +174,7 @@ pub(super) fn functions() -> [(&'static str, *mut c_void); 9] {
     let drawn = |function: extern "C" fn(u32, u32) -> u32| function as *const () as *mut c_void;
     [
         ("uniform", drawn(uniform)),
-        ("default", drawn(usual)),
+        ("default", drawn(draw_default)),
         ("gaussian", drawn(gaussian)),
         ("special", drawn(special)),
         ("pareto", drawn(pareto)),
@@ -189,8 +189,8 @@ pub(super) fn functions() -> [(&'static str, *mut c_void); 9] {
 mod tests {
     use super::*;
 
-    const OF: ScriptRandom = ScriptRandom {
-        usual: RandType::Special,
+    const OPTIONS: ScriptRandom = ScriptRandom {
+        rand_type: RandType::Special,
         iterations: 12,
         percent: 1,
         within: 75,
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn every_distribution_stays_in_its_range_and_has_its_mean() {
-        let mut draws = Draws { state: [1, 2], of: OF };
+        let mut draws = Draws { state: [1, 2], options: OPTIONS };
         let functions: [(DrawFrom, f64, f64); 5] = [
             (Draws::uniform, 540.0, 560.0),
             (Draws::gaussian, 540.0, 560.0),

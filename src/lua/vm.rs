@@ -133,6 +133,8 @@ pub(crate) enum Entry<'a> {
     Call(&'a str),
     /// A command of the script's own.
     Command(&'a str),
+    /// A hook that gets a table of numbers.
+    Hook(&'a str, &'a [(&'static str, f64)]),
 }
 
 /// An option that a script declares.
@@ -231,9 +233,18 @@ impl State {
             Entry::Thread(tid) => ("thread", Value::Number(f64::from(tid))),
             Entry::Call(name) => ("call", self.text(name)?),
             Entry::Command(name) => ("command", self.text(name)?),
+            Entry::Hook(name, _) => ("hook", self.text(name)?),
         };
-        let Host { start, threads, .. } = &*self.vm.0;
-        let started = self.env().and_then(|env| start.call::<Thread>((name, env, argument)));
+        let Host { lua, start, threads, .. } = &*self.vm.0;
+        let numbers = match entry {
+            Entry::Hook(_, numbers) => {
+                let table = lua.create_table_from(numbers.iter().copied());
+                Some(table.map_err(|error| broken(&error))?)
+            }
+            _ => None,
+        };
+        let started =
+            self.env().and_then(|env| start.call::<Thread>((name, env, argument, numbers)));
         let kept = started.and_then(|thread| threads.raw_set(self.stream, thread));
         kept.map_err(|error| broken(&error))?;
         self.runs = true;
@@ -318,30 +329,36 @@ impl State {
         Ok(values)
     }
 
-    fn ask<T: mlua::FromLuaMulti>(&self, entry: &str, argument: Option<&str>) -> mlua::Result<T> {
+    /// Calls a function of the prelude that requests nothing.
+    fn call<T: mlua::FromLuaMulti>(
+        &self,
+        entry: &str,
+        arguments: impl mlua::IntoLuaMulti,
+    ) -> mlua::Result<T> {
         random::select(self.stream);
-        self.vm.entry(entry)?.call((self.env()?, argument))
+        let mut values = arguments.into_lua_multi(&self.vm.0.lua)?;
+        values.push_front(Value::Table(self.env()?));
+        self.vm.entry(entry)?.call(values)
     }
 
-    /// Returns whether the script has a global function of this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.ask("has", Some(name)).unwrap_or(false)
+    /// Looks for a global function of this name.
+    pub(crate) fn has(&self, name: &str) -> Result<bool> {
+        self.call("has", name).map_err(|error| broken(&error))
     }
 
-    pub(crate) fn has_hook(&self, name: &str) -> bool {
-        self.ask("has_hook", Some(name)).unwrap_or(false)
+    pub(crate) fn has_hook(&self, name: &str) -> Result<bool> {
+        self.call("has_hook", name).map_err(|error| broken(&error))
     }
 
-    /// Returns whether a command of the script's own runs in every thread; None if it has none of the name.
-    pub(crate) fn own_command(&self, name: &str) -> Option<bool> {
-        let kind: Option<String> = self.ask("kind_of", Some(name)).ok()?;
-        kind.map(|kind| kind == "parallel")
+    /// Looks for a command of the script's own: true if it runs in every thread, None if there is none.
+    pub(crate) fn own_command(&self, name: &str) -> Result<Option<bool>> {
+        self.call("own_command", name).map_err(|error| broken(&error))
     }
 
     /// Lists the options that the script declares, None where it knows of none; its own words if they are malformed.
     pub(crate) fn declared(&self) -> std::result::Result<Option<Vec<Declared>>, String> {
         let list: Option<Vec<Table>> =
-            self.ask("declared", None).map_err(|error| first_line(&error.to_string()))?;
+            self.call("declared", ()).map_err(|error| first_line(&error.to_string()))?;
         let Some(list) = list else { return Ok(None) };
         let read = |option: Table| -> mlua::Result<Declared> {
             Ok(Declared { name: option.get(1)?, default: option.get(3)?, kind: option.get(4)? })
@@ -350,41 +367,23 @@ impl State {
         list.into_iter().map(read).collect::<std::result::Result<_, _>>().map(Some)
     }
 
-    pub(crate) fn validates(&self, name: &str, value: &str) -> bool {
-        let validate = || self.vm.entry("validate")?.call((self.env()?, name, value));
-        validate().unwrap_or(false)
+    /// Checks a value by the function of its option; an error has the script's words.
+    pub(crate) fn validates(&self, name: &str, value: &str) -> std::result::Result<bool, String> {
+        self.call("validate", (name, value)).map_err(|error| first_line(&error.to_string()))
     }
 
     /// Ends the reports that this state has written.
-    pub(crate) fn close(&self) {
-        let _: mlua::Result<()> = self.ask("close", None);
+    pub(crate) fn close(&self) -> Result<()> {
+        self.call("close", ()).map_err(|error| broken(&error))
     }
 
-    pub(crate) fn print_options(&self) {
-        // An option that cannot be printed was refused before.
-        let _: mlua::Result<()> = self.ask("print_options", None);
+    pub(crate) fn print_options(&self) -> Result<()> {
+        self.call("print_options", ()).map_err(|error| broken(&error))
     }
 
     /// Sets `sysbench.opt` of this state anew.
-    pub(crate) fn take_options(&self) {
-        let _: mlua::Result<()> = self.ask("set_options", None);
-    }
-
-    /// Calls a hook with a table of numbers; a failure has the script's words.
-    pub(crate) fn hook(&self, name: &str, stat: &[(&str, f64)]) -> std::result::Result<(), String> {
-        let call = || -> mlua::Result<(bool, Option<String>)> {
-            random::select(self.stream);
-            let table = self.vm.0.lua.create_table()?;
-            for (key, value) in stat {
-                table.raw_set(*key, *value)?;
-            }
-            self.vm.entry("hook")?.call((self.env()?, name, table))
-        };
-        match call() {
-            Ok((true, _)) => Ok(()),
-            Ok((false, why)) => Err(why.unwrap_or_default()),
-            Err(error) => Err(first_line(&error.to_string())),
-        }
+    pub(crate) fn take_options(&self) -> Result<()> {
+        self.call("set_options", ()).map_err(|error| broken(&error))
     }
 }
 
@@ -497,7 +496,9 @@ fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool) -> mlua::Result<Table> {
     };
     host.set("alert", lua.create_function(alert)?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
-    host.set("compile", lua.create_function(|lua, (path, text)| Ok(compile(lua, path, text)))?)?;
+    host.set("read", lua.create_function(|lua, path: String| read(lua, &path))?)?;
+    let compile = |lua: &Lua, (path, text): (String, LuaString)| Ok(compile(lua, path, &text));
+    host.set("compile", lua.create_function(compile)?)?;
     Ok(host)
 }
 
@@ -508,16 +509,21 @@ fn write(bytes: &[u8], to_stderr: bool) -> mlua::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(mlua::Error::external)
 }
 
-/// Compiles a file, or the text given, into a function that makes its chunk; else returns why not. Lines keep
-/// their numbers.
-fn compile(lua: &Lua, path: String, text: Option<LuaString>) -> (Option<Function>, Option<String>) {
-    let bytes = match text {
-        Some(text) => text.as_bytes().to_vec(),
-        None => match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) => return (None, Some(format!("cannot open {path}: {error}"))),
-        },
-    };
+/// Reads a file; else returns why not, in the words of Lua.
+fn read(lua: &Lua, path: &str) -> mlua::Result<(Option<LuaString>, Option<String>)> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok((Some(lua.create_string(bytes)?), None)),
+        Err(error) => {
+            let why = error.to_string();
+            let why = why.split(" (os error").next().unwrap_or(&why);
+            Ok((None, Some(format!("cannot open {path}: {why}"))))
+        }
+    }
+}
+
+/// Compiles the text of a file into a function that makes its chunk; else returns why not. Lines keep their numbers.
+fn compile(lua: &Lua, path: String, text: &LuaString) -> (Option<Function>, Option<String>) {
+    let bytes = text.as_bytes();
     // The first line may name the program that runs the file.
     let skipped = if bytes.first() == Some(&b'#') {
         bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())
@@ -526,10 +532,17 @@ fn compile(lua: &Lua, path: String, text: Option<LuaString>) -> (Option<Function
     };
     let code = [b"return function(...) ", &bytes[skipped..], b"\nend"].concat();
     let name = if path.starts_with('=') { path } else { format!("@{path}") };
-    match lua.load(code).set_name(name).into_function() {
+    let load = |code: &[u8]| lua.load(code).set_name(&*name).into_function();
+    match load(&code) {
         Ok(function) => (Some(function), None),
-        Err(mlua::Error::SyntaxError { message, .. }) => (None, Some(message)),
-        Err(error) => (None, Some(error.to_string())),
+        Err(error) => {
+            // The text alone ends where its author sees its end.
+            let error = load(&bytes[skipped..]).err().unwrap_or(error);
+            let mlua::Error::SyntaxError { message, .. } = error else {
+                return (None, Some(error.to_string()));
+            };
+            (None, Some(message))
+        }
     }
 }
 
@@ -541,6 +554,7 @@ fn set_settings(lua: &Lua, settings: &Table, script: &Script) -> mlua::Result<()
     settings.set("package_path", &*script.package_path)?;
     settings.set("stock_path", &*script.stock_path)?;
     settings.set("server", &*script.server)?;
+    settings.set("fault", script.fault.as_deref())?;
     let options = lua.create_table()?;
     for (name, value) in &script.options {
         match value {

@@ -22,6 +22,8 @@ pub struct Script {
     pub stock_path: String,
     /// The server in messages.
     pub server: String,
+    /// The words of the driver that cannot connect to any server.
+    pub fault: Option<String>,
     pub random: ScriptRandom,
     pub text_statements: bool,
     /// It runs under loadgen's own flags: standard output is for data, so it prints to standard error.
@@ -50,8 +52,9 @@ impl Script {
             package_path: String::new(),
             stock_path: String::new(),
             server: String::new(),
+            fault: None,
             random: ScriptRandom {
-                usual: RandType::Special,
+                rand_type: RandType::Special,
                 iterations: 12,
                 percent: 1,
                 within: 75,
@@ -78,10 +81,11 @@ pub enum ScriptValue {
     List(Vec<String>),
 }
 
-/// The distributions of `sysbench.rand`, and the one that is `default`.
+/// The distributions of `sysbench.rand`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScriptRandom {
-    pub usual: RandType,
+    /// The one of `sysbench.rand.default`.
+    pub rand_type: RandType,
     pub iterations: u32,
     pub percent: u32,
     pub within: u32,

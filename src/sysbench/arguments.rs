@@ -11,7 +11,7 @@ use super::options::{
     self, Becomes, Entry, Group, NO_EFFECT, OFF, ON, OptionKind, OptionValues, REFUSED,
 };
 use super::output;
-use super::scripts;
+use super::scripts::{OLD, Places};
 use super::settings::{Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::plan::value::CLIENTS_MAX;
@@ -19,8 +19,6 @@ use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// The socket of `localhost`, unless MYSQL_UNIX_PORT names another.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
-/// The test of 0.4 and 0.5; without a path it is compiled into 0.4.
-pub(super) const OLD: &str = "oltp";
 /// sysbench's programs without a database.
 const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
@@ -148,7 +146,7 @@ impl<'a> Arguments<'a> {
                 }
             }
         }
-        self.script = self.script_call(env);
+        self.script = self.script_call(env)?;
         let test = self.find_test();
         for (name, value) in options {
             self.option(name, value, test);
@@ -157,14 +155,22 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns what a script gets, if the test is one that is run from Lua.
-    fn script_call(&self, env: &Env<'_>) -> Option<ScriptCall> {
-        let always = env("LOADGEN_LUA").is_some_and(|word| word == "always");
-        let package_path = scripts::package_path(env, always);
-        let word = Some(self.test.unwrap_or("-")).filter(|word| !BUILT_IN.contains(word))?;
-        let path = scripts::find(word, test_of(word).is_some(), &package_path, always)?;
-        let command = self.command.map(str::to_owned);
-        let argv = self.theirs.iter().map(|word| (*word).to_owned()).collect();
-        Some(ScriptCall { path, command, given: Vec::new(), argv, package_path })
+    fn script_call(&self, env: &Env<'_>) -> Result<Option<ScriptCall>, Opening> {
+        let word = self.test.unwrap_or("-");
+        if BUILT_IN.contains(&word) {
+            return Ok(None);
+        }
+        let places = Places::new(word, env);
+        let found = places.find_script(word, test_of(word).map(script_of));
+        let Some(path) = found.map_err(|why| unsupported(&why))? else { return Ok(None) };
+        Ok(Some(ScriptCall {
+            path,
+            command: self.command.map(str::to_owned),
+            argv: self.theirs.iter().map(|word| (*word).to_owned()).collect(),
+            package_path: places.package_path(),
+            stock_path: places.stock,
+            ..ScriptCall::default()
+        }))
     }
 
     fn find_test(&self) -> Option<Test> {
@@ -192,7 +198,12 @@ impl<'a> Arguments<'a> {
                 self.notes.push(format!("--{name} has no effect: this test has no such option"));
             }
             _ => {
-                self.wrong.get_or_insert_with(|| usage(&invalid_option(name, value)));
+                let wrong = invalid_option(name, value);
+                match &mut self.script {
+                    // The script is run before its options are read.
+                    Some(call) => drop(call.wrong.get_or_insert(wrong)),
+                    None => drop(self.wrong.get_or_insert(usage(&wrong))),
+                }
             }
         }
     }
@@ -337,8 +348,7 @@ impl<'a> Arguments<'a> {
         let whole = |entry: &&Entry| matches!(entry.kind, OptionKind::Int | OptionKind::Count);
         for entry in options::OPTIONS.iter().filter(whole).filter(|entry| wanted(entry)) {
             let (name, text) = (entry.key().replace('-', "_"), self.values.text(entry.key()));
-            let wrong = format!("Invalid value for the '{name}' option: '{text}'");
-            let number = options::int(text).ok_or_else(|| usage(&wrong))?;
+            let number = options::int(text).ok_or_else(|| usage(&invalid_value(&name, text)))?;
             let is_below = number < 0 && entry.kind == OptionKind::Count;
             unsupported(&format!("--{}={text} is below 0", entry.key())).when(is_below)?;
         }
@@ -597,10 +607,17 @@ fn answer(text: &str) -> Opening {
 }
 
 pub(super) fn invalid_option(name: &str, value: Option<&str>) -> String {
-    // A misspelt name may hide a password.
-    let hidden = name.contains("pas") || name.contains("pw");
-    let value = value.map(|value| format!("={}", if hidden { "***" } else { value }));
+    let value = value.map(|value| format!("={}", mask_value(name, value)));
     format!("invalid option: --{name}{}", value.unwrap_or_default())
+}
+
+pub(super) fn invalid_value(name: &str, value: &str) -> String {
+    format!("Invalid value for the '{name}' option: '{}'", mask_value(name, value))
+}
+
+/// Returns a value for display: a name, even a misspelt one, may be that of a password.
+fn mask_value<'a>(name: &str, value: &'a str) -> &'a str {
+    if name.contains("pas") || name.contains("pw") { "***" } else { value }
 }
 
 /// Fails on standard error in sysbench's words.

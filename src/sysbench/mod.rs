@@ -79,7 +79,7 @@ pub(crate) fn main(
         Some(password) if name == PASSWORD => Some(password.expose().into()),
         _ => std::env::var_os(name),
     };
-    let settings = match parse(&args[begin..], &env) {
+    let mut settings = match parse(&args[begin..], &env) {
         Ok(Parsed::Settings(settings)) => settings,
         Ok(Parsed::HandOver { program, args }) => {
             let mut real = std::process::Command::new(&program);
@@ -90,6 +90,9 @@ pub(crate) fn main(
         }
         Err(opening) => return opening.write(),
     };
+    if let Some(call) = &mut settings.script {
+        call.argv.insert(0, args[0].to_string_lossy().into_owned());
+    }
     if settings.values.on("explain") {
         return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);
     }
@@ -102,7 +105,8 @@ pub(crate) fn main(
 
 fn done(settings: &Settings, log: &Arc<Mutex<Log>>, stop: &Stop) -> Result<Ended> {
     let work = async {
-        if let Some(fault) = &settings.driver_fault {
+        // A script finds out by itself, if it connects at all.
+        if let (Some(fault), None) = (&settings.driver_fault, &settings.script) {
             let mut log = locked(log);
             if settings.command == Command::Run {
                 log.notice(&output::options(settings));

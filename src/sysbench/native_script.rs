@@ -87,7 +87,8 @@ impl NativeScript {
         };
         match parse(&words, &env) {
             Ok(Parsed::Settings(mut settings)) => {
-                let call = settings.script.take().ok_or_else(none)?;
+                let mut call = settings.script.take().ok_or_else(none)?;
+                call.argv.insert(0, "loadgen".to_owned());
                 Ok(NativeScript { settings: *settings, call })
             }
             Ok(Parsed::HandOver { .. }) => Err(none()),
@@ -135,11 +136,11 @@ impl NativeScript {
         let options = script_options(declared.as_deref(), &self.call, &state);
         let hint = format!("loadgen lua {path} --command help lists the options");
         script.options.extend(options.map_err(|words| Error::usage(words).hint(hint))?);
-        if !state.has("event") {
+        if !state.has("event")? {
             return Err(Error::usage(format!("{path} has no function event()"))
                 .hint("it is called for each operation; --command NAME runs a command"));
         }
-        if is_paced && state.has("thread_run") {
+        if is_paced && state.has("thread_run")? {
             return Err(Error::usage(format!(
                 "{path} has a loop of its own, thread_run(): --rate and --slo cannot pace it"
             ))

@@ -125,13 +125,18 @@ impl Counted {
 
     /// The numbers that a script's own report gets.
     #[cfg(feature = "lua")]
-    pub(crate) fn stat(&self, settings: &Settings, at_s: f64) -> Vec<(&'static str, f64)> {
+    pub(crate) fn stat(
+        &self,
+        settings: &Settings,
+        running: u32,
+        at_s: f64,
+    ) -> Vec<(&'static str, f64)> {
         let counts = &self.counts;
         let percentile = settings.values.int("percentile");
         let (min, max) = counts.times.extremes_ns().unwrap_or_default();
         let sum_s = counts.times.sum_ns() as f64 / 1e9;
         vec![
-            ("threads_running", f64::from(settings.threads)),
+            ("threads_running", f64::from(running)),
             ("time_interval", seconds(self.to - self.from)),
             ("time_total", at_s),
             ("latency_pct", percentile_ms(&counts.times, percentile) / 1e3),

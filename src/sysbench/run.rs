@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::LocalBoxFuture;
 use tokio::sync::watch;
 
 use super::failure::{self, INIT_FAILED};
@@ -51,7 +52,12 @@ pub(super) async fn run(
     let hooks = script.map(|(_, hooks)| hooks);
     let report = Report { settings, hooks, log, stop, seen: RefCell::default() };
     match report.measure(script.map(|(script, _)| script)).await {
-        Ok(over) => return Ok(report.end(over)),
+        Ok(over) => {
+            if let Some(hooks) = hooks {
+                hooks.finish().await;
+            }
+            return Ok(report.end(over));
+        }
         Err(error) if is_stop(&error) => return Err(error),
         Err(_) if report.seen.borrow().refused => locked(log).say(Level::Fatal, INIT_FAILED),
         Err(error) => say(error.render().trim_end()),
@@ -137,10 +143,14 @@ async fn run_and_save(
     })
 }
 
-/// A script's own reports; false where it has none of the kind.
+/// A script's own reports, which it writes later; false where it has none of the kind.
 pub(super) trait ReportHooks {
     fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool;
-    fn cumulative(&self, part: &Counted) -> bool;
+    fn checkpoint(&self, part: &Counted) -> bool;
+    fn last(&self, part: &Counted) -> bool;
+
+    /// Waits for the reports of the run, but the last one.
+    fn finish(&self) -> LocalBoxFuture<'_, ()>;
 }
 
 struct Report<'a> {
@@ -188,27 +198,26 @@ impl Report<'_> {
     fn write_due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
         let Settings { output, rate, time, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
-        // Not locked while a hook runs, which may write.
-        let log = || locked(self.log);
         if every > 0 && at_s.is_multiple_of(every) {
             let line = seen.line.take();
             let is_own = self.hooks.is_some_and(|hooks| hooks.intermediate(&line, at_s, queue));
+            let mut log = locked(self.log);
             if !is_own {
-                log().stamped(output, at_s, &output::interval(self.settings, &line));
+                log.stamped(output, at_s, &output::interval(self.settings, &line));
             }
             if !is_own && rate > 0 && output != OutputVersion::V0_5 {
                 let QueueLength { waiting, busy } = queue;
                 let line = format!("queue length: {waiting}, concurrency: {busy}");
-                log().stamped(output, at_s, &line);
+                log.stamped(output, at_s, &line);
             }
         }
         // The report replaces the last one.
         let over = !time.is_zero() && at_s >= time.as_secs();
         if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
             let part = seen.part.take();
-            if !self.hooks.is_some_and(|hooks| hooks.cumulative(&part)) {
-                log().stamped(output, at_s, "Checkpoint report:");
-                log().notice(&output::report(self.settings, &part, None));
+            locked(self.log).stamped(output, at_s, "Checkpoint report:");
+            if !self.hooks.is_some_and(|hooks| hooks.checkpoint(&part)) {
+                locked(self.log).notice(&output::report(self.settings, &part, None));
             }
         }
     }
@@ -222,22 +231,22 @@ impl Report<'_> {
         let Settings { events, threads, forced_shutdown, .. } = *self.settings;
         let completed = outcome == Outcome::Completed;
         let forced = abandoned > 0 && completed && forced_shutdown.is_some();
-        // Not locked while a hook runs, which may write.
-        let log = || locked(self.log);
+        let is_own = self.hooks.is_some_and(|hooks| hooks.last(&seen.part));
+        let mut log = locked(self.log);
         if forced {
-            log().say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+            log.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
         } else if completed {
             let of_events = events > 0 && seen.whole.counts.events >= events;
             let limit = if of_events { "Event" } else { "Time" };
             let line = format!("{limit} limit exceeded, exiting...");
-            (0..threads).for_each(|_| log().say(Level::Info, &line));
-            log().say(Level::Info, "Done.\n");
+            (0..threads).for_each(|_| log.say(Level::Info, &line));
+            log.say(Level::Info, "Done.\n");
         }
         if self.settings.values.on("histogram") {
-            log().histogram(&seen.part.counts.times);
+            log.histogram(&seen.part.counts.times);
         }
-        if !self.hooks.is_some_and(|hooks| hooks.cumulative(&seen.part)) {
-            log().notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
+        if !is_own {
+            log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
         }
         let wrong = seen.whole.counts.unexpected;
         if wrong > 0 {

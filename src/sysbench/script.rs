@@ -1,14 +1,19 @@
 //! A script of sysbench's, from its first line to its end: options, commands, reports.
 
+use std::cell::{Cell, RefCell};
 use std::io::Read as _;
+use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
-use futures_util::future::join_all;
+use futures_util::future::{Either, LocalBoxFuture, join_all, select};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::arguments::{invalid_option, invalid_value};
 use super::options::{OFF, ON, OPTIONS, OptionKind, OptionValues, int};
 use super::output::{Counted, INITIALIZING, Log};
 use super::run::{self, ReportHooks};
-use super::scripts::STOCK_PATH;
 use super::settings::{Ended, ScriptCall, Settings};
 use crate::engine::{QueueLength, Runner};
 use crate::error::Result;
@@ -17,7 +22,7 @@ use crate::mysql::ServerLink;
 use crate::mysql::wire::Inbox;
 use crate::observe::seconds;
 use crate::plan::{RandType, Script, ScriptRandom, ScriptValue};
-use crate::stop::{Stop, locked, or_stop};
+use crate::stop::{COURTESY, Stop, locked, or_stop, within};
 
 /// `sysbench.cmdline.ARG_*`.
 const BOOL: u8 = 1;
@@ -104,11 +109,17 @@ async fn run_command(
     let vm = program.vm(&script)?;
     let mut main = program.runner(&vm, 0)?;
     let status = program.run(&mut main, Entry::Chunk).await;
-    let Some(command) = call.command.as_deref().filter(|_| status == 0) else { return Ok(status) };
+    if status != 0 {
+        return Ok(status);
+    }
     let declared = match main.state.declared() {
         Ok(declared) => declared,
-        Err(words) => return Ok(program.fatal(words)),
+        Err(words) => {
+            let function = "`sysbench.cmdline.read_cmdline_options' function failed";
+            return Ok(program.fatal(format!("{function}: {words}")));
+        }
     };
+    let Some(command) = call.command.as_deref() else { return Ok(0) };
     match script_options(declared.as_deref(), call, &main.state) {
         Ok(options) => Arc::make_mut(&mut script).options.extend(options),
         Err(words) => {
@@ -117,21 +128,22 @@ async fn run_command(
         }
     }
     vm.set_options(&script)?;
-    main.state.take_options();
-    let status = match (command, main.state.own_command(command)) {
+    main.state.take_options()?;
+    let is_defined = main.state.has(command)?;
+    let status = match (command, main.state.own_command(command)?) {
         (_, Some(true)) if settings.threads > 1 => program.run_in_all(&vm, command).await?,
         (_, Some(_)) => program.run(&mut main, Entry::Command(command)).await,
         ("run", None) => run_events(&program, &mut main, &script, stop).await?,
-        ("help" | "prepare" | "cleanup", None) if main.state.has(command) => {
+        ("help" | "prepare" | "cleanup", None) if is_defined => {
             program.run(&mut main, Entry::Call(command)).await
         }
         ("help", None) if declared.is_some() => {
-            locked(log).script_line(&format!("{} options:", call.path));
-            main.state.print_options();
+            locked(log).script_line(&format!("{} options:", display_name(call)));
+            main.state.print_options()?;
             0
         }
         ("help" | "prepare" | "cleanup", None) => {
-            let test = &call.path;
+            let test = display_name(call);
             crate::progress::say(&format!(
                 "'{test}' test does not implement the '{command}' command."
             ));
@@ -142,8 +154,17 @@ async fn run_command(
             1
         }
     };
+    main.state.close()?;
     main.close().await;
     Ok(status)
+}
+
+/// Returns the name of a script in messages.
+fn display_name(call: &ScriptCall) -> &str {
+    if call.path == "-" {
+        return "<stdin>";
+    }
+    Path::new(&call.path).file_name().and_then(|name| name.to_str()).unwrap_or(&call.path)
 }
 
 async fn run_events(
@@ -153,69 +174,130 @@ async fn run_events(
     stop: &Stop,
 ) -> Result<Ended> {
     let Program { settings, call, log, .. } = *program;
-    if !main.state.has("event") {
-        return Ok(program.fatal(format!("cannot find the event() function in {}", call.path)));
-    }
-    if main.state.has("init") {
+    if main.state.has("init")? {
         let status = program.run(main, Entry::Call("init")).await;
         if status != 0 {
             return Ok(status);
         }
     }
-    let hooks = Hooks { settings, log, state: report_state(program, main, script).await? };
-    let status = run::run(settings, Some((script, &hooks)), log, stop).await?;
-    if let Some(state) = &hooks.state {
-        state.close();
+    if !main.state.has("event")? {
+        let name = display_name(call);
+        return Ok(program.fatal(format!("cannot find the event() function in {name}")));
     }
-    if main.state.has("done") {
+    let values = &settings.values;
+    let (mut hooks, mut reports) = (Hooks::new(settings), Vec::new());
+    let mut report = |name, is_due: bool| {
+        let (sender, due) = unbounded_channel();
+        reports.extend(is_due.then(|| write_reports(program, script, name, due)));
+        Some(Due(RefCell::new(Some(sender))))
+    };
+    if main.state.has_hook(INTERMEDIATE)? {
+        hooks.intermediate = report(INTERMEDIATE, values.int("report-interval") > 0);
+    }
+    if main.state.has_hook(CUMULATIVE)? {
+        hooks.cumulative = report(CUMULATIVE, !values.checkpoints().is_empty());
+    }
+    let run = pin!(Box::pin(run::run(settings, Some((script, &hooks)), log, stop)));
+    let status = match select(run, join_all(reports)).await {
+        Either::Left((status, _)) => status?,
+        Either::Right((ended, run)) => {
+            hooks.written.notify_one();
+            let status = run.await?;
+            ended.into_iter().collect::<Result<()>>()?;
+            status
+        }
+    };
+    if let Some(last) = hooks.last.take() {
+        program.run(main, Entry::Hook(CUMULATIVE, &last)).await;
+    }
+    if main.state.has("done")? {
         return Ok(status.max(program.run(main, Entry::Call("done")).await));
     }
     Ok(status)
 }
+const INTERMEDIATE: &str = "report_intermediate";
+const CUMULATIVE: &str = "report_cumulative";
 
-/// Makes the state of the reports, where the script has hooks for them.
-async fn report_state(
-    program: &Program<'_>,
-    main: &Runner<'_>,
-    script: &Arc<Script>,
-) -> Result<Option<State>> {
-    if !["report_intermediate", "report_cumulative"].iter().any(|name| main.state.has_hook(name)) {
-        return Ok(None);
+/// The numbers of a report by name.
+type Stat = Vec<(&'static str, f64)>;
+
+/// Reports that are due, until no more follow.
+struct Due(RefCell<Option<UnboundedSender<Stat>>>);
+
+impl Due {
+    fn add(&self, stat: Stat) {
+        if let Some(sender) = &*self.0.borrow() {
+            // A state that has failed has said so, and reads none.
+            let _ = sender.send(stat);
+        }
     }
+}
+
+/// Writes the reports of one kind in a state of their own, as in sysbench, until no more follow.
+async fn write_reports(
+    program: &Program<'_>,
+    script: &Arc<Script>,
+    name: &'static str,
+    mut due: UnboundedReceiver<Stat>,
+) -> Result<()> {
     let vm = program.vm(script)?;
     let mut runner = program.runner(&vm, program.settings.threads)?;
-    let status = program.run(&mut runner, Entry::Chunk).await;
-    Ok(Some(runner.state).filter(|_| status == 0))
+    if program.run(&mut runner, Entry::Chunk).await == 0 {
+        while let Some(stat) = due.recv().await {
+            program.run(&mut runner, Entry::Hook(name, &stat)).await;
+        }
+    }
+    runner.state.close()?;
+    runner.close().await;
+    Ok(())
 }
 
 struct Hooks<'a> {
     settings: &'a Settings,
-    log: &'a Mutex<Log>,
-    state: Option<State>,
+    /// None where the script has no hook of the kind.
+    intermediate: Option<Due>,
+    cumulative: Option<Due>,
+    /// The report at the end, which is the main state's.
+    last: Cell<Option<Stat>>,
+    /// All reports but the last one are written.
+    written: Notify,
 }
 
-impl Hooks<'_> {
-    fn call(&self, name: &str, stat: &[(&str, f64)]) -> bool {
-        let Some(state) = self.state.as_ref().filter(|state| state.has_hook(name)) else {
-            return false;
-        };
-        if let Err(words) = state.hook(name, stat) {
-            locked(self.log).fatal(&[words]);
-        }
-        true
+impl<'a> Hooks<'a> {
+    fn new(settings: &'a Settings) -> Hooks<'a> {
+        let (last, written) = (Cell::default(), Notify::new());
+        Hooks { settings, intermediate: None, cumulative: None, last, written }
     }
 }
 
 impl ReportHooks for Hooks<'_> {
     fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool {
-        let mut stat = part.stat(self.settings, at_s as f64);
+        let Some(due) = &self.intermediate else { return false };
+        let mut stat = part.stat(self.settings, self.settings.threads, at_s as f64);
         stat.push(("queue_length", queue.waiting as f64));
         stat.push(("concurrency", queue.busy as f64));
-        self.call("report_intermediate", &stat)
+        due.add(stat);
+        true
     }
 
-    fn cumulative(&self, part: &Counted) -> bool {
-        self.call("report_cumulative", &part.stat(self.settings, seconds(part.to)))
+    fn checkpoint(&self, part: &Counted) -> bool {
+        let Some(due) = &self.cumulative else { return false };
+        due.add(part.stat(self.settings, self.settings.threads, seconds(part.to)));
+        true
+    }
+
+    fn last(&self, part: &Counted) -> bool {
+        let is_own = self.cumulative.is_some();
+        self.last.set(is_own.then(|| part.stat(self.settings, 0, seconds(part.to))));
+        is_own
+    }
+
+    fn finish(&self) -> LocalBoxFuture<'_, ()> {
+        for due in [&self.intermediate, &self.cumulative].into_iter().flatten() {
+            due.0.take();
+        }
+        // sysbench does not wait at all for a hook that is at work.
+        Box::pin(async { within(COURTESY, self.written.notified()).await.unwrap_or(()) })
     }
 }
 
@@ -228,7 +310,7 @@ pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Scri
         text = Some(read);
     }
     let values = &settings.values;
-    let usual = match values.text("rand-type") {
+    let rand_type = match values.text("rand-type") {
         "uniform" => RandType::Uniform,
         "gaussian" => RandType::Gaussian,
         "pareto" => RandType::Pareto,
@@ -243,10 +325,12 @@ pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Scri
         argv: call.argv.clone(),
         options: own_options(values),
         package_path: call.package_path.clone(),
-        stock_path: STOCK_PATH.to_owned(),
+        stock_path: call.stock_path.clone(),
         server: settings.server.clone(),
+        // The driver's name is the script's matter.
+        fault: settings.driver_fault.clone().filter(|_| values.text("db-driver") == "mysql"),
         random: ScriptRandom {
-            usual,
+            rand_type,
             iterations: number("rand-spec-iter"),
             percent: number("rand-spec-pct"),
             within: number("rand-spec-res"),
@@ -286,6 +370,9 @@ pub(super) fn script_options(
     call: &ScriptCall,
     state: &State,
 ) -> std::result::Result<Vec<(String, ScriptValue)>, String> {
+    if let Some(wrong) = &call.wrong {
+        return Err(wrong.clone());
+    }
     let mut options = Vec::new();
     let Some(declared) = declared else {
         for (name, value) in &call.given {
@@ -297,11 +384,10 @@ pub(super) fn script_options(
     let is =
         |option: &Declared, name: &str| option.name.replace('-', "_") == name.replace('-', "_");
     for (name, value) in &call.given {
-        let wrong = || super::arguments::invalid_option(name, value.as_deref());
+        let wrong = || invalid_option(name, value.as_deref());
         let option = declared.iter().find(|option| is(option, name)).ok_or_else(wrong)?;
-        let text = value.as_deref().unwrap_or_default();
-        if !state.validates(&option.name, text) {
-            return Err(format!("Invalid value for the '{}' option: '{text}'", option.name));
+        if !state.validates(&option.name, value.as_deref().unwrap_or_default())? {
+            return Err(wrong());
         }
     }
     for option in declared {
@@ -319,16 +405,17 @@ fn read_value(
     option: &Declared,
     text: Option<&str>,
 ) -> std::result::Result<Option<ScriptValue>, String> {
-    let wrong = |text: &str| format!("Invalid value for the '{}' option: '{text}'", option.name);
     let value = match (option.kind, text) {
         (FILE, _) => return Ok(None),
-        (BOOL, None) => ScriptValue::Switch(false),
+        // As in sysbench.
+        (BOOL, None) => ScriptValue::Switch(true),
         (BOOL, Some(text)) if ON.contains(&text) => ScriptValue::Switch(true),
         (BOOL, Some(text)) if OFF.contains(&text) => ScriptValue::Switch(false),
-        (BOOL, Some(text)) => return Err(format!("invalid option: --{}={text}", option.name)),
+        (BOOL, Some(text)) => return Err(invalid_option(&option.name, Some(text))),
         (INT, text) => {
             let text = text.unwrap_or_default();
-            ScriptValue::Number(int(text).ok_or_else(|| wrong(text))?.into())
+            let wrong = || invalid_value(&option.name, text);
+            ScriptValue::Number(int(text).ok_or_else(wrong)?.into())
         }
         (SIZE, text) => ScriptValue::Number(size(text.unwrap_or_default())),
         (DOUBLE, text) => ScriptValue::Number(leading_number(text.unwrap_or_default())),

@@ -1,5 +1,5 @@
-//! Scripts: where they lie, and which are the stock ones of sysbench 1.0.20, by the checksum of their text
-//! without the first line, which packagers change.
+//! Scripts: where they lie, and which are the stock ones of sysbench, by the checksum of their text without the
+//! first line, which packagers change.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -7,39 +7,138 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The first 16 hexadecimal digits of SHA-256.
-const STOCK: &str = "aa303c46d71f2200 2a9c225ce02d8ab5 0f66a3cc65472696 41e948b4b5104c38 \
-                     a8df447935502a9c 2e85a293465743ec 7896a91b452a24e7 ee08292a90b002de \
-                     9f802610b8f38d1b e06be71d5aacf5fb dea05906163359d8 6bb9ee3b66f28ef2";
+/// The test of 0.4 and 0.5; without a path it is compiled into 0.4.
+pub(super) const OLD: &str = "oltp";
+/// The module of the OLTP scripts, and that of 0.5's.
+const COMMON: &str = "oltp_common";
+const OLD_COMMON: &str = "common";
+const BULK: &str = "bulk_insert";
 
-/// Returns whether the script at this path differs from all stock scripts.
-fn is_another(path: &str) -> bool {
-    let Ok(text) = std::fs::read(path) else { return false };
+/// Stock scripts, each with the first 16 hexadecimal digits of SHA-256 of its texts: those of sysbench 1.0.15 to
+/// 1.0.20, and of 0.5 as it was released and as 1.0 kept it.
+const STOCK: [(&str, &[&str]); 14] = [
+    (BULK, &["aa303c46d71f2200"]),
+    (COMMON, &["2a9c225ce02d8ab5"]),
+    ("oltp_delete", &["0f66a3cc65472696"]),
+    ("oltp_insert", &["41e948b4b5104c38"]),
+    ("oltp_point_select", &["a8df447935502a9c"]),
+    ("oltp_read_only", &["2e85a293465743ec"]),
+    ("oltp_read_write", &["7896a91b452a24e7"]),
+    ("oltp_update_index", &["ee08292a90b002de"]),
+    ("oltp_update_non_index", &["9f802610b8f38d1b"]),
+    ("oltp_write_only", &["e06be71d5aacf5fb"]),
+    ("select_random_points", &["dea05906163359d8"]),
+    ("select_random_ranges", &["6bb9ee3b66f28ef2"]),
+    (OLD, &["93102840636adca0", "ecdd6fcc34202875"]),
+    (OLD_COMMON, &["eb5563a051148a58", "3cd8290e0850578e"]),
+];
+
+/// Returns whether the file at this path has another text than the stock script of the name, or none that can be read.
+fn is_another(name: &str, path: &str) -> bool {
+    let Ok(text) = std::fs::read(path) else { return true };
     let begin = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
     let mut digits = String::new();
     for byte in &Sha256::digest(&text[begin..])[..8] {
         write!(digits, "{byte:02x}").expect("a String takes everything");
     }
-    !STOCK.contains(&digits)
+    let known = STOCK.iter().find(|(stock, _)| *stock == name);
+    !known.is_some_and(|(_, texts)| texts.contains(&&*digits))
 }
 
-/// Where sysbench's packages put its scripts.
-pub(super) const STOCK_PATH: &str = "/usr/share/sysbench/?.lua";
+/// The places of the scripts of sysbench's packages and of its own `make install`.
+const STOCK_PATH: &str = "/usr/local/share/sysbench/?.lua;/usr/share/sysbench/?.lua";
 const USUAL_PATH: &str = "./?.lua;./?/init.lua;./src/lua/?.lua;/usr/local/share/lua/5.1/?.lua;\
                           /usr/local/share/lua/5.1/?/init.lua;/usr/share/lua/5.1/?.lua";
 
-/// Returns where modules are looked for: LUA_PATH, in which `;;` stands for the usual places; the stock ones
-/// at the end where these are to be run, too.
-pub(super) fn package_path(env: &dyn Fn(&str) -> Option<OsString>, stock: bool) -> String {
-    let home = env("HOME").and_then(|home| home.into_string().ok());
-    let own = home.map(|home| format!("{home}/.luarocks/share/lua/5.1/?.lua;"));
-    let usual = format!("{}{USUAL_PATH}", own.unwrap_or_default());
-    let stock = if stock { format!(";{STOCK_PATH}") } else { String::new() };
-    let path = match env("LUA_PATH").and_then(|path| path.into_string().ok()) {
-        Some(path) => path.replace(";;", &format!(";{usual};")),
-        None => usual,
-    };
-    path + &stock
+/// The places of scripts for one command line.
+pub(super) struct Places {
+    /// LUA_PATH, in which `;;` stands for the usual places.
+    usual: String,
+    /// The directories where sysbench is installed.
+    pub(super) stock: String,
+    always: bool,
+}
+
+impl Places {
+    /// Reads the environment. A script of an installed sysbench finds its modules beside it, wherever that is.
+    pub(super) fn new(word: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Places {
+        let read = |name| env(name).and_then(|value| value.into_string().ok());
+        let own = read("HOME").map(|home| format!("{home}/.luarocks/share/lua/5.1/?.lua;"));
+        let usual = format!("{}{USUAL_PATH}", own.unwrap_or_default());
+        let usual = match read("LUA_PATH") {
+            Some(path) => path.replace(";;", &format!(";{usual};")),
+            None => usual,
+        };
+        let installed = Path::new(word).parent().filter(|dir| dir.ends_with("share/sysbench"));
+        let stock = match installed {
+            Some(dir) => format!("{}/?.lua;{STOCK_PATH}", dir.display()),
+            None => STOCK_PATH.to_owned(),
+        };
+        Places { usual, stock, always: read("LOADGEN_LUA").is_some_and(|word| word == "always") }
+    }
+
+    /// Returns where modules are looked for before loadgen's own: those of the installed sysbench are among them if
+    /// they are to be run, or were changed.
+    pub(super) fn package_path(&self) -> String {
+        let changed =
+            || find_module(&self.stock, COMMON).is_some_and(|path| is_another(COMMON, &path));
+        if self.always || changed() {
+            return format!("{};{}", self.usual, self.stock);
+        }
+        self.usual.clone()
+    }
+
+    fn find(&self, name: &str) -> Option<String> {
+        find_module(&self.usual, name).or_else(|| find_module(&self.stock, name))
+    }
+
+    /// Returns the script that a word names, if it is to be run from Lua. Stock scripts are not: the built-in
+    /// workloads stand for them, but where LOADGEN_LUA=always asks for the scripts, or a module that they load differs.
+    pub(super) fn find_script(
+        &self,
+        word: &str,
+        stock_name: Option<&str>,
+    ) -> Result<Option<String>, String> {
+        let is_name = !word.contains('/');
+        let own = if word == "-" || Path::new(word).is_file() {
+            Some((word.to_owned(), word.to_owned()))
+        } else {
+            let found = self.find(word).filter(|_| is_name);
+            found.map(|found| (word.to_owned(), found))
+        };
+        let Some(name) = stock_name else { return Ok(own.map(|(given, _)| given)) };
+        // The name of a stock script counts with or without a path and `.lua`.
+        let installed = || find_module(&self.stock, name).map(|found| (found.clone(), found));
+        match own.or_else(installed) {
+            Some((given, found)) => {
+                let differs = is_another(name, &found) || self.module_differs(name, &found);
+                Ok((self.always || differs).then_some(given))
+            }
+            None if self.always => {
+                let places = format!("{};{}", self.usual, self.stock);
+                Err(format!("LOADGEN_LUA=always, but {name} is not at {word}, nor at {places}"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Returns whether the module that a stock script loads is another one.
+    fn module_differs(&self, name: &str, path: &str) -> bool {
+        let module = match name {
+            BULK | COMMON => return false,
+            OLD => OLD_COMMON,
+            _ => COMMON,
+        };
+        let beside = match path.rsplit_once('/') {
+            Some((dir, _)) if name == OLD => Some(format!("{dir}/{module}.lua")),
+            _ => None,
+        };
+        let found = match beside {
+            Some(beside) => Some(beside).filter(|beside| Path::new(beside).exists()),
+            None => self.find(module),
+        };
+        found.is_some_and(|found| is_another(module, &found))
+    }
 }
 
 fn find_module(path: &str, name: &str) -> Option<String> {
@@ -48,25 +147,32 @@ fn find_module(path: &str, name: &str) -> Option<String> {
     candidates.into_iter().find(|candidate| Path::new(candidate).is_file())
 }
 
-/// Returns the script that a word names, if it is to be run from Lua. Stock scripts are not: the built-in
-/// workloads stand for them, but where `always` asks for the scripts, or a module that they load differs.
-pub(super) fn find(word: &str, is_stock: bool, path: &str, always: bool) -> Option<String> {
-    if word == "-" {
-        return Some(word.to_owned());
-    }
-    let own = if Path::new(word).is_file() {
-        Some(word.to_owned())
-    } else {
-        find_module(path, word).filter(|_| !word.contains('/'))
-    };
-    let modules_differ = || find_module(path, "oltp_common").is_some_and(|own| is_another(&own));
-    match own {
-        Some(own) if !is_stock || always || is_another(&own) => Some(word.to_owned()),
-        Some(_) => modules_differ().then(|| word.to_owned()),
-        None if always => find_module(STOCK_PATH, word).map(|_| word.to_owned()),
-        None => (is_stock && modules_differ())
-            .then(|| find_module(STOCK_PATH, word))
-            .flatten()
-            .map(|_| word.to_owned()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installed_scripts_are_found_and_run_when_they_are_no_stock_ones() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write =
+            |name: &str| std::fs::write(dir.path().join(name), "\nchanged").expect("written");
+        let stock = format!("{}/?.lua", dir.path().display());
+        let places =
+            |always| Places { usual: "/nonexistent/?.lua".into(), stock: stock.clone(), always };
+        let find = |word: &str, name, always| places(always).find_script(word, name);
+        let (word, name) = ("oltp_read_write", Some("oltp_read_write"));
+        assert_eq!(find(word, name, false), Ok(None));
+        assert!(find(word, name, true).is_err_and(|why| why.contains(&stock)));
+        assert_eq!(find("own", None, false), Ok(None));
+        assert!(!places(false).package_path().contains(&stock));
+        write("own.lua");
+        write("oltp_read_write.lua");
+        write("oltp_common.lua");
+        assert_eq!(find("own", None, false), Ok(Some("own".to_owned())));
+        assert_eq!(find(word, name, false), Ok(Some(word.to_owned())));
+        let path = format!("{}/oltp_read_write.lua", dir.path().display());
+        assert_eq!(find("x/oltp_read_write.lua", name, false), Ok(Some(path)));
+        assert!(places(false).package_path().contains(&stock));
+        assert!(is_another(word, "/nonexistent/oltp_read_write.lua"));
     }
 }

@@ -55,8 +55,11 @@ pub(crate) struct ScriptCall {
     pub command: Option<String>,
     /// Options that sysbench itself has not.
     pub given: Vec<(String, Option<String>)>,
+    /// The words for the first option of sysbench's own whose value is wrong.
+    pub wrong: Option<String>,
     pub argv: Vec<String>,
     pub package_path: String,
+    pub stock_path: String,
 }
 
 /// One command line. Numbers are as sysbench reads them: a size of `1M` is 1.

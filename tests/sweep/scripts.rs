@@ -34,6 +34,9 @@ fn script_is_measured_in_a_sweep_and_its_options_are_conditions() {
         assert_eq!(step.workload.name, "events.lua");
     }
     assert_eq!(query(&sandbox, "SELECT COUNT(*) FROM sbtest.events")[0][0], "40");
+    // An open loop paces the events.
+    let paced = lua(&sandbox, &format!("{EVENTS} --rate 20 --time 1"), &[], &Results::new());
+    assert_eq!(paced.only().outcome, Outcome::Completed, "{}", paced.stderr);
     // The script prints, and standard output is for data.
     assert!(ended.stderr.contains("init\t0\n") && ended.stderr.contains("done\n"));
     assert!(!ended.stdout.contains("init"), "{}", ended.stdout);

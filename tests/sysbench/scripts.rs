@@ -40,9 +40,10 @@ fn counts(ended: &Ended) -> Vec<String> {
 
 /// The lines that the API fixture prints.
 const SHOWN: &str = "\
-options | 9 | other | true | x+y+z | 5 | 1024
+options | 9 | other | true | x+y+z | 5 | 1024 | true
 global | 1 | mysql | special | 95 | 1213
 version | 1.0.20 | prepare | 0
+program | sysbench | api.lua
 names | <sql_connection> | mysql
 none | nil
 row | 9 | 1 | nil | x
@@ -63,10 +64,27 @@ statements | <sql_statement> | <sql_param>
 error | false | SQL error, errno = 1146, state = '42S02': Table 'nowhere_at_all' doesn't exist
 fields | 1146 | 42S02
 object | 7
+refused | false | true
+refused | false | true
+refused | false | true
+refused | false | true
+refused | false | true
+refused | false | true
+failed | true | true
+checked | true | nil
+inserted | true | true | true
 numbers | cdata | 5
 coroutine | 2 | 42
 loadstring | 0
 libraries | table | table | table | number | true
+luajit | 0 | function | table | table
+no file | nil | cannot open nowhere_at_all.lua: No such file or directory
+made | 1 | 0 | nil | true
+again | false | whole
+output | written
+drawn | true | 999
+bounds | 5 | 7 | true
+old | nil | old
 module | 42 | true
 old | api.lua | 0 | innodb | 0 | 1 | 2
 old numbers | 5 | 5 | 5 | 5 | 2
@@ -126,8 +144,8 @@ fn events_count_as_in_sysbench() {
     }
     let places = [Program::Ours, Program::Theirs].map(with_scripts);
     let modes = [
-        "plain", "hook", "repeats", "old", "ends", "idle", "counted", "errors", "caught", "sql",
-        "lua",
+        "plain", "hook", "repeats", "old", "ends", "idle", "replaced", "counted", "errors",
+        "caught", "sql", "lua",
     ];
     let lines = modes.map(|mode| format!("events.lua {{at}} --mode={mode}"));
     for mode in lines.iter().map(String::as_str).chain(["loop.lua {at}"]) {
@@ -185,13 +203,123 @@ fn run_ends_as_aborted_with_what_was_measured_when_an_event_never_returns() {
 #[test]
 fn reports_are_the_scripts_own_where_it_has_hooks() {
     let Some(place) = ours() else { return };
-    let ended = place.well("reports.lua --threads=3 --time=3 --report-interval=1 run");
+    let line = "reports.lua {at} --threads=3 --time=3 --report-interval=1 --report-checkpoints=1";
+    let ended = place.well(&format!("{line} run"));
     let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert!(lines.contains(&"part 3 true"), "{}", ended.stdout);
-    assert!(lines.iter().any(|line| line.starts_with("all ") && line.ends_with(" 0 true")));
+    assert!(lines.contains(&"part 3 42 true"), "{}", ended.stdout);
+    // The report at the end is the main state's, that of a checkpoint another one's.
+    assert!(lines.contains(&"all 3 42 nil true"), "{}", ended.stdout);
+    assert!(lines.contains(&"all 0 42 true true"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("SQL statistics:"), "{}", ended.stdout);
-    let ended = place.well("reports.lua --fails=on --time=2 --report-interval=1 run");
-    assert!(ended.stdout.contains("FATAL: `report_intermediate' function failed: "));
+    // A hook that fails ends nothing.
+    let ended = place.well(&format!("{line} --fail run"));
+    for name in ["report_intermediate", "report_cumulative"] {
+        let fatal = format!("FATAL: `{name}' function failed: reports.lua:");
+        assert!(ended.stdout.contains(&fatal), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn old_interface_does_as_in_sysbench() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    for line in [
+        "--rows=30 prepare",
+        "--threads=1 --events=20 --time=60 run",
+        "cleanup",
+        "--time=9 cleanup",
+    ] {
+        let [ours, theirs] =
+            places.each_ref().map(|place| place.run(&format!("old.lua {{at}} {line}")));
+        let shown = |ended: &Ended| {
+            let mut lines: Vec<String> = ended.stdout.lines().map(str::to_owned).collect();
+            lines.retain(|line| line.contains(" | ") || line.contains("function failed:"));
+            lines
+        };
+        assert_eq!(ours.status, theirs.status, "{line}: {}{}", ours.stdout, ours.stderr);
+        assert_eq!(shown(&ours), shown(&theirs), "{line}");
+        assert_eq!(counts(&ours), counts(&theirs), "{line}: {}", ours.stdout);
+    }
+}
+
+/// Scripts, each with command lines whose statuses and errors are sysbench's.
+const COMPARED: [(&str, &[&str]); 9] = [
+    ("foo\n", &["run"]),
+    (
+        "function prepare() return false end function help() return false end return false",
+        &["prepare", "help", "cleanup", "", "--histogram=maybe prepare", "--histogram=maybe"],
+    ),
+    ("function init() print('init') return false end", &["run", "nosuch"]),
+    ("sysbench.cmdline.options = 'x'", &["", "run"]),
+    ("sysbench.cmdline.options = { a = { 'd' }, b = 1 }", &["help"]),
+    ("sysbench.cmdline.options = { a = { 'd', 'x' } }", &["help", "--a run", "--b=1 help"]),
+    (
+        "function thread_init() error({}) end function event() end",
+        &["--time=9 run", "--histogram=maybe run"],
+    ),
+    (
+        "print('chunk') function prepare() print('well') end function cleanup() sysbench.sql.driver() end",
+        &[
+            "--mysql-host= prepare",
+            "--db-driver=foo prepare",
+            "--mysql-host= cleanup",
+            "--db-driver=foo cleanup",
+            "--db-ps-mode=foo cleanup",
+        ],
+    ),
+    (
+        "sysbench.cmdline.commands = { own = { function() error({}) end } } function prepare() error(7) end",
+        &["own", "prepare"],
+    ),
+];
+
+#[test]
+fn script_fails_in_sysbenchs_words() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    for (text, lines) in COMPARED {
+        for line in lines {
+            let [ours, theirs] = places.each_ref().map(|place| {
+                fs::write(place.dir().join("case.lua"), text).expect("written");
+                place.run(&format!("./case.lua {line}"))
+            });
+            let words = |ended: &Ended| {
+                let told = ended.stdout.lines().chain(ended.stderr.lines());
+                let told = told.filter(|line| !line.starts_with("sysbench 1.0.20"));
+                let mut told: Vec<String> = told.map(str::to_owned).collect();
+                // The line of sysbench's own Lua file is not ours.
+                for line in &mut told {
+                    if let Some((function, why)) =
+                        line.split_once(": [string \"sysbench.cmdline.lua\"]:")
+                    {
+                        *line = format!("{function}: {}", why.split_once(": ").expect("a line").1);
+                    }
+                }
+                told.retain(|line| !line.is_empty());
+                told
+            };
+            assert_eq!(words(&ours), words(&theirs), "{text} {line}");
+            assert_eq!(ours.status, theirs.status, "{text} {line}");
+        }
+    }
+}
+
+#[test]
+fn refused_value_is_masked_when_the_option_may_be_a_password() {
+    let Some(place) = ours() else { return };
+    let text = "local c = sysbench.cmdline \
+                c.options = { my_password = { 'd', 1, c.ARG_INT }, pw = { 'd', false }, \
+                    pass = { 'd', 'x', nil, function(_, value) return value ~= 'hush' end } }";
+    fs::write(place.dir().join("hush.lua"), text).expect("written");
+    for option in ["my_password", "pw", "pass"] {
+        let ended = place.run(&format!("hush.lua --{option}=hush run"));
+        assert_eq!(ended.status, 1, "{option}");
+        assert!(!(ended.stdout + &ended.stderr).contains("hush"), "{option}");
+    }
 }
 
 #[test]
@@ -218,8 +346,22 @@ fn script_under_a_stock_name_runs_as_itself_unless_its_text_is_the_stock_one() {
     if stock.exists() {
         // It would load the module of this directory.
         assert!(place.well("oltp_point_select help").stdout.contains("own"));
-        fs::remove_file(place.dir().join("oltp_common.lua")).expect("removed");
+        // An installed sysbench, wherever it is, has a changed module beside its scripts.
+        let installed = place.dir().join("share/sysbench");
+        fs::create_dir_all(&installed).expect("made");
+        fs::copy(stock, installed.join("oltp_point_select.lua")).expect("copied");
+        fs::rename(place.dir().join("oltp_common.lua"), installed.join("oltp_common.lua"))
+            .expect("moved");
         assert!(place.well("oltp_point_select help").stdout.contains("point_selects"));
+        let by_path = "share/sysbench/oltp_point_select.lua help";
+        assert!(place.well(by_path).stdout.contains("own"));
+        // A stock text under another stock name is that of the text.
+        fs::copy(stock, place.dir().join("oltp_read_only.lua")).expect("copied");
+        let line = "oltp_read_only.lua {at} {t} --threads=1 --time=60";
+        place.well(&format!("{line} prepare"));
+        let ended = place.well(&format!("{line} --events=20 run"));
+        assert_eq!(counts(&ended)[0], "read:                            20");
+        place.well(&format!("{line} cleanup"));
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::arguments::{OLD, script_of, test_of};
+use super::super::arguments::{script_of, test_of};
 use super::super::options::{self, Entry, Group, OPTIONS, OptionKind, OptionValues};
 use super::super::plan;
+use super::super::scripts::OLD;
 use super::super::settings::Test;
 use super::lines::Line;
 use crate::error::{VALUE_MAX, clip};
