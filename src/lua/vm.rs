@@ -1,8 +1,10 @@
 //! A VM of a thread, and the states of its clients: what they request, and how they go on.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use mlua::{
     Function, IntoLua, LightUserData, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table,
     Thread, Value,
 };
+use sha2::{Digest, Sha256};
 
 use super::random;
 use crate::error::{Error, Result};
@@ -123,8 +126,12 @@ pub(crate) struct Vm {
     entries: Table,
     settings: Table,
     start: Function,
+    files: LoadedFiles,
     seed: u64,
 }
+
+/// Names and SHA-256 of the files that a VM has compiled.
+type LoadedFiles = Rc<RefCell<Vec<(String, String)>>>;
 
 /// The environment of a client, and its coroutine.
 pub(crate) struct State {
@@ -153,15 +160,17 @@ impl Vm {
             // Once, not in each thread.
             static SAID: Once = Once::new();
             SAID.call_once(|| {
-                say("warning: this LuaJIT takes no limit: a script may use all memory")
+                say("warning: this LuaJIT takes no limit: a script may use all memory");
             });
         }
         let settings = lua.create_table()?;
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
-        let entries: Table = prelude.call((host(&lua, fatal)?, settings.clone()))?;
+        let files = LoadedFiles::default();
+        let host = host(&lua, fatal, Rc::clone(&files))?;
+        let entries: Table = prelude.call((host, settings.clone()))?;
         let start = entries.get("start")?;
-        Ok(Vm { lua, script: Arc::clone(script), entries, settings, start, seed })
+        Ok(Vm { lua, script: Arc::clone(script), entries, settings, start, files, seed })
     }
 
     /// Gives `sysbench.opt` to the states whose chunk has not run yet.
@@ -266,6 +275,13 @@ impl State {
     fn ask<T: mlua::FromLuaMulti>(&self, entry: &str, argument: Option<&str>) -> mlua::Result<T> {
         random::select(self.stream);
         self.vm.entry(entry)?.call((&self.env, argument))
+    }
+
+    /// Lists the names of the files that the VM has loaded so far, without directories, and their SHA-256.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        let mut files = self.vm.files.borrow().clone();
+        files.sort();
+        files
     }
 
     /// Returns whether the script has a global function of this name.
@@ -400,7 +416,7 @@ pub(crate) fn is_null(value: &Value) -> bool {
 }
 
 /// Makes the functions that the prelude gets.
-fn host(lua: &Lua, fatal: FatalLines) -> mlua::Result<Table> {
+fn host(lua: &Lua, fatal: FatalLines, files: LoadedFiles) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("marker", address(&MARKER))?;
     host.set("null", address(&NULL))?;
@@ -417,7 +433,8 @@ fn host(lua: &Lua, fatal: FatalLines) -> mlua::Result<Table> {
     };
     host.set("fatal", lua.create_function(fatal)?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
-    host.set("compile", lua.create_function(|lua, (path, text)| Ok(compile(lua, path, text)))?)?;
+    let compile = move |lua: &Lua, (path, text)| Ok(compile(lua, &files, path, text));
+    host.set("compile", lua.create_function(compile)?)?;
     Ok(host)
 }
 
@@ -429,7 +446,12 @@ fn write(bytes: &[u8]) -> mlua::Result<()> {
 
 /// Compiles a file, or the text given, into a function that makes its chunk; else returns why not. Lines keep
 /// their numbers.
-fn compile(lua: &Lua, path: String, text: Option<LuaString>) -> (Option<Function>, Option<String>) {
+fn compile(
+    lua: &Lua,
+    files: &LoadedFiles,
+    path: String,
+    text: Option<LuaString>,
+) -> (Option<Function>, Option<String>) {
     let bytes = match text {
         Some(text) => text.as_bytes().to_vec(),
         None => match std::fs::read(&path) {
@@ -437,6 +459,8 @@ fn compile(lua: &Lua, path: String, text: Option<LuaString>) -> (Option<Function
             Err(error) => return (None, Some(format!("cannot open {path}: {error}"))),
         },
     };
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    files.borrow_mut().push((name.to_owned(), format!("{:x}", Sha256::digest(&bytes))));
     // The first line may name the program that runs the file.
     let skipped = if bytes.first() == Some(&b'#') {
         bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())
