@@ -15,6 +15,7 @@ mod operation;
 mod pacing;
 mod part;
 mod program;
+mod reading;
 #[cfg(feature = "lua")]
 mod requests;
 #[cfg(feature = "lua")]
@@ -47,12 +48,13 @@ pub use errors::{ClientAction, EndReason};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
 pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};
+pub(crate) use reading::{ServerReading, changes, run_on_thread};
 #[cfg(feature = "lua")]
 pub(crate) use script::{Runner, begin_main, end_main};
 pub use setup::QueueLength;
 pub(crate) use setup::{Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
+pub(crate) use step::describe_queues;
 pub use step::run_step;
-pub(crate) use step::{ServerReading, changes, describe_queues, run_on_thread};
 pub(crate) use summarise::{findings, plan, program, share, workload};
 
 pub struct StepContext<'a> {

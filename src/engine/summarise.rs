@@ -15,7 +15,7 @@ use crate::judge::changed_after;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::mysql::Tables;
 use crate::observe::{ClientUse, EventCounts, Ns, Paced, RecordedInterval, Times, host, seconds};
-use crate::plan::{Arrival, Plan, Spread, Step, StopAt, units};
+use crate::plan::{Arrival, Plan, ScriptIdentity, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase, TurnDelay};
@@ -51,9 +51,22 @@ pub(crate) fn workload(plan: &Plan, spread: Spread) -> summary::Workload {
         option_defaults: Some(options(|option| option.default)),
         transactions: Some(workload.definition()),
         unfollowed: workload.unfollowed(),
+        script: plan.script.as_ref().map(|script| describe(&script.identity)),
         mode: plan.statements,
         distribution: plan.distribution.to_string(),
         spread,
+    }
+}
+
+fn describe(script: &ScriptIdentity) -> summary::Script {
+    let file = |(name, sha256): &(String, String)| summary::ScriptFile {
+        name: name.clone(),
+        sha256: sha256.clone(),
+    };
+    summary::Script {
+        files: script.files.iter().map(file).collect(),
+        options: script.options.clone(),
+        texts: script.texts.clone(),
     }
 }
 

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::mysql::facts::without_advertisement;
-use crate::summary::{Driver, HostFacts, HostState, Link, Outcome, Server, Summary, durability};
+use crate::summary::{
+    Driver, HostFacts, HostState, Link, Outcome, Script, Server, Summary, durability,
+};
 use crate::terms::{is_identity, joined};
 
 /// No frame of Ethernet is shorter: a statement is one at least each way.
@@ -86,6 +88,9 @@ conditions! {
     "statements" Operation Always Sweeps |s| Some(s.workload.mode);
     "SQL" Operation Differing All |s| Some(each(&s.workload.statements, |one| one.sql.clone()));
     "repeats" Operation Differing All |s| repeats(s);
+    "script" Operation Differing All |s| s.workload.script.as_ref().map(script_files);
+    "options of the script" Operation Differing All |s|
+        s.workload.script.as_ref().map(script_options);
     "transport" Measurement Always All |s| Some(&s.server.transport);
     "TLS" Measurement Unless("none") All |s| or_none(s.server.tls_cipher.as_ref());
     "warm-up" Measurement Always Sweeps |s| Some(seconds(s.plan.warmup_s));
@@ -348,6 +353,22 @@ fn or<T: ToString>(usual: &str, value: Option<T>) -> Option<String> {
 
 fn or_none<T: ToString>(value: Option<T>) -> Option<String> {
     or("none", value)
+}
+
+/// Characters of a hash that a report shows.
+const SHOWN_MAX: usize = 12;
+
+fn script_files(script: &Script) -> String {
+    each(&script.files, |file| {
+        format!("{} {}", file.name, file.sha256.chars().take(SHOWN_MAX).collect::<String>())
+    })
+}
+
+fn script_options(script: &Script) -> String {
+    let numbers = script.options.iter().map(|(name, number)| Some(format!("{name} {number}")));
+    let texts = Some(&script.texts).filter(|texts| !texts.is_empty());
+    let texts = texts.map(|texts| format!("texts of hash {texts}"));
+    joined(numbers.chain([texts]), ", ").unwrap_or_else(|| "none".to_owned())
 }
 
 fn each<T>(all: &[T], text: fn(&T) -> String) -> String {

@@ -1,5 +1,6 @@
 //! A VM of a thread, and the states of its clients: what they request, and how they go on.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::path::Path;
@@ -11,6 +12,7 @@ use mlua::{
     Function, IntoLua, LightUserData, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table,
     Thread, Value,
 };
+use sha2::{Digest, Sha256};
 
 use super::random;
 use crate::error::{Error, Result};
@@ -162,8 +164,12 @@ struct Host {
     /// The environments and coroutines of states, by their streams: Rust may hold some thousand values only.
     envs: Table,
     threads: Table,
+    files: LoadedFiles,
     seed: u64,
 }
+
+/// Names and SHA-256 of the files that a VM has compiled.
+type LoadedFiles = Rc<RefCell<Vec<(String, String)>>>;
 
 /// The environment of a client, and its coroutine.
 pub(crate) struct State {
@@ -191,18 +197,19 @@ impl Vm {
             // Once, not in each thread.
             static SAID: Once = Once::new();
             SAID.call_once(|| {
-                say("warning: this LuaJIT takes no limit: a script may use all memory")
+                say("warning: this LuaJIT takes no limit: a script may use all memory");
             });
         }
         let settings = lua.create_table()?;
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
-        let entries: Table =
-            prelude.call((host(&lua, fatal, script.is_native)?, settings.clone()))?;
+        let files = LoadedFiles::default();
+        let host = host(&lua, fatal, script.is_native, Rc::clone(&files))?;
+        let entries: Table = prelude.call((host, settings.clone()))?;
         let start = entries.get("start")?;
         let (envs, threads) = (lua.create_table()?, lua.create_table()?);
         let script = Arc::clone(script);
-        Ok(Vm(Rc::new(Host { lua, script, entries, settings, start, envs, threads, seed })))
+        Ok(Vm(Rc::new(Host { lua, script, entries, settings, start, envs, threads, files, seed })))
     }
 
     /// Gives `sysbench.opt` to the states whose chunk has not run yet.
@@ -341,6 +348,13 @@ impl State {
         self.vm.entry(entry)?.call(values)
     }
 
+    /// Lists the names of the files that the VM has loaded so far, without directories, and their SHA-256.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        let mut files = self.vm.0.files.borrow().clone();
+        files.sort();
+        files
+    }
+
     /// Looks for a global function of this name.
     pub(crate) fn has(&self, name: &str) -> Result<bool> {
         self.call("has", name).map_err(|error| broken(&error))
@@ -473,7 +487,7 @@ fn string(value: Value) -> Option<LuaString> {
 }
 
 /// Makes the functions that the prelude gets.
-fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool) -> mlua::Result<Table> {
+fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool, files: LoadedFiles) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("marker", marker())?;
     let functions = lua.create_table()?;
@@ -497,7 +511,8 @@ fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool) -> mlua::Result<Table> {
     host.set("alert", lua.create_function(alert)?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
     host.set("read", lua.create_function(|lua, path: String| read(lua, &path))?)?;
-    let compile = |lua: &Lua, (path, text): (String, LuaString)| Ok(compile(lua, path, &text));
+    let compile =
+        move |lua: &Lua, (path, text): (String, LuaString)| Ok(compile(lua, &files, path, &text));
     host.set("compile", lua.create_function(compile)?)?;
     Ok(host)
 }
@@ -522,8 +537,15 @@ fn read(lua: &Lua, path: &str) -> mlua::Result<(Option<LuaString>, Option<String
 }
 
 /// Compiles the text of a file into a function that makes its chunk; else returns why not. Lines keep their numbers.
-fn compile(lua: &Lua, path: String, text: &LuaString) -> (Option<Function>, Option<String>) {
+fn compile(
+    lua: &Lua,
+    files: &LoadedFiles,
+    path: String,
+    text: &LuaString,
+) -> (Option<Function>, Option<String>) {
     let bytes = text.as_bytes();
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    files.borrow_mut().push((name.to_owned(), format!("{:x}", Sha256::digest(&bytes))));
     // The first line may name the program that runs the file.
     let skipped = if bytes.first() == Some(&b'#') {
         bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())

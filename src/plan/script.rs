@@ -1,8 +1,10 @@
 //! A script of sysbench's that is run instead of a workload: where it lies, and what it is told.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 /// Options and words may hold a password of the script's own: they are in no output.
 #[derive(Clone, PartialEq, Serialize)]
@@ -29,6 +31,7 @@ pub struct Script {
     /// It runs under loadgen's own flags: standard output is for data, so it prints to standard error.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_native: bool,
+    pub identity: ScriptIdentity,
 }
 
 #[cfg(feature = "lua")]
@@ -36,6 +39,38 @@ impl Script {
     pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {
         self.options.retain(|(known, _)| known != name);
         self.options.push((name.to_owned(), value));
+    }
+}
+
+/// The facts by which two scripts are two workloads, though they have one name.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct ScriptIdentity {
+    /// Names and SHA-256 of the files that were loaded before the first event.
+    pub files: Vec<(String, String)>,
+    /// Numbers and switches among the options of its own.
+    pub options: BTreeMap<String, f64>,
+    /// 16 bits of the hash of the others: they tell texts apart, and no password.
+    pub texts: String,
+}
+
+impl ScriptIdentity {
+    pub fn new(files: Vec<(String, String)>, options: &[(String, ScriptValue)]) -> ScriptIdentity {
+        let (mut numbers, mut texts) = (BTreeMap::new(), Vec::new());
+        for (name, value) in options {
+            let number = match value {
+                ScriptValue::Switch(on) => Some(f64::from(u8::from(*on))),
+                ScriptValue::Number(number) => Some(*number).filter(|number| number.is_finite()),
+                ScriptValue::Text(_) | ScriptValue::List(_) => None,
+            };
+            match number {
+                Some(number) => drop(numbers.insert(name.clone(), number)),
+                None => texts.push(format!("{name} {value:?}")),
+            }
+        }
+        texts.sort();
+        let mut hash = format!("{:x}", Sha256::digest(texts.join("\n")));
+        hash.truncate(if texts.is_empty() { 0 } else { 4 });
+        ScriptIdentity { files, options: numbers, texts: hash }
     }
 }
 
@@ -63,6 +98,7 @@ impl Script {
             },
             text_statements: false,
             is_native: false,
+            identity: ScriptIdentity::default(),
         }
     }
 }
@@ -100,4 +136,29 @@ pub enum RandType {
     Special,
     Pareto,
     Zipfian,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_tell_scripts_apart_and_hold_no_text() {
+        let of = |word: &str, rows: f64| {
+            let options = [
+                ("word".to_owned(), ScriptValue::Text(word.to_owned())),
+                ("rows".to_owned(), ScriptValue::Number(rows)),
+                ("on".to_owned(), ScriptValue::Switch(true)),
+                ("none".to_owned(), ScriptValue::Number(f64::NAN)),
+            ];
+            ScriptIdentity::new(Vec::new(), &options)
+        };
+        let usual = of("hunter2", 7.0);
+        assert_eq!(usual.options, [("on".to_owned(), 1.0), ("rows".to_owned(), 7.0)].into());
+        assert_eq!(usual.texts.len(), 4);
+        assert_eq!(usual, of("hunter2", 7.0));
+        assert_ne!(usual, of("hunter2", 8.0));
+        assert_ne!(usual, of("other", 7.0));
+        assert_eq!(ScriptIdentity::new(Vec::new(), &[]), ScriptIdentity::default());
+    }
 }

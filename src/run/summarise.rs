@@ -292,6 +292,7 @@ pub(super) fn describe_timed(
         option_defaults: None,
         transactions: None,
         unfollowed: None,
+        script: None,
     };
     let plan = summary::Plan {
         tables,

@@ -156,6 +156,23 @@ contract! {
         pub transactions: Option<serde_json::Value>,
         /// Reason why the ledger lacks its writes; null if it has them.
         pub unfollowed: Option<String>,
+        /// The script that is run instead of statements; null without one.
+        pub script: Option<Script>,
+    }
+
+    pub struct Script {
+        /// The files that it had loaded before its first event.
+        pub files: Vec<ScriptFile>,
+        /// Those of its own options that are numbers or switches (0 and 1).
+        pub options: BTreeMap<String, f64>,
+        /// 16 bits of the hash of its other options, whose texts may hold a password; empty without any.
+        pub texts: String,
+    }
+
+    pub struct ScriptFile {
+        /// Its name, without directories.
+        pub name: String,
+        pub sha256: String,
     }
 
     pub struct StatementText {

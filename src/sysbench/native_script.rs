@@ -12,7 +12,7 @@ use super::settings::{ScriptCall, Settings};
 use crate::error::{Error, Result};
 use crate::lua::{Entry, Reply, Turn, Vm};
 use crate::mysql::ConnectOptions;
-use crate::plan::{AfterError, Rules, Script};
+use crate::plan::{AfterError, Rules, Script, ScriptIdentity};
 use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::Workload;
@@ -135,7 +135,9 @@ impl NativeScript {
         let declared = state.declared().map_err(Error::usage)?;
         let options = script_options(declared.as_deref(), &self.call, &state);
         let hint = format!("loadgen lua {path} --command help lists the options");
-        script.options.extend(options.map_err(|words| Error::usage(words).hint(hint))?);
+        let own = options.map_err(|words| Error::usage(words).hint(hint))?;
+        script.identity = ScriptIdentity::new(state.files(), &own);
+        script.options.extend(own);
         if !state.has("event")? {
             return Err(Error::usage(format!("{path} has no function event()"))
                 .hint("it is called for each operation; --command NAME runs a command"));

@@ -21,7 +21,7 @@ use crate::lua::{Declared, Entry, State, Vm};
 use crate::mysql::ServerLink;
 use crate::mysql::wire::Inbox;
 use crate::observe::seconds;
-use crate::plan::{RandType, Script, ScriptRandom, ScriptValue};
+use crate::plan::{RandType, Script, ScriptIdentity, ScriptRandom, ScriptValue};
 use crate::stop::{COURTESY, Stop, locked, or_stop, within};
 
 /// `sysbench.cmdline.ARG_*`.
@@ -120,20 +120,24 @@ async fn run_command(
         }
     };
     let Some(command) = call.command.as_deref() else { return Ok(0) };
-    match script_options(declared.as_deref(), call, &main.state) {
-        Ok(options) => Arc::make_mut(&mut script).options.extend(options),
+    let own = match script_options(declared.as_deref(), call, &main.state) {
+        Ok(options) => options,
         Err(words) => {
             crate::progress::say(&words);
             return Ok(1);
         }
-    }
+    };
+    Arc::make_mut(&mut script).options.extend(own.iter().cloned());
     vm.set_options(&script)?;
     main.state.take_options()?;
     let is_defined = main.state.has(command)?;
     let status = match (command, main.state.own_command(command)?) {
         (_, Some(true)) if settings.threads > 1 => program.run_in_all(&vm, command).await?,
         (_, Some(_)) => program.run(&mut main, Entry::Command(command)).await,
-        ("run", None) => run_events(&program, &mut main, &script, stop).await?,
+        ("run", None) => {
+            Arc::make_mut(&mut script).identity = ScriptIdentity::new(main.state.files(), &own);
+            run_events(&program, &mut main, &script, stop).await?
+        }
         ("help" | "prepare" | "cleanup", None) if is_defined => {
             program.run(&mut main, Entry::Call(command)).await
         }
@@ -339,6 +343,7 @@ pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Scri
         },
         text_statements: !settings.prepared,
         is_native: false,
+        identity: ScriptIdentity::default(),
     })
 }
 

@@ -295,6 +295,7 @@ fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
                 "workload.transactions.",
                 "workload.schema",
                 "workload.options.",
+                "workload.script.options.",
                 "workload.statements.repeat",
                 "server.variables.",
                 "load.",

@@ -366,6 +366,34 @@ fn script_under_a_stock_name_runs_as_itself_unless_its_text_is_the_stock_one() {
 }
 
 #[test]
+fn summary_tells_scripts_apart_whose_files_or_options_differ() {
+    let Some(place) = ours() else { return };
+    let text = "local helper = require('helper') \
+                sysbench.cmdline.options = { n = { 'n', 1 }, word = { 'word', 'usual' } } \
+                function event() end";
+    fs::write(place.dir().join("own.lua"), text).expect("written");
+    let run = |options: &str| {
+        fs::remove_dir_all(place.dir().join("out")).ok();
+        place.well(&format!(
+            "own.lua {options} --events=5 --time=60 {{at}} --loadgen-out={{dir}}/out run"
+        ));
+        summaries(&place).remove(0)["workload"]["script"].clone()
+    };
+    let usual = run("");
+    let names = usual["files"].as_array().expect("files").iter().map(|file| &file["name"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["helper.lua", "own.lua"]);
+    assert_eq!(usual, run("--n=1 --word=usual"));
+    assert_eq!(run("--n=2")["options"]["n"], 2.0);
+    let other = run("--word=hunter2");
+    assert_ne!(usual["texts"], other["texts"]);
+    assert!(!other.to_string().contains("hunter2"));
+    fs::write(place.dir().join("helper.lua"), "return { changed = true }").expect("written");
+    let changed = run("");
+    assert_ne!(usual["files"][0], changed["files"][0]);
+    assert_eq!(usual["files"][1], changed["files"][1]);
+}
+
+#[test]
 fn module_of_oltp_scripts_does_every_statement_on_every_server() {
     if replaced() {
         return skipped("it is loadgen's module");
