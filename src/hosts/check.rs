@@ -39,19 +39,43 @@ pub(super) fn executable() -> Option<String> {
     if engine::program().revision.as_ref().is_some_and(is_known) { None } else { HASH.clone() }
 }
 
-/// Refuses another build: its messages and its work may differ.
-pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
+/// Compares the build of another process with this one; returns both as errors name them, if they differ: its
+/// messages and its work may differ, too.
+pub(super) fn compare_builds(
+    protocol: u32,
+    program: &Program,
+    hash: Option<&str>,
+) -> Option<[String; 2]> {
     let own = engine::program();
-    if (hello.protocol, &hello.program, &hello.executable) != (PROTOCOL, &own, &executable()) {
-        let told = |program: &Program| {
-            let revision = program.revision.as_deref().unwrap_or("no revision");
-            format!("{} ({revision}, {})", program.version, program.profile)
-        };
-        let mut theirs = told(&hello.program);
-        if hello.program == own {
-            theirs.push_str(" of another build");
-        }
-        return Err(another_build(of, &theirs, &told(&own)));
+    if (protocol, program, hash) == (PROTOCOL, &own, executable().as_deref()) {
+        return None;
+    }
+    let told = |program: &Program| {
+        let revision = program.revision.as_deref().unwrap_or("no revision");
+        line(&format!("{} ({revision}, {})", program.version, program.profile))
+    };
+    let mut theirs = told(program);
+    if *program == own {
+        theirs.push_str(" of another build");
+    }
+    Some([theirs, told(&own)])
+}
+
+/// Reads the version of a greeting that this one cannot read; returns both as errors name them.
+pub(super) fn compare_versions(greeting: &Value) -> [String; 2] {
+    let version = greeting.pointer("/program/version").and_then(Value::as_str);
+    let protocol = greeting.get("protocol").and_then(Value::as_u64);
+    let protocol = protocol.map_or_else(|| "an unknown one".to_owned(), |of| of.to_string());
+    let theirs = format!("{} with protocol {protocol}", version.unwrap_or("of another version"));
+    let own = format!("{} with protocol {PROTOCOL}", engine::program().version);
+    [clip(&line(&theirs), SHOWN_MAX), own]
+}
+
+/// Refuses another build, and what no host has.
+pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
+    let builds = compare_builds(hello.protocol, &hello.program, hello.executable.as_deref());
+    if let Some(builds) = builds {
+        return Err(another_build(of, &builds));
     }
     if !(1..=CORES_MAX).contains(&hello.threads) {
         let (number, name, _) = of;
@@ -62,8 +86,7 @@ pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
     Ok(())
 }
 
-fn another_build((number, name, way): (u32, &str, Way), theirs: &str, own: &str) -> Error {
-    let theirs = line(theirs);
+fn another_build((number, name, way): (u32, &str, Way), [theirs, own]: &[String; 2]) -> Error {
     Error::failed(format!("rank {number} ({name}) has loadgen {theirs}, and this is {own}"))
         .hint(way.same_program(name))
 }
@@ -73,12 +96,8 @@ fn another_build((number, name, way): (u32, &str, Way), theirs: &str, own: &str)
 pub(super) fn explain_line(of: (u32, &str, Way), text: &[u8], greeted: bool) -> Result<String> {
     let greeting = serde_json::from_slice::<Value>(text).ok();
     let hello = greeting.as_ref().and_then(|greeting| greeting.get("Hello"));
-    if let Some(protocol) = hello.and_then(|hello| hello.get("protocol")?.as_u64()) {
-        let version = hello.and_then(|hello| hello.pointer("/program/version")?.as_str());
-        let version = version.unwrap_or("of another version");
-        let own = format!("{} with protocol {PROTOCOL}", engine::program().version);
-        let theirs = format!("{version} with protocol {protocol}");
-        return Err(another_build(of, &theirs, &own));
+    if let Some(hello) = hello.filter(|hello| hello.get("protocol").is_some_and(Value::is_u64)) {
+        return Err(another_build(of, &compare_versions(hello)));
     }
     if greeted {
         return Ok("it sent a line that is no message of loadgen's".to_owned());

@@ -1,5 +1,6 @@
 //! The place of this process among the ranks that a launcher started, as its environment has it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,27 @@ pub(crate) struct Membership {
 pub(crate) enum Meeting {
     At { host: String, port: u16 },
     File(PathBuf),
+}
+
+impl fmt::Display for Meeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Meeting::At { host, port } => write!(f, "{}:{port}", line(host)),
+            Meeting::File(path) => write!(f, "file:{}", path.display()),
+        }
+    }
+}
+
+impl Meeting {
+    /// Returns what to look at when nobody is there.
+    pub(super) fn advise(&self) -> &'static str {
+        match self {
+            Meeting::At { .. } => {
+                "does rank 0 run, with this --rendezvous, and may this host connect to its port?"
+            }
+            Meeting::File(_) => "does rank 0 run, and does it write to the same directory?",
+        }
+    }
 }
 
 /// A launcher's variables.
@@ -193,13 +215,6 @@ mod tests {
         at: &'static str,
     }
 
-    fn told(meeting: Option<Meeting>) -> String {
-        meeting.map_or_else(String::new, |meeting| match meeting {
-            Meeting::At { host, port } => format!("{host}:{port}"),
-            Meeting::File(path) => format!("file:{}", path.display()),
-        })
-    }
-
     #[test]
     fn rank_is_that_of_the_launcher_next_to_it() {
         let (at, file) = (Some("n1:7000"), Some("file:/shared/job"));
@@ -252,7 +267,8 @@ mod tests {
                 (launcher, rank, size),
                 "{env}"
             );
-            assert_eq!(told(meeting), at, "{env}");
+            let meeting = meeting.map_or_else(String::new, |meeting| meeting.to_string());
+            assert_eq!(meeting, at, "{env}");
         }
         let (by_name, _) =
             found(Launcher::Slurm, None, &format!("{daemon}{ompi}")).expect("srun's");

@@ -67,14 +67,15 @@ impl Invocation<'_> {
 
     /// Serves a rank 0 that is another process; returns false where this one measures.
     fn follow(
-        &self,
+        &mut self,
         plans: Vec<Plan>,
         find: impl FnOnce() -> Result<Vec<(Option<String>, ConnectOptions)>>,
     ) -> Result<bool> {
         match &self.hosts {
             Some(ClientHosts::Launched(launched)) if launched.of.rank > 0 => {
                 let words = Words { plans, servers: find()? };
-                hosts::follow(launched, words, self.stop).map(|()| true)
+                let followed = hosts::follow(launched, words, &mut self.progress, self.stop);
+                followed.map(|()| true)
             }
             _ => Ok(false),
         }

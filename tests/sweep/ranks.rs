@@ -1,15 +1,20 @@
 //! Clients in processes that a launcher started: the same words for each, with a rank in the environment.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use loadgen::canned::Canned;
 use loadgen::summary::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use ring::hmac;
+use serde_json::{Value, json};
 
 use crate::common;
 use crate::common::program::{Ended, Results, canned, command, wait};
@@ -82,6 +87,11 @@ impl Launch {
     fn start(&self, rank: u32, size: u32) -> Running {
         self.start_with(rank, size, |_| {})
     }
+
+    /// Starts one that does not say that it waits, however late rank 0 is.
+    fn start_quietly(&self, rank: u32, size: u32) -> Running {
+        self.start_with(rank, size, |command| drop(command.arg("--quiet")))
+    }
 }
 
 impl Running {
@@ -115,7 +125,7 @@ fn ranks_measure_one_step_when_a_launcher_starts_them() {
             launch.place = format!("file:{}", file.display());
         }
         // Those who come too early try again.
-        let others: Vec<Running> = (1..size).map(|rank| launch.start(rank, size)).collect();
+        let others: Vec<Running> = (1..size).map(|rank| launch.start_quietly(rank, size)).collect();
         sleep(Duration::from_millis(300));
         let ended = launch.start(0, size).wait();
         assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -198,7 +208,7 @@ fn ranks_follow_all_steps_of_a_profile() {
     let connection = connection.map(str::to_owned).to_vec();
     let place = format!("file:{}", dir.path().join("rank-0").display());
     let launch = Launch { words, connection, place, job: None, began: Instant::now() };
-    let other = launch.start(1, 2);
+    let other = launch.start_quietly(1, 2);
     let ended = launch.start(0, 2).wait();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     check_silent(&other.wait());
@@ -292,8 +302,68 @@ fn rank_of_another_job_is_refused_and_one_without_rank_0_gives_up() {
     let (zero, other) = (zero.wait(), other.wait());
     assert_eq!((zero.code, other.code), (1, 1), "{}{}", zero.stderr, other.stderr);
     assert!(other.stderr.contains("18.0"), "{}", other.stderr);
-    let alone = Launch::new("point-select --ops 20 --ranks-wait 1s", &server).start(1, 2).wait();
+    let launch = Launch::new("point-select --ops 20 --ranks-wait 3s", &server);
+    let alone = launch.start(1, 2).wait();
     assert_eq!((alone.code, alone.took < ENDED_WITHIN), (1, true), "{}", alone.stderr);
+    // It says whom it waits for, and at the end where it looked.
+    let named = alone.stderr.lines().filter(|line| line.contains(&launch.place)).count();
+    assert!(named >= 2, "{}", alone.stderr);
+}
+
+/// Greets rank 0 as a rank that knows the token; returns the answer.
+fn greet(place: &str, greeting: &Value) -> String {
+    let mut stream = None;
+    until("rank 0", || {
+        stream = TcpStream::connect(place).ok();
+        stream.is_some()
+    });
+    let mut stream = stream.expect("rank 0 is there");
+    let mut lines = BufReader::new(stream.try_clone().expect("a handle")).lines();
+    let nonce = lines.next().expect("a line").expect("text");
+    let nonce: String = serde_json::from_str(&nonce).expect("JSON");
+    let key = hmac::Key::new(hmac::HMAC_SHA256, TOKEN.as_bytes());
+    let proof = hmac::sign(&key, format!("rank\n{nonce}\n{greeting}").as_bytes());
+    let proof = URL_SAFE_NO_PAD.encode(proof);
+    let told = stream.write_all(format!("{greeting}\n\"{proof}\"\n").as_bytes());
+    told.expect("rank 0 listens");
+    lines.next().expect("an answer").expect("text")
+}
+
+#[test]
+fn run_ends_at_once_when_a_rank_is_of_another_version() {
+    let server = canned(Vec::new());
+    let token = |command: &mut Command| drop(command.env("LOADGEN_TOKEN", TOKEN));
+    let of = json!({"launcher": "the environment", "rank": 1, "size": 2, "job": ""});
+    let program = json!({"version": "9.1", "revision": null, "profile": "release"});
+    let (host, nonce) = ("c7", "n");
+    for greeting in [
+        json!({"protocol": 1, "program": program, "executable": null, "host": host, "of": of,
+            "plan": "p", "nonce": nonce}),
+        // Fields of a later version.
+        json!({"protocol": 99, "program": {"version": "9.1", "later": []}, "host": host, "of": of}),
+    ] {
+        let launch = Launch::new("point-select --tables 8 --ops 20", &server);
+        let zero = launch.start_with(0, 2, token);
+        let answer = greet(&launch.place, &greeting);
+        let ended = zero.wait();
+        assert_eq!((ended.code, ended.took < ENDED_WITHIN), (1, true), "{}", ended.stderr);
+        for named in ["rank 1", host, "9.1", env!("CARGO_PKG_VERSION")] {
+            assert!(ended.stderr.contains(named), "{named}: {}", ended.stderr);
+        }
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        assert!(answer["Refused"]["why"].as_str().is_some_and(|why| why.contains("9.1")));
+    }
+    // Rank 0 is of another version.
+    let launch = Launch::new("point-select --tables 8 --ops 20", &server);
+    let listener = TcpListener::bind(&launch.place).expect("it was free");
+    let other = launch.start_with(1, 2, token);
+    let (mut stream, _) = listener.accept().expect("the rank");
+    stream.write_all(b"\"n\"\n").expect("it listens");
+    let greeting = BufReader::new(&stream).lines().next().expect("a line").expect("text");
+    assert!(greeting.contains("\"rank\":1"), "{greeting}");
+    stream.write_all(b"{\"Later\":{}}\n").expect("it listens");
+    let ended = other.wait();
+    assert_eq!((ended.code, ended.took < ENDED_WITHIN), (1, true), "{}", ended.stderr);
 }
 
 #[test]
