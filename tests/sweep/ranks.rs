@@ -1,9 +1,11 @@
 //! Clients in processes that a launcher started: the same words for each, with a rank in the environment.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -90,7 +92,9 @@ impl Launch {
 
     /// Starts one that does not say that it waits, however late rank 0 is.
     fn start_quietly(&self, rank: u32, size: u32) -> Running {
-        self.start_with(rank, size, |command| drop(command.arg("--quiet")))
+        self.start_with(rank, size, |command| {
+            command.arg("--quiet");
+        })
     }
 }
 
@@ -332,7 +336,9 @@ fn greet(place: &str, greeting: &Value) -> String {
 #[test]
 fn run_ends_at_once_when_a_rank_is_of_another_version() {
     let server = canned(Vec::new());
-    let token = |command: &mut Command| drop(command.env("LOADGEN_TOKEN", TOKEN));
+    let token = |command: &mut Command| {
+        command.env("LOADGEN_TOKEN", TOKEN);
+    };
     let of = json!({"launcher": "the environment", "rank": 1, "size": 2, "job": ""});
     let program = json!({"version": "9.1", "revision": null, "profile": "release"});
     let (host, nonce) = ("c7", "n");
@@ -442,5 +448,27 @@ fn ranks_are_refused_where_one_process_does_the_work() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{words}: {stderr}");
         assert!(stderr.contains("--ranks"), "{words}: {stderr}");
+    }
+}
+
+#[test]
+fn variable_of_ranks_that_is_no_text_is_refused_by_its_name() {
+    for (name, words) in [
+        ("LOADGEN_RENDEZVOUS", "--ranks env"),
+        ("LOADGEN_RANK", "--ranks env"),
+        ("LOADGEN_JOB", "--ranks env --rendezvous c1:7000"),
+        ("SLURM_STEP_NUM_TASKS", "--ranks slurm"),
+        ("SLURM_JOB_NODELIST", "--hosts slurm"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        for name in VARIABLES {
+            command.env_remove(name);
+        }
+        command.env("LOADGEN_RANK", "1").env("LOADGEN_SIZE", "2").env("SLURM_PROCID", "1");
+        command.env(name, OsStr::from_bytes(b"c1:\xff"));
+        let output = command.arg("point-select").args(words.split(' ')).output().expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
+        assert!(stderr.contains(name), "{name}: {stderr}");
     }
 }
