@@ -50,6 +50,11 @@ impl Invocation<'_> {
         Store::open(&self.out)
     }
 
+    /// Returns whether another process measures and prints.
+    fn is_led_elsewhere(&self) -> bool {
+        self.hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere)
+    }
+
     /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let (runtime, progress) = (runtime()?, &mut self.progress);

@@ -65,6 +65,12 @@ impl Launch {
     fn command(&self, rank: u32, size: u32, results: &Results) -> Command {
         let connection: Vec<&str> = self.connection.iter().map(String::as_str).collect();
         let mut command = command(&self.words, &connection, results);
+        self.place(&mut command, rank, size);
+        command
+    }
+
+    /// Makes a command one of the ranks.
+    fn place(&self, command: &mut Command, rank: u32, size: u32) {
         for name in VARIABLES {
             command.env_remove(name);
         }
@@ -76,7 +82,6 @@ impl Launch {
         } else {
             command.env("LOADGEN_RANK", rank).env("LOADGEN_SIZE", size);
         }
-        command
     }
 
     fn start_with(&self, rank: u32, size: u32, more: impl FnOnce(&mut Command)) -> Running {
@@ -199,28 +204,50 @@ fn error_of_a_clock_is_below_its_bound_whatever_each_way_takes() {
 }
 
 #[test]
-fn ranks_follow_all_steps_of_a_profile() {
+fn ranks_follow_all_steps_of_a_profile_and_of_its_recheck() {
     let server = common::sandbox(&common::local(), &[]);
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("two.toml");
     let text = "name = \"two\"\ntables = { count = 2, rows = 100 }\n\
         [[server]]\nlabel = \"one\"\n[[run]]\nworkload = [\"point-select\", \"update-index\"]\n\
-        clients = [2, 4]\nwarmup = \"1s\"\nops = 100\n";
+        clients = [2, 4]\nwarmup = \"1s\"\nops = 100\nrepeat = 2\n";
     fs::write(&profile, text).expect("a file");
     let words = format!("run {}", profile.display());
     let connection = ["-S", server.socket.to_str().expect("text"), "-u", "root"];
     let connection = connection.map(str::to_owned).to_vec();
     let place = format!("file:{}", dir.path().join("rank-0").display());
     let launch = Launch { words, connection, place, job: None, began: Instant::now() };
-    let other = launch.start_quietly(1, 2);
-    let ended = launch.start(0, 2).wait();
+    let (zero, other) = (launch.start(0, 2), launch.start_quietly(1, 2));
+    let ended = wait(zero.child, zero.began, &zero.results);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     check_silent(&other.wait());
-    assert_eq!(ended.summaries.len(), 4);
+    assert_eq!(ended.summaries.len(), 8);
     for step in &ended.summaries {
         assert_eq!((step.outcome, step.hosts.len()), (Outcome::Completed, 2));
         assert!(step.hosts.iter().all(|host| host.ops > 0));
     }
+    let (path, out, nothing) = (profile.display().to_string(), zero.results.dir(), Results::new());
+    let recheck = |rank: Option<u32>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        command.arg("recheck").arg(out).args(["--profile", &path, "--max-repeats", "3"]);
+        command.args(["--spread-max", "0.0001%", "--no-defaults", "--quiet"]);
+        command.args(&launch.connection).env("LOADGEN_CALIBRATION", "/nonexistent");
+        if let Some(rank) = rank {
+            launch.place(&mut command, rank, 2);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
+    };
+    let [again, other] = [0, 1].map(|rank| recheck(Some(rank)));
+    let (again, other) =
+        (wait(again, launch.began, &zero.results), wait(other, launch.began, &nothing));
+    // No range of three is so narrow.
+    assert_eq!(again.code, 98, "{}", again.stderr);
+    check_silent(&other);
+    assert_eq!(again.summaries.len(), 12);
+    assert!(again.summaries.iter().all(|step| step.hosts.len() == 2));
+    // Of one process these are no cells, and it says of how many they are.
+    let alone = wait(recheck(None), launch.began, &nothing);
+    assert_eq!((alone.code, alone.stderr.contains("--ranks on 2")), (4, true), "{}", alone.stderr);
     server.stop().expect("it ends well");
 }
 
@@ -433,7 +460,6 @@ fn ranks_are_refused_where_one_process_does_the_work() {
         (format!("point-select {env} --sandbox"), 2),
         (format!("load {env} --rows 10"), 2),
         (format!("run {} {env}", profile.display()), 2),
-        (format!("recheck --profile {} {env}", profile.display()), 2),
         // As sysbench says it.
         ("sysbench oltp_read_only --ranks=env run".to_owned(), 1),
         ("point-select --ranks-wait 1s".to_owned(), 2),
