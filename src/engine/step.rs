@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::alarm::NEVER;
-use super::errors::{EndReason, OpError, OpenError, OutageWatch, abort_error};
+use super::errors::{EndReason, OpError, OpenError, OutageWatch, abort_error, name_host};
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
@@ -493,7 +493,10 @@ impl<'a> Running<'a> {
     }
 
     fn take_report(&mut self, thread: usize, report: ServiceReport) {
-        let ServiceReport { until, ops, seen, queue } = report;
+        let ServiceReport { until, ops, mut seen, queue } = report;
+        if let Some(all) = self.context.elsewhere {
+            name_host(&mut seen, &all.names[thread]);
+        }
         let end = self.window_end();
         self.seen.outages.report(thread, (until, ops), seen, end);
         let Some(queue) = queue else { return };
