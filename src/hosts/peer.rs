@@ -306,20 +306,21 @@ impl Rank {
         Ok(Offset::measure(&trips).expect("there are trips"))
     }
 
-    /// Refuses a server that is not the one of the measuring process.
+    /// Refuses a server that is not the one of the measuring process, and a host that cannot have so many clients.
     pub(super) async fn meet(
         &mut self,
         link: &ServerLink,
         label: Option<&str>,
         server: &Server,
+        clients: u32,
     ) -> Result<()> {
         let target = link.target.clone();
         let password = target.password.clone();
         let limit = target.connect_timeout * 2 + limits::SILENCE;
         self.to.send(if self.way == Way::Launcher {
-            ToRank::Find { label: label.map(str::to_owned) }
+            ToRank::Find { label: label.map(str::to_owned), clients }
         } else {
-            ToRank::Server { target, password }
+            ToRank::Server { target, password, clients }
         });
         let seen = loop {
             if let (_, FromRank::Server(seen)) = self.reply(limit).await? {

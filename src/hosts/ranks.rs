@@ -69,6 +69,11 @@ fn deal(most: &[u32], all: usize) -> Vec<Vec<usize>> {
     dealt
 }
 
+/// Deals as many threads as this number of clients takes.
+fn deal_for(most: &[u32], clients: u32) -> Vec<Vec<usize>> {
+    deal(most, most.iter().sum::<u32>().min(clients) as usize)
+}
+
 /// Counts the clients of some threads of all.
 fn count_clients(own: &[usize], all: usize, clients: u32) -> u32 {
     own.iter().map(|thread| (*thread as u32..clients).step_by(all).count() as u32).sum()
@@ -77,8 +82,8 @@ fn count_clients(own: &[usize], all: usize, clients: u32) -> u32 {
 impl<'a> Dealt<'a> {
     fn new(context: &StepContext<'a>, most: &[u32], offsets: Vec<Offset>) -> Dealt<'a> {
         let StepContext { plan, step, spread, tables, .. } = *context;
-        let all = most.iter().sum::<u32>().min(step.clients) as usize;
-        Dealt { plan, step, spread, tables, threads: deal(most, all), offsets }
+        let threads = deal_for(most, step.clients);
+        Dealt { plan, step, spread, tables, threads, offsets }
     }
 
     /// Counts the threads of all ranks.
@@ -195,15 +200,21 @@ impl Ranks {
         self.all.iter().map(|rank| rank.hello.threads).collect()
     }
 
-    /// Has all ranks look at the server; refuses where one sees another.
+    /// Has all ranks look at the server, and at their own limits; refuses where one sees another server.
     pub(crate) async fn meet(
         &mut self,
         link: &ServerLink,
         label: Option<&str>,
         server: &Server,
+        plan: &Plan,
     ) -> Result<()> {
         self.check()?;
-        let all = join_all(self.all.iter_mut().map(|rank| rank.meet(link, label, server)));
+        let most = plan.clients_max();
+        let threads = deal_for(&plan.host_threads, most);
+        let all = threads.iter().map(Vec::len).sum();
+        let clients = threads.iter().map(|own| count_clients(own, all, most));
+        let ranks = self.all.iter_mut().zip(clients);
+        let all = join_all(ranks.map(|(rank, clients)| rank.meet(link, label, server, clients)));
         or_stop(&link.stop, async { all.await.into_iter().collect() }).await
     }
 

@@ -106,13 +106,7 @@ async fn examine(
 
     // Also for missing tables, so that all problems are named at once.
     judge(&seen, needs, needs.tables.unwrap_or_else(|| found.contiguous()).max(1), findings);
-    let own = Own {
-        descriptors_max: process::raise_descriptor_limit().expect("the program began with it"),
-        descriptors_open: process::descriptors_open(),
-        address_space_max: process::address_space_max(),
-        group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
-    };
-    judge_own(&own, needs.clients_here.into(), findings);
+    judge_own(&Own::read(), needs.clients_here.into(), findings);
     Ok(dataset)
 }
 
@@ -456,6 +450,24 @@ struct Own {
     descriptors_open: u64,
     address_space_max: Option<u64>,
     group_max: Option<Limit>,
+}
+
+impl Own {
+    fn read() -> Own {
+        Own {
+            descriptors_max: process::raise_descriptor_limit().expect("the program began with it"),
+            descriptors_open: process::descriptors_open(),
+            address_space_max: process::address_space_max(),
+            group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
+        }
+    }
+}
+
+/// Refuses limits of this process that so many clients exceed.
+pub(crate) fn check_own(clients: u32) -> Result<()> {
+    let mut findings = PreflightReport::default();
+    judge_own(&Own::read(), clients.into(), &mut findings);
+    findings.conclude().map(drop)
 }
 
 fn check_limit(

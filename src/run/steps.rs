@@ -152,7 +152,7 @@ impl<'a> Steps<'a> {
             with_liveness(link, control, reading).await?;
         }
         if let Some(ranks) = &mut self.ranks {
-            ranks.meet(link, self.facts.label.as_deref(), &at.found.server).await?;
+            ranks.meet(link, self.facts.label.as_deref(), &at.found.server, plan).await?;
         }
         at.control = Some(session);
         Ok(at)
@@ -444,8 +444,8 @@ impl<'a> Steps<'a> {
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
         // Its process is another one for the ranks, too.
-        if let Some(ranks) = &mut self.ranks {
-            ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server).await?;
+        if let (Some(ranks), Job::Sweep(plan)) = (&mut self.ranks, self.job) {
+            ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server, plan).await?;
         }
         at.control = Some(session);
         Ok(())
