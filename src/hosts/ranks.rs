@@ -79,6 +79,12 @@ fn count_clients(own: &[usize], all: usize, clients: u32) -> u32 {
     own.iter().map(|thread| (*thread as u32..clients).step_by(all).count() as u32).sum()
 }
 
+/// Shares the log-ins at once among ranks. With more ranks than log-ins each has one: the rate of all log-ins
+/// is bounded by the turns of the clients.
+fn share_logins(ranks: usize) -> usize {
+    (limits::CONNECTS_AT_ONCE / ranks).max(1)
+}
+
 impl<'a> Dealt<'a> {
     fn new(context: &StepContext<'a>, most: &[u32], offsets: Vec<Offset>) -> Dealt<'a> {
         let StepContext { plan, step, spread, tables, .. } = *context;
@@ -113,7 +119,7 @@ impl<'a> Dealt<'a> {
             step: *self.step,
             spread: self.spread,
             tables: self.tables,
-            logins: (limits::CONNECTS_AT_ONCE * threads.len() / self.all()).max(1),
+            logins: share_logins(self.sources().count()),
             threads,
             interval: channels.interval,
             warm_check: channels.warm_check,
@@ -370,5 +376,14 @@ mod tests {
         assert_eq!(deal(&[2, 2], 3), [vec![0, 2], vec![1]]);
         assert_eq!(deal(&[2, 2, 2], 2), [vec![0], vec![1], vec![]]);
         assert_eq!([count_clients(&[0, 2], 3, 8), count_clients(&[1], 3, 8)], [5, 3]);
+    }
+
+    #[test]
+    fn log_ins_at_once_are_bounded_over_all_ranks() {
+        for ranks in 1..=limits::CONNECTS_AT_ONCE {
+            let all = ranks * share_logins(ranks);
+            assert!(all <= limits::CONNECTS_AT_ONCE && all > 16, "{ranks}: {all}");
+        }
+        assert_eq!(share_logins(100), 1);
     }
 }
