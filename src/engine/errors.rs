@@ -166,12 +166,13 @@ impl Failures {
     pub(crate) fn count(&mut self, new: ErrorCount) {
         let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
         if let Some(old) = self.errors.iter_mut().find(same) {
-            old.count += new.count;
+            old.count = old.count.saturating_add(new.count);
         } else if self.errors.len() < KINDS_MAX {
             self.errors.push(new);
         } else {
             // More codes than there are: they count with the last.
-            self.errors[KINDS_MAX - 1].count += new.count;
+            let last = &mut self.errors[KINDS_MAX - 1];
+            last.count = last.count.saturating_add(new.count);
         }
     }
 

@@ -37,6 +37,7 @@ use crate::summary::{
 };
 
 pub use errors::{ClientAction, EndReason};
+pub(crate) use errors::{OutageWatch, name_host};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
 pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};

@@ -12,7 +12,7 @@ use super::launch::Way;
 use super::protocol::{Hello, PROTOCOL};
 use crate::engine::{self, ThreadEvent};
 use crate::error::{Error, Result, clip, line};
-use crate::observe::Ns;
+use crate::observe::{Ns, RecordedInterval};
 use crate::summary::Program;
 
 /// The cores that Linux knows at most.
@@ -106,6 +106,13 @@ pub(super) fn explain_line(of: (u32, &str, Way), text: &[u8], greeted: bool) -> 
     Ok(format!("'{shown}' is no message of loadgen's"))
 }
 
+/// More than a step counts: no sum of fewer overflows.
+const COUNT_MAX: u64 = 1 << 48;
+
+fn are_counts<'a>(all: impl IntoIterator<Item = &'a u64>) -> bool {
+    all.into_iter().all(|count| *count < COUNT_MAX)
+}
+
 /// The part of a step that a rank has, and what it has reported of it.
 #[derive(Debug, Default)]
 pub(super) struct PartCheck {
@@ -126,7 +133,8 @@ impl PartCheck {
     /// Takes note of an event; returns what is wrong with it.
     pub(super) fn check(&mut self, event: &ThreadEvent) -> Option<&'static str> {
         let fits = match event {
-            _ if self.is_done => matches!(event, ThreadEvent::Service(_)),
+            ThreadEvent::Service(report) => are_counts([&report.ops]),
+            _ if self.is_done => false,
             ThreadEvent::Opened => {
                 self.opened += 1;
                 self.opened <= self.clients
@@ -136,11 +144,17 @@ impl PartCheck {
                 // The end of one may be moved when the next has begun on another thread.
                 let follows = self.last_start <= interval.start && interval.start <= interval.end;
                 self.last_start = interval.start;
-                follows && interval.by_statement.len() == self.statements
+                let RecordedInterval { ops, statements, rows, unmatched, errors, .. } = &**interval;
+                follows
+                    && interval.by_statement.len() == self.statements
+                    && interval.events.is_none()
+                    && are_counts([ops, statements, rows, unmatched, errors])
             }
             ThreadEvent::Done(counts) => {
                 self.is_done = true;
-                counts.ops_by_client.len() == self.clients && counts.usage.len() == self.threads
+                counts.ops_by_client.len() == self.clients
+                    && counts.usage.len() == self.threads
+                    && are_counts(counts.ops_by_client.iter().chain(&counts.ops_by_table))
             }
             ThreadEvent::NeedsOps | ThreadEvent::Lost(_) => false,
             _ => true,
@@ -153,7 +167,6 @@ impl PartCheck {
 mod tests {
     use super::*;
     use crate::engine::ThreadCounts;
-    use crate::observe::RecordedInterval;
 
     #[test]
     fn event_is_refused_when_it_does_not_fit_the_part() {
@@ -174,6 +187,8 @@ mod tests {
         assert_eq!(refused(&[Warm, Warm]), Some(1));
         assert_eq!(refused(&[interval(4, 9), interval(0, 5)]), Some(1));
         assert_eq!(refused(&[interval(5, 4)]), Some(0));
+        let many = RecordedInterval { ops: u64::MAX, end: 5, ..Default::default() };
+        assert_eq!(refused(&[ThreadEvent::Interval(Box::new(many))]), Some(0));
         assert_eq!(refused(&[done(2)]), Some(0));
         assert_eq!(refused(&[done(1), done(1)]), Some(1));
         assert_eq!(refused(&[NeedsOps]), Some(0));
