@@ -125,18 +125,26 @@ impl MeasuredStep {
         };
         let ops_by_client = vec![counted.timeline.window.ops];
         let counts = ThreadCounts { ops_by_client, ..ThreadCounts::default() };
-        let (ledger, outages, hosts) = (Vec::new(), Vec::new(), Vec::new());
-        let is_host_lost = false;
+        MeasuredStep::new((outcome, error), counted, counts, readings)
+    }
+
+    /// Makes one without outages and without other hosts.
+    fn new(
+        (outcome, error): (Outcome, Option<Error>),
+        counted: Counted,
+        mut counts: ThreadCounts,
+        readings: Readings,
+    ) -> Self {
         MeasuredStep {
             outcome,
             error,
             counted,
-            ledger,
+            ledger: std::mem::take(&mut counts.ledger),
             counts,
-            outages,
+            outages: Vec::new(),
             readings,
-            hosts,
-            is_host_lost,
+            hosts: Vec::new(),
+            is_host_lost: false,
         }
     }
 

@@ -565,8 +565,7 @@ impl<'a> Running<'a> {
         // With --ops the window ends with the last answer.
         let window_end = if decided == NEVER { counts.ended } else { decided };
         let outages = self.seen.outages.finish(window_end, &self.timeline.entries);
-        let (outcome, error) =
-            self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
+        let end = self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
         let tables = self.context.tables.count as usize;
         counts.ledger.truncate(tables);
         let by_table = counts.ledger.iter().zip(&counts.ops_by_table);
@@ -581,21 +580,10 @@ impl<'a> Running<'a> {
             errors: counts.failures.take_errors(),
             per_table,
         };
-        let ledger = std::mem::take(&mut counts.ledger);
         let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
         let readings = Readings { client, max_rss_bytes, status, probed, changed };
-        let (hosts, is_host_lost) = (Vec::new(), self.seen.lost > 0);
-        MeasuredStep {
-            outcome,
-            error,
-            counted,
-            ledger,
-            counts,
-            outages,
-            readings,
-            hosts,
-            is_host_lost,
-        }
+        let is_host_lost = self.seen.lost > 0;
+        MeasuredStep { outages, is_host_lost, ..MeasuredStep::new(end, counted, counts, readings) }
     }
 }
 

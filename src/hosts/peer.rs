@@ -40,7 +40,7 @@ pub(super) struct Starting {
     way: Way,
 }
 
-pub(super) struct Rank {
+pub(super) struct Peer {
     number: u32,
     pub(super) name: String,
     pub(super) hello: Hello,
@@ -230,7 +230,7 @@ impl Starting {
     }
 
     /// Waits for the greeting, as long as the watch over silence does; refuses another build.
-    pub(super) async fn greet(mut self) -> Result<Rank> {
+    pub(super) async fn greet(mut self) -> Result<Peer> {
         let name = locked(&self.state).name.clone();
         let (number, shown) = (self.number, line(&name));
         let Some((_, FromRank::Hello(hello))) = self.replies.recv().await else {
@@ -239,7 +239,7 @@ impl Starting {
         };
         check_hello(&hello, (number, &shown, self.way))?;
         let Starting { to, replies, state, heard, way, .. } = self;
-        Ok(Rank { number, name, hello: *hello, to, replies, state, heard, way, seen: None })
+        Ok(Peer { number, name, hello: *hello, to, replies, state, heard, way, seen: None })
     }
 }
 
@@ -275,7 +275,7 @@ fn check_session(name: &str, own: &Server, theirs: &Server) -> Result<()> {
     Err(Error::server(text).hint("the same options of the connection for all ranks"))
 }
 
-impl Rank {
+impl Peer {
     /// Returns why it is lost, if it is.
     pub(super) fn lost(&self) -> Option<Error> {
         locked(&self.state).lost.clone()

@@ -68,7 +68,7 @@ pub(super) fn serve(
     let heard = Instant::now();
     let (stop, asked) = (stop.clone(), false);
     let kept = VecDeque::new();
-    let rank = Rank { out, lines, kept, heard, stop, asked, words, link: None, probe: None };
+    let rank = RankProcess { out, lines, kept, heard, stop, asked, words, link: None, probe: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -86,7 +86,7 @@ fn hello() -> Hello {
     }
 }
 
-struct Rank {
+struct RankProcess {
     out: Writer<FromRank>,
     lines: UnboundedReceiver<Result<ToRank, String>>,
     /// Messages that came while other work was done.
@@ -102,7 +102,7 @@ struct Rank {
     probe: Option<Probe>,
 }
 
-impl Rank {
+impl RankProcess {
     async fn serve(mut self) -> Result<()> {
         loop {
             let goes_on = match self.next().await? {

@@ -10,7 +10,7 @@ use super::check::PartCheck;
 use super::clock::{self, Offset};
 use super::launch::{HERE, Wanted, Way};
 use super::link::Writer;
-use super::peer::{Rank, Starting, State, Watched, end_within, watch};
+use super::peer::{Peer, Starting, State, Watched, end_within, watch};
 use super::protocol::{Edges, ToRank};
 use super::rendezvous::{Launched, Proved, own_host};
 use super::words::hash_plan;
@@ -35,7 +35,7 @@ const ENDING: Duration = Duration::from_secs(2);
 
 /// The processes on other hosts.
 pub(crate) struct Ranks {
-    all: Vec<Rank>,
+    all: Vec<Peer>,
     /// Those of all that were started, also of one that has not greeted.
     started: Vec<(Writer<ToRank>, Arc<Mutex<State>>)>,
     /// The watch over silence goes on.
@@ -106,7 +106,7 @@ impl<'a> Dealt<'a> {
         count_clients(&self.threads[at], self.all(), self.step.clients)
     }
 
-    fn order(&self, at: usize, rank: &Rank, channels: &PartChannels) -> PartOrder {
+    fn order(&self, at: usize, rank: &Peer, channels: &PartChannels) -> PartOrder {
         let threads = self.threads[at].clone();
         PartOrder {
             plan: if rank.way == Way::Launcher {
@@ -193,7 +193,7 @@ impl Ranks {
         for starting in started {
             self.all.push(or_stop(stop, starting.greet()).await?);
         }
-        let told = |rank: &Rank| {
+        let told = |rank: &Peer| {
             Some(format!("{} ({})", line(&rank.name), counted(rank.hello.threads, "core")))
         };
         let told = joined(self.all.iter().map(told), ", ");
@@ -226,11 +226,11 @@ impl Ranks {
 
     /// Refuses to go on without a rank that is lost.
     pub(crate) fn check(&self) -> Result<()> {
-        self.all.iter().find_map(Rank::lost).map_or(Ok(()), Err)
+        self.all.iter().find_map(Peer::lost).map_or(Ok(()), Err)
     }
 
     async fn measure_clocks(&mut self) -> Result<Vec<Offset>> {
-        join_all(self.all.iter_mut().map(Rank::measure_clock)).await.into_iter().collect()
+        join_all(self.all.iter_mut().map(Peer::measure_clock)).await.into_iter().collect()
     }
 
     /// Runs one step with the clients on all hosts.
@@ -259,10 +259,10 @@ impl Ranks {
         let context = StepContext { elsewhere: Some(&elsewhere), ..context };
         let run = engine::run_step(&context, control, progress).await;
         locked(&forwards).abort_all();
-        let edges = self.all.iter().map(Rank::leave_step).collect();
+        let edges = self.all.iter().map(Peer::leave_step).collect();
         let mut run = run?;
         // One that is lost by now has done its part, and after a signal nobody waits.
-        let clocks = async { Ok(join_all(self.all.iter_mut().map(Rank::measure_clock)).await) };
+        let clocks = async { Ok(join_all(self.all.iter_mut().map(Peer::measure_clock)).await) };
         let clocks = or_stop(stop, clocks).await.unwrap_or_default();
         self.enter(&mut run, &dealt, edges, &clocks);
         Ok(run)
