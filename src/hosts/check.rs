@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::launch::Way;
 use super::protocol::{Hello, PROTOCOL};
 use crate::engine::{self, ThreadEvent};
-use crate::error::{Error, Result, clip, line};
+use crate::error::{Error, Result, clip};
 use crate::observe::{Ns, RecordedInterval};
 use crate::summary::Program;
 
@@ -52,7 +52,7 @@ pub(super) fn compare_builds(
     }
     let told = |program: &Program| {
         let revision = program.revision.as_deref().unwrap_or("no revision");
-        line(&format!("{} ({revision}, {})", program.version, program.profile))
+        clip(&format!("{} ({revision}, {})", program.version, program.profile), SHOWN_MAX)
     };
     let mut theirs = told(program);
     if *program == own {
@@ -66,9 +66,16 @@ pub(super) fn compare_versions(greeting: &Value) -> [String; 2] {
     let version = greeting.pointer("/program/version").and_then(Value::as_str);
     let protocol = greeting.get("protocol").and_then(Value::as_u64);
     let protocol = protocol.map_or_else(|| "an unknown one".to_owned(), |of| of.to_string());
-    let theirs = format!("{} with protocol {protocol}", version.unwrap_or("of another version"));
-    let own = format!("{} with protocol {PROTOCOL}", engine::program().version);
-    [clip(&line(&theirs), SHOWN_MAX), own]
+    let revision = greeting.pointer("/program/revision").and_then(Value::as_str);
+    let told = |version: &str, revision: Option<&str>, protocol: &str| {
+        let revision = revision.unwrap_or("no revision");
+        clip(&format!("{version} ({revision}) with protocol {protocol}"), SHOWN_MAX)
+    };
+    let own = engine::program();
+    [
+        told(version.unwrap_or("of another version"), revision, &protocol),
+        told(&own.version, own.revision.as_deref(), &PROTOCOL.to_string()),
+    ]
 }
 
 /// Refuses another build, and what no host has.

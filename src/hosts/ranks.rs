@@ -79,8 +79,8 @@ fn count_clients(own: &[usize], all: usize, clients: u32) -> u32 {
     own.iter().map(|thread| (*thread as u32..clients).step_by(all).count() as u32).sum()
 }
 
-/// Shares the log-ins at once among ranks. With more ranks than log-ins each has one: the rate of all log-ins
-/// is bounded by the turns of the clients.
+/// Shares the log-ins at once among ranks, equally: a server gets as many from few large hosts as from many. With
+/// more ranks than log-ins each has one: the turns of the clients bound the rate of all log-ins.
 fn share_logins(ranks: usize) -> usize {
     (limits::CONNECTS_AT_ONCE / ranks).max(1)
 }

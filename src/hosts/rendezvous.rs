@@ -137,6 +137,7 @@ pub(crate) fn follow(
 ) -> Result<()> {
     let greeting = launched.greet(hash(words.plans.iter()));
     let stream = launched.find_rank_zero(&greeting, progress, stop)?;
+    progress.clear();
     let input = stream.try_clone().map_err(|e| Error::failed(format!("rank 0: {e}")))?;
     serve(input, stream, Some(words), stop)
 }
@@ -220,19 +221,25 @@ impl Launched {
             let state = format!("rank {rank} waits for rank 0 at {at}: {error}");
             if waited >= TOLD_AFTER && !replace(&mut is_told, true) {
                 progress.note(&state);
+            } else {
+                progress.update(|| state);
             }
-            progress.update(|| state);
             std::thread::sleep(RETRY);
         }
     }
 
     /// Tries all addresses of rank 0; another attempt may help against an error that may pass.
     fn try_once(&self, greeting: &Greeting) -> Result<TcpStream> {
-        let (host, port) = match self.meeting.as_ref().expect("rank 0 is another one") {
-            Meeting::At { host, port } => (host.clone(), *port),
-            Meeting::File(path) => read_announcement(path, &self.of.job).map_err(passing)?,
+        // The caller names what was given.
+        let (host, port, found) = match self.meeting.as_ref().expect("rank 0 is another one") {
+            Meeting::At { host, port } => (host.clone(), *port, String::new()),
+            Meeting::File(path) => {
+                let (host, port) = read_announcement(path, &self.of.job).map_err(passing)?;
+                let found = format!("{}:{port}: ", line(&host));
+                (host, port, found)
+            }
         };
-        let failed = |e: io::Error| passing(format!("{}:{port}: {e}", line(&host)));
+        let failed = |e: io::Error| passing(format!("{found}{e}"));
         // A name may be new, or lead somewhere else now.
         let addresses = (host.as_str(), port).to_socket_addrs().map_err(failed)?;
         let mut last = passing(format!("{} has no address", line(&host)));
@@ -262,7 +269,8 @@ impl Launched {
         send(&mut stream, &self.token.prove(Side::Rank, &own, &nonce))?;
         let (_, answer): (_, Value) = receive(&mut stream, until)?;
         let Ok(answer) = Answer::deserialize(answer) else {
-            return Err(Error::failed("rank 0 is another version of loadgen").hint(SAME));
+            // It has proved nothing yet: another program may be at this address for a while.
+            return Err(passing("what answers there is no rank 0 of this loadgen").hint(SAME));
         };
         match answer {
             Answer::Welcome { proof }
@@ -443,7 +451,7 @@ fn name_rank(greeting: &Value) -> String {
     let rank = greeting.pointer("/of/rank").and_then(Value::as_u64);
     let rank = rank.map_or_else(|| "a rank".to_owned(), |rank| format!("rank {rank}"));
     let host = greeting.get("host").and_then(Value::as_str).unwrap_or("an unknown host");
-    format!("{rank} ({})", clip(&line(host), VALUE_MAX))
+    format!("{rank} ({})", clip(host, VALUE_MAX))
 }
 
 fn refuse(stream: &mut TcpStream, why: &str, hint: &str) {
@@ -526,15 +534,15 @@ fn announce(path: &Path, text: &str) -> Result<()> {
 }
 
 fn read_announcement(path: &Path, job: &str) -> Result<(String, u16), String> {
-    let shown = path.display();
-    let file = fs::File::open(path).map_err(|e| format!("{shown}: {e}"))?;
+    // The caller names the file.
+    let file = fs::File::open(path).map_err(|e| e.to_string())?;
     let mut text = String::new();
-    file.take(LINE_MAX as u64).read_to_string(&mut text).map_err(|e| format!("{shown}: {e}"))?;
+    file.take(LINE_MAX as u64).read_to_string(&mut text).map_err(|e| e.to_string())?;
     let mut lines = text.lines();
     let address = lines.next().and_then(|line| line.rsplit_once(':'));
     if lines.next() != Some(job) {
-        return Err(format!("{shown} is of another job"));
+        return Err("the file is of another job".to_owned());
     }
     let address = address.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
-    address.ok_or_else(|| format!("{shown} has no address"))
+    address.ok_or_else(|| "the file has no address".to_owned())
 }

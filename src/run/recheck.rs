@@ -46,10 +46,14 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let measures = !args.list && !invocation.is_led_elsewhere();
     let claimed = out.as_deref().filter(|_| measures).map(claim);
-    let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true))?;
+    let is_led = invocation.is_led_elsewhere();
+    let hint = "all ranks read these summaries: name a directory that they share";
+    let shared = |error: Error| if is_led { error.hint(hint) } else { error };
+    let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true));
+    let loaded = loaded.map_err(shared)?;
     let mut overrides = Overrides {
         programs: args.programs.clone(),
-        scale: find_scale(&loaded, &profile.name)?,
+        scale: find_scale(&loaded, &profile.name).map_err(shared)?,
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         experiment.extend(args.question.repeats_max, overrides.seed);
         Ok::<_, Error>(experiment)
     };
-    let none = no_cell(args, &loaded, &profile.name);
+    let none = no_cell(args, &loaded, &profile.name, invocation.hosts.is_some());
     let found = Earlier::collect(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
     // All cells of an experiment share one seed.
     overrides.seed = found.run.as_ref().ok_or(none)?.seed;
@@ -97,7 +101,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
 }
 
 /// Makes the error of summaries of which none is of a cell, with the hosts that they were measured on.
-fn no_cell(args: &Recheck, loaded: &Loaded, name: &str) -> Error {
+fn no_cell(args: &Recheck, loaded: &Loaded, name: &str, has_hosts: bool) -> Error {
     let profile = args.source.profile.display();
     let error = Error::data(format!("no summary here is of a cell of {profile}")).hint(
         "the same --program, --label and server as for loadgen run, and the profile as it was then",
@@ -105,17 +109,19 @@ fn no_cell(args: &Recheck, loaded: &Loaded, name: &str) -> Error {
     let is_of_profile =
         |step: &&Summary| step.experiment.as_ref().is_some_and(|of| of.profile == name);
     let last = loaded.summaries.iter().map(|(_, step)| step).rfind(is_of_profile);
-    error.add_hints(last.map(|step| {
+    // A profile of one host that was changed has nothing to do with hosts.
+    let is_of_hosts = |step: &&Summary| has_hosts || !step.hosts.is_empty();
+    error.add_hints(last.filter(is_of_hosts).map(|step| {
         let names = terms::joined(step.hosts.iter().map(|host| Some(line(&host.name))), ",");
         let hosts = match (names, step.hosts.first()) {
             (Some(_), Some(first)) if first.rank == 0 => {
-                format!("--ranks on {}", terms::counted(step.hosts.len() as u64, "host"))
+                format!("--ranks on {}", terms::counted(step.hosts.len() as u64, "rank"))
             }
             (Some(names), _) => format!("--hosts {names}"),
             (None, _) => "neither --hosts nor --ranks".to_owned(),
         };
         let threads = terms::counted(step.plan.engine_threads, "engine thread");
-        format!("the summaries are of {hosts}, and of {threads} in all: use the same")
+        format!("they were measured with {hosts}, and {threads} in all: recheck with the same")
     }))
 }
 

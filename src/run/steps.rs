@@ -444,7 +444,8 @@ impl<'a> Steps<'a> {
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }
         // Its process is another one for the ranks, too.
-        if let (Some(ranks), Job::Sweep(plan)) = (&mut self.ranks, self.job) {
+        if let Some(ranks) = &mut self.ranks {
+            let Job::Sweep(plan) = self.job else { unreachable!("ranks run sweeps only") };
             ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server, plan).await?;
         }
         at.control = Some(session);
